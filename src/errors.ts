@@ -1,0 +1,64 @@
+/** Every way brig itself can fail. Callers test the code; the message is for people and may change. */
+export type ErrorCode =
+  | "aborted"
+  | "config.invalid"
+  | "engine.failed"
+  | "engine.too-old"
+  | "engine.unreachable"
+  | "exec.bad-cwd"
+  | "exec.invalid"
+  | "file.exists"
+  | "file.failed"
+  | "file.is-directory"
+  | "file.not-directory"
+  | "file.not-found"
+  | "file.not-permitted"
+  | "file.not-regular"
+  | "file.read-only"
+  | "file.too-large"
+  | "image.build-failed"
+  | "image.missing"
+  | "model.auth"
+  | "model.failed"
+  | "model.script"
+  | "model.unreachable"
+  | "policy.invalid"
+  | "policy.not-enforced"
+  | "protocol.invalid"
+  | "sandbox.gone"
+  | "session.invalid"
+  | "tool.invalid-input"
+  | "tool.unknown"
+  | "usage.invalid"
+  | "workspace.invalid";
+
+/** Why a sandbox no longer answers. */
+export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
+
+export interface BrigErrorOptions {
+  code: ErrorCode;
+  /** What the reader can do about it: one sentence or one command. */
+  hint?: string | undefined;
+  cause?: unknown;
+  /** Only with `sandbox.gone`. */
+  reason?: GoneReason | undefined;
+}
+
+/** The one error class of brig. What a command does inside a sandbox is a value, never a BrigError. */
+export class BrigError extends Error {
+  override readonly name = "BrigError";
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly reason: GoneReason | undefined;
+
+  constructor(message: string, options: BrigErrorOptions) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code;
+    this.hint = options.hint;
+    this.reason = options.reason;
+  }
+}
+
+export function isBrigError(error: unknown, code?: ErrorCode): error is BrigError {
+  return error instanceof BrigError && (code === undefined || error.code === code);
+}

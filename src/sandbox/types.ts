@@ -1,0 +1,144 @@
+import type { Readable, Writable } from "node:stream";
+
+/** How one command is run. Every duration is in milliseconds, every size in bytes. */
+export interface ExecOptions {
+  /** Absolute path inside the sandbox. Default: the workspace, or `/` without one. */
+  cwd?: string | undefined;
+  /** Added to the sandbox's own environment (PATH, HOME, LANG …); `undefined` removes a name. */
+  env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** The whole process tree is killed after this long. Default: no limit. */
+  timeoutMs?: number | undefined;
+  /** Sent to the command, then end of file. Default: end of file at once. */
+  stdin?: string | Uint8Array | undefined;
+  /** Aborting kills the process tree; the call rejects with the signal's reason once the tree is gone. */
+  signal?: AbortSignal | undefined;
+  /** Called with each piece of output as it arrives; the command waits while a returned promise is pending. */
+  onStdout?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
+  onStderr?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
+  /** How much of each of stdout, stderr and output is kept, half from the head and half from the tail. Default 8 MiB. */
+  maxOutputBytes?: number | undefined;
+  /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
+  encoding?: "utf8" | "buffer" | undefined;
+}
+
+/** What a command did. A non-zero exit, a timeout or a missing program is a value here, not an error. */
+export interface ExecResult<Output = string> {
+  /** The exit code; 128 + n when signal n ended it; 124 on timeout; 127 not found; 126 not executable. */
+  exitCode: number;
+  /** "SIGKILL" and the like when a signal ended it, else null. */
+  signal: NodeJS.Signals | null;
+  stdout: Output;
+  stderr: Output;
+  /** Both streams in the order of arrival. */
+  output: Output;
+  durationMs: number;
+  timedOut: boolean;
+  /** True when `maxOutputBytes` cut something; the cut is also announced in the text. */
+  truncated: boolean;
+  /** Bytes left out of stdout and stderr by `maxOutputBytes`. */
+  omittedBytes: { stdout: number; stderr: number };
+  /** The kernel killed a process of this sandbox for lack of memory while the command ran. */
+  outOfMemory: boolean;
+  /** CPU time and peak memory of the command and the children it waited for. */
+  usage: { userMs: number; systemMs: number; maxRssBytes: number };
+}
+
+export interface PtySize {
+  rows: number;
+  cols: number;
+}
+
+export interface SpawnOptions {
+  cwd?: string | undefined;
+  env?: Readonly<Record<string, string | undefined>> | undefined;
+  timeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+  /** A pseudo-terminal instead of pipes: one merged stream on stdout, line discipline, ctrl-C. */
+  pty?: PtySize | undefined;
+  /** "pipe" (default) or "closed": end of file at once. */
+  stdin?: "pipe" | "closed" | undefined;
+  /** Send stdout and stderr through one pipe, so that their order is exact. Everything arrives on stdout. */
+  mergeOutput?: boolean | undefined;
+}
+
+/** How a spawned process ended. */
+export interface ExitStatus {
+  exitCode: number;
+  signal: NodeJS.Signals | null;
+  timedOut: boolean;
+  outOfMemory: boolean;
+  durationMs: number;
+  usage: { userMs: number; systemMs: number; maxRssBytes: number };
+  /** Set when the program could not be started at all: exitCode is then 127 or 126. */
+  startFailure: string | null;
+}
+
+/** A running process in the sandbox. */
+export interface SandboxProcess {
+  /** Null when stdin is "closed". */
+  readonly stdin: Writable | null;
+  readonly stdout: Readable;
+  /** Null with a pty or `mergeOutput`. */
+  readonly stderr: Readable | null;
+  /** Resolves when the process has ended and its output is complete (or 250 ms later if a child holds the pipe). */
+  readonly exit: Promise<ExitStatus>;
+  /**
+   * Without a signal: ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it is gone.
+   * With one: sends it to the process group (with a pty: the foreground group).
+   */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Only with a pty. */
+  resize(size: PtySize): void;
+}
+
+export type FileType = "file" | "directory" | "symlink" | "fifo" | "socket" | "char-device" | "block-device" | "unknown";
+
+export interface FileStat {
+  type: FileType;
+  sizeBytes: number;
+  /** Permission bits, e.g. 0o644. */
+  mode: number;
+  modifiedMs: number;
+  uid: number;
+  gid: number;
+  /** Device and inode, to tell two names of one file. */
+  dev: bigint;
+  ino: bigint;
+  /** The link's text when type is "symlink". */
+  linkTarget: string | null;
+}
+
+export interface DirectoryEntry {
+  /** The name as bytes: a name need not be UTF-8. */
+  nameBytes: Uint8Array;
+  /** Decoded, invalid bytes replaced. */
+  name: string;
+  type: FileType;
+}
+
+export interface ReadOptions {
+  offsetBytes?: number | undefined;
+  lengthBytes?: number | undefined;
+  /** Refuse a file larger than this with `file.too-large`. Default 256 MiB; no limit with an explicit length. */
+  maxBytes?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Files as the sandbox's own user sees them: every path is resolved by the kernel inside the container, never on the host.
+ * Paths are absolute. Failures are BrigErrors with `file.*` codes; `cause` carries the errno name.
+ */
+export interface SandboxFiles {
+  /** Regular files only: a FIFO, device, socket or directory is refused at once. */
+  read(path: string, options?: ReadOptions): Promise<Buffer>;
+  /** Replaces the file atomically (temporary file and rename), keeping its mode; follows a symbolic link. */
+  write(path: string, data: string | Uint8Array, options?: { mode?: number; signal?: AbortSignal }): Promise<void>;
+  stat(path: string, options?: { followSymlinks?: boolean; signal?: AbortSignal }): Promise<FileStat>;
+  /** Unsorted entries of one directory, without `.` and `..`. */
+  list(path: string, options?: { signal?: AbortSignal }): Promise<DirectoryEntry[]>;
+  /** As `mkdir -p` with `recursive`. */
+  mkdir(path: string, options?: { recursive?: boolean; mode?: number; signal?: AbortSignal }): Promise<void>;
+  rename(from: string, to: string, options?: { signal?: AbortSignal }): Promise<void>;
+  /** A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless `force`. */
+  remove(path: string, options?: { recursive?: boolean; force?: boolean; signal?: AbortSignal }): Promise<void>;
+}
