@@ -1,0 +1,168 @@
+import type { Duplex, Readable } from "node:stream";
+
+/** The part of the Engine API's container create body that brig uses. Field names are the API's own. */
+export interface ContainerBody {
+  Image: string;
+  Entrypoint: string[];
+  Cmd: string[];
+  User?: string;
+  WorkingDir?: string;
+  Hostname?: string;
+  Env: string[];
+  Labels: Record<string, string>;
+  AttachStdin: boolean;
+  AttachStdout: boolean;
+  AttachStderr: boolean;
+  OpenStdin: boolean;
+  Tty: boolean;
+  StopSignal?: string;
+  HostConfig: HostConfig;
+}
+
+export interface HostConfig {
+  AutoRemove: boolean;
+  Privileged: boolean;
+  ReadonlyRootfs: boolean;
+  NetworkMode: string;
+  IpcMode?: string;
+  CgroupnsMode: "private" | "host";
+  CapDrop: string[];
+  CapAdd: string[];
+  SecurityOpt: string[];
+  Mounts: Mount[];
+  Tmpfs: Record<string, string>;
+  LogConfig: { Type: string; Config: Record<string, string> };
+  RestartPolicy: { Name: "no" };
+  Runtime?: string;
+  Init?: boolean;
+  ShmSize?: number;
+  Memory?: number;
+  MemorySwap?: number;
+  NanoCpus?: number;
+  PidsLimit?: number;
+  Ulimits?: { Name: string; Soft: number; Hard: number }[];
+  OomScoreAdj?: number;
+}
+
+export interface Mount {
+  Type: "bind" | "volume" | "tmpfs";
+  Source?: string;
+  Target: string;
+  ReadOnly: boolean;
+  BindOptions?: { Propagation?: "rprivate"; CreateMountpoint?: boolean };
+  VolumeOptions?: { NoCopy?: boolean };
+}
+
+export interface EngineInfo {
+  /** "docker" or "podman". */
+  product: string;
+  version: string;
+  apiVersion: string;
+  /** As Docker names it: "amd64", "arm64". */
+  arch: string;
+  os: string;
+  kernel: string;
+  cgroupVersion: "1" | "2";
+  cgroupDriver: string;
+  runtimes: string[];
+  defaultRuntime: string;
+  /** Raw, e.g. "name=seccomp,profile=default". */
+  securityOptions: string[];
+  /** Component versions as the engine reports them: containerd, runc … */
+  components: Record<string, string>;
+  storageDriver: string;
+  dockerRootDir: string;
+  cpus: number;
+  memoryBytes: number;
+}
+
+export interface ContainerSummary {
+  id: string;
+  names: string[];
+  image: string;
+  state: string;
+  labels: Record<string, string>;
+  createdAt: Date;
+}
+
+export interface ContainerState {
+  id: string;
+  running: boolean;
+  paused: boolean;
+  exitCode: number;
+  oomKilled: boolean;
+  error: string;
+  pid: number;
+  imageId: string;
+}
+
+export interface VolumeSummary {
+  name: string;
+  labels: Record<string, string>;
+  mountpoint: string;
+}
+
+export interface ImageSummary {
+  id: string;
+  tags: string[];
+  sizeBytes: number;
+  createdAt: Date;
+  labels: Record<string, string>;
+  arch: string;
+}
+
+/** One hijacked exec: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed). */
+export interface ExecStream {
+  readonly id: string;
+  readonly stream: Duplex;
+  inspect(): Promise<{ running: boolean; exitCode: number | null }>;
+}
+
+export interface BuildOptions {
+  tag: string;
+  dockerfile?: string;
+  buildArgs?: Record<string, string>;
+  labels?: Record<string, string>;
+  target?: string;
+  /** One line of the engine's own progress. */
+  onProgress?: (line: string) => void;
+  signal?: AbortSignal;
+}
+
+/**
+ * The container engine, and the only door to it. Every failure is a BrigError: `engine.unreachable` when nothing
+ * answers, `image.missing` for an unknown image, `engine.failed` with the engine's own words otherwise.
+ */
+export interface Engine {
+  /** E.g. `unix:///var/run/docker.sock`. */
+  readonly endpoint: string;
+  /** Asked once, then remembered. */
+  info(): Promise<EngineInfo>;
+
+  createContainer(body: ContainerBody, options?: { name?: string; signal?: AbortSignal }): Promise<string>;
+  startContainer(id: string): Promise<void>;
+  /** Already dead or gone is success. */
+  killContainer(id: string, signal?: string): Promise<void>;
+  /** With force and anonymous volumes; already gone or being removed is success. */
+  removeContainer(id: string): Promise<void>;
+  /** Null when there is no such container. */
+  inspectContainer(id: string): Promise<ContainerState | null>;
+  /** Only containers that carry every one of these labels ("name" or "name=value"), stopped ones too. */
+  listContainers(labels: string[]): Promise<ContainerSummary[]>;
+  /** Uncompressed tar into a created, not yet started container. */
+  putArchive(id: string, path: string, tar: Readable): Promise<void>;
+  /** Starts `argv` in a running container with stdin, stdout and stderr on one stream. */
+  openExec(id: string, argv: string[], options?: { user?: string }): Promise<ExecStream>;
+
+  createVolume(name: string, labels: Record<string, string>, options?: { driverOptions?: Record<string, string> }): Promise<void>;
+  inspectVolume(name: string): Promise<VolumeSummary | null>;
+  listVolumes(labels: string[]): Promise<VolumeSummary[]>;
+  removeVolume(name: string): Promise<void>;
+
+  inspectImage(ref: string): Promise<ImageSummary | null>;
+  listImages(labels: string[]): Promise<ImageSummary[]>;
+  buildImage(context: Readable, options: BuildOptions): Promise<void>;
+  importImage(tar: Readable, tag: string): Promise<void>;
+  pullImage(ref: string, options?: { onProgress?: (line: string) => void; signal?: AbortSignal }): Promise<void>;
+  tagImage(ref: string, tag: string): Promise<void>;
+}
