@@ -1,0 +1,68 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+
+/** Every environment variable brig reads, under the name of what it means. */
+export interface Environment {
+  /** All variables as they are; for model providers, whose `env_key` names any of them. Never passed to a sandbox. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The user's home directory. */
+  readonly home: string;
+  /** `BRIG_HOME`, default `~/.brig`: config, sessions, credentials. */
+  readonly brigHome: string;
+  /** `CODEX_HOME`, default `~/.codex`: its config.toml is read where brig has none. */
+  readonly codexHome: string;
+  /** `DOCKER_HOST`, e.g. `unix:///run/user/1000/docker.sock`. */
+  readonly dockerHost: string | undefined;
+  /** `DOCKER_CERT_PATH` and `DOCKER_TLS_VERIFY`, for an engine behind TLS. */
+  readonly dockerCertPath: string | undefined;
+  readonly verifiesDockerTls: boolean;
+  /** `XDG_RUNTIME_DIR`: where rootless engines put their socket. */
+  readonly runtimeDir: string | undefined;
+  /** `BRIG_NO_INSTALL=1` forbids installing an engine. */
+  readonly forbidsInstall: boolean;
+  /** `NO_COLOR` (any non-empty value) or `TERM=dumb`. */
+  readonly forbidsColor: boolean;
+  /** `CI` is set to anything but the empty string, 0 or false. */
+  readonly isContinuousIntegration: boolean;
+  readonly openaiApiKey: string | undefined;
+  readonly openaiBaseUrl: string | undefined;
+  /** The user's shell, `SHELL`; for messages only. */
+  readonly shell: string | undefined;
+  /** `TZ`, or the zone of the machine, e.g. `Europe/Berlin`. */
+  readonly timezone: string;
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** The environment as one frozen object. Nothing else in brig reads `process.env`. An empty variable counts as unset. */
+export function readEnvironment(source: Variables = process.env): Environment {
+  const variables = Object.freeze(Object.fromEntries(setVariables(source)));
+  const home = variables.HOME ?? homedir();
+  return Object.freeze({
+    variables,
+    home,
+    brigHome: resolve(variables.BRIG_HOME ?? join(home, ".brig")),
+    codexHome: resolve(variables.CODEX_HOME ?? join(home, ".codex")),
+    dockerHost: variables.DOCKER_HOST,
+    dockerCertPath: variables.DOCKER_CERT_PATH,
+    verifiesDockerTls: isOn(variables.DOCKER_TLS_VERIFY),
+    runtimeDir: variables.XDG_RUNTIME_DIR,
+    forbidsInstall: isOn(variables.BRIG_NO_INSTALL),
+    forbidsColor: variables.NO_COLOR !== undefined || variables.TERM === "dumb",
+    isContinuousIntegration: isOn(variables.CI),
+    openaiApiKey: variables.OPENAI_API_KEY,
+    openaiBaseUrl: variables.OPENAI_BASE_URL,
+    shell: variables.SHELL,
+    timezone: variables.TZ ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+  });
+}
+
+function* setVariables(source: Variables): Iterable<[string, string]> {
+  for (const [name, value] of Object.entries(source)) {
+    if (value !== undefined && value !== "") yield [name, value];
+  }
+}
+
+function isOn(value: string | undefined): boolean {
+  return value !== undefined && value !== "0" && value.toLowerCase() !== "false";
+}
