@@ -1,0 +1,84 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { parse, TomlError } from "smol-toml";
+import { z } from "zod";
+import { BrigError } from "../errors.js";
+import { type LoadedPolicy, type Policy, policySchema, SANDBOX_MODES, type SandboxMode } from "./policy.js";
+import { policyDirectory } from "./policy-directory.js";
+
+const POLICY_MAX_BYTES = 1024 * 1024;
+
+/**
+ * Reads a policy: one of the modes by name, or a file when the argument has a slash or ends in `.toml`.
+ * Anything wrong is `policy.invalid`; there is no default to fall back to.
+ */
+export async function loadPolicy(nameOrFile: string): Promise<LoadedPolicy> {
+  const file = policyFile(nameOrFile);
+  return { name: nameOrFile, file, policy: parsePolicy(await readPolicyFile(file), file) };
+}
+
+export function isSandboxMode(name: string): name is SandboxMode {
+  return SANDBOX_MODES.some((mode) => mode === name);
+}
+
+/** Parses the text of a policy; `file` is only for messages. */
+export function parsePolicy(toml: string, file: string): Policy {
+  const parsed = policySchema.safeParse(parseToml(toml, file));
+  if (parsed.success) return parsed.data;
+  throw new BrigError(`${file} is not a valid policy:\n${z.prettifyError(parsed.error)}`, {
+    code: "policy.invalid",
+    hint: "every field must be there, and unknown ones are refused: sandbox-policies/README.md lists them",
+    cause: parsed.error,
+  });
+}
+
+function policyFile(nameOrFile: string): string {
+  if (isSandboxMode(nameOrFile)) return join(policyDirectory, `${nameOrFile}.toml`);
+  if (nameOrFile.includes("/") || nameOrFile.endsWith(".toml")) return resolve(nameOrFile);
+  throw new BrigError(`"${nameOrFile}" is not a sandbox mode`, {
+    code: "policy.invalid",
+    hint: `use one of ${SANDBOX_MODES.join(", ")}, or the path of a policy file`,
+  });
+}
+
+async function readPolicyFile(file: string): Promise<string> {
+  try {
+    // O_NONBLOCK: opening a FIFO must not wait for a writer.
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = await handle.stat();
+    if (!stat.isFile()) throw refused(file, "is not a regular file");
+    if (stat.size > POLICY_MAX_BYTES) throw refused(file, `is larger than ${POLICY_MAX_BYTES} bytes`);
+    return new TextDecoder("utf-8", { fatal: true }).decode(await handle.readFile());
+  } catch (cause) {
+    if (cause instanceof BrigError) throw cause;
+    throw refused(file, readFailure(cause), cause);
+  }
+}
+
+function readFailure(cause: unknown): string {
+  if (cause instanceof TypeError) return "is not UTF-8 text";
+  if (cause instanceof Error && "code" in cause) {
+    if (cause.code === "ENOENT" || cause.code === "ENOTDIR") return "does not exist";
+    return `cannot be read (${String(cause.code)})`;
+  }
+  return "cannot be read";
+}
+
+function parseToml(toml: string, file: string): unknown {
+  try {
+    return parse(toml);
+  } catch (cause) {
+    if (!(cause instanceof TomlError)) throw cause;
+    const [reason] = cause.message.replace(/^Invalid TOML document: /, "").split("\n");
+    throw refused(`${file}:${cause.line}:${cause.column}`, `is not TOML: ${reason}`, cause);
+  }
+}
+
+function refused(where: string, reason: string, cause?: unknown): BrigError {
+  return new BrigError(`the policy file ${where} ${reason}`, {
+    code: "policy.invalid",
+    hint: "brig never runs with a policy it could not read",
+    cause,
+  });
+}

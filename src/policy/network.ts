@@ -1,0 +1,38 @@
+/** What the sandbox may reach. `allowlist` needs the egress proxy and is refused until a sandbox has one. */
+export type NetworkPolicy = { kind: "none" } | { kind: "full" } | { kind: "allowlist"; hosts: string[] };
+
+export type NetworkParse = { kind: "parsed"; network: NetworkPolicy } | { kind: "refused"; reason: string };
+
+const ALLOWLIST = "allowlist:";
+const HOST_LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
+const HOST_PATTERN = new RegExp(`^(?:\\*\\.)?${HOST_LABEL}(?:\\.${HOST_LABEL})*(?::[0-9]{1,5})?$`);
+const HOST_MAX_CHARS = 253;
+
+/** Reads `none`, `full` or `allowlist:HOST[,HOST…]`, where a HOST is `name`, `*.name`, each with an optional `:port`. */
+export function parseNetwork(text: string): NetworkParse {
+  if (text === "none" || text === "full") return { kind: "parsed", network: { kind: text } };
+  if (!text.startsWith(ALLOWLIST))
+    return refused(`"${text}" is not a network setting: use none, full or allowlist:HOST,…`);
+  const hosts = text
+    .slice(ALLOWLIST.length)
+    .split(",")
+    .map((host) => host.trim().toLowerCase())
+    .filter((host) => host !== "");
+  const wrong = hosts.find((host) => !isHostPattern(host));
+  if (wrong !== undefined) return refused(`"${wrong}" is not a host name, *.name, or either with a port`);
+  return { kind: "parsed", network: { kind: "allowlist", hosts } };
+}
+
+/** The spelling `parseNetwork` reads. */
+export function describeNetwork(network: NetworkPolicy): string {
+  return network.kind === "allowlist" ? `${ALLOWLIST}${network.hosts.join(",")}` : network.kind;
+}
+
+function isHostPattern(host: string): boolean {
+  const port = host.includes(":") ? Number(host.slice(host.indexOf(":") + 1)) : 1;
+  return host.length <= HOST_MAX_CHARS && HOST_PATTERN.test(host) && port >= 1 && port <= 65_535;
+}
+
+function refused(reason: string): NetworkParse {
+  return { kind: "refused", reason };
+}

@@ -1,0 +1,120 @@
+import { posix } from "node:path";
+import { z } from "zod";
+import { parseNetwork } from "./network.js";
+
+/** The three policies that come with brig, spelled as on the command line. */
+export const SANDBOX_MODES = ["read-only", "workspace-write", "danger-full-access"] as const;
+export type SandboxMode = (typeof SANDBOX_MODES)[number];
+export const DEFAULT_MODE: SandboxMode = "workspace-write";
+
+const access = z.enum(["ro", "rw"]);
+
+const containerPath = z
+  .string()
+  .refine(
+    (path) => path.startsWith("/") && posix.normalize(path) === path && path !== "/" && !path.endsWith("/"),
+    {
+      error: "must be an absolute path without `..`, doubled or trailing slashes, and not /",
+    },
+  )
+  .refine((path) => !/[\0\n,:]/.test(path), { error: "must not contain NUL, newline, comma or colon" });
+
+const fileName = z
+  .string()
+  .refine((name) => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name), {
+    error: "must be the name of one directory entry",
+  });
+
+const octalMode = z
+  .string()
+  .regex(/^[01]?[0-7]{3}$/, { error: 'must be octal permission bits such as "700" or "1777"' });
+
+const network = z.string().transform((text, context) => {
+  const parsed = parseNetwork(text);
+  if (parsed.kind === "parsed") return parsed.network;
+  context.issues.push({ code: "custom", message: parsed.reason, input: text });
+  return z.NEVER;
+});
+
+const user = z.string().regex(/^(?:host|root|[0-9]{1,9}:[0-9]{1,9})$/, {
+  error: 'must be "host", "root" or "uid:gid"',
+});
+
+export const workspaceSchema = z.strictObject({
+  access: access.describe("Whether commands may change the workspace"),
+  protected: z
+    .array(fileName)
+    .describe("Names at the top of every writable directory that stay read-only, existing or not"),
+});
+
+export const tmpfsSchema = z.strictObject({
+  path: containerPath.describe("Where the memory-backed directory appears"),
+  sizeMb: z.int().min(1).describe("Most it may hold, in MiB; counts as memory"),
+  maxInodes: z.int().min(16).describe("Most files, directories and links it may hold"),
+  exec: z.boolean().describe("Whether programs in it may be run"),
+  mode: octalMode.describe("Permission bits of the directory, octal; its owner is the sandbox's user"),
+});
+
+export const limitsSchema = z.strictObject({
+  memoryMb: z
+    .int()
+    .min(64)
+    .describe("Memory of all processes together, in MiB, with no swap; the kernel kills above it"),
+  cpus: z.number().min(0.01).describe("CPU cores that may be used; at most those of the machine are given"),
+  pids: z.int().min(16).describe("Processes and threads that may exist at once"),
+  openFiles: z.int().min(64).describe("Open files of each process"),
+  shmMb: z.int().min(1).describe("Size of /dev/shm in MiB; counts as memory"),
+  coreMb: z.int().min(0).describe("Largest core dump in MiB; 0 for none"),
+});
+
+export const overridesSchema = z.strictObject({
+  network: z.boolean().describe("Whether --network may open more than this policy does"),
+  writableRoots: z.boolean().describe("Whether --add-dir and writable_roots may add writable directories"),
+});
+
+/** A sandbox policy as its TOML file has it. Nothing is optional: what a policy does not say, it does not mean. */
+export const policySchema = z
+  .strictObject({
+    rootfs: access.describe("The image's own file system: ro or rw"),
+    network: network.describe("none, full, or allowlist:HOST,… (refused until there is an egress proxy)"),
+    user: user.describe('Who commands run as: "host" (the caller\'s uid:gid), "root", or "uid:gid"'),
+    home: containerPath.describe("HOME of commands; with rootfs = ro it must be one of the tmpfs paths"),
+    capabilities: z.enum(["none", "engine-default"]).describe("Linux capabilities left to processes"),
+    noNewPrivileges: z.boolean().describe("Whether setuid programs and file capabilities are without effect"),
+    seccomp: z
+      .enum(["brig", "engine-default"])
+      .describe("System call filter: brig's own list or the engine's"),
+    workspace: workspaceSchema.describe("The directory the work is about"),
+    tmpfs: z.array(tmpfsSchema).describe("Memory-backed directories, always nosuid and nodev"),
+    limits: limitsSchema.describe("Ceilings for the whole sandbox"),
+    overrides: overridesSchema.describe("What a flag or the configuration may loosen"),
+  })
+  .superRefine((policy, context) => {
+    const refuse = (path: string[], message: string) => {
+      context.addIssue({ code: "custom", path, message });
+    };
+    const inMemoryMb = policy.limits.shmMb + policy.tmpfs.reduce((sum, { sizeMb }) => sum + sizeMb, 0);
+    if (inMemoryMb * 2 > policy.limits.memoryMb)
+      refuse(
+        ["limits", "memoryMb"],
+        `tmpfs and shm together hold ${inMemoryMb} MiB, more than half of ${policy.limits.memoryMb} MiB memory: ` +
+          "full, they would leave no command room to run",
+      );
+    const paths = policy.tmpfs.map(({ path }) => path);
+    if (new Set(paths).size !== paths.length) refuse(["tmpfs"], "two entries have the same path");
+    if (policy.rootfs === "ro" && !paths.includes(policy.home))
+      refuse(["home"], `${policy.home} is not one of the tmpfs paths, so nothing could be written there`);
+  });
+
+export type Policy = z.infer<typeof policySchema>;
+export type Limits = Policy["limits"];
+export type TmpfsPolicy = Policy["tmpfs"][number];
+
+/** A policy and where it was read from. */
+export interface LoadedPolicy {
+  /** The mode, or the file's path as it was given. */
+  name: string;
+  /** Absolute path of the file. */
+  file: string;
+  policy: Policy;
+}
