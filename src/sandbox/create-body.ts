@@ -1,0 +1,103 @@
+import type { ContainerBody, Mount } from "../docker/types.js";
+import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
+
+export interface ContainerSecrets {
+  /** Name of the volume with the runner and rg. */
+  toolboxVolume: string;
+  /** SHA-256 of the session's token in hex: the token itself never enters the container's description. */
+  tokenHash: string;
+  /** The text of sandbox-policies/seccomp.json; unused where the plan keeps the engine's filter. */
+  seccompJson: string;
+}
+
+export const TOOLBOX_PATH = "/.brig";
+export const CONTAINER_HOSTNAME = "brig";
+
+/** What is sent to the engine for a plan. Pure: the same plan gives the same body. */
+export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
+  return {
+    Image: plan.image,
+    Entrypoint: [`${TOOLBOX_PATH}/runner`],
+    Cmd: ["serve", "--token-hash", secrets.tokenHash, "--lease", String(plan.leaseSeconds)],
+    User: `${plan.user.uid}:${plan.user.gid}`,
+    // The workspace as working directory would make the engine create it in the image; the runner sets it per command.
+    WorkingDir: "/",
+    Hostname: CONTAINER_HOSTNAME,
+    Env: Object.entries(plan.containerEnvironment).map(([name, value]) => `${name}=${value}`),
+    Labels: plan.labels,
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    // PID 1 ignores SIGTERM, and an engine that is stopped would wait ten seconds for it.
+    StopSignal: "SIGKILL",
+    HostConfig: {
+      AutoRemove: true,
+      Privileged: false,
+      ReadonlyRootfs: plan.rootfs === "ro",
+      NetworkMode: plan.network,
+      IpcMode: "private",
+      // By name: on cgroup v1 the engine's default is the host's namespace.
+      CgroupnsMode: "private",
+      CapDrop: plan.capabilities === "none" ? ["ALL"] : [],
+      CapAdd: [],
+      SecurityOpt: securityOptions(plan, secrets.seccompJson),
+      Mounts: [toolboxMount(secrets.toolboxVolume), ...plan.mounts.map(bindMount)],
+      Tmpfs: Object.fromEntries(plan.tmpfs.map((tmpfs) => [tmpfs.path, tmpfsOptions(tmpfs)])),
+      // A log on disk could be filled, and forged through /proc/1/fd/1.
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+      ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
+      Init: false,
+      ShmSize: plan.limits.shmBytes,
+      Memory: plan.limits.memoryBytes,
+      MemorySwap: plan.limits.memoryBytes,
+      NanoCpus: plan.limits.nanoCpus,
+      PidsLimit: plan.limits.pids,
+      Ulimits: [
+        { Name: "core", Soft: plan.limits.coreBytes, Hard: plan.limits.coreBytes },
+        { Name: "nofile", Soft: plan.limits.openFiles, Hard: plan.limits.openFiles },
+      ],
+    },
+  };
+}
+
+function securityOptions(plan: SandboxPlan, seccompJson: string): string[] {
+  return [
+    ...(plan.noNewPrivileges ? ["no-new-privileges"] : []),
+    ...(plan.seccomp === "brig" ? [`seccomp=${seccompJson}`] : []),
+  ];
+}
+
+function toolboxMount(volume: string): Mount {
+  return {
+    Type: "volume",
+    Source: volume,
+    Target: TOOLBOX_PATH,
+    ReadOnly: true,
+    VolumeOptions: { NoCopy: true },
+  };
+}
+
+function bindMount(mount: PlannedMount): Mount {
+  return {
+    Type: "bind",
+    Source: mount.path,
+    Target: mount.path,
+    ReadOnly: mount.access === "ro",
+    BindOptions: { Propagation: "rprivate" },
+  };
+}
+
+function tmpfsOptions({ sizeBytes, maxInodes, exec, mode, uid, gid }: PlannedTmpfs): string {
+  return [
+    "rw,nosuid,nodev",
+    exec ? "exec" : "noexec",
+    `size=${sizeBytes}`,
+    `nr_inodes=${maxInodes}`,
+    `mode=${mode}`,
+    `uid=${uid}`,
+    `gid=${gid}`,
+  ].join(",");
+}

@@ -1,0 +1,216 @@
+import type { EngineInfo } from "../docker/types.js";
+import { BrigError } from "../errors.js";
+import { describeNetwork } from "../policy/network.js";
+import type { Limits, LoadedPolicy, Policy } from "../policy/policy.js";
+import { isAtOrBelow } from "./paths.js";
+import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
+import { planProtection, type Root } from "./protected-paths.js";
+import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
+
+export interface SandboxRequest {
+  policy: LoadedPolicy;
+  /** The directory the work is about; not looked at when `workspaceKind` is "none". */
+  workspace: string;
+  workspaceKind: "bind" | "none";
+  /** Reference or id of the image. */
+  image: string;
+  /** OCI runtime; default: the engine's. */
+  runtime?: string | undefined;
+  /** `--add-dir`: refused where the policy takes no further writable directories. */
+  addDirs: readonly string[];
+  /** `writable_roots` of the configuration: left aside where the policy takes none. */
+  writableRoots: readonly string[];
+  /** For commands, never for the container: see `SandboxPlan.commandEnvironment`. */
+  env: Readonly<Record<string, string>>;
+  hostUser: { uid: number; gid: number };
+  leaseSeconds: number;
+  /** The container outlives its host process. */
+  keep: boolean;
+  sessionId: string;
+  labels: Readonly<Record<string, string>>;
+  engine: EngineInfo;
+  /** E.g. `unix:///var/run/docker.sock`. */
+  endpoint: string;
+  host: HostPlaces;
+}
+
+const MIB = 1024 * 1024;
+/** The largest page a kernel of either architecture uses, so that no kernel rounds what was promised. */
+const PAGE_BYTES = 65_536;
+const FALLBACK_HOME = "/brig-home";
+/** Names of the labels that the plan itself sets. */
+export const PLACEHOLDERS_LABEL = "brig.placeholders";
+
+/**
+ * Checks the directories a sandbox is to see and resolves the policy for this engine and caller. Changes nothing.
+ * Errors: `workspace.invalid`, `policy.not-enforced` for what this engine cannot hold, `usage.invalid`.
+ */
+export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
+  const { policy, name } = request.policy;
+  refuseUnenforceable(request);
+  const roots = await checkRoots(request);
+  const protection = await planProtection(roots, policy.workspace.protected);
+  await refuseWritableSubmounts(protection.mounts, request);
+  const home = resolveHome(policy.home, roots);
+  const containerEnvironment = { HOME: home, LANG: "C.UTF-8" };
+  const workspace = roots.find((root) => root.kind === "workspace")?.directory ?? null;
+  return {
+    sessionId: request.sessionId,
+    policyName: name,
+    image: request.image,
+    runtime: request.runtime ?? null,
+    workspace,
+    workingDirectory: workspace?.path ?? "/",
+    home,
+    rootfs: policy.rootfs,
+    mounts: protection.mounts,
+    tmpfs: resolveTmpfs(policy, { home, roots }, request),
+    placeholders: protection.placeholders,
+    user: resolveUser(policy.user, request.hostUser),
+    network: policy.network.kind === "full" ? "bridge" : "none",
+    capabilities: policy.capabilities,
+    noNewPrivileges: policy.noNewPrivileges,
+    seccomp: policy.seccomp,
+    limits: resolveLimits(policy, request.engine),
+    leaseSeconds: request.keep ? 0 : request.leaseSeconds,
+    containerEnvironment,
+    commandEnvironment: { ...containerEnvironment, ...request.env },
+    labels: labelled(request.labels, protection.placeholders),
+  };
+}
+
+function refuseUnenforceable({ policy: { policy, name } }: SandboxRequest): void {
+  if (policy.network.kind !== "allowlist") return;
+  throw new BrigError(
+    `the network setting ${describeNetwork(policy.network)} cannot be enforced yet: there is no egress proxy`,
+    {
+      code: "policy.not-enforced",
+      hint: `use --network none or --network full with ${name}`,
+    },
+  );
+}
+
+async function checkRoots(request: SandboxRequest): Promise<Root[]> {
+  const { policy, name } = request.policy;
+  if (request.addDirs.length > 0 && !policy.overrides.writableRoots)
+    throw new BrigError(`the policy ${name} takes no further writable directories`, {
+      code: "usage.invalid",
+      hint: "leave out --add-dir, or use --sandbox workspace-write",
+    });
+  const roots: Root[] = [];
+  const add = async (kind: Root["kind"], access: Root["access"], path: string) => {
+    const directory = await checkDirectory(path, {
+      purpose: kind === "workspace" ? "workspace" : "writable directory",
+      endpoint: request.endpoint,
+      dockerRootDir: request.engine.dockerRootDir,
+      host: request.host,
+    });
+    if (!roots.some((root) => root.directory.path === directory.path))
+      roots.push({ kind, access, directory });
+  };
+  if (request.workspaceKind === "bind") await add("workspace", policy.workspace.access, request.workspace);
+  const extra = policy.overrides.writableRoots ? [...request.addDirs, ...request.writableRoots] : [];
+  for (const path of extra) await add("writable-root", "rw", path);
+  return roots;
+}
+
+function resolveUser(
+  user: Policy["user"],
+  hostUser: { uid: number; gid: number },
+): { uid: number; gid: number } {
+  if (user === "host") return hostUser;
+  if (user === "root") return { uid: 0, gid: 0 };
+  const [uid, gid] = user.split(":").map(Number);
+  return { uid: uid ?? 0, gid: gid ?? 0 };
+}
+
+/**
+ * What the policy allows, but not more than the machine has. Memory-backed sizes shrink with the memory limit: full,
+ * they must leave half of it to processes, or no command could run any more.
+ */
+function resolveLimits({ limits }: Policy, engine: EngineInfo): PlannedLimits {
+  return {
+    memoryBytes: memoryBytes(limits, engine),
+    nanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9),
+    pids: limits.pids,
+    openFiles: limits.openFiles,
+    shmBytes: inMemorySize(limits.shmMb, limits, engine),
+    coreBytes: limits.coreMb * MIB,
+  };
+}
+
+function memoryBytes({ memoryMb }: Limits, engine: EngineInfo): number {
+  return Math.floor(Math.min(memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
+}
+
+function inMemorySize(sizeMb: number, limits: Limits, engine: EngineInfo): number {
+  const bytes = (sizeMb * memoryBytes(limits, engine)) / limits.memoryMb;
+  return Math.floor(bytes / PAGE_BYTES) * PAGE_BYTES;
+}
+
+/** A workspace at the policy's home would turn HOME into a part of the workspace, so HOME moves. */
+function resolveHome(home: string, roots: readonly Root[]): string {
+  return roots.some(({ directory }) => isAtOrBelow(home, directory.path)) ? FALLBACK_HOME : home;
+}
+
+/** A tmpfs at or below a root would hide files of the host, so it is left out. */
+function resolveTmpfs(
+  policy: Policy,
+  placement: { home: string; roots: readonly Root[] },
+  request: SandboxRequest,
+) {
+  const { home, roots } = placement;
+  const user = resolveUser(policy.user, request.hostUser);
+  return policy.tmpfs
+    .map((tmpfs) => (tmpfs.path === policy.home ? { ...tmpfs, path: home } : tmpfs))
+    .filter(({ path }) => !roots.some(({ directory }) => isAtOrBelow(path, directory.path)))
+    .map(({ path, sizeMb, maxInodes, exec, mode }): PlannedTmpfs => {
+      return {
+        path,
+        sizeBytes: inMemorySize(sizeMb, policy.limits, request.engine),
+        maxInodes,
+        exec,
+        mode,
+        ...user,
+      };
+    });
+}
+
+/** Engines before 25 make only the top of a bind read-only: what is mounted below it would stay writable. */
+async function refuseWritableSubmounts(
+  mounts: readonly PlannedMount[],
+  request: SandboxRequest,
+): Promise<void> {
+  if (hasRecursiveReadOnly(request.engine)) return;
+  for (const { path } of mounts.filter((mount) => mount.access === "ro")) {
+    const [submount] = await submountsBelow(path, request.host);
+    if (submount === undefined) continue;
+    throw new BrigError(
+      `${JSON.stringify(submount.path)} is a mount of its own below ${JSON.stringify(path)}, ` +
+        `and ${request.engine.product} ${request.engine.version} would leave it writable`,
+      {
+        code: "workspace.invalid",
+        hint: "unmount it, choose a directory without mounts below it, or use Docker 25 or newer on Linux 5.12 or newer",
+      },
+    );
+  }
+}
+
+function hasRecursiveReadOnly({ product, version, kernel }: EngineInfo): boolean {
+  return product === "docker" && atLeast(version, [25, 0]) && atLeast(kernel, [5, 12]);
+}
+
+function atLeast(version: string, [major, minor]: [number, number]): boolean {
+  const match = /^([0-9]+)\.([0-9]+)/.exec(version);
+  if (match === null) return false;
+  return Number(match[1]) > major || (Number(match[1]) === major && Number(match[2]) >= minor);
+}
+
+function labelled(
+  labels: Readonly<Record<string, string>>,
+  placeholders: readonly string[],
+): Record<string, string> {
+  return placeholders.length === 0
+    ? { ...labels }
+    : { ...labels, [PLACEHOLDERS_LABEL]: JSON.stringify(placeholders) };
+}

@@ -1,0 +1,64 @@
+import type { Policy } from "../policy/policy.js";
+import type { CheckedDirectory } from "./workspace.js";
+
+/** Everything that is promised about one sandbox, resolved: sizes in bytes, paths absolute, nothing left to a default. */
+export interface SandboxPlan {
+  sessionId: string;
+  /** The mode or policy file. */
+  policyName: string;
+  image: string;
+  /** Null for the engine's default. */
+  runtime: string | null;
+  /** Null without one. */
+  workspace: CheckedDirectory | null;
+  /** Where commands start: the workspace, or `/` without one. */
+  workingDirectory: string;
+  /** HOME of commands. */
+  home: string;
+  rootfs: "ro" | "rw";
+  /** Binds of host directories at their own path, parents before children. */
+  mounts: PlannedMount[];
+  tmpfs: PlannedTmpfs[];
+  /** Protected names that do not exist yet: to be made on the host just before the container is created. */
+  placeholders: string[];
+  user: { uid: number; gid: number };
+  network: "none" | "bridge";
+  capabilities: Policy["capabilities"];
+  noNewPrivileges: boolean;
+  seccomp: Policy["seccomp"];
+  limits: PlannedLimits;
+  /** 0: for ever. */
+  leaseSeconds: number;
+  /** In the container's description, where anyone with the engine can read it: no secret, nothing of the caller's. */
+  containerEnvironment: Record<string, string>;
+  /** To be sent with each command. */
+  commandEnvironment: Record<string, string>;
+  labels: Record<string, string>;
+}
+
+export interface PlannedMount {
+  /** "pin": an ancestor of a protected path, bound onto itself so that it cannot be renamed away. */
+  kind: "workspace" | "writable-root" | "pin" | "protected";
+  path: string;
+  access: "ro" | "rw";
+}
+
+export interface PlannedTmpfs {
+  path: string;
+  sizeBytes: number;
+  maxInodes: number;
+  exec: boolean;
+  /** Octal. */
+  mode: string;
+  uid: number;
+  gid: number;
+}
+
+export interface PlannedLimits {
+  memoryBytes: number;
+  nanoCpus: number;
+  pids: number;
+  openFiles: number;
+  shmBytes: number;
+  coreBytes: number;
+}
