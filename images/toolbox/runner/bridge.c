@@ -1,0 +1,184 @@
+/* Connections from outside: who may speak, and the one that speaks for the host. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runner.h"
+#include "sha256.h"
+#include "tree.h"
+
+#define HELLO_WITHIN_MS 5000
+#define READ_SIZE (64u << 10)
+#define PIPE_SIZE (256 << 10)
+
+void bridge_drop(struct runner *r, struct bridge *b) {
+    if (!b->used) return;
+    if (r->host == b) {
+        r->host = NULL;
+        r->alone_since_ms = now_ms();
+        if (r->lease_ms) wake_at(r, r->alone_since_ms + r->lease_ms);
+    }
+    close_source(r, &b->in);
+    close_source(r, &b->out);
+    close_source(r, &b->control); /* ends the waiting `connect`, and with it the exec */
+    buffer_free(&b->input);
+    b->used = b->is_host = false;
+}
+
+/* Compares without telling by its duration how much was right. */
+static bool token_is_right(const struct runner *r, const uint8_t *token) {
+    uint8_t digest[32], difference = 0;
+    sha256_short(token, TOKEN_SIZE, digest);
+    for (int i = 0; i < 32; i++) difference |= digest[i] ^ r->token_hash[i];
+    return difference == 0;
+}
+
+static bool greet(struct runner *r, struct bridge *b, const struct frame *frame) {
+    struct hello hello;
+    if (frame->type != F_HELLO || !hello_parse(frame->payload, frame->length, &hello)) return false;
+    if (hello.version != PROTOCOL_VERSION || !token_is_right(r, hello.token)) return false;
+    if (r->host) bridge_drop(r, r->host);
+    if (!link_resume(&r->link, hello.received)) return false;
+    r->host = b;
+    b->is_host = true;
+    uint8_t payload[20];
+    put32(payload, PROTOCOL_VERSION);
+    put64(payload + 4, r->link.received);
+    put64(payload + 12, r->boot_id);
+    link_send_control(&r->link, F_WELCOME, payload, sizeof payload);
+    return true;
+}
+
+static bool take_session_frame(struct runner *r, const struct frame *frame) {
+    switch (frame->type) {
+    case F_ACK: return frame->length == 8 && link_acknowledge(&r->link, get64(frame->payload));
+    case F_PING: return frame->length <= 64 && link_send_control(&r->link, F_PONG, frame->payload, frame->length) == 0;
+    default: return false;
+    }
+}
+
+static bool take_frame(struct runner *r, struct bridge *b, const struct frame *frame) {
+    if (!b->is_host) return greet(r, b, frame);
+    if (frame->channel == 0) return take_session_frame(r, frame);
+    link_count_received(&r->link, frame->length);
+    return channel_take_frame(r, frame);
+}
+
+/* False when the bytes break the protocol. Before HELLO nothing longer than it is waited for. */
+static bool take_frames(struct runner *r, struct bridge *b) {
+    while (b->used) {
+        struct frame frame;
+        size_t used;
+        size_t limit = b->is_host ? MAX_PAYLOAD_IN : 64;
+        enum parse_result result = frame_parse(buffer_front(&b->input), buffer_length(&b->input), limit, &frame, &used);
+        if (result == PARSE_MORE) return true;
+        if (result == PARSE_BAD || !take_frame(r, b, &frame)) return false;
+        if (frame.type == F_HELLO) explicit_bzero(buffer_front(&b->input), used);
+        buffer_drop(&b->input, used);
+    }
+    return true;
+}
+
+static void on_stream(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    struct bridge *b = s->owner;
+    uint8_t *room = buffer_reserve(&b->input, READ_SIZE);
+    ssize_t n = room ? read(s->fd, room, READ_SIZE) : -1;
+    if (n < 0 && room && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) {
+        bridge_drop(r, b);
+        return;
+    }
+    buffer_commit(&b->input, (size_t)n);
+    if (!take_frames(r, b)) bridge_drop(r, b);
+}
+
+static void on_writable(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    (void)s;
+    host_flush(r);
+}
+
+void host_flush(struct runner *r) {
+    struct bridge *b = r->host;
+    if (!b) return;
+    int result = link_flush(&r->link, b->out.fd);
+    if (result < 0) bridge_drop(r, b);
+    else watch(r, &b->out, result > 0 ? EPOLLOUT : 0);
+}
+
+static bool receive_streams(int fd, int streams[2]) {
+    char byte;
+    struct iovec part = {&byte, 1};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } ancillary;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
+    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1) return false;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(2 * sizeof(int))) return false;
+    memcpy(streams, CMSG_DATA(c), 2 * sizeof(int));
+    return true;
+}
+
+/* The first event on a connection brings its streams; any later one means that `connect` is gone. */
+static void on_control(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    struct bridge *b = s->owner;
+    int streams[2];
+    if (b->in.fd >= 0 || !receive_streams(s->fd, streams)) {
+        bridge_drop(r, b);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        fcntl(streams[i], F_SETFL, fcntl(streams[i], F_GETFL) | O_NONBLOCK);
+        fcntl(streams[i], F_SETPIPE_SZ, PIPE_SIZE); /* fewer, larger writes; what it is not granted it does without */
+    }
+    b->in.fd = streams[0];
+    b->out.fd = streams[1];
+    watch(r, &b->in, EPOLLIN);
+}
+
+/* Only the engine can start a process here whose parent is not one of ours. */
+static bool comes_from_outside(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && parent_of(peer.pid) == 0;
+}
+
+static struct bridge *free_bridge(struct runner *r) {
+    for (int i = 0; i < MAX_BRIDGES; i++)
+        if (!r->bridges[i].used) return &r->bridges[i];
+    return NULL;
+}
+
+void bridges_accept(struct runner *r) {
+    int fd;
+    while ((fd = accept4(r->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        struct bridge *b = free_bridge(r);
+        if (!b || !comes_from_outside(fd)) {
+            close(fd);
+            continue;
+        }
+        *b = (struct bridge){.used = true, .deadline_ms = now_ms() + HELLO_WITHIN_MS};
+        b->control = (struct source){.on_event = on_control, .owner = b, .fd = fd};
+        b->in = (struct source){.on_event = on_stream, .owner = b, .fd = -1};
+        b->out = (struct source){.on_event = on_writable, .owner = b, .fd = -1};
+        watch(r, &b->control, EPOLLIN);
+        wake_at(r, b->deadline_ms);
+    }
+}
+
+void bridges_tick(struct runner *r, uint64_t now) {
+    for (int i = 0; i < MAX_BRIDGES; i++) {
+        struct bridge *b = &r->bridges[i];
+        if (!b->used || b->is_host) continue;
+        if (now >= b->deadline_ms) bridge_drop(r, b);
+        else wake_at(r, b->deadline_ms);
+    }
+}

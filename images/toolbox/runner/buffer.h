@@ -1,0 +1,22 @@
+/* A byte queue: append at the end, drop from the front. */
+#ifndef BRIG_BUFFER_H
+#define BRIG_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buffer {
+    uint8_t *data;
+    size_t start, end, capacity;
+};
+
+size_t buffer_length(const struct buffer *b);
+uint8_t *buffer_front(const struct buffer *b);
+/* Room for `size` more bytes at the end; NULL when memory is out. The bytes count only after buffer_commit. */
+uint8_t *buffer_reserve(struct buffer *b, size_t size);
+void buffer_commit(struct buffer *b, size_t size);
+int buffer_append(struct buffer *b, const void *data, size_t size);
+void buffer_drop(struct buffer *b, size_t size);
+void buffer_free(struct buffer *b);
+
+#endif

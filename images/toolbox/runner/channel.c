@@ -1,0 +1,456 @@
+/* Channels: one command or file operation each, from its request to its EXIT frame. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "runner.h"
+#include "tree.h"
+
+#define HOLD_MS 250         /* how long a pipe that outlives its command may delay the result */
+#define KILL_STEP_MS 10
+#define KILL_GIVE_UP_MS 5000
+#define LATE_MAX (1u << 20) /* output after the result that is passed on; more is read and dropped */
+#define GRANT_STEP (128u << 10)
+#define INPUT_MAX (2u * INITIAL_CREDIT)
+#define PTY_READS 16
+#define TERMINAL_RETRY_MS 10
+
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+static void on_output(struct runner *r, struct source *s, uint32_t events);
+static void on_input_ready(struct runner *r, struct source *s, uint32_t events);
+static void close_input(struct runner *r, struct channel *c);
+
+static struct channel *find(struct runner *r, uint32_t id) {
+    struct channel *c = r->channels[id % CHANNEL_BUCKETS];
+    while (c && c->id != id) c = c->next;
+    return c;
+}
+
+static struct channel *open_channel(struct runner *r, uint32_t id) {
+    struct channel *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->id = id;
+    c->credit = INITIAL_CREDIT;
+    c->late_left = LATE_MAX;
+    c->started_us = now_us();
+    c->in = (struct source){.on_event = on_input_ready, .owner = c, .fd = -1};
+    c->out = (struct source){.on_event = on_output, .owner = c, .fd = -1};
+    c->err = (struct source){.on_event = on_output, .owner = c, .fd = -1};
+    c->next = r->channels[id % CHANNEL_BUCKETS];
+    r->channels[id % CHANNEL_BUCKETS] = c;
+    return c;
+}
+
+static bool is_open(const struct source *s) { return s->fd >= 0; }
+
+/* A channel is over when its result is sent, nothing can write to it any more and its supervisor is free. */
+static void retire_if_over(struct runner *r, struct channel *c) {
+    if (c->dead || !c->exit_sent || c->worker || is_open(&c->out) || is_open(&c->err)) return;
+    struct channel **at = &r->channels[c->id % CHANNEL_BUCKETS];
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    buffer_free(&c->input);
+    buffer_free(&c->exit);
+    c->dead = true;
+    c->next = r->retired;
+    r->retired = c;
+}
+
+void channels_free_retired(struct runner *r) {
+    while (r->retired) {
+        struct channel *c = r->retired;
+        r->retired = c->next;
+        free(c);
+    }
+}
+
+static void send_exit(struct runner *r, struct channel *c) {
+    if (is_open(&c->out) || is_open(&c->err)) c->flags |= EXIT_PIPE_HELD;
+    buffer_front(&c->exit)[1] = c->flags;
+    link_send(&r->link, F_EXIT, c->id, buffer_front(&c->exit), buffer_length(&c->exit));
+    c->exit_sent = true;
+    close_input(r, c);
+    /* From here on output is late and flows without credit. */
+    if (is_open(&c->out)) watch(r, &c->out, EPOLLIN);
+    if (is_open(&c->err)) watch(r, &c->err, EPOLLIN);
+}
+
+static void finish_if_complete(struct runner *r, struct channel *c) {
+    bool killing = c->kill != KILL_NONE && c->worker && !(c->flags & EXIT_TREE_LEFT);
+    bool held = is_open(&c->out) || is_open(&c->err);
+    if (c->ended && !c->exit_sent && !killing) {
+        if (!held || now_ms() >= c->hold_ms) send_exit(r, c);
+        else wake_at(r, c->hold_ms);
+    }
+    retire_if_over(r, c);
+}
+
+/* ---- output ---------------------------------------------------------------------------------------------------- */
+
+static void update_output(struct runner *r, struct channel *c, struct source *s) {
+    bool wanted = c->exit_sent || (c->credit > 0 && !link_is_full(&r->link));
+    watch(r, s, is_open(s) && wanted ? EPOLLIN : 0);
+}
+
+void channels_resume_output(struct runner *r) {
+    for (int i = 0; i < CHANNEL_BUCKETS; i++)
+        for (struct channel *c = r->channels[i]; c; c = c->next) {
+            update_output(r, c, &c->out);
+            update_output(r, c, &c->err);
+        }
+}
+
+/* False at the end of the stream or when there is nothing more for now. */
+static bool read_output(struct runner *r, struct channel *c, struct source *s) {
+    size_t room = MAX_PAYLOAD_OUT;
+    if (!c->exit_sent && (size_t)c->credit < room) room = (size_t)c->credit;
+    if (room == 0) return false;
+    uint8_t *payload = link_begin(&r->link, room);
+    if (!payload) return false;
+    ssize_t n = read(s->fd, payload, room);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (n <= 0) { /* a pseudo-terminal whose last user is gone reads as EIO */
+        if (c->pty) close_input(r, c);
+        close_source(r, s);
+        return false;
+    }
+    if (!c->exit_sent) {
+        c->credit -= n;
+        link_finish(&r->link, s == &c->err ? F_STDERR : F_STDOUT, c->id, (size_t)n);
+    } else if ((size_t)n <= c->late_left && !link_is_full(&r->link)) {
+        c->late_left -= (size_t)n;
+        link_finish(&r->link, F_LATE, c->id, (size_t)n);
+    }
+    return true;
+}
+
+static void on_output(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    struct channel *c = s->owner;
+    int reads = c->pty ? PTY_READS : 1; /* a terminal gives 4 KiB at most at a time */
+    while (reads-- > 0 && is_open(s) && read_output(r, c, s)) continue;
+    update_output(r, c, &c->out);
+    update_output(r, c, &c->err);
+    finish_if_complete(r, c);
+}
+
+/* ---- input ----------------------------------------------------------------------------------------------------- */
+
+static void grant(struct runner *r, struct channel *c, size_t bytes) {
+    c->input_taken += (uint32_t)bytes;
+    if (c->input_taken < GRANT_STEP) return;
+    uint8_t payload[4];
+    put32(payload, c->input_taken);
+    link_send(&r->link, F_CREDIT_OUT, c->id, payload, sizeof payload);
+    c->input_taken = 0;
+}
+
+static void discard_input(struct runner *r, struct channel *c) {
+    size_t length = buffer_length(&c->input);
+    buffer_drop(&c->input, length);
+    if (length) grant(r, c, length);
+}
+
+/* A terminal has one descriptor for both directions; it is closed as output. */
+static void close_input(struct runner *r, struct channel *c) {
+    if (c->pty) c->in.fd = -1;
+    else close_source(r, &c->in);
+}
+
+static void write_input(struct runner *r, struct channel *c) {
+    int fd = c->in.fd;
+    while (fd >= 0 && buffer_length(&c->input) > 0) {
+        ssize_t n = write(fd, buffer_front(&c->input), buffer_length(&c->input));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) break;
+        if (n < 0) { /* nobody reads it any more */
+            close_input(r, c);
+            fd = -1;
+            break;
+        }
+        buffer_drop(&c->input, (size_t)n);
+        grant(r, c, (size_t)n);
+    }
+    if (fd < 0) discard_input(r, c);
+    bool waiting = buffer_length(&c->input) > 0;
+    if (c->input_ended && !waiting) close_input(r, c);
+    /* A terminal's descriptor is watched as output already: its input is tried again on a timer. */
+    if (!c->pty) watch(r, &c->in, waiting ? EPOLLOUT : 0);
+    else if (waiting) wake_at(r, now_ms() + TERMINAL_RETRY_MS);
+}
+
+static void on_input_ready(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    write_input(r, s->owner);
+}
+
+static bool take_input(struct runner *r, struct channel *c, const struct frame *frame) {
+    static const uint8_t end_of_transmission = 4;
+    if (c->input_ended) return frame->length == 0;
+    if (buffer_length(&c->input) + frame->length > INPUT_MAX) return false;
+    if (frame->length == 0) {
+        c->input_ended = true;
+        if (c->pty) buffer_append(&c->input, &end_of_transmission, 1);
+    } else if (buffer_append(&c->input, frame->payload, frame->length) != 0) {
+        return false;
+    }
+    write_input(r, c);
+    return true;
+}
+
+/* ---- starting -------------------------------------------------------------------------------------------------- */
+
+static void not_started(struct runner *r, struct channel *c, uint32_t stage, int error) {
+    uint32_t kind = c->is_command ? EXIT_NOT_STARTED : EXIT_FILE;
+    channel_ended(r, c, &(struct worker_report){.what = REPORT_ENDED, .kind = kind, .stage = stage, .error = (uint32_t)error}, NULL);
+}
+
+/* Keeps one end, non-blocking, in `ours`; the other goes to `theirs` for the command. */
+static bool open_pipe(struct source *ours, bool we_read, int *theirs) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    ours->fd = ends[we_read ? 0 : 1];
+    *theirs = ends[we_read ? 1 : 0];
+    fcntl(ours->fd, F_SETFL, O_NONBLOCK);
+    return true;
+}
+
+static int open_terminal_peer(int master) {
+    int peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (peer >= 0) return peer;
+    char name[64];
+    unsigned number;
+    if (ioctl(master, TIOCGPTN, &number) != 0) return -1;
+    snprintf(name, sizeof name, "/dev/pts/%u", number);
+    return open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+static bool open_terminal(struct channel *c, const struct spawn_request *request, int *theirs) {
+    int unlocked = 0;
+    int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    if (master < 0) return false;
+    struct winsize size = {.ws_row = request->rows, .ws_col = request->cols};
+    if (ioctl(master, TIOCSPTLCK, &unlocked) != 0 || ioctl(master, TIOCSWINSZ, &size) != 0 || (*theirs = open_terminal_peer(master)) < 0) {
+        close(master);
+        return false;
+    }
+    c->pty = true;
+    c->out.fd = c->in.fd = master;
+    return true;
+}
+
+/* The descriptors the command gets, in the order worker.c expects them. -1 when one cannot be made. */
+static int open_streams(struct channel *c, const struct spawn_request *request, int theirs[3]) {
+    int count = 0;
+    if (request->flags & SPAWN_PTY) return open_terminal(c, request, &theirs[0]) ? 1 : -1;
+    if (!(request->flags & SPAWN_NO_STDIN)) {
+        if (!open_pipe(&c->in, false, &theirs[count])) return -1;
+        count++;
+    }
+    if (!open_pipe(&c->out, true, &theirs[count])) return -1;
+    count++;
+    if (request->flags & SPAWN_MERGE) return count;
+    if (!open_pipe(&c->err, true, &theirs[count])) return -1;
+    return count + 1;
+}
+
+static void start(struct runner *r, struct channel *c, const struct frame *request, const struct channel_streams *streams) {
+    bool started = streams->count >= 0 && pool_dispatch(r, c, request, streams->fds, streams->count);
+    int error = errno;
+    for (int i = 0; i < streams->count; i++) close(streams->fds[i]);
+    if (started) {
+        update_output(r, c, &c->out);
+        update_output(r, c, &c->err);
+        return;
+    }
+    close_source(r, &c->err);
+    close_input(r, c);
+    close_source(r, &c->out);
+    not_started(r, c, streams->count < 0 ? STAGE_PTY : STAGE_FORK, error ? error : EAGAIN);
+}
+
+static bool start_command(struct runner *r, const struct frame *frame) {
+    struct spawn_request request;
+    if (!spawn_parse(frame->payload, frame->length, &request) || find(r, frame->channel)) return false;
+    struct channel *c = open_channel(r, frame->channel);
+    if (!c) return false;
+    c->is_command = true;
+    c->grace_ms = request.grace_ms;
+    if (request.timeout_ms) wake_at(r, c->deadline_ms = now_ms() + request.timeout_ms);
+    struct channel_streams streams;
+    streams.count = open_streams(c, &request, streams.fds);
+    start(r, c, frame, &streams);
+    return true;
+}
+
+static bool start_file_operation(struct runner *r, const struct frame *frame) {
+    struct file_request request;
+    if (!file_parse(frame->payload, frame->length, &request) || find(r, frame->channel)) return false;
+    struct channel *c = open_channel(r, frame->channel);
+    if (!c) return false;
+    struct channel_streams streams = {.count = 0};
+    bool reads = request.operation == FILE_READ || request.operation == FILE_LIST || request.operation == FILE_REPORT;
+    bool writes = request.operation == FILE_WRITE;
+    if (reads) streams.count = open_pipe(&c->out, true, &streams.fds[0]) ? 1 : -1;
+    if (writes) streams.count = open_pipe(&c->in, false, &streams.fds[0]) ? 1 : -1;
+    start(r, c, frame, &streams);
+    return true;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------------------------- */
+
+/* The kernel's count of processes it killed for lack of memory in this container, under cgroup v2 or v1. */
+static uint64_t out_of_memory_kills(void) {
+    static const char *const files[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
+    for (int i = 0; i < 2; i++) {
+        FILE *file = fopen(files[i], "re");
+        if (!file) continue;
+        char line[128];
+        unsigned long long count = 0;
+        while (fgets(line, sizeof line, file))
+            if (sscanf(line, "oom_kill %llu", &count) == 1) break;
+        fclose(file);
+        return count;
+    }
+    return 0;
+}
+
+void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result) {
+    bool failed = report->kind == EXIT_SIGNALLED || report->kind == EXIT_LOST || (report->kind == EXIT_EXITED && report->code != 0);
+    if (failed) {
+        uint64_t kills = out_of_memory_kills();
+        if (kills > r->out_of_memory_kills) c->flags |= EXIT_OUT_OF_MEMORY;
+        r->out_of_memory_kills = kills;
+    }
+    uint8_t payload[44] = {(uint8_t)report->kind};
+    put16(payload + 2, (uint16_t)report->code);
+    put32(payload + 4, report->error);
+    put32(payload + 8, report->stage);
+    put64(payload + 12, report->user_us);
+    put64(payload + 20, report->system_us);
+    put64(payload + 28, report->max_rss);
+    put64(payload + 36, now_us() - c->started_us);
+    buffer_append(&c->exit, payload, sizeof payload);
+    if (report->result_length) buffer_append(&c->exit, result, report->result_length);
+    c->ended = true;
+    c->deadline_ms = 0;
+    c->hold_ms = now_ms() + HOLD_MS;
+    finish_if_complete(r, c);
+}
+
+void channel_tree_empty(struct runner *r, struct channel *c) {
+    c->kill = KILL_NONE;
+    finish_if_complete(r, c);
+}
+
+static void begin_kill(struct runner *r, struct channel *c, uint32_t grace_ms) {
+    if (!c->worker || c->kill != KILL_NONE) return;
+    if (c->is_command) {
+        tree_signal(c->worker->pid, SIGTERM);
+        tree_signal(c->worker->pid, SIGCONT);
+    } else {
+        kill(c->worker->pid, SIGTERM);
+    }
+    c->kill = KILL_TERMINATING;
+    wake_at(r, c->kill_ms = now_ms() + grace_ms);
+    c->kill_give_up_ms = c->kill_ms + KILL_GIVE_UP_MS;
+}
+
+static void kill_step(struct runner *r, struct channel *c, uint64_t now) {
+    if (c->kill == KILL_NONE || !c->worker) return;
+    if (now < c->kill_ms) {
+        wake_at(r, c->kill_ms);
+        return;
+    }
+    bool first = c->kill == KILL_TERMINATING;
+    c->kill = KILL_KILLING;
+    size_t alive = tree_kill(c->worker->pid);
+    worker_continue(c->worker);
+    if (now >= c->kill_give_up_ms) {
+        c->flags |= EXIT_TREE_LEFT;
+        if (!c->ended) channel_ended(r, c, &(struct worker_report){.kind = EXIT_LOST, .code = SIGKILL}, NULL);
+        else finish_if_complete(r, c);
+        c->kill_ms = UINT64_MAX;
+        return;
+    }
+    /* With nothing left below it a worker reports at once; one that does not is itself held up and goes too. */
+    if (alive == 0 && !first) kill(c->worker->pid, SIGKILL);
+    wake_at(r, c->kill_ms = now + (alive == 0 ? 20 * KILL_STEP_MS : KILL_STEP_MS));
+}
+
+static void tick(struct runner *r, struct channel *c, uint64_t now) {
+    if (c->deadline_ms && now >= c->deadline_ms) {
+        c->deadline_ms = 0;
+        c->flags |= EXIT_TIMED_OUT;
+        begin_kill(r, c, c->grace_ms);
+    } else if (c->deadline_ms) {
+        wake_at(r, c->deadline_ms);
+    }
+    kill_step(r, c, now);
+    if (c->pty && buffer_length(&c->input) > 0) write_input(r, c);
+    finish_if_complete(r, c);
+}
+
+void channels_tick(struct runner *r, uint64_t now) {
+    for (int i = 0; i < CHANNEL_BUCKETS; i++)
+        for (struct channel *c = r->channels[i], *next; c; c = next) {
+            next = c->next;
+            tick(r, c, now);
+        }
+}
+
+/* ---- frames ---------------------------------------------------------------------------------------------------- */
+
+static void send_signal(const struct channel *c, int number) {
+    pid_t group = c->worker ? c->worker->slot->child : 0;
+    pid_t foreground = 0;
+    if (c->pty && is_open(&c->out) && ioctl(c->out.fd, TIOCGPGRP, &foreground) == 0 && foreground > 0) group = foreground;
+    if (group > 0) kill(-group, number);
+}
+
+bool channel_take_frame(struct runner *r, const struct frame *frame) {
+    if (frame->type == F_SPAWN) return start_command(r, frame);
+    if (frame->type == F_FILE) return start_file_operation(r, frame);
+    struct channel *c = find(r, frame->channel);
+    bool over = !c; /* the host may not have seen the EXIT yet: what it still sends is in order and without effect */
+    switch (frame->type) {
+    case F_INPUT: return over || take_input(r, c, frame);
+    case F_SIGNAL:
+        if (frame->length != 1 || frame->payload[0] > 64) return false;
+        if (!over) send_signal(c, frame->payload[0]);
+        return true;
+    case F_RESIZE:
+        if (frame->length != 4) return false;
+        if (!over && c->pty && is_open(&c->out))
+            ioctl(c->out.fd, TIOCSWINSZ, &(struct winsize){.ws_row = get16(frame->payload), .ws_col = get16(frame->payload + 2)});
+        return true;
+    case F_KILL:
+        if (frame->length != 4) return false;
+        if (!over) {
+            c->flags |= c->exit_sent ? 0 : EXIT_KILLED;
+            begin_kill(r, c, get32(frame->payload));
+        }
+        return true;
+    case F_CREDIT:
+        if (frame->length != 4) return false;
+        if (!over) {
+            c->credit += get32(frame->payload);
+            if (c->credit > (64 << 20)) return false;
+            update_output(r, c, &c->out);
+            update_output(r, c, &c->err);
+        }
+        return true;
+    default: return false;
+    }
+}

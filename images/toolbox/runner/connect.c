@@ -1,0 +1,80 @@
+#define _GNU_SOURCE
+#include "connect.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char socket_name[] = "brig-runner";
+
+static socklen_t runner_address(struct sockaddr_un *address) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path + 1, socket_name, sizeof socket_name - 1);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof socket_name);
+}
+
+int listen_for_bridges(void) {
+    struct sockaddr_un address;
+    socklen_t length = runner_address(&address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, 16) != 0) return -1;
+    return fd;
+}
+
+/* The engine reports the container as started before PID 1 has run far enough to listen. */
+static int connect_patiently(int fd, const struct sockaddr_un *address, socklen_t length) {
+    for (int i = 0; i < 5000; i++) {
+        if (connect(fd, (const struct sockaddr *)address, length) == 0) return 0;
+        if (errno != ECONNREFUSED && errno != EINTR && errno != EAGAIN) return -1;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return -1;
+}
+
+static int send_streams(int fd) {
+    int streams[2] = {0, 1};
+    char byte = 1;
+    struct iovec part = {&byte, 1};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof streams)];
+    } ancillary = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof streams);
+    memcpy(CMSG_DATA(c), streams, sizeof streams);
+    return sendmsg(fd, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+int run_bridge(void) {
+    struct sockaddr_un address;
+    socklen_t length = runner_address(&address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect_patiently(fd, &address, length) != 0) {
+        fprintf(stderr, "brig: the runner does not answer: %s\n", strerror(errno));
+        return 1;
+    }
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != 1) {
+        fprintf(stderr, "brig: the runner's socket is held by process %d, not by PID 1\n", (int)peer.pid);
+        return 1;
+    }
+    if (send_streams(fd) != 0) {
+        fprintf(stderr, "brig: cannot hand over the stream: %s\n", strerror(errno));
+        return 1;
+    }
+    /* From here PID 1 speaks on these streams itself; this process only keeps the exec alive until it is done. */
+    close(0);
+    close(1);
+    char byte;
+    while (read(fd, &byte, 1) < 0 && errno == EINTR) continue;
+    return 0;
+}

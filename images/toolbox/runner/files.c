@@ -1,0 +1,341 @@
+/* File operations, run in a worker: the kernel resolves every path here, inside the container and as its user. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire.h"
+#include "worker.h"
+
+#define COPY_SIZE (64u << 10)
+#define MAX_LINKS 40
+
+static uint8_t type_of(mode_t mode) {
+    switch (mode & S_IFMT) {
+    case S_IFREG: return 1;
+    case S_IFDIR: return 2;
+    case S_IFLNK: return 3;
+    case S_IFIFO: return 4;
+    case S_IFSOCK: return 5;
+    case S_IFCHR: return 6;
+    case S_IFBLK: return 7;
+    default: return 0;
+    }
+}
+
+static uint8_t type_of_entry(unsigned char type) {
+    switch (type) {
+    case DT_REG: return 1;
+    case DT_DIR: return 2;
+    case DT_LNK: return 3;
+    case DT_FIFO: return 4;
+    case DT_SOCK: return 5;
+    case DT_CHR: return 6;
+    case DT_BLK: return 7;
+    default: return 0;
+    }
+}
+
+/* 0, or why a file of this mode is not read or replaced: opening a FIFO would hang, a device may act on being opened. */
+static uint32_t refuse_irregular(mode_t mode) {
+    if (S_ISREG(mode)) return 0;
+    return S_ISDIR(mode) ? EISDIR : NOT_REGULAR + type_of(mode);
+}
+
+/* ---- read ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t open_regular(const char *path, int *fd, struct stat *st) {
+    if (stat(path, st) != 0) return (uint32_t)errno;
+    uint32_t irregular = refuse_irregular(st->st_mode);
+    if (irregular) return irregular;
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd < 0) return (uint32_t)errno;
+    /* The name may point elsewhere by now. */
+    irregular = fstat(*fd, st) == 0 ? refuse_irregular(st->st_mode) : (uint32_t)errno;
+    if (irregular) close(*fd);
+    return irregular;
+}
+
+static uint32_t copy_range(int fd, int out, uint64_t offset, uint64_t length) {
+    static uint8_t chunk[COPY_SIZE];
+    uint64_t left = length ? length : UINT64_MAX;
+    while (left > 0) {
+        ssize_t n = pread(fd, chunk, left < sizeof chunk ? (size_t)left : sizeof chunk, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (n == 0) return 0;
+        if (write_all(out, chunk, (size_t)n) != 0) return (uint32_t)errno;
+        offset += (uint64_t)n;
+        left -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static uint32_t read_file(const struct file_request *request, const char *path, int out, uint64_t *size) {
+    struct stat st;
+    int fd = -1;
+    uint32_t error = open_regular(path, &fd, &st);
+    if (error) return error;
+    *size = (uint64_t)st.st_size;
+    error = request->offset > INT64_MAX ? EINVAL : copy_range(fd, out, request->offset, request->length);
+    close(fd);
+    return error;
+}
+
+/* ---- write ----------------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t cancelled;
+
+static void note_cancel(int signal_number) {
+    (void)signal_number;
+    cancelled = 1;
+}
+
+static void listen_for_cancel(bool on) {
+    struct sigaction action = {.sa_handler = on ? note_cancel : SIG_DFL};
+    cancelled = 0;
+    sigaction(SIGTERM, &action, NULL);
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &term, NULL);
+}
+
+/* Follows the links of the last component, so that a write through a link replaces the file and not the link. */
+static uint32_t follow_links(char *path) {
+    for (int i = 0; i < MAX_LINKS; i++) {
+        char target[PATH_MAX];
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        if (n < 0) return errno == EINVAL || errno == ENOENT ? 0 : (uint32_t)errno;
+        target[n] = 0;
+        char *slash = strrchr(path, '/');
+        size_t keep = target[0] == '/' || !slash ? 0 : (size_t)(slash - path) + 1;
+        if (keep + (size_t)n >= PATH_MAX) return ENAMETOOLONG;
+        memcpy(path + keep, target, (size_t)n + 1);
+    }
+    return ELOOP;
+}
+
+static uint32_t copy_input(int in, int fd) {
+    static uint8_t chunk[COPY_SIZE];
+    for (;;) {
+        if (cancelled) return ECANCELED;
+        ssize_t n = read(in, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (n == 0) return cancelled ? ECANCELED : 0;
+        if (write_all(fd, chunk, (size_t)n) != 0) return (uint32_t)errno;
+    }
+}
+
+static uint32_t replace_file(const struct file_request *request, const char *path, int in) {
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (!exists && errno != ENOENT) return (uint32_t)errno;
+    if (exists && (request->flags & 1)) return EEXIST;
+    uint32_t irregular = exists ? refuse_irregular(st.st_mode) : 0;
+    if (irregular) return irregular;
+    /* A rename would replace even a file its user has made read-only; a plain write would not, so neither do we. */
+    if (exists && access(path, W_OK) != 0) return (uint32_t)errno;
+
+    char temporary[PATH_MAX];
+    static unsigned counter;
+    const char *slash = strrchr(path, '/');
+    int directory = slash ? (int)(slash - path) + 1 : 0;
+    if (snprintf(temporary, sizeof temporary, "%.*s.brig-%d-%u.tmp", directory, path, (int)getpid(), counter++) >= (int)sizeof temporary)
+        return ENAMETOOLONG;
+    mode_t mode = exists ? st.st_mode & 0777 : request->mode & 0777;
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return (uint32_t)errno;
+    uint32_t error = copy_input(in, fd);
+    if (!error && fchmod(fd, mode) != 0) error = (uint32_t)errno;
+    if (close(fd) != 0 && !error) error = (uint32_t)errno;
+    if (!error && (request->flags & 1) && link(temporary, path) != 0) error = (uint32_t)errno;
+    else if (!error && !(request->flags & 1) && rename(temporary, path) != 0) error = (uint32_t)errno;
+    if (error || (request->flags & 1)) unlink(temporary);
+    return error;
+}
+
+static uint32_t write_file(const struct file_request *request, char *path, int in) {
+    uint32_t error = follow_links(path);
+    if (error) return error;
+    listen_for_cancel(true);
+    error = replace_file(request, path, in);
+    listen_for_cancel(false);
+    return error;
+}
+
+/* ---- stat, list ------------------------------------------------------------------------------------------------ */
+
+static uint32_t stat_file(const struct file_request *request, const char *path, struct worker_report *report, uint8_t *result) {
+    struct stat st;
+    int failed = request->flags & 1 ? lstat(path, &st) : stat(path, &st);
+    if (failed) return (uint32_t)errno;
+    memset(result, 0, 56);
+    result[0] = type_of(st.st_mode);
+    put32(result + 4, st.st_mode & 07777);
+    put32(result + 8, st.st_uid);
+    put32(result + 12, st.st_gid);
+    put64(result + 16, (uint64_t)st.st_size);
+    put64(result + 24, (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+    put64(result + 32, (uint64_t)st.st_dev);
+    put64(result + 40, (uint64_t)st.st_ino);
+    ssize_t n = S_ISLNK(st.st_mode) ? readlink(path, (char *)result + 52, PATH_MAX) : 0;
+    put32(result + 48, n > 0 ? (uint32_t)n : 0);
+    report->result_length = 52 + (n > 0 ? (uint32_t)n : 0);
+    return 0;
+}
+
+static uint8_t entry_type(DIR *directory, const struct dirent *entry) {
+    if (entry->d_type != DT_UNKNOWN) return type_of_entry(entry->d_type);
+    struct stat st;
+    return fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? type_of(st.st_mode) : 0;
+}
+
+static uint32_t list_directory(const char *path, int out) {
+    static uint8_t chunk[COPY_SIZE];
+    DIR *directory = opendir(path);
+    if (!directory) return (uint32_t)errno;
+    size_t used = 0;
+    uint32_t error = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(directory);
+        if (!entry) {
+            error = (uint32_t)errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        size_t length = strlen(entry->d_name);
+        if (used + 4 + length > sizeof chunk) {
+            if (write_all(out, chunk, used) != 0) {
+                error = (uint32_t)errno;
+                break;
+            }
+            used = 0;
+        }
+        chunk[used] = entry_type(directory, entry);
+        chunk[used + 1] = 0;
+        put16(chunk + used + 2, (uint16_t)length);
+        memcpy(chunk + used + 4, entry->d_name, length);
+        used += 4 + length;
+    }
+    if (!error && used && write_all(out, chunk, used) != 0) error = (uint32_t)errno;
+    closedir(directory);
+    return error;
+}
+
+/* ---- mkdir, remove --------------------------------------------------------------------------------------------- */
+
+static uint32_t make_directory(const char *path, mode_t mode) {
+    if (mkdir(path, mode) == 0) return 0;
+    return (uint32_t)errno;
+}
+
+static uint32_t make_parents(char *path, mode_t mode) {
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = 0;
+        uint32_t error = make_directory(path, 0777);
+        *at = '/';
+        if (error && error != EEXIST && error != EROFS && error != EACCES) return error;
+    }
+    uint32_t error = make_directory(path, mode);
+    struct stat st;
+    if (error && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return 0;
+    return error;
+}
+
+/* Empties the current directory, however deep, holding one descriptor at a time: it walks with chdir. */
+static uint32_t empty_here(void) {
+    size_t depth = 0;
+    for (;;) {
+        DIR *directory = opendir(".");
+        if (!directory) return (uint32_t)errno;
+        struct dirent *entry;
+        bool descended = false;
+        uint32_t error = 0;
+        while (!descended && !error && (errno = 0, entry = readdir(directory))) {
+            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+            if (unlinkat(AT_FDCWD, entry->d_name, 0) == 0) continue;
+            if (errno != EISDIR && errno != EPERM) error = (uint32_t)errno;
+            else if (unlinkat(AT_FDCWD, entry->d_name, AT_REMOVEDIR) == 0) continue;
+            else if (errno != ENOTEMPTY) error = (uint32_t)errno;
+            else {
+                int fd = open(entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                if (fd < 0 || fchdir(fd) != 0) error = (uint32_t)errno;
+                else descended = true;
+                if (fd >= 0) close(fd);
+            }
+        }
+        closedir(directory);
+        if (error) return error;
+        if (descended) depth++;
+        else if (depth == 0) return 0;
+        else if (chdir("..") != 0) return (uint32_t)errno;
+        else depth--;
+    }
+}
+
+static uint32_t remove_path(const char *path, uint8_t flags) {
+    struct stat st;
+    if (lstat(path, &st) != 0) return errno == ENOENT && (flags & 2) ? 0 : (uint32_t)errno;
+    if (!S_ISDIR(st.st_mode)) return unlink(path) == 0 ? 0 : (uint32_t)errno;
+    if (rmdir(path) == 0) return 0;
+    if (errno != ENOTEMPTY || !(flags & 1)) return (uint32_t)errno;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return (uint32_t)errno;
+    uint32_t error = fchdir(fd) == 0 ? empty_here() : (uint32_t)errno;
+    close(fd);
+    if (chdir("/") != 0 && !error) error = (uint32_t)errno;
+    return error ? error : rmdir(path) == 0 ? 0 : (uint32_t)errno;
+}
+
+/* ---- dispatch -------------------------------------------------------------------------------------------------- */
+
+static bool path_copy(char *to, const uint8_t *from, uint32_t length) {
+    if (length >= PATH_MAX) return false;
+    memcpy(to, from, length);
+    to[length] = 0;
+    return true;
+}
+
+static uint32_t run(const struct file_request *request, int stream, struct worker_report *report, uint8_t *result) {
+    char path[PATH_MAX], second[PATH_MAX];
+    if (request->operation == FILE_REPORT) {
+        char *paths = strndup((const char *)request->path, request->path_length);
+        int failed = paths ? report_write(stream, paths) : -1;
+        free(paths);
+        return failed ? (uint32_t)errno : 0;
+    }
+    if (!path_copy(path, request->path, request->path_length) || !path_copy(second, request->second, request->second_length))
+        return ENAMETOOLONG;
+    if (path[0] != '/' || (request->operation == FILE_RENAME && second[0] != '/')) return EINVAL;
+    switch (request->operation) {
+    case FILE_READ: {
+        uint64_t size = 0;
+        uint32_t error = read_file(request, path, stream, &size);
+        put64(result, size);
+        report->result_length = 8;
+        return error;
+    }
+    case FILE_WRITE: return write_file(request, path, stream);
+    case FILE_STAT: return stat_file(request, path, report, result);
+    case FILE_LIST: return list_directory(path, stream);
+    case FILE_MKDIR: return request->flags & 1 ? make_parents(path, request->mode & 0777) : make_directory(path, request->mode & 0777);
+    case FILE_RENAME: return rename(path, second) == 0 ? 0 : (uint32_t)errno;
+    case FILE_REMOVE: return remove_path(path, request->flags);
+    default: return EINVAL;
+    }
+}
+
+void file_operation_run(const uint8_t *data, size_t size, int stream, struct worker_report *report, uint8_t *result) {
+    struct file_request request;
+    report->error = file_parse(data, size, &request) ? run(&request, stream, report, result) : EINVAL;
+}

@@ -1,0 +1,51 @@
+/* The sandbox's runner: `serve` is PID 1, `connect` is the bridge an exec starts. See PROTOCOL.md. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "connect.h"
+#include "serve.h"
+#include "wire.h"
+
+static int usage(void) {
+    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS | runner connect | runner version\n");
+    return 2;
+}
+
+static int nibble(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_hash(const char *text, uint8_t hash[32]) {
+    if (strlen(text) != 64) return false;
+    for (int i = 0; i < 32; i++) {
+        int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        hash[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+static int serve_with(int argc, char **argv) {
+    uint8_t hash[32];
+    bool has_hash = false;
+    unsigned long long lease = 60;
+    for (int i = 2; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--token-hash") == 0) has_hash = parse_hash(argv[i + 1], hash);
+        else if (strcmp(argv[i], "--lease") == 0) lease = strtoull(argv[i + 1], NULL, 10);
+        else return usage();
+    }
+    return has_hash ? serve(hash, lease * 1000) : usage();
+}
+
+int main(int argc, char **argv) {
+    prctl(PR_SET_DUMPABLE, 0);
+    const char *command = argc > 1 ? argv[1] : "";
+    if (strcmp(command, "serve") == 0) return serve_with(argc, argv);
+    if (strcmp(command, "connect") == 0) return run_bridge();
+    if (strcmp(command, "version") == 0) return printf("brig runner, protocol %u\n", PROTOCOL_VERSION) > 0 ? 0 : 1;
+    return usage();
+}

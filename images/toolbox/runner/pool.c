@@ -1,0 +1,219 @@
+/* The runner's side of the workers: forked ahead of time, handed one job each, replaced when they die. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runner.h"
+#include "tree.h"
+
+#define READY_WORKERS 2
+#define IDLE_WORKERS_MAX 6
+#define SLOTS 1024
+#define ORPHAN_ROUNDS 100
+
+static struct worker *find_worker(struct runner *r, pid_t pid) {
+    for (struct worker *w = r->workers; w; w = w->next)
+        if (w->pid == pid) return w;
+    return NULL;
+}
+
+/* For orphans_kill, which knows nothing of runners. */
+static struct runner *sweeping;
+static int is_worker(pid_t pid) { return find_worker(sweeping, pid) != NULL; }
+
+static struct worker_slot *free_slot(struct runner *r) {
+    for (int i = 0; i < SLOTS; i++) {
+        bool taken = false;
+        for (struct worker *w = r->workers; w && !taken; w = w->next) taken = w->slot == &r->slots[i];
+        if (!taken) return &r->slots[i];
+    }
+    return NULL;
+}
+
+static void forget(struct runner *r, struct worker *w) {
+    struct worker **at = &r->workers;
+    while (*at != w) at = &(*at)->next;
+    *at = w->next;
+    close_source(r, &w->control);
+    /* The batch of events at hand may still name it. */
+    w->next = r->retired_workers;
+    r->retired_workers = w;
+}
+
+void pool_free_retired(struct runner *r) {
+    while (r->retired_workers) {
+        struct worker *w = r->retired_workers;
+        r->retired_workers = w->next;
+        free(w);
+    }
+}
+
+/* Its children fell to PID 1 when it died. Nobody may kill a supervisor to get away from it, so they go with it. */
+static void lose(struct runner *r, struct worker *w) {
+    struct channel *c = w->channel;
+    forget(r, w);
+    if (!c) return;
+    c->worker = NULL;
+    sweeping = r;
+    for (int i = 0; i < ORPHAN_ROUNDS && orphans_kill(is_worker) > 0; i++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (!c->ended) channel_ended(r, c, &(struct worker_report){.what = REPORT_ENDED, .kind = EXIT_LOST, .code = SIGKILL}, NULL);
+    channel_tree_empty(r, c);
+}
+
+static void on_report(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    struct worker *w = s->owner;
+    static uint8_t result[RESULT_MAX];
+    for (;;) {
+        struct worker_report report;
+        struct iovec parts[2] = {{&report, sizeof report}, {result, sizeof result}};
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+        ssize_t n = recvmsg(s->fd, &message, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return;
+        if (n < (ssize_t)sizeof report || report.result_length != (size_t)n - sizeof report) {
+            kill(w->pid, SIGKILL); /* it will be reaped as lost */
+            watch(r, s, 0);
+            return;
+        }
+        struct channel *c = w->channel;
+        if (report.what == REPORT_ENDED && c) channel_ended(r, c, &report, result);
+        if (report.what == REPORT_EMPTY) {
+            w->channel = NULL;
+            w->state = WORKER_IDLE;
+            if (c) {
+                c->worker = NULL;
+                channel_tree_empty(r, c);
+            }
+        }
+    }
+}
+
+static struct worker *start_worker(struct runner *r) {
+    struct worker *w = calloc(1, sizeof *w);
+    int pair[2];
+    if (!w) return NULL;
+    w->slot = free_slot(r);
+    if (!w->slot || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        free(w);
+        return NULL;
+    }
+    w->slot->child = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* Nothing of the runner's may stay open here: a worker that holds a pipe would hide its end of file. */
+        int control = dup2(pair[1], 3);
+        if (syscall(SYS_close_range, 4u, ~0u, 0) != 0)
+            for (int fd = 4; fd < 65536; fd++) close(fd);
+        worker_main(control, w->slot);
+    }
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        free(w);
+        return NULL;
+    }
+    w->pid = pid;
+    w->control = (struct source){.on_event = on_report, .owner = w, .fd = pair[0]};
+    w->next = r->workers;
+    r->workers = w;
+    watch(r, &w->control, EPOLLIN);
+    return w;
+}
+
+static struct worker *idle_worker(struct runner *r) {
+    for (struct worker *w = r->workers; w; w = w->next)
+        if (w->state == WORKER_IDLE) return w;
+    return start_worker(r);
+}
+
+static int memory_file(const struct frame *request) {
+    int fd = (int)syscall(SYS_memfd_create, "request", 1u /* MFD_CLOEXEC */);
+    if (fd >= 0 && write_all(fd, request->payload, request->length) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static bool send_job(struct worker *w, const struct frame *request, const int *fds, int fd_count) {
+    int sent[4], count = 0, memory = -1;
+    if (request->length > PACKET_MAX) {
+        memory = memory_file(request);
+        if (memory < 0) return false;
+        sent[count++] = memory;
+    }
+    for (int i = 0; i < fd_count; i++) sent[count++] = fds[i];
+    struct job_header header = {
+        .kind = request->type == F_SPAWN ? JOB_SPAWN : JOB_FILE, .length = request->length, .in_memory_file = memory >= 0};
+    struct iovec parts[2] = {{&header, sizeof header}, {(void *)(uintptr_t)request->payload, memory >= 0 ? 0 : request->length}};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof sent)];
+    } ancillary = {0};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    if (count > 0) {
+        message.msg_control = &ancillary;
+        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+        memcpy(CMSG_DATA(c), sent, (size_t)count * sizeof(int));
+    }
+    ssize_t n = sendmsg(w->control.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (memory >= 0) close(memory);
+    return n >= 0;
+}
+
+void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }
+
+bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count) {
+    for (int i = 0; i < 4; i++) {
+        struct worker *w = idle_worker(r);
+        if (!w) return false;
+        w->state = WORKER_BUSY;
+        if (send_job(w, request, fds, fd_count)) {
+            w->channel = c;
+            c->worker = w;
+            worker_continue(w); /* a command may have stopped it: they run as the same user */
+            return true;
+        }
+        kill(w->pid, SIGKILL);
+    }
+    return false;
+}
+
+void pool_keep_ready(struct runner *r) {
+    int idle = 0;
+    for (struct worker *w = r->workers; w; w = w->next) idle += w->state == WORKER_IDLE;
+    while (idle < READY_WORKERS && start_worker(r)) idle++;
+    for (struct worker *w = r->workers, *next; w && idle > IDLE_WORKERS_MAX; w = next) {
+        next = w->next;
+        if (w->state != WORKER_IDLE) continue;
+        close_source(r, &w->control); /* it ends by itself and is reaped */
+        w->state = WORKER_BUSY;
+        idle--;
+    }
+}
+
+void pool_reap(struct runner *r) {
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct worker *w = find_worker(r, pid);
+        if (!w) continue;
+        /* What it said before it ended still counts. */
+        if (w->control.fd >= 0) on_report(r, &w->control, 0);
+        lose(r, w);
+    }
+}

@@ -1,0 +1,118 @@
+/* PID 1: the event loop's objects and how they call each other. */
+#ifndef BRIG_RUNNER_H
+#define BRIG_RUNNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "buffer.h"
+#include "link.h"
+#include "wire.h"
+#include "worker.h"
+
+#define CHANNEL_BUCKETS 256
+#define MAX_BRIDGES 8
+
+struct runner;
+
+/* One descriptor in the event loop. Its owner outlives the batch of events it may still appear in. */
+struct source {
+    void (*on_event)(struct runner *, struct source *, uint32_t events);
+    void *owner;
+    int fd;
+    uint32_t armed;
+};
+
+enum worker_state { WORKER_IDLE, WORKER_BUSY };
+
+struct worker {
+    struct worker *next;
+    pid_t pid;
+    struct source control;
+    struct worker_slot *slot;
+    struct channel *channel;
+    enum worker_state state;
+};
+
+enum kill_state { KILL_NONE, KILL_TERMINATING, KILL_KILLING };
+enum exit_flags { EXIT_TIMED_OUT = 1, EXIT_KILLED = 2, EXIT_OUT_OF_MEMORY = 4, EXIT_PIPE_HELD = 8, EXIT_TREE_LEFT = 16 };
+
+struct channel {
+    struct channel *next;
+    uint32_t id;
+    bool is_command, pty, ended, exit_sent, dead;
+    struct worker *worker;
+    struct source in, out, err;
+    struct buffer input;
+    bool input_ended;
+    uint32_t input_taken; /* bytes consumed and not yet granted again */
+    int64_t credit;
+    size_t late_left;
+    uint8_t flags;
+    enum kill_state kill;
+    uint32_t grace_ms;
+    uint64_t started_us, deadline_ms, hold_ms, kill_ms, kill_give_up_ms;
+    struct buffer exit;
+};
+
+/* The ends of a channel's pipes that its command gets; count is -1 when they could not be made. */
+struct channel_streams {
+    int count;
+    int fds[3];
+};
+
+/* A connection made by `runner connect`; the one whose HELLO was right is the host. */
+struct bridge {
+    struct source control, in, out;
+    struct buffer input;
+    bool used, is_host;
+    uint64_t deadline_ms;
+};
+
+struct runner {
+    int epoll_fd;
+    struct source signals, listener;
+    struct link link;
+    struct bridge bridges[MAX_BRIDGES];
+    struct bridge *host;
+    struct channel *channels[CHANNEL_BUCKETS];
+    struct channel *retired;
+    struct worker *workers, *retired_workers;
+    struct worker_slot *slots;
+    uint8_t token_hash[32];
+    uint64_t boot_id;
+    uint64_t lease_ms, alone_since_ms;
+    uint64_t out_of_memory_kills;
+    uint64_t next_deadline_ms;
+};
+
+uint64_t now_ms(void);
+uint64_t now_us(void);
+void watch(struct runner *r, struct source *s, uint32_t events);
+void close_source(struct runner *r, struct source *s);
+/* Asks the loop to come round no later than this. */
+void wake_at(struct runner *r, uint64_t when_ms);
+
+/* bridge.c */
+void bridges_accept(struct runner *r);
+void bridges_tick(struct runner *r, uint64_t now);
+void bridge_drop(struct runner *r, struct bridge *b);
+void host_flush(struct runner *r);
+
+/* channel.c */
+bool channel_take_frame(struct runner *r, const struct frame *frame);
+void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result);
+void channel_tree_empty(struct runner *r, struct channel *c);
+void channels_tick(struct runner *r, uint64_t now);
+void channels_resume_output(struct runner *r);
+void channels_free_retired(struct runner *r);
+
+/* pool.c */
+bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count);
+void pool_keep_ready(struct runner *r);
+void pool_reap(struct runner *r);
+void pool_free_retired(struct runner *r);
+void worker_continue(struct worker *w);
+
+#endif

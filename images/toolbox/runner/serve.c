@@ -1,0 +1,163 @@
+/* PID 1: one event loop over signals, bridges, workers and the streams of commands. */
+#define _GNU_SOURCE
+#include "serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "connect.h"
+#include "runner.h"
+
+#define EVENTS 64
+#define IDLE_TRIM_MS 1000
+#define SLOT_BYTES (1024 * sizeof(struct worker_slot))
+
+uint64_t now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t now_ms(void) { return now_us() / 1000; }
+
+void wake_at(struct runner *r, uint64_t when_ms) {
+    if (when_ms < r->next_deadline_ms) r->next_deadline_ms = when_ms;
+}
+
+/* A source that waits for nothing leaves the set: a hang-up would be reported for it all the same, for ever. */
+void watch(struct runner *r, struct source *s, uint32_t events) {
+    if (s->fd < 0 || s->armed == events) return;
+    struct epoll_event event = {.events = events, .data.ptr = s};
+    int operation = s->armed == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+    if (epoll_ctl(r->epoll_fd, operation, s->fd, &event) == 0) s->armed = events;
+}
+
+void close_source(struct runner *r, struct source *s) {
+    if (s->fd < 0) return;
+    watch(r, s, 0);
+    close(s->fd);
+    s->fd = -1;
+}
+
+/* A signal from a command in here is ignored; one from outside the PID namespace, which has no sender here, is the engine's. */
+static bool comes_from_engine(const struct signalfd_siginfo *info) {
+    return info->ssi_pid == 0 && (info->ssi_code == SI_USER || info->ssi_code == SI_KERNEL);
+}
+
+static void on_signal(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    struct signalfd_siginfo info;
+    while (read(s->fd, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD && comes_from_engine(&info)) exit(0);
+    pool_reap(r);
+}
+
+static void on_listener(struct runner *r, struct source *s, uint32_t events) {
+    (void)s;
+    (void)events;
+    bridges_accept(r);
+}
+
+static bool open_signals(struct runner *r) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) return false;
+    r->signals = (struct source){.on_event = on_signal, .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
+    return r->signals.fd >= 0;
+}
+
+/* Standard streams are the engine's log pipes: nothing in here may write to them. */
+static void leave_standard_streams(void) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0) return;
+    for (int fd = 0; fd < 3; fd++) dup2(null, fd);
+    if (null > 2) close(null);
+}
+
+static bool set_up(struct runner *r) {
+    prctl(PR_SET_DUMPABLE, 0);
+    umask(022);
+    if (chdir("/") != 0) return false;
+    r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    r->slots = mmap(NULL, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    r->listener = (struct source){.on_event = on_listener, .fd = listen_for_bridges()};
+    if (r->epoll_fd < 0 || r->slots == MAP_FAILED || r->listener.fd < 0 || !open_signals(r)) return false;
+    if (getrandom(&r->boot_id, sizeof r->boot_id, 0) != sizeof r->boot_id) return false;
+    watch(r, &r->signals, EPOLLIN);
+    watch(r, &r->listener, EPOLLIN);
+    return true;
+}
+
+static bool lease_is_over(struct runner *r, uint64_t now) {
+    if (r->host || !r->lease_ms) return false;
+    if (now - r->alone_since_ms >= r->lease_ms) return true;
+    wake_at(r, r->alone_since_ms + r->lease_ms);
+    return false;
+}
+
+static int wait_ms(const struct runner *r) {
+    uint64_t now = now_ms();
+    if (r->next_deadline_ms <= now) return 0;
+    uint64_t wait = r->next_deadline_ms - now;
+    return wait > IDLE_TRIM_MS ? IDLE_TRIM_MS : (int)wait;
+}
+
+static void turn(struct runner *r) {
+    struct epoll_event events[EVENTS];
+    bool was_full = link_is_full(&r->link);
+    bool busy = buffer_length(&r->link.kept) > 0 || r->link.kept.capacity > 0;
+    int wait = r->next_deadline_ms == UINT64_MAX && !busy ? -1 : wait_ms(r);
+    int n = epoll_wait(r->epoll_fd, events, EVENTS, wait);
+    if (n == 0) link_trim(&r->link);
+    for (int i = 0; i < n; i++) {
+        struct source *s = events[i].data.ptr;
+        if (s->fd >= 0) s->on_event(r, s, events[i].events); /* closed by an earlier event of this batch otherwise */
+    }
+    uint64_t now = now_ms();
+    if (now >= r->next_deadline_ms) {
+        r->next_deadline_ms = UINT64_MAX;
+        channels_tick(r, now);
+        bridges_tick(r, now);
+        if (lease_is_over(r, now)) exit(0);
+    }
+    if (was_full && !link_is_full(&r->link)) channels_resume_output(r);
+    host_flush(r);
+    channels_free_retired(r);
+    pool_free_retired(r);
+    pool_keep_ready(r);
+}
+
+int serve(const uint8_t token_hash[32], uint64_t lease_ms) {
+    struct runner *r = calloc(1, sizeof *r);
+    if (!r) return 1;
+    memcpy(r->token_hash, token_hash, 32);
+    r->lease_ms = lease_ms;
+    r->next_deadline_ms = UINT64_MAX;
+    if (!set_up(r)) {
+        fprintf(stderr, "brig: the runner cannot start: %s\n", strerror(errno));
+        return 1;
+    }
+    leave_standard_streams();
+    r->alone_since_ms = now_ms();
+    if (lease_ms) wake_at(r, r->alone_since_ms + lease_ms);
+    pool_keep_ready(r);
+    for (;;) turn(r);
+}

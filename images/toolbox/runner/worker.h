@@ -1,0 +1,56 @@
+/* Workers: forked ahead of time, each either runs one file operation or supervises one command and all its children. */
+#ifndef BRIG_WORKER_H
+#define BRIG_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A message in either direction fits one packet; a longer request travels in a memory file. */
+#define PACKET_MAX (32u << 10)
+#define RESULT_MAX 8192u
+
+enum job_kind { JOB_SPAWN = 1, JOB_FILE = 2 };
+
+struct job_header {
+    uint32_t kind;
+    uint32_t length;
+    uint32_t in_memory_file;
+};
+
+enum exit_kind { EXIT_EXITED = 0, EXIT_SIGNALLED = 1, EXIT_NOT_STARTED = 2, EXIT_LOST = 3, EXIT_FILE = 4 };
+enum start_stage { STAGE_FORK = 1, STAGE_CWD = 2, STAGE_EXEC = 3, STAGE_PTY = 4, STAGE_REQUEST = 5 };
+
+/* A file that is not a regular one is refused with this plus its type, beyond any errno. */
+#define NOT_REGULAR 4096u
+
+enum report_kind { REPORT_ENDED = 1, REPORT_EMPTY = 2 };
+
+struct worker_report {
+    uint32_t what;
+    uint32_t kind;
+    uint32_t code;
+    uint32_t error;
+    uint32_t stage;
+    uint32_t result_length;
+    uint64_t user_us, system_us, max_rss;
+};
+
+/* One cache line of shared memory per worker: the worker writes, the runner reads. */
+struct worker_slot {
+    volatile pid_t child;
+};
+
+/* The worker's whole life, in the forked process. Never returns. */
+_Noreturn void worker_main(int control, struct worker_slot *slot);
+
+/* In the worker: runs a file operation; `stream` is what it reads from (write) or writes to (read, list, report). */
+void file_operation_run(const uint8_t *request, size_t size, int stream, struct worker_report *report, uint8_t *result);
+
+/* In the worker: writes the read-back of the policy to `out`. `paths`: newline-separated, to be stat'ed. */
+int report_write(int out, const char *paths);
+
+int write_all(int fd, const void *data, size_t size);
+
+#endif
