@@ -154,7 +154,11 @@ export interface Engine {
   /** Starts `argv` in a running container with stdin, stdout and stderr on one stream. */
   openExec(id: string, argv: string[], options?: { user?: string }): Promise<ExecStream>;
 
-  createVolume(name: string, labels: Record<string, string>, options?: { driverOptions?: Record<string, string> }): Promise<void>;
+  createVolume(
+    name: string,
+    labels: Record<string, string>,
+    options?: { driverOptions?: Record<string, string> },
+  ): Promise<void>;
   inspectVolume(name: string): Promise<VolumeSummary | null>;
   listVolumes(labels: string[]): Promise<VolumeSummary[]>;
   removeVolume(name: string): Promise<void>;
@@ -163,6 +167,9 @@ export interface Engine {
   listImages(labels: string[]): Promise<ImageSummary[]>;
   buildImage(context: Readable, options: BuildOptions): Promise<void>;
   importImage(tar: Readable, tag: string): Promise<void>;
-  pullImage(ref: string, options?: { onProgress?: (line: string) => void; signal?: AbortSignal }): Promise<void>;
+  pullImage(
+    ref: string,
+    options?: { onProgress?: (line: string) => void; signal?: AbortSignal },
+  ): Promise<void>;
   tagImage(ref: string, tag: string): Promise<void>;
 }

@@ -1,0 +1,129 @@
+import type { Readable } from "node:stream";
+import * as z from "zod";
+import { BrigError } from "../errors.js";
+import { agreeOnApi, oldestApi } from "./api-version.js";
+import type { Endpoint } from "./endpoint.js";
+import { asRefusal, engineFailure } from "./failure.js";
+import { openTransport, type Transport } from "./transport.js";
+
+/** A wedged engine must not hang its caller. Generous: creating a container on a loaded machine takes many seconds. */
+const callLimitMs = 120_000;
+
+const versionReply = z.object({
+  Version: z.string(),
+  ApiVersion: z.string(),
+  MinAPIVersion: z.string().nullish(),
+  Arch: z.string(),
+  Os: z.string(),
+  KernelVersion: z.string().nullish(),
+  Components: z
+    .array(
+      z.object({
+        Name: z.string(),
+        Version: z.string(),
+        Details: z.record(z.string(), z.string().nullish()).nullish(),
+      }),
+    )
+    .nullish(),
+});
+export type VersionReply = z.infer<typeof versionReply>;
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  /** Default two minutes; null for calls that may take as long as they like, such as a build. */
+  limitMs?: number | null | undefined;
+}
+
+/** A connection to one engine: an agreed API version and one way for calls to fail. */
+export interface Client {
+  readonly address: string;
+  readonly version: VersionReply;
+  readonly apiVersion: string;
+  /**
+   * Makes one call. `doing` completes "cannot …" in the error. Rejects with a BrigError, or with the signal's reason
+   * when the signal was aborted.
+   */
+  call<T>(doing: string, run: Call<T>, options?: CallOptions): Promise<T>;
+}
+
+type Call<T> = (transport: Transport, signal: AbortSignal) => Promise<T>;
+
+/** Connects and agrees on an API version. Errors: `engine.unreachable`, `engine.too-old`. */
+export async function openClient(endpoint: Endpoint, options: { limitMs: number }): Promise<Client> {
+  const { address } = endpoint;
+  const version = await caller(await openTransport(endpoint), address)(
+    "ask the container engine for its version",
+    async (transport, signal) =>
+      versionReply.parse(await transport.json({ method: "GET", path: "/version" }, signal)),
+    options,
+  );
+  const apiVersion = agreeOnApi(version.ApiVersion, version.MinAPIVersion ?? undefined);
+  if (apiVersion === null) throw tooOld(version, address);
+  return {
+    address,
+    version,
+    apiVersion,
+    call: caller(await openTransport(endpoint, { apiVersion }), address),
+  };
+}
+
+function caller(transport: Transport, address: string): Client["call"] {
+  return async (doing, run, { signal, limitMs = callLimitMs } = {}) => {
+    signal?.throwIfAborted();
+    try {
+      return await run(transport, bounded(signal, limitMs));
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      throw engineFailure(unwrapAbort(error), { doing, address });
+    }
+  };
+}
+
+function bounded(signal: AbortSignal | undefined, limitMs: number | null): AbortSignal {
+  const signals = signal === undefined ? [] : [signal];
+  if (limitMs !== null) signals.push(AbortSignal.timeout(limitMs));
+  return AbortSignal.any(signals);
+}
+
+/** Node wraps the reason of an aborted request, here our own time limit, in an AbortError. */
+function unwrapAbort(error: unknown): unknown {
+  if (error instanceof Error && error.name === "AbortError" && error.cause instanceof Error)
+    return error.cause;
+  return error;
+}
+
+function tooOld(version: VersionReply, address: string): BrigError {
+  return new BrigError(
+    `the container engine at ${address} is too old: version ${version.Version} speaks API ${version.ApiVersion}, ` +
+      `brig needs ${oldestApi}`,
+    { code: "engine.too-old", hint: "upgrade to Docker 20.10 or newer, or to Podman 4 or newer" },
+  );
+}
+
+/** Null instead of a 404. */
+export async function unlessMissing<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (asRefusal(error)?.status === 404) return null;
+    throw error;
+  }
+}
+
+/**
+ * Makes a call that uploads `source`. An error of the source itself is thrown as it is, not blamed on the engine, and
+ * the source is closed in any case.
+ */
+export async function uploading<T>(source: Readable, send: () => Promise<T>): Promise<T> {
+  let broken: Error | undefined;
+  source.once("error", (error) => {
+    broken = error;
+  });
+  try {
+    return await send();
+  } catch (error) {
+    throw broken ?? error;
+  } finally {
+    source.destroy();
+  }
+}

@@ -1,0 +1,89 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BrigError } from "../errors.js";
+
+/** Where an engine listens. `address` is the form people write, e.g. `unix:///var/run/docker.sock`. */
+export type Endpoint =
+  | { kind: "unix"; address: string; socketPath: string }
+  | { kind: "tcp"; address: string; host: string; port: number; tls: TlsFiles | null };
+
+interface TlsFiles {
+  ca: Buffer;
+  cert: Buffer;
+  key: Buffer;
+}
+
+const plainPort = 2375;
+const tlsPort = 2376;
+
+export function unixEndpoint(socketPath: string): Endpoint {
+  return { kind: "unix", address: `unix://${socketPath}`, socketPath };
+}
+
+/** Reads an address as `DOCKER_HOST` spells it. With `tlsDir`, TCP is spoken over TLS with its ca, cert and key.pem. */
+export async function parseEndpoint(
+  address: string,
+  options: { tlsDir?: string | undefined } = {},
+): Promise<Endpoint> {
+  if (address.startsWith("unix://")) return parseUnix(address);
+  if (address.startsWith("ssh://")) throw refuseSsh(address);
+  return await parseTcp(address, options.tlsDir);
+}
+
+function parseUnix(address: string): Endpoint {
+  const socketPath = address.slice("unix://".length);
+  if (!socketPath.startsWith("/")) throw invalidAddress(address);
+  return unixEndpoint(socketPath);
+}
+
+async function parseTcp(address: string, tlsDir: string | undefined): Promise<Endpoint> {
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (url === null || url.hostname === "" || !["tcp:", "http:", "https:"].includes(url.protocol)) {
+    throw invalidAddress(address);
+  }
+  const usesTls = tlsDir !== undefined || url.protocol === "https:";
+  return {
+    kind: "tcp",
+    address,
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? (usesTls ? tlsPort : plainPort) : Number(url.port),
+    tls: usesTls ? await readTls(tlsDir, address) : null,
+  };
+}
+
+async function readTls(dir: string | undefined, address: string): Promise<TlsFiles> {
+  if (dir === undefined) {
+    throw new BrigError(`no certificates are known for ${address}`, {
+      code: "config.invalid",
+      hint: "set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH to the folder with ca.pem, cert.pem and key.pem",
+    });
+  }
+  try {
+    const [ca, cert, key] = await Promise.all(
+      ["ca.pem", "cert.pem", "key.pem"].map((name) => readFile(join(dir, name))),
+    );
+    return { ca, cert, key } as TlsFiles;
+  } catch (cause) {
+    throw new BrigError(`cannot read the TLS files of the container engine in ${dir}`, {
+      code: "config.invalid",
+      hint: "DOCKER_CERT_PATH must name a folder with ca.pem, cert.pem and key.pem",
+      cause,
+    });
+  }
+}
+
+function refuseSsh(address: string): BrigError {
+  return new BrigError(`brig does not speak to an engine over ssh (${address})`, {
+    code: "config.invalid",
+    hint:
+      "forward its socket: ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock " +
+      `${address.slice("ssh://".length)} & DOCKER_HOST=unix:///tmp/engine.sock`,
+  });
+}
+
+function invalidAddress(address: string): BrigError {
+  return new BrigError(`${JSON.stringify(address)} is not the address of a container engine`, {
+    code: "config.invalid",
+    hint: "write unix:///path/to/docker.sock or tcp://host:2375",
+  });
+}

@@ -1,0 +1,73 @@
+import { BrigError } from "../errors.js";
+
+/** What the engine answered when it refused a request. */
+export interface Refusal {
+  status: number;
+  words: string;
+}
+
+/** The engine's refusal, when `error` is one; null when the engine was not reached or something else failed. */
+export function asRefusal(error: unknown): Refusal | null {
+  if (!(error instanceof Error) || !("statusCode" in error) || typeof error.statusCode !== "number")
+    return null;
+  return { status: error.statusCode, words: engineWords(error) };
+}
+
+/** The engine's own words: its JSON message, or what docker-modem made of a streamed reply. */
+function engineWords(error: Error): string {
+  const json: unknown = "json" in error ? error.json : undefined;
+  if (typeof json === "object" && json !== null && "message" in json && typeof json.message === "string") {
+    return json.message.trim();
+  }
+  return error.message.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim();
+}
+
+/** Turns what dockerode throws into a BrigError that says which step failed. `doing` completes "cannot …". */
+export function engineFailure(cause: unknown, context: { doing: string; address: string }): BrigError {
+  if (cause instanceof BrigError) return cause;
+  const refusal = asRefusal(cause);
+  if (refusal === null) return unreachable(cause, context);
+  const { status, words } = refusal;
+  if (status === 404 && /no such image|image not known|manifest unknown|pull access denied/i.test(words)) {
+    return new BrigError(`cannot ${context.doing}: ${words}`, {
+      code: "image.missing",
+      hint: "pull or build the image first; brig's own images: brig image build",
+      cause,
+    });
+  }
+  return new BrigError(`cannot ${context.doing}: ${words} (HTTP ${status})`, {
+    code: "engine.failed",
+    cause,
+  });
+}
+
+/** An error inside the stream of a reply that had begun well, such as a failed pull. */
+export function streamedFailure(words: string, doing: string): BrigError {
+  const isMissing = /manifest unknown|not found|pull access denied|repository does not exist/i.test(words);
+  return new BrigError(`cannot ${doing}: ${words}`, { code: isMissing ? "image.missing" : "engine.failed" });
+}
+
+function unreachable(cause: unknown, context: { doing: string; address: string }): BrigError {
+  return new BrigError(
+    `cannot ${context.doing}: the container engine at ${context.address} does not answer (${reason(cause)})`,
+    { code: "engine.unreachable", hint: "is it running? try: brig doctor", cause },
+  );
+}
+
+const reasons: Record<string, string> = {
+  ENOENT: "no such socket",
+  ECONNREFUSED: "connection refused",
+  EACCES: "permission denied",
+  ECONNRESET: "it closed the connection",
+  EPIPE: "it closed the connection",
+  ENOTFOUND: "unknown host",
+  ETIMEDOUT: "timed out",
+};
+
+/** In a few words why nothing answered. */
+export function reason(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  if (cause.name === "TimeoutError") return "timed out";
+  const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
+  return reasons[code] ?? (cause.message || code);
+}

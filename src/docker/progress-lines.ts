@@ -1,0 +1,48 @@
+import type { Readable } from "node:stream";
+import * as z from "zod";
+
+const message = z.object({
+  stream: z.string().nullish(),
+  status: z.string().nullish(),
+  id: z.string().nullish(),
+  progress: z.string().nullish(),
+  error: z.string().nullish(),
+});
+
+/** One line of what the engine says while it builds, imports or pulls. */
+export type ProgressLine = { kind: "progress" | "error"; text: string };
+
+/** Reads the engine's progress stream, one JSON object per line. A build's text may come in pieces of a line. */
+export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLine> {
+  let unfinished = "";
+  for await (const json of lines(reply)) {
+    const said = message.parse(JSON.parse(json));
+    if (said.error) {
+      yield { kind: "error", text: said.error.trim() };
+      return;
+    }
+    const pieces = (unfinished + asText(said)).split(/\r?\n/);
+    unfinished = pieces.pop() ?? "";
+    for (const text of pieces) {
+      if (text.trim() !== "") yield { kind: "progress", text: text.trimEnd() };
+    }
+  }
+  if (unfinished.trim() !== "") yield { kind: "progress", text: unfinished.trimEnd() };
+}
+
+function asText({ stream, status, id, progress }: z.infer<typeof message>): string {
+  if (stream) return stream;
+  if (!status) return "";
+  return `${id ? `${id}: ` : ""}${status}${progress ? ` ${progress}` : ""}\n`;
+}
+
+async function* lines(reply: Readable): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let unfinished = "";
+  for await (const chunk of reply as AsyncIterable<Uint8Array>) {
+    const pieces = (unfinished + decoder.decode(chunk, { stream: true })).split("\n");
+    unfinished = pieces.pop() ?? "";
+    yield* pieces.filter((line) => line.trim() !== "");
+  }
+  if (unfinished.trim() !== "") yield unfinished;
+}

@@ -1,0 +1,78 @@
+import { access, readFile } from "node:fs/promises";
+
+/** What about this machine decides how an engine gets onto it. */
+export interface System {
+  platform: NodeJS.Platform;
+  /** `ID` and `ID_LIKE` of os-release, e.g. ["ubuntu", "debian"]; empty elsewhere than on Linux. */
+  distributions: string[];
+  hasDockerd: boolean;
+  hasSystemd: boolean;
+  isRoot: boolean;
+}
+
+export async function readSystem(): Promise<System> {
+  const [release, hasDockerd, hasSystemd] = await Promise.all([
+    readFile("/etc/os-release", "utf8").catch(() => ""),
+    anyExists(["/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd"]),
+    anyExists(["/run/systemd/system"]),
+  ]);
+  return {
+    platform: process.platform,
+    distributions: [...field(release, "ID"), ...field(release, "ID_LIKE")],
+    hasDockerd,
+    hasSystemd,
+    isRoot: process.getuid?.() === 0,
+  };
+}
+
+/** The one command that gives this machine a running engine, or lets this user reach it. */
+export function engineCommand(system: System, failures: unknown[]): string {
+  const sudo = system.isRoot ? "" : "sudo ";
+  if (system.platform === "darwin") return "brew install --cask docker && open -a Docker";
+  if (system.platform !== "linux")
+    return "install Docker Desktop, then: DOCKER_HOST=unix:///path/to/its/docker.sock";
+  if (failures.some((failure) => codeOf(failure) === "EACCES"))
+    return 'sudo usermod -aG docker "$USER" && newgrp docker';
+  if (system.hasDockerd) return sudo + startCommand(system);
+  return `${sudo}${installCommand(system)} && ${sudo}${startCommand(system)}`;
+}
+
+function startCommand({ hasSystemd }: System): string {
+  return hasSystemd ? "systemctl start docker" : "sh -c 'setsid dockerd >/var/log/dockerd.log 2>&1 &'";
+}
+
+const installCommands: Record<string, string> = {
+  debian: "apt-get install -y docker.io",
+  ubuntu: "apt-get install -y docker.io",
+  fedora: "dnf install -y moby-engine",
+  rhel: "dnf install -y docker-ce",
+  arch: "pacman -S --noconfirm docker",
+  alpine: "apk add docker",
+  suse: "zypper install -y docker",
+};
+
+function installCommand({ distributions }: System): string {
+  const known = distributions.find((id) => id in installCommands);
+  return installCommands[known ?? ""] ?? "sh -c 'curl -fsSL https://get.docker.com | sh'";
+}
+
+async function anyExists(paths: string[]): Promise<boolean> {
+  const found = await Promise.all(
+    paths.map((path) =>
+      access(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return found.includes(true);
+}
+
+function field(release: string, name: string): string[] {
+  const value = new RegExp(`^${name}="?([^"\n]*)"?$`, "m").exec(release)?.[1] ?? "";
+  return value.split(" ").filter((word) => word !== "");
+}
+
+function codeOf(failure: unknown): unknown {
+  return failure instanceof Error && "code" in failure ? failure.code : undefined;
+}
