@@ -2,6 +2,7 @@ import type { EngineInfo } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { describeNetwork } from "../policy/network.js";
 import type { Limits, LoadedPolicy, Policy } from "../policy/policy.js";
+import { LABELS } from "./labels.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { planProtection, type Root } from "./protected-paths.js";
@@ -38,8 +39,6 @@ const MIB = 1024 * 1024;
 /** The largest page a kernel of either architecture uses, so that no kernel rounds what was promised. */
 const PAGE_BYTES = 65_536;
 const FALLBACK_HOME = "/brig-home";
-/** Names of the labels that the plan itself sets. */
-export const PLACEHOLDERS_LABEL = "brig.placeholders";
 
 /**
  * Checks the directories a sandbox is to see and resolves the policy for this engine and caller. Changes nothing.
@@ -212,5 +211,5 @@ function labelled(
 ): Record<string, string> {
   return placeholders.length === 0
     ? { ...labels }
-    : { ...labels, [PLACEHOLDERS_LABEL]: JSON.stringify(placeholders) };
+    : { ...labels, [LABELS.placeholders]: JSON.stringify(placeholders) };
 }

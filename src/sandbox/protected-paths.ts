@@ -3,6 +3,7 @@ import { lstat, open, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { BrigError } from "../errors.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
+import { isLeftPlaceholder } from "./placeholders.js";
 import type { PlannedMount } from "./plan.js";
 import type { CheckedDirectory } from "./workspace.js";
 
@@ -61,7 +62,7 @@ async function holdName(root: string, name: string, writable: readonly string[])
   const stat = await lstatOrNull(path);
   if (stat === null) return [{ path, absent: true }];
   refuseUnmountable(path, stat);
-  if (name !== ".git" || !stat.isFile()) return [{ path, absent: false }];
+  if (name !== ".git" || !stat.isFile()) return [{ path, absent: await isLeftPlaceholder(path) }];
   return [{ path, absent: false }, ...(await holdGitDirectory(path, writable))];
 }
 

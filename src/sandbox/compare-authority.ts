@@ -1,0 +1,136 @@
+import { CONTAINER_HOSTNAME } from "./create-body.js";
+import { CAPABILITY_SETS, type KernelReport } from "./kernel-report.js";
+import type { SandboxPlan } from "./plan.js";
+import type { Difference } from "./proof.js";
+
+/** What an engine gives a container by default: nothing that reaches the host's devices, network or kernel. */
+const ENGINE_DEFAULT_CAPABILITIES = 0xa80425fbn;
+const EPERM = 1;
+const EACCES = 13;
+const EROFS = 30;
+const ENOSYS = 38;
+
+/** The probes of the runner and the errno that brig's filter gives each. */
+const FILTERED: Readonly<Record<string, number>> = {
+  "socket-vsock": EPERM,
+  "socket-alg": EPERM,
+  "socket-packet": EPERM,
+  "io-uring": EPERM,
+  ptrace: EPERM,
+  "unshare-user": EPERM,
+  mount: EPERM,
+  "chmod-setuid": EPERM,
+  bpf: EPERM,
+  keyctl: EPERM,
+  userfaultfd: EPERM,
+  clone3: ENOSYS,
+};
+
+/** Interfaces a kernel with tunnel modules puts into every namespace, down and without a route. */
+const KERNEL_INTERFACES = [
+  "erspan0",
+  "gre0",
+  "gretap0",
+  "ip6_vti0",
+  "ip6gre0",
+  "ip6tnl0",
+  "ip_vti0",
+  "sit0",
+  "tunl0",
+];
+
+export function compareAuthority(plan: SandboxPlan, report: KernelReport): Difference[] {
+  return [
+    ...compareCapabilities(plan, report),
+    ...comparePrivileges(plan, report),
+    ...compareUser(plan, report),
+    ...compareNetwork(plan, report),
+    ...(report.hostname === CONTAINER_HOSTNAME
+      ? []
+      : [
+          {
+            assertion: "A9-hostname" as const,
+            promised: CONTAINER_HOSTNAME,
+            kernel: report.hostname ?? "unknown",
+          },
+        ]),
+  ];
+}
+
+/** By attempts: what a filter is worth shows in the answer, not in its name. */
+export function compareSystemCalls(plan: SandboxPlan, report: KernelReport): Difference[] {
+  const found: Difference[] = [];
+  const expect = (assertion: Difference["assertion"], probe: string, allowed: number[]) => {
+    const errno = report.probes.get(probe);
+    if (errno !== undefined && allowed.includes(errno)) return;
+    const promised = `${probe} fails with errno ${allowed.join(" or ")}`;
+    found.push({ assertion, promised, kernel: errno === undefined ? "unknown" : `errno ${errno}` });
+  };
+  if (plan.seccomp === "brig")
+    for (const [probe, errno] of Object.entries(FILTERED)) expect("N-system-calls", probe, [errno]);
+  if (plan.rootfs === "ro") expect("B1-rootfs", "write-root", [EROFS, EACCES, EPERM]);
+  return found;
+}
+
+function compareCapabilities(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
+  const allowed = plan.capabilities === "none" ? 0n : ENGINE_DEFAULT_CAPABILITIES;
+  const promised =
+    plan.capabilities === "none" ? "no capability" : "no capability beyond an engine's default";
+  // The ambient set is younger than the others and is always a subset of them.
+  const needed = CAPABILITY_SETS.filter((set) => set !== "CapAmb" || identity.capabilities.has(set));
+  return needed.flatMap((set): Difference[] => {
+    const mask = identity.capabilities.get(set);
+    if (mask !== undefined && (mask & ~allowed) === 0n) return [];
+    return [{ assertion: "A3-capabilities", promised, kernel: `${set} ${mask?.toString(16) ?? "unknown"}` }];
+  });
+}
+
+function comparePrivileges(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
+  const found: Difference[] = [];
+  if (plan.noNewPrivileges && identity.noNewPrivileges !== true)
+    found.push({
+      assertion: "A4-no-new-privileges",
+      promised: "setuid programs are without effect",
+      kernel: `NoNewPrivs ${identity.noNewPrivileges ?? "unknown"}`,
+    });
+  if (plan.seccomp === "brig" && identity.seccompMode !== 2)
+    found.push({
+      assertion: "A5-seccomp",
+      promised: "a system call filter is on",
+      kernel: `Seccomp ${identity.seccompMode ?? "unknown"}`,
+    });
+  return found;
+}
+
+function compareUser(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
+  const { uid, gid } = plan.user;
+  const { uids, gids, groups } = identity;
+  const isUser = uids?.every((id) => id === uid) === true && gids?.every((id) => id === gid) === true;
+  // Root under the engine's own rules keeps the groups the image gives it.
+  const groupsMatter = plan.capabilities === "none";
+  const isGroup = groups?.every((id) => id === gid) === true;
+  if (isUser && (isGroup || !groupsMatter)) return [];
+  return [
+    {
+      assertion: "A6-user",
+      promised: `uid ${uid}, gid ${gid}, no further group`,
+      kernel: `uids ${uids ?? "unknown"}, gids ${gids ?? "unknown"}, groups ${groups ?? "unknown"}`,
+    },
+  ];
+}
+
+function compareNetwork(plan: SandboxPlan, { interfaces, routedInterfaces }: KernelReport): Difference[] {
+  if (plan.network !== "none") return [];
+  const strangers = interfaces?.filter((name) => name !== "lo" && !KERNEL_INTERFACES.includes(name)) ?? [
+    "unknown",
+  ];
+  const routes = routedInterfaces?.filter((name) => name !== "lo") ?? ["unknown"];
+  if (strangers.length === 0 && routes.length === 0) return [];
+  return [
+    {
+      assertion: "E1-network",
+      promised: "no interface but lo, and no route",
+      kernel: `interfaces ${interfaces ?? "unknown"}, routes through ${routedInterfaces ?? "unknown"}`,
+    },
+  ];
+}

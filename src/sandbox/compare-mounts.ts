@@ -1,0 +1,155 @@
+import { TOOLBOX_PATH } from "./create-body.js";
+import type { KernelReport } from "./kernel-report.js";
+import { isReadOnly, type MountEntry } from "./mountinfo.js";
+import { isAtOrBelow, isBelow } from "./paths.js";
+import type { PlannedTmpfs, SandboxPlan } from "./plan.js";
+import type { Difference } from "./proof.js";
+
+/** The container runtime's own writable mounts, and what each must be. */
+const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {
+  "/dev": "tmpfs",
+  "/dev/mqueue": "mqueue",
+  "/dev/pts": "devpts",
+  "/dev/shm": "tmpfs",
+  "/proc": "proc",
+  "/sys/fs/cgroup": "tmpfs",
+};
+
+/** Every mount of the plan as promised, and no writable one beside them. */
+export function compareMounts(plan: SandboxPlan, report: KernelReport): Difference[] {
+  const { mounts } = report;
+  if (mounts === null)
+    return [
+      { assertion: "B11-mounts", promised: "the mounts of the plan", kernel: "no readable mount table" },
+    ];
+  return [
+    ...compareBinds(plan, mounts),
+    ...plan.tmpfs.flatMap((tmpfs) => compareTmpfs(tmpfs, mounts)),
+    ...compareShm(plan, mounts),
+    ...compareRootfs(plan, mounts),
+    ...compareKernelSettings(mounts),
+    ...compareWritable(plan, mounts),
+    ...compareWorkspace(plan, report),
+  ];
+}
+
+/** What a path leads to: of the mounts at or above it the one made last. */
+function covering(mounts: readonly MountEntry[], path: string): MountEntry | undefined {
+  return mounts.findLast((entry) => isAtOrBelow(path, entry.path));
+}
+
+function mountedAt(mounts: readonly MountEntry[], path: string): MountEntry | null {
+  const entry = covering(mounts, path);
+  return entry?.path === path ? entry : null;
+}
+
+function accessOf(entry: MountEntry | null): "ro" | "rw" | "absent" {
+  if (entry === null) return "absent";
+  return isReadOnly(entry) ? "ro" : "rw";
+}
+
+function compareBinds(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const promised = [...plan.mounts, { path: TOOLBOX_PATH, access: "ro" as const }];
+  return promised.flatMap(({ path, access }): Difference[] => {
+    const actual = accessOf(mountedAt(mounts, path));
+    if (actual === access) return [];
+    return [{ assertion: "B11-mounts", promised: `${quote(path)} ${access}`, kernel: actual }];
+  });
+}
+
+function compareTmpfs(tmpfs: PlannedTmpfs, mounts: readonly MountEntry[]): Difference[] {
+  const entry = mountedAt(mounts, tmpfs.path);
+  const flags = ["nosuid", "nodev", ...(tmpfs.exec ? [] : ["noexec"])];
+  const isPromised =
+    entry?.fileSystem === "tmpfs" &&
+    accessOf(entry) === "rw" &&
+    sizeBytes(entry) === tmpfs.sizeBytes &&
+    superOption(entry, "nr_inodes") === String(tmpfs.maxInodes) &&
+    flags.every((flag) => entry.options.includes(flag));
+  if (isPromised) return [];
+  const promised = `${quote(tmpfs.path)} tmpfs ${flags.join(",")} size=${tmpfs.sizeBytes} nr_inodes=${tmpfs.maxInodes}`;
+  return [{ assertion: "B5-tmpfs", promised, kernel: describe(entry) }];
+}
+
+function compareShm(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const entry = mountedAt(mounts, "/dev/shm");
+  if (entry?.fileSystem === "tmpfs" && sizeBytes(entry) === plan.limits.shmBytes) return [];
+  return [
+    {
+      assertion: "B5-tmpfs",
+      promised: `"/dev/shm" tmpfs size=${plan.limits.shmBytes}`,
+      kernel: describe(entry),
+    },
+  ];
+}
+
+function compareRootfs(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const actual = accessOf(mountedAt(mounts, "/"));
+  if (actual === plan.rootfs) return [];
+  return [{ assertion: "B1-rootfs", promised: `root file system ${plan.rootfs}`, kernel: actual }];
+}
+
+function compareKernelSettings(mounts: readonly MountEntry[]): Difference[] {
+  return ["/proc/sys", "/sys"].flatMap((path): Difference[] => {
+    const entry = covering(mounts, path) ?? null;
+    if (accessOf(entry) === "ro") return [];
+    return [{ assertion: "A11-kernel-settings", promised: `${path} ro`, kernel: describe(entry) }];
+  });
+}
+
+function compareWritable(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  if (plan.rootfs === "rw") return [];
+  const promised = new Set([...plan.mounts, ...plan.tmpfs].map(({ path }) => path));
+  return mounts
+    .filter(
+      (entry) =>
+        !isReadOnly(entry) && entry.path !== "/" && !promised.has(entry.path) && !isRuntimeMount(entry),
+    )
+    .map((entry) => ({
+      assertion: "B4-writable-mounts",
+      promised: "no further writable mount",
+      kernel: describe(entry),
+    }));
+}
+
+function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
+  if (RUNTIME_WRITABLE[path] === fileSystem) return true;
+  // A mask: /dev/null over a file that should not be read.
+  return isBelow(path, "/proc") && root === "/null";
+}
+
+function compareWorkspace({ workspace }: SandboxPlan, { directories }: KernelReport): Difference[] {
+  if (workspace === null) return [];
+  const { path, dev, ino } = workspace;
+  const actual = directories.get(path);
+  if (actual?.dev === dev && actual.ino === ino) return [];
+  const kernel = actual === undefined ? "unknown" : `device ${actual.dev}, inode ${actual.ino}`;
+  return [
+    {
+      assertion: "B10-workspace-identity",
+      promised: `${quote(path)} is device ${dev}, inode ${ino}`,
+      kernel,
+    },
+  ];
+}
+
+function superOption(entry: MountEntry, name: string): string | undefined {
+  return entry.superOptions.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1);
+}
+
+function sizeBytes(entry: MountEntry): number | null {
+  const match = /^([0-9]{1,15})([kmg]?)$/.exec(superOption(entry, "size") ?? "");
+  if (match === null) return null;
+  const unit = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[match[2] ?? ""] ?? 1;
+  return Number(match[1]) * unit;
+}
+
+function describe(entry: MountEntry | null): string {
+  if (entry === null) return "absent";
+  return `${quote(entry.path)} ${entry.fileSystem} ${entry.options.join(",")} (${entry.superOptions.join(",")})`;
+}
+
+/** Names out of a container must not reach a terminal as they are. */
+function quote(path: string): string {
+  return JSON.stringify(path);
+}
