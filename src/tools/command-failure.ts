@@ -1,0 +1,48 @@
+import { constants } from "node:os";
+import { shellQuote } from "./shell-quote.js";
+
+interface SystemError {
+  number: number;
+  kind: string;
+  message: string;
+}
+
+/** The system errors a program start can end with, in the words models know. */
+const systemErrors: Record<string, SystemError> = {
+  ENOENT: { number: 2, kind: "NotFound", message: "No such file or directory" },
+  E2BIG: { number: 7, kind: "ArgumentListTooLong", message: "Argument list too long" },
+  ENOEXEC: { number: 8, kind: "Uncategorized", message: "Exec format error" },
+  EAGAIN: { number: 11, kind: "WouldBlock", message: "Resource temporarily unavailable" },
+  ENOMEM: { number: 12, kind: "OutOfMemory", message: "Cannot allocate memory" },
+  EACCES: { number: 13, kind: "PermissionDenied", message: "Permission denied" },
+  ENOTDIR: { number: 20, kind: "NotADirectory", message: "Not a directory" },
+};
+
+const errorOfExitCode: Record<number, string> = { 126: "EACCES", 127: "ENOENT" };
+
+/** A start that failed, as `shell` and `shell_command` report it. */
+export function startError(reason: string, exitCode: number): string {
+  const known = systemError(reason, exitCode);
+  if (known === undefined) return `execution error: ${reason}`;
+  const { number, kind, message } = known;
+  return `execution error: Io(Os { code: ${number}, kind: ${kind}, message: ${JSON.stringify(message)} })\n${reason}`;
+}
+
+/** A start that failed, as `exec_command` reports it. */
+export function sessionStartError(argv: readonly string[], reason: string, exitCode: number): string {
+  const known = systemError(reason, exitCode);
+  const message = known === undefined ? reason : `${known.message} (os error ${known.number})`;
+  const text = `exec_command failed for \`${shellQuote(argv)}\`: CreateProcess { message: ${JSON.stringify(message)} }`;
+  return known === undefined ? text : `${text}\n${reason}`;
+}
+
+/** A command that a signal ended, with what it had printed. */
+export function signalError(signal: NodeJS.Signals, output: string): string {
+  const error = `execution error: Sandbox(Signal(${constants.signals[signal]}))`;
+  return output === "" ? error : `${error}\n${output}`;
+}
+
+function systemError(reason: string, exitCode: number): SystemError | undefined {
+  const name = /\bE[A-Z0-9]{3,}\b/.exec(reason)?.[0] ?? errorOfExitCode[exitCode];
+  return name === undefined ? undefined : systemErrors[name];
+}

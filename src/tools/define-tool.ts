@@ -1,0 +1,71 @@
+import type { z } from "zod";
+import { BrigError } from "../errors.js";
+import { jsonSchemaOf } from "./json-schema.js";
+import type { Tool, ToolCallOptions, ToolOutput } from "./tool.js";
+
+export interface ToolDefinition<Parameters extends z.ZodObject> {
+  name: string;
+  description: string;
+  /** Unknown keys are ignored, as models send them. */
+  parameters: Parameters;
+  /** Other spellings of a parameter that are understood but not advertised: other → real. */
+  parameterAliases?: Readonly<Record<string, string>>;
+  supportsParallel: boolean;
+  run(args: z.output<Parameters>, call: ToolCallOptions): Promise<ToolOutput>;
+}
+
+export function defineTool<Parameters extends z.ZodObject>(definition: ToolDefinition<Parameters>): Tool {
+  const { name, description, parameters, supportsParallel } = definition;
+  return {
+    name,
+    description,
+    supportsParallel,
+    spec: { type: "function", name, description, strict: false, parameters: jsonSchemaOf(parameters) },
+    async execute(args, call = {}) {
+      call.signal?.throwIfAborted();
+      const parsed = parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
+      if (!parsed.success) throw invalidArguments(describeIssues(parsed.error), parsed.error);
+      return await definition.run(parsed.data, call);
+    },
+  };
+}
+
+/** Parses the JSON text in which a model sends its arguments. */
+export function parseArguments(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw invalidArguments(cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+/** Renames aliases, the real name winning; a null counts as absent, since models send it for what they leave out. */
+function normalise(args: unknown, aliases: Readonly<Record<string, string>>): unknown {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
+  const given = Object.entries(args).filter(([, value]) => value !== null);
+  const renamed = given.map(([key, value]) => [Object.hasOwn(aliases, key) ? aliases[key] : key, value]);
+  return { ...Object.fromEntries(renamed), ...Object.fromEntries(given) };
+}
+
+function describeIssues(error: z.ZodError): string {
+  return error.issues
+    .map((issue) => {
+      const path = issue.path.map(String).join(".");
+      if (isMissing(issue)) return `missing field \`${path}\``;
+      return path === "" ? issue.message : `\`${path}\`: ${issue.message}`;
+    })
+    .join("; ");
+}
+
+function isMissing(issue: z.core.$ZodIssue): boolean {
+  return (
+    issue.code === "invalid_type" && issue.path.length > 0 && issue.message.endsWith("received undefined")
+  );
+}
+
+function invalidArguments(reason: string, cause: unknown): BrigError {
+  return new BrigError(`failed to parse function arguments: ${reason}`, {
+    code: "tool.invalid-input",
+    cause,
+  });
+}

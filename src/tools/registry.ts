@@ -1,0 +1,100 @@
+import { randomInt } from "node:crypto";
+import { BrigError } from "../errors.js";
+import { CommandSessions, type RandomInteger } from "./command-sessions.js";
+import { execCommandTool } from "./exec-command.js";
+import type { ToolSandbox } from "./sandbox.js";
+import { shellTool } from "./shell.js";
+import { shellCommandTool } from "./shell-command.js";
+import type { FunctionToolSpec, Tool } from "./tool.js";
+import { isOffered, type ToolGates } from "./tool-gates.js";
+import type { TruncationPolicy } from "./truncation.js";
+import { findUserShell, type UserShell } from "./user-shell.js";
+import type { Workbench } from "./workbench.js";
+import { writeStdinTool } from "./write-stdin.js";
+
+/** Every tool there is, in the order the model sees them. A new one is a file and a line here. */
+const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
+  shellTool,
+  shellCommandTool,
+  execCommandTool,
+  writeStdinTool,
+];
+
+/** Other names under which models call a tool. */
+const aliases: Readonly<Record<string, string>> = { "container.exec": "shell" };
+
+const CHUNK_IDS = 0x1_00_00_00;
+
+export interface ToolRegistryOptions {
+  /** Absolute path inside the sandbox that relative paths start from. */
+  cwd: string;
+  /** Variables every command gets on top of the sandbox's own. Default: none. */
+  environment?: Readonly<Record<string, string>> | undefined;
+  /** How much of an output the model is given. Default: 10 000 tokens. */
+  truncation?: TruncationPolicy | undefined;
+  /** Whether scripts may be run by a login shell, which is then the default. Default: true. */
+  allowsLoginShell?: boolean | undefined;
+  /** Which tools are offered to a model. Default: `exec_command` and `write_stdin`. */
+  gates?: ToolGates | undefined;
+  /** Numbers for session and chunk ids. Default: random ones. */
+  random?: RandomInteger | undefined;
+}
+
+/** The tools of one sandbox. Close it, or the sandbox, to end the command sessions that are still running. */
+export interface ToolRegistry {
+  /** The tool of that name; `tool.unknown` when there is none. */
+  get(name: string): Tool;
+  has(name: string): boolean;
+  getToolNames(): string[];
+  getAll(): Tool[];
+  /** What a model is told: the tools that are on. */
+  getSpecs(): FunctionToolSpec[];
+  close(): Promise<void>;
+}
+
+/** The sandbox may still be starting: it is waited for when the first call needs it. */
+export function createToolRegistry(
+  sandbox: ToolSandbox | Promise<ToolSandbox>,
+  options: ToolRegistryOptions,
+): ToolRegistry {
+  const bench = createWorkbench(sandbox, options);
+  const tools = new Map(toolMakers.map((make) => make(bench)).map((tool) => [tool.name, tool]));
+  const find = (name: string) => tools.get(name) ?? tools.get(aliases[name] ?? "");
+  return {
+    get(name) {
+      const tool = find(name);
+      if (tool !== undefined) return tool;
+      throw new BrigError(`unsupported call: ${name}`, {
+        code: "tool.unknown",
+        hint: `the tools are ${[...tools.keys()].join(", ")}`,
+      });
+    },
+    has: (name) => find(name) !== undefined,
+    getToolNames: () => [...tools.keys()],
+    getAll: () => [...tools.values()],
+    getSpecs: () =>
+      [...tools.values()].filter(({ name }) => isOffered(name, options.gates)).map(({ spec }) => spec),
+    close: () => bench.sessions.close(),
+  };
+}
+
+function createWorkbench(
+  sandbox: ToolSandbox | Promise<ToolSandbox>,
+  options: ToolRegistryOptions,
+): Workbench {
+  const random = options.random ?? randomInt;
+  let shell: Promise<UserShell> | undefined;
+  return {
+    cwd: options.cwd,
+    environment: options.environment ?? {},
+    truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
+    allowsLoginShell: options.allowsLoginShell ?? true,
+    sessions: new CommandSessions(random),
+    sandbox: async () => await sandbox,
+    shell() {
+      shell ??= Promise.resolve(sandbox).then(findUserShell);
+      return shell;
+    },
+    nextChunkId: () => random(0, CHUNK_IDS).toString(16).padStart(6, "0"),
+  };
+}

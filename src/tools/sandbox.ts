@@ -1,0 +1,53 @@
+import type { Readable, Writable } from "node:stream";
+
+/** What the tools need of a sandbox; the real one offers more. */
+export interface ToolSandbox {
+  /** Starts a program. One that cannot be started still gives a process, whose `exit` says why. */
+  spawn(argv: readonly string[], options?: ToolSpawnOptions): Promise<ToolProcess>;
+}
+
+export interface ToolSpawnOptions {
+  /** Absolute path inside the sandbox. */
+  cwd?: string | undefined;
+  /** Added to the sandbox's own environment; `undefined` removes a name. */
+  env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** The whole process tree is killed after this long. */
+  timeoutMs?: number | undefined;
+  /** Aborting kills the whole process tree. */
+  signal?: AbortSignal | undefined;
+  /** A pseudo-terminal instead of pipes: everything arrives on stdout. */
+  pty?: { rows: number; cols: number } | undefined;
+  stdin?: "pipe" | "closed" | undefined;
+  /** One pipe for stdout and stderr, so that their order is exact: everything arrives on stdout. */
+  mergeOutput?: boolean | undefined;
+}
+
+export interface ToolProcess {
+  readonly stdin: Writable | null;
+  readonly stdout: Readable;
+  /** Null with a pty or `mergeOutput`. */
+  readonly stderr: Readable | null;
+  /** Resolves when the process has ended and its output is complete, even if a child holds a pipe open. */
+  readonly exit: Promise<ToolExit>;
+  /** Ends the whole process tree and resolves when it is gone. */
+  kill(): Promise<void>;
+}
+
+export interface ToolExit {
+  /** 128 + n when signal n ended it, 124 on timeout, 127 or 126 when it could not be started. */
+  exitCode: number;
+  signal: NodeJS.Signals | null;
+  timedOut: boolean;
+  outOfMemory: boolean;
+  durationMs: number;
+  usage: ResourceUsage;
+  /** Why the program could not be started, else null. */
+  startFailure: string | null;
+}
+
+/** What a command and the children it waited for consumed. */
+export interface ResourceUsage {
+  userMs: number;
+  systemMs: number;
+  maxRssBytes: number;
+}

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { sessionOutput } from "./command-output.js";
+import type { CommandSession } from "./command-session.js";
+import type { ToolOutput } from "./tool.js";
+import type { Workbench } from "./workbench.js";
+
+const DEFAULT_MAX_TOKENS = 10_000;
+const MIN_YIELD_MS = 250;
+const MAX_YIELD_MS = 30_000;
+
+export const sessionParameters = {
+  max_output_tokens: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("The most output to return; what is over it is cut out of the middle. Default: 10000."),
+};
+
+export function maxTokensOf(args: { max_output_tokens?: number | undefined }): number {
+  return args.max_output_tokens ?? DEFAULT_MAX_TOKENS;
+}
+
+export function clampedYield(yieldMs: number): number {
+  return Math.min(Math.max(yieldMs, MIN_YIELD_MS), MAX_YIELD_MS);
+}
+
+/** What a session did since the last report. A session that has ended is reported once and then forgotten. */
+export function reportSession(
+  bench: Workbench,
+  session: CommandSession,
+  { startedAt, maxTokens }: { startedAt: number; maxTokens: number },
+): ToolOutput {
+  const { exit } = session;
+  if (exit !== null) bench.sessions.forget(session);
+  const report = {
+    chunkId: bench.nextChunkId(),
+    wallMs: performance.now() - startedAt,
+    exitCode: exit?.exitCode ?? null,
+    sessionId: exit === null ? session.id : null,
+    output: session.takeOutput(),
+  };
+  return {
+    content: sessionOutput(report, bench.truncation, maxTokens),
+    success: exit === null || exit.exitCode === 0,
+  };
+}

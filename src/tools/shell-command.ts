@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { freeformOutput } from "./command-output.js";
+import { defineTool } from "./define-tool.js";
+import { escalationParameters, refusedEscalation } from "./escalation.js";
+import { runOneShot, timeoutOf } from "./one-shot-command.js";
+import type { Tool } from "./tool.js";
+import { refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
+import { type Workbench, workdirOf } from "./workbench.js";
+
+const parameters = z.object({
+  command: z.string().describe("The script, run by the user's shell."),
+  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
+  timeout_ms: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("The command is killed after so many milliseconds. Default: 10000."),
+  login: z.boolean().optional().describe("Whether the shell reads the login profiles. Default: true."),
+  ...escalationParameters,
+});
+
+export function shellCommandTool(bench: Workbench): Tool {
+  return defineTool({
+    name: "shell_command",
+    description: "Runs a shell script in the sandbox and returns its exit code, duration and output.",
+    parameters,
+    parameterAliases: { timeout: "timeout_ms" },
+    supportsParallel: false,
+    async run(args, call) {
+      const refusal = refusedEscalation(args, "should not") ?? refusedLogin(bench, args.login);
+      if (refusal !== null) return { content: refusal, success: false };
+      const shell = await bench.shell();
+      const login = args.login ?? bench.allowsLoginShell;
+      const command = {
+        argv: runnableArgv(shell, args.command, { login }),
+        shownArgv: scriptArgv(shell.path, args.command, { login }),
+        cwd: workdirOf(bench, args.workdir),
+        timeoutMs: timeoutOf(args.timeout_ms),
+      };
+      const result = await runOneShot(bench, command, call);
+      if (result.kind === "failed") return { content: result.text, success: false };
+      return {
+        content: freeformOutput(result.outcome, bench.truncation),
+        success: result.outcome.exitCode === 0,
+      };
+    },
+  });
+}

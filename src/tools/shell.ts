@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { structuredOutput } from "./command-output.js";
+import { defineTool } from "./define-tool.js";
+import { escalationParameters, refusedEscalation } from "./escalation.js";
+import { runOneShot, timeoutOf } from "./one-shot-command.js";
+import type { Tool } from "./tool.js";
+import { type Workbench, workdirOf } from "./workbench.js";
+
+const parameters = z.object({
+  command: z
+    .array(z.string())
+    .describe(
+      'The program and its arguments; no shell is involved, so use e.g. ["bash", "-lc", "…"] for one.',
+    ),
+  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
+  timeout_ms: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("The command is killed after so many milliseconds. Default: 10000."),
+  ...escalationParameters,
+});
+
+export function shellTool(bench: Workbench): Tool {
+  return defineTool({
+    name: "shell",
+    description:
+      "Runs a program in the sandbox and returns its output, with its exit code and duration, as JSON.",
+    parameters,
+    parameterAliases: { timeout: "timeout_ms" },
+    supportsParallel: false,
+    async run(args, call) {
+      const refusal = refusedEscalation(args, "should not");
+      if (refusal !== null) return { content: refusal, success: false };
+      const command = {
+        argv: args.command,
+        cwd: workdirOf(bench, args.workdir),
+        timeoutMs: timeoutOf(args.timeout_ms),
+      };
+      const result = await runOneShot(bench, command, call);
+      if (result.kind === "failed") return { content: result.text, success: false };
+      return {
+        content: structuredOutput(result.outcome, bench.truncation),
+        success: result.outcome.exitCode === 0,
+      };
+    },
+  });
+}

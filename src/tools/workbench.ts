@@ -1,0 +1,26 @@
+import { posix } from "node:path";
+import type { CommandSessions } from "./command-sessions.js";
+import type { ToolSandbox } from "./sandbox.js";
+import type { TruncationPolicy } from "./truncation.js";
+import type { UserShell } from "./user-shell.js";
+
+/** What the tools of one registry share. */
+export interface Workbench {
+  /** Absolute path inside the sandbox; relative paths of a call start here. */
+  readonly cwd: string;
+  /** Variables every command gets on top of the sandbox's own. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly truncation: TruncationPolicy;
+  readonly allowsLoginShell: boolean;
+  readonly sessions: CommandSessions;
+  sandbox(): Promise<ToolSandbox>;
+  /** The shell of the sandbox's image, asked once. */
+  shell(): Promise<UserShell>;
+  /** Six hexadecimal digits that tell one output from another. */
+  nextChunkId(): string;
+}
+
+/** Where a call runs: an empty `workdir` means the default. */
+export function workdirOf(bench: Pick<Workbench, "cwd">, workdir: string | undefined): string {
+  return posix.resolve(bench.cwd, workdir ?? "");
+}

@@ -1,0 +1,138 @@
+import type { Readable } from "node:stream";
+import { buffer, text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ToolSandbox, ToolSpawnOptions } from "../../src/tools/sandbox.js";
+
+export type OpenSandbox = () => Promise<ToolSandbox & { close(): Promise<void> }>;
+
+/** What the tools rely on. Every sandbox they are given passes this. */
+export function describeToolSandbox(name: string, open: OpenSandbox): void {
+  describe(`${name} as the tools need it`, () => {
+    let sandbox: Awaited<ReturnType<OpenSandbox>>;
+
+    beforeAll(async () => {
+      sandbox = await open();
+    });
+
+    afterAll(async () => {
+      await sandbox.close();
+    });
+
+    async function run(script: string, options: ToolSpawnOptions = {}) {
+      const shell = await sandbox.spawn(["/bin/sh", "-c", script], {
+        cwd: "/tmp",
+        stdin: "closed",
+        ...options,
+      });
+      const [stdout, stderr, exit] = await Promise.all([
+        text(shell.stdout),
+        shell.stderr === null ? null : text(shell.stderr),
+        shell.exit,
+      ]);
+      return { stdout, stderr, exit };
+    }
+
+    it("keeps stdout and stderr apart and tells the exit code", async () => {
+      const { stdout, stderr, exit } = await run("echo out; echo err >&2; exit 3");
+      expect({ stdout, stderr }).toEqual({ stdout: "out\n", stderr: "err\n" });
+      expect(exit).toMatchObject({ exitCode: 3, signal: null, timedOut: false, startFailure: null });
+    });
+
+    it("merges both streams in their exact order on request", async () => {
+      const script = "for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done";
+      const { stdout, stderr } = await run(script, { mergeOutput: true });
+      expect(stdout).toBe("o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n");
+      expect(stderr).toBeNull();
+    });
+
+    it("gives a closed stdin its end at once", async () => {
+      expect((await run("cat; echo done")).stdout).toBe("done\n");
+    });
+
+    it("sets variables and the working directory", async () => {
+      const { stdout } = await run('echo "$GREETING"; pwd', { env: { GREETING: "hi" }, cwd: "/usr" });
+      expect(stdout).toBe("hi\n/usr\n");
+    });
+
+    it("hands over every byte of a large output", async () => {
+      const shell = await sandbox.spawn(["/bin/sh", "-c", "head -c 3000000 /dev/zero"], { stdin: "closed" });
+      const [bytes] = await Promise.all([buffer(shell.stdout), shell.exit, drained(shell.stderr)]);
+      expect(bytes.length).toBe(3_000_000);
+    });
+
+    it("keeps what was printed before a timeout", async () => {
+      const { stdout, exit } = await run("echo early; sleep 60", { timeoutMs: 300 });
+      expect(stdout).toBe("early\n");
+      expect(exit).toMatchObject({ exitCode: 124, timedOut: true });
+      expect(exit.durationMs).toBeLessThan(10_000);
+    });
+
+    it("names the signal that ended a command", async () => {
+      const { exit } = await run("kill -KILL $$");
+      expect(exit).toMatchObject({ exitCode: 137, signal: "SIGKILL", timedOut: false });
+    });
+
+    it("does not wait for a child that holds the pipe open, and loses nothing that was printed", async () => {
+      const started = performance.now();
+      const { stdout } = await run("echo kept; sleep 30 &");
+      expect(stdout).toBe("kept\n");
+      expect(performance.now() - started).toBeLessThan(10_000);
+    });
+
+    it.each([
+      ["a program that does not exist", ["/nonexistent/program"], 127],
+      ["a file that is no program", ["/etc/passwd"], 126],
+    ])("tells why %s could not be started", async (_, argv, exitCode) => {
+      const started = await sandbox.spawn(argv, { stdin: "closed" });
+      started.stdout.resume();
+      started.stderr?.resume();
+      const exit = await started.exit;
+      expect(exit.exitCode).toBe(exitCode);
+      expect(exit.startFailure).toEqual(expect.any(String));
+    });
+
+    it("refuses a working directory that does not exist with exec.bad-cwd or as a failed start", async () => {
+      const outcome = await Promise.resolve()
+        .then(() => sandbox.spawn(["/bin/sh", "-c", "pwd"], { cwd: "/nonexistent", stdin: "closed" }))
+        .then(
+          async (started) => {
+            started.stdout.resume();
+            started.stderr?.resume();
+            return (await started.exit).startFailure;
+          },
+          (error: unknown) => (error as { code?: string }).code,
+        );
+      expect(outcome).toEqual(expect.any(String));
+    });
+
+    it("kills the command when the signal is aborted", async () => {
+      const stop = new AbortController();
+      const started = await sandbox.spawn(["/bin/sh", "-c", "echo up; sleep 60"], {
+        signal: stop.signal,
+        stdin: "closed",
+      });
+      started.stderr?.resume();
+      started.stdout.once("data", () => {
+        stop.abort();
+      });
+      const before = performance.now();
+      await started.exit.catch((error: unknown) => error);
+      expect(performance.now() - before).toBeLessThan(10_000);
+    });
+
+    it("runs a terminal of the given size that takes input", async () => {
+      const shell = await sandbox.spawn(["/bin/sh", "-c", "stty size; read line; echo got:$line"], {
+        cwd: "/tmp",
+        pty: { rows: 24, cols: 80 },
+      });
+      shell.stdin?.write("hello\n");
+      const [output] = await Promise.all([text(shell.stdout), shell.exit]);
+      expect(output).toContain("24 80");
+      expect(output).toContain("got:hello");
+    });
+  });
+}
+
+async function drained(stream: Readable | null): Promise<void> {
+  if (stream !== null) await text(stream);
+}

@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import { isBrigError } from "../../../src/errors.js";
+import { createToolRegistry } from "../../../src/tools/registry.js";
+import { MemorySandbox } from "../../support/memory-sandbox.js";
+
+const tools = createToolRegistry(new MemorySandbox(), { cwd: "/tmp" });
+
+async function failureOf(promise: Promise<unknown>) {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return isBrigError(error) ? { code: error.code, message: error.message } : error;
+}
+
+describe("createToolRegistry", () => {
+  it("lists its tools and finds each", () => {
+    expect(tools.getToolNames()).toEqual(["shell", "shell_command", "exec_command", "write_stdin"]);
+    expect(tools.getAll().map(({ name }) => name)).toEqual(tools.getToolNames());
+    expect(tools.has("shell")).toBe(true);
+    expect(tools.has("toString")).toBe(false);
+  });
+
+  it("knows shell under its older name too", () => {
+    expect(tools.get("container.exec").name).toBe("shell");
+  });
+
+  it("says which tools there are when asked for another", () => {
+    expect(() => tools.get("nope")).toThrow(
+      expect.objectContaining({
+        code: "tool.unknown",
+        message: "unsupported call: nope",
+        hint: expect.stringContaining("exec_command"),
+      }),
+    );
+  });
+
+  it.each([
+    [{}, "missing field `command`"],
+    [{ command: null }, "missing field `command`"],
+    [{ command: "ls" }, "`command`: Invalid input: expected array, received string"],
+    [{ command: ["ls", 1] }, "`command.1`: Invalid input: expected string, received number"],
+    [{ command: ["ls"], timeout_ms: -1 }, "`timeout_ms`: Too small: expected number to be >=0"],
+    ["ls", "Invalid input: expected object, received string"],
+  ])("refuses the arguments %j with tool.invalid-input", async (args, reason) => {
+    expect(await failureOf(tools.get("shell").execute(args))).toEqual({
+      code: "tool.invalid-input",
+      message: `failed to parse function arguments: ${reason}`,
+    });
+  });
+
+  it("ignores argument keys it does not know", async () => {
+    const { success } = await tools.get("shell").execute({ command: ["true"], mood: "good" });
+    expect(success).toBe(true);
+  });
+
+  it("waits for a sandbox that is still starting only when a call needs it", async () => {
+    let open: (sandbox: MemorySandbox) => void = () => undefined;
+    const starting = new Promise<MemorySandbox>((resolve) => {
+      open = resolve;
+    });
+    const early = createToolRegistry(starting, { cwd: "/tmp" });
+    expect(early.getSpecs()).toHaveLength(2);
+    const call = early.get("shell").execute({ command: ["echo", "ready"] });
+    open(new MemorySandbox());
+    expect((await call).content).toContain("ready");
+  });
+
+  it("tells a model of one family of shell tools only", () => {
+    const offered = (shell: "default" | "shell_command" | "unified_exec" | "disabled") =>
+      createToolRegistry(new MemorySandbox(), { cwd: "/tmp", gates: { shell } })
+        .getSpecs()
+        .map(({ name }) => name);
+    expect(offered("default")).toEqual(["shell"]);
+    expect(offered("shell_command")).toEqual(["shell_command"]);
+    expect(offered("unified_exec")).toEqual(["exec_command", "write_stdin"]);
+    expect(offered("disabled")).toEqual([]);
+  });
+
+  it("describes each tool by a JSON Schema of the plain kind, every parameter explained", () => {
+    for (const { spec } of tools.getAll()) {
+      expect(spec).toMatchObject({ type: "function", strict: false });
+      expect(spec.parameters).toMatchObject({ type: "object", additionalProperties: false });
+      expect(JSON.stringify(spec)).not.toMatch(/\$schema|"integer"|anyOf|"default"|maximum/);
+      for (const parameter of Object.values(spec.parameters.properties ?? {}))
+        expect(parameter.description).toEqual(expect.any(String));
+    }
+  });
+
+  it.each([
+    ["shell", ["command", "workdir", "timeout_ms"], ["command"]],
+    ["shell_command", ["command", "workdir", "timeout_ms", "login"], ["command"]],
+    [
+      "exec_command",
+      ["cmd", "workdir", "shell", "login", "tty", "yield_time_ms", "max_output_tokens"],
+      ["cmd"],
+    ],
+    ["write_stdin", ["session_id", "chars", "yield_time_ms", "max_output_tokens"], ["session_id"]],
+  ])("gives %s the parameters %j", (name, names, required) => {
+    const { parameters } = tools.get(name).spec;
+    const escalation = ["sandbox_permissions", "justification", "prefix_rule"];
+    expect(Object.keys(parameters.properties ?? {}).filter((key) => !escalation.includes(key))).toEqual(
+      names,
+    );
+    expect(parameters.required).toEqual(required);
+  });
+});

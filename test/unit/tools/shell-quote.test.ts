@@ -1,0 +1,27 @@
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { shellQuote } from "../../../src/tools/shell-quote.js";
+
+describe("shellQuote", () => {
+  it.each([
+    [["bash", "-lc", "ls -la"], "bash -lc 'ls -la'"],
+    [["echo", "it's"], 'echo "it\'s"'],
+    [["echo", ""], "echo ''"],
+    [["a/b.c:d@e+f_g-h"], "a/b.c:d@e+f_g-h"],
+    [["echo", `'"$x"'`], `echo ''"'"'"$x"'"'"''`],
+  ])("writes %j as %s", (argv, line) => {
+    expect(shellQuote(argv)).toBe(line);
+  });
+
+  it("is read back by a real shell as the same arguments", () => {
+    const word = fc.string({ unit: fc.constantFrom(..."ab '\"$`\\!^*?~#&;|<>(){}[]=%,\n\té😀") });
+    fc.assert(
+      fc.property(fc.array(word, { minLength: 1, maxLength: 4 }), (argv) => {
+        const script = `printf '%s\\0' ${shellQuote(argv)}`;
+        expect(execFileSync("/bin/sh", ["-c", script], { encoding: "utf8" })).toBe(`${argv.join("\0")}\0`);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

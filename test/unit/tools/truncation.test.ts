@@ -1,0 +1,130 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { captured } from "../../../src/tools/captured-output.js";
+import { truncateOutput, truncateText, truncateWithLineCount } from "../../../src/tools/truncation.js";
+
+const anyText = fc.string({ unit: "binary", maxLength: 200 });
+const anyPolicy = fc.record({
+  mode: fc.constantFrom("tokens" as const, "bytes" as const),
+  limit: fc.integer({ min: 0, max: 60 }),
+});
+const marker = /…(\d+) (tokens|chars) truncated…/;
+
+describe("truncateText", () => {
+  it("leaves a text within the budget as it is", () => {
+    expect(truncateText("12345678", { mode: "tokens", limit: 2 })).toBe("12345678");
+    expect(truncateText("12345678", { mode: "bytes", limit: 8 })).toBe("12345678");
+  });
+
+  it("keeps half the budget from each end and counts tokens over the budget", () => {
+    expect(truncateText("abcdefghijklmnopqrst", { mode: "tokens", limit: 2 })).toBe(
+      "abcd…3 tokens truncated…qrst",
+    );
+  });
+
+  it("counts removed characters in byte mode", () => {
+    expect(truncateText("äöüabcdefgäöü", { mode: "bytes", limit: 9 })).toBe("äö…9 chars truncated…öü");
+  });
+
+  it("gives the odd byte to the end", () => {
+    expect(truncateText("abcdefgh", { mode: "bytes", limit: 5 })).toBe("ab…3 chars truncated…fgh");
+  });
+
+  it("gives only the marker for a budget of nothing, and nothing for nothing", () => {
+    expect(truncateText("abc😀", { mode: "bytes", limit: 0 })).toBe("…4 chars truncated…");
+    expect(truncateText("", { mode: "bytes", limit: 0 })).toBe("");
+  });
+
+  it("never splits a character, never exceeds the budget and counts exactly", () => {
+    fc.assert(
+      fc.property(anyText, anyPolicy, (text, policy) => {
+        const bytes = Buffer.byteLength(text);
+        const budget = policy.mode === "tokens" ? policy.limit * 4 : policy.limit;
+        const result = truncateText(text, policy);
+        if (bytes <= budget) {
+          expect(result).toBe(text);
+          return;
+        }
+        const [found, count, unit] = marker.exec(result) ?? ["", "", ""];
+        const at = result.indexOf(found);
+        const start = result.slice(0, at);
+        const end = result.slice(at + found.length);
+        expect(text.startsWith(start)).toBe(true);
+        expect(text.endsWith(end)).toBe(true);
+        expect(Buffer.byteLength(start)).toBeLessThanOrEqual(Math.floor(budget / 2));
+        expect(Buffer.byteLength(end)).toBeLessThanOrEqual(budget - Math.floor(budget / 2));
+        expect(start + end).not.toMatch(/\p{Surrogate}/u);
+        expect(unit).toBe(policy.mode === "tokens" ? "tokens" : "chars");
+        expect(Number(count)).toBe(
+          policy.mode === "tokens"
+            ? Math.ceil((bytes - budget) / 4)
+            : [...text].length - [...start].length - [...end].length,
+        );
+      }),
+    );
+  });
+
+  it("keeps as much as fits: one more character at either end would be too much", () => {
+    fc.assert(
+      fc.property(anyText, fc.integer({ min: 0, max: 60 }), (text, limit) => {
+        fc.pre(Buffer.byteLength(text) > limit && !text.includes("…"));
+        const [start = "", end = ""] = truncateText(text, { mode: "bytes", limit }).split(
+          /…\d+ chars truncated…/,
+        );
+        const next = String.fromCodePoint(text.codePointAt(start.length) ?? 0);
+        const before = [...text.slice(0, text.length - end.length)].at(-1) ?? "";
+        expect(Buffer.byteLength(start + next)).toBeGreaterThan(Math.floor(limit / 2));
+        expect(Buffer.byteLength(before + end)).toBeGreaterThan(limit - Math.floor(limit / 2));
+      }),
+    );
+  });
+});
+
+describe("truncateOutput with a gap", () => {
+  const gap = { bytes: 100, chars: 60, lineFeeds: 7 };
+
+  it("announces the gap when all that was kept fits", () => {
+    expect(truncateOutput(captured("head", gap, "tail"), { mode: "bytes", limit: 8 })).toBe(
+      "head\n... 100 bytes omitted ...\ntail",
+    );
+  });
+
+  it("counts the gap in what it cuts", () => {
+    const output = captured("0123456789", gap, "abcdefghij");
+    expect(truncateOutput(output, { mode: "bytes", limit: 6 })).toBe("012…74 chars truncated…hij");
+    expect(truncateOutput(output, { mode: "tokens", limit: 1 })).toBe("01…29 tokens truncated…ij");
+  });
+
+  it("does not count a gap twice that stays announced", () => {
+    const output = captured("ab", gap, "cdefghijklmnopqrstuvwxyz");
+    expect(truncateOutput(output, { mode: "tokens", limit: 2 })).toBe(
+      "ab\n... 100 bytes omitted ...\ncd…5 tokens truncated…wxyz",
+    );
+  });
+});
+
+describe("truncateWithLineCount", () => {
+  it("counts the lines of the whole output, dropped ones too", () => {
+    const output = captured("1\n2\n3\n", { bytes: 6, chars: 6, lineFeeds: 3 }, "7\n8\n");
+    expect(truncateWithLineCount(output, { mode: "bytes", limit: 4 })).toBe(
+      "Total output lines: 8\n\n1\n…12 chars truncated…8\n",
+    );
+  });
+
+  it("says nothing about lines when nothing was cut", () => {
+    expect(truncateWithLineCount(captured("1\n2\n"), { mode: "bytes", limit: 4 })).toBe("1\n2\n");
+  });
+
+  it.each([
+    ["", 0],
+    ["a", 1],
+    ["a\n", 1],
+    ["a\nb", 2],
+    ["\n\n", 2],
+    ["a\rb", 1],
+  ])("counts %j as %i lines", (text, lines) => {
+    const cut = truncateWithLineCount(captured(text, "x".repeat(50)), { mode: "bytes", limit: 10 });
+    const expected = text.endsWith("\n") || text === "" ? lines + 1 : lines;
+    expect(cut).toContain(`Total output lines: ${expected}\n\n`);
+  });
+});
