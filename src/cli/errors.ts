@@ -1,0 +1,50 @@
+import { CommanderError } from "commander";
+import { BrigError } from "../errors.js";
+import { neutralise } from "../lib/terminal.js";
+
+/** An error as a person reads it on stderr: the message, what to do, and with `showsCauses` where it came from. */
+export function describeError(error: unknown, options: { showsCauses: boolean }): string {
+  const lines = [`brig: ${messageOf(error)}`];
+  if (error instanceof BrigError && error.hint) lines.push(`hint: ${error.hint}`);
+  if (options.showsCauses) lines.push(...causeLines(error));
+  else if (!(error instanceof BrigError))
+    lines.push("hint: this is a fault of brig; BRIG_DEBUG=1 shows where it arose");
+  return `${neutralise(lines.join("\n"))}\n`;
+}
+
+/** An error as a program reads it on stdout, with `--json`. */
+export function errorAsJson(error: unknown): object {
+  if (!(error instanceof BrigError)) return { error: { code: "internal", message: messageOf(error) } };
+  const { code, message, hint, reason } = error;
+  return { error: { code, message, hint, reason } };
+}
+
+/** Commander's complaint about the arguments as one of our errors; null when it only printed help or the version. */
+export function usageError(error: CommanderError, commandPath: string): BrigError | null {
+  if (error.exitCode === 0) return null;
+  const message = error.message.replace(/^error: /, "");
+  return new BrigError(message, { code: "usage.invalid", hint: `see: ${commandPath} --help`, cause: error });
+}
+
+export function isUsageComplaint(error: unknown): error is CommanderError {
+  return error instanceof CommanderError;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+function causeLines(error: unknown): string[] {
+  const lines: string[] = [];
+  const seen = new Set<unknown>();
+  for (let link = error; link !== undefined && !seen.has(link); link = causeOf(link)) {
+    const label = seen.size === 0 ? "" : "caused by: ";
+    seen.add(link);
+    lines.push(`${label}${link instanceof Error ? (link.stack ?? messageOf(link)) : String(link)}`);
+  }
+  return lines;
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error ? error.cause : undefined;
+}

@@ -1,0 +1,46 @@
+import { BrigError, type ErrorCode } from "../errors.js";
+
+const failed = 1;
+const badUsage = 2;
+export const ownFailure = 125;
+const interrupted = 130;
+
+/** The exit status of every way brig can fail; a new code without one is a type error. */
+const statusOfCode: Record<ErrorCode, number> = {
+  aborted: interrupted,
+  "config.invalid": badUsage,
+  "engine.failed": ownFailure,
+  "engine.too-old": ownFailure,
+  "engine.unreachable": ownFailure,
+  "exec.bad-cwd": badUsage,
+  "exec.invalid": badUsage,
+  "file.exists": failed,
+  "file.failed": failed,
+  "file.is-directory": failed,
+  "file.not-directory": failed,
+  "file.not-found": failed,
+  "file.not-permitted": failed,
+  "file.not-regular": failed,
+  "file.read-only": failed,
+  "file.too-large": failed,
+  "image.build-failed": ownFailure,
+  "image.missing": ownFailure,
+  "model.auth": badUsage,
+  "model.failed": failed,
+  "model.script": failed,
+  "model.unreachable": failed,
+  "policy.invalid": badUsage,
+  "policy.not-enforced": ownFailure,
+  "protocol.invalid": ownFailure,
+  "sandbox.gone": ownFailure,
+  "session.invalid": badUsage,
+  "tool.invalid-input": badUsage,
+  "tool.unknown": badUsage,
+  "usage.invalid": badUsage,
+  "workspace.invalid": badUsage,
+};
+
+/** Anything that is not a BrigError is a fault of brig's own. */
+export function exitStatusOf(error: unknown): number {
+  return error instanceof BrigError ? statusOfCode[error.code] : ownFailure;
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env node
+import process from "node:process";
+import { openHost } from "./host.js";
+import { runProgram } from "./program.js";
+import { flush } from "./render.js";
+
+const host = openHost(process);
+const failure = await runProgram(process.argv.slice(2), host);
+await Promise.all([flush(host.stdout), flush(host.stderr)]);
+// biome-ignore lint/nursery/noProcessExit: everything is closed by now; an open stdin alone would keep the process alive
+process.exit(failure ?? host.exitStatus());

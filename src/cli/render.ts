@@ -1,0 +1,20 @@
+import type { OutputStream } from "./context.js";
+
+/** Writes and waits until the bytes are taken, so that a fast command does not outrun a slow reader. */
+export async function write(stream: OutputStream, bytes: string | Uint8Array): Promise<void> {
+  if (stream.destroyed) return;
+  // A reader that went away is told of by the stream's error event; here it only ends the wait.
+  await new Promise<void>((resolve) => {
+    stream.write(bytes, () => resolve());
+  });
+}
+
+/** Waits until everything written so far is taken. */
+export async function flush(stream: OutputStream): Promise<void> {
+  await write(stream, "");
+}
+
+/** One JSON document on stdout. Every result that a program reads goes through here. */
+export async function writeJson(stream: OutputStream, value: unknown): Promise<void> {
+  await write(stream, `${JSON.stringify(value, null, 2)}\n`);
+}

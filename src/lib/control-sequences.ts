@@ -1,0 +1,113 @@
+/** What a terminal would read in a text, piece by piece. */
+export type TerminalToken =
+  /** Printable characters, newlines and tabs. */
+  | { kind: "text"; text: string }
+  /** One control character that is not part of a sequence; ESC and C1 characters too, when nothing valid follows. */
+  | { kind: "control"; character: string }
+  /** `ESC [`: parameters such as "1;31" or "?1049", and the final with its intermediates, such as "m" or " q". */
+  | { kind: "csi"; parameters: string; final: string }
+  /** An OSC ("]"), DCS ("P"), PM ("^"), APC ("_"), SOS ("X") or screen title ("k") with its text. */
+  | { kind: "string"; opener: string; body: string }
+  /** Any other escape sequence, without its ESC: "7", "(B". */
+  | { kind: "escape"; text: string };
+
+/** Longest control string that is recognised, in characters. The text of a longer one comes out as text. */
+export const longestControlString = 16_384;
+
+const c0 = String.raw`\x00-\x08\x0b-\x1f`;
+const c1 = String.raw`\x7f-\x9f`;
+const csiOpener = String.raw`(?:\x1b\[|\x9b)`;
+const stringOpener = String.raw`(?:\x1b(?<seven>[\]P^_Xk])|(?<eight>[\x90\x98\x9d-\x9f]))`;
+const stringBody = String.raw`(?<body>[^\x00-\x1f\x7f-\x9f]{0,${longestControlString}})`;
+
+const text = sticky(`[^${c0}${c1}]+`);
+const csi = sticky(
+  String.raw`${csiOpener}(?<parameters>[\x30-\x3f]{0,256})(?<final>[\x20-\x2f]{0,8}[\x40-\x7e])`,
+);
+const controlString = sticky(String.raw`${stringOpener}${stringBody}(?:\x1b\\|\x9c|\x07)`);
+const shortEscape = sticky(String.raw`\x1b(?<text>[\x20-\x2f]{1,8}[\x30-\x7e]|[\x30-\x7e])`);
+const unfinished = [
+  sticky(String.raw`\x1b[\x20-\x2f]{0,8}$`),
+  sticky(String.raw`${csiOpener}[\x30-\x3f]{0,256}[\x20-\x2f]{0,8}$`),
+  sticky(String.raw`${stringOpener}${stringBody}\x1b?$`),
+];
+
+/** The 8-bit spelling of each control string's opener. */
+const sevenBitOpener: Record<string, string> = {
+  "\x90": "P",
+  "\x98": "X",
+  "\x9d": "]",
+  "\x9e": "^",
+  "\x9f": "_",
+};
+
+/** Cuts a text that arrives in pieces into tokens; a sequence split between two pieces comes out as one token. */
+export class TerminalTokens {
+  #pending = "";
+
+  /** Every token that is complete so far. */
+  *push(piece: string): Iterable<TerminalToken> {
+    const input = this.#pending + piece;
+    this.#pending = "";
+    let at = 0;
+    while (at < input.length) {
+      if (unfinished.some((pattern) => matchAt(pattern, input, at))) {
+        this.#pending = input.slice(at);
+        return;
+      }
+      const [token, length] = tokenAt(input, at);
+      yield token;
+      at += length;
+    }
+  }
+
+  /** What was held back in the hope of an end: an opener that never closed is a control character, the rest is text. */
+  *end(): Iterable<TerminalToken> {
+    const input = this.#pending;
+    this.#pending = "";
+    let at = 0;
+    while (at < input.length) {
+      const [token, length] = tokenAt(input, at);
+      yield token;
+      at += length;
+    }
+  }
+}
+
+function tokenAt(input: string, at: number): [token: TerminalToken, length: number] {
+  const plain = matchAt(text, input, at);
+  if (plain) return [{ kind: "text", text: plain[0] }, plain[0].length];
+  return sequenceAt(input, at) ?? [{ kind: "control", character: input.charAt(at) }, 1];
+}
+
+function sequenceAt(input: string, at: number): [token: TerminalToken, length: number] | null {
+  const string = matchAt(controlString, input, at);
+  if (string?.groups) {
+    const { seven, eight = "", body = "" } = string.groups;
+    return [{ kind: "string", opener: seven ?? sevenBitOpener[eight] ?? "", body }, string[0].length];
+  }
+  const command = matchAt(csi, input, at);
+  if (command?.groups) {
+    const { parameters = "", final = "" } = command.groups;
+    return [{ kind: "csi", parameters, final }, command[0].length];
+  }
+  const short = matchAt(shortEscape, input, at);
+  if (short?.groups && !opensLongerSequence(short[0])) {
+    return [{ kind: "escape", text: short.groups.text ?? "" }, short[0].length];
+  }
+  return null;
+}
+
+/** An opener whose sequence is broken: only its ESC is taken, so that what it wanted to hide is seen. */
+function opensLongerSequence(sequence: string): boolean {
+  return /^.[[\]P^_Xk]$/s.test(sequence);
+}
+
+function matchAt(pattern: RegExp, input: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(input);
+}
+
+function sticky(source: string): RegExp {
+  return new RegExp(source, "y");
+}
