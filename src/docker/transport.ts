@@ -1,5 +1,6 @@
 import http from "node:http";
 import https from "node:https";
+import { connect, type NetConnectOpts, type Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import type Docker from "dockerode";
 import type { Endpoint } from "./endpoint.js";
@@ -22,7 +23,10 @@ export interface Transport {
   json(request: ApiRequest, signal: AbortSignal): Promise<unknown>;
   /** Resolves with the reply's body while it is still arriving. */
   stream(request: ApiRequest, signal: AbortSignal): Promise<Readable>;
-  /** Resolves with the socket itself once the engine has switched it to raw bytes; `end()` closes only our half. */
+  /**
+   * Resolves with the socket itself once the engine has switched it to raw bytes; `end()` closes only our half. The
+   * bytes of a data event are lent until the event is over: who keeps them copies them.
+   */
   upgrade(request: ApiRequest, signal: AbortSignal): Promise<Duplex>;
 }
 
@@ -56,9 +60,11 @@ export async function openTransport(
     json: (request, signal) => dial(modem, request, { signal }),
     stream: (request, signal) => dial<Readable>(modem, request, { signal, isStream: true }),
     upgrade: (request, signal) =>
-      untilSettled(signal, (own) =>
-        dial<Duplex>(modem, request, { signal: own, isStream: true, hijack: true }),
-      ),
+      untilSettled(signal, async (own) => {
+        const stream = await dial<Duplex>(modem, request, { signal: own, isStream: true, hijack: true });
+        upgraded.add(stream);
+        return stream;
+      }),
   };
 }
 
@@ -76,11 +82,37 @@ function connection(endpoint: Endpoint): Docker.DockerOptions & { agent: http.Ag
     key: undefined,
   };
   if (endpoint.kind === "unix") {
-    return { ...unset, protocol: "http", socketPath: endpoint.socketPath, agent: new http.Agent() };
+    return { ...unset, protocol: "http", socketPath: endpoint.socketPath, agent: new BorrowingAgent() };
   }
   const { host, port, tls } = endpoint;
-  if (tls === null) return { ...unset, protocol: "http", host, port, agent: new http.Agent() };
+  if (tls === null) return { ...unset, protocol: "http", host, port, agent: new BorrowingAgent() };
   return { ...unset, ...tls, protocol: "https", host, port, agent: new https.Agent() };
+}
+
+/** Marks a socket that has become a raw stream. */
+const upgraded = new WeakSet<object>();
+const READ_BYTES = 64 * 1024;
+
+/**
+ * Sockets that read into one buffer of their own. Node otherwise allocates 64 KiB for each read, and a gigabyte of
+ * output grows the process by some 70 MB of garbage before it is collected. Once a socket is upgraded its data events
+ * lend that buffer: it is overwritten after the event. Before, HTTP gets copies, since it keeps them.
+ */
+class BorrowingAgent extends http.Agent {
+  override createConnection(options: NetConnectOpts): Socket {
+    const socket: Socket = connect({
+      ...options,
+      onread: {
+        buffer: Buffer.allocUnsafeSlow(READ_BYTES),
+        callback(length: number, bytes: Uint8Array) {
+          const data = Buffer.from(bytes.buffer, bytes.byteOffset, length);
+          socket.emit("data", upgraded.has(socket) ? data : Buffer.from(data));
+          return true;
+        },
+      },
+    });
+    return socket;
+  }
 }
 
 /** `_query` and `_body` keep docker-modem from sending the whole body a second time in the URL. */

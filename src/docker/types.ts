@@ -57,6 +57,7 @@ export interface EngineInfo {
   /** "docker" or "podman". */
   product: string;
   version: string;
+  /** The version of the API that brig speaks with it, 1.41 to 1.44 unless the engine insists on a newer one. */
   apiVersion: string;
   /** As Docker names it: "amd64", "arm64". */
   arch: string;
@@ -68,7 +69,7 @@ export interface EngineInfo {
   defaultRuntime: string;
   /** Raw, e.g. "name=seccomp,profile=default". */
   securityOptions: string[];
-  /** Component versions as the engine reports them: containerd, runc … */
+  /** Component versions as the engine reports them, a distribution's full package version where it says it: containerd, runc … */
   components: Record<string, string>;
   storageDriver: string;
   dockerRootDir: string;
@@ -111,7 +112,10 @@ export interface ImageSummary {
   arch: string;
 }
 
-/** One hijacked exec: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed). */
+/**
+ * One hijacked exec: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed).
+ * The bytes of a data event may be overwritten after it: who keeps them copies them.
+ */
 export interface ExecStream {
   readonly id: string;
   readonly stream: Duplex;
@@ -141,6 +145,8 @@ export interface Engine {
 
   createContainer(body: ContainerBody, options?: { name?: string; signal?: AbortSignal }): Promise<string>;
   startContainer(id: string): Promise<void>;
+  /** Resolves when the container does not run (any more), with its exit code. */
+  waitContainer(id: string, options?: { signal?: AbortSignal }): Promise<number>;
   /** Already dead or gone is success. */
   killContainer(id: string, signal?: string): Promise<void>;
   /** With force and anonymous volumes; already gone or being removed is success. */
@@ -151,7 +157,10 @@ export interface Engine {
   listContainers(labels: string[]): Promise<ContainerSummary[]>;
   /** Uncompressed tar into a created, not yet started container. */
   putArchive(id: string, path: string, tar: Readable): Promise<void>;
-  /** Starts `argv` in a running container with stdin, stdout and stderr on one stream. */
+  /**
+   * Starts `argv` in a running container with stdin, stdout and stderr on one stream. `end()` closes only stdin. A
+   * container that is gone or stopped is `sandbox.gone`. The caller listens for the stream's errors.
+   */
   openExec(id: string, argv: string[], options?: { user?: string }): Promise<ExecStream>;
 
   createVolume(

@@ -1,0 +1,130 @@
+import { BrigError } from "../../errors.js";
+
+/** The runner's protocol, version 1: see images/toolbox/runner/PROTOCOL.md, which this file follows. */
+export const PROTOCOL_VERSION = 1;
+export const HEADER_BYTES = 12;
+export const INITIAL_CREDIT = 256 * 1024;
+/** The most the runner may put in one frame towards the host. */
+export const MAX_PAYLOAD_FROM_RUNNER = 64 * 1024;
+export const MAX_PAYLOAD_TO_RUNNER = 4 * 1024 * 1024;
+
+export const FrameType = {
+  hello: 0x01,
+  ack: 0x02,
+  ping: 0x03,
+  spawn: 0x10,
+  input: 0x11,
+  signal: 0x12,
+  resize: 0x13,
+  kill: 0x14,
+  credit: 0x15,
+  file: 0x20,
+  welcome: 0x81,
+  ackFromRunner: 0x82,
+  pong: 0x83,
+  stdout: 0x90,
+  stderr: 0x91,
+  exit: 0x92,
+  late: 0x93,
+  creditFromRunner: 0x95,
+} as const;
+
+export interface Frame {
+  type: number;
+  channel: number;
+  /** Borrowed: valid until the callback returns. Who keeps it copies it. */
+  payload: Buffer;
+}
+
+/** Header and payload in one buffer. */
+export function encodeFrame(type: number, channel: number, payload: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
+  frame.writeUInt32LE(payload.length, 0);
+  frame.writeUInt32LE(type, 4);
+  frame.writeUInt32LE(channel, 8);
+  frame.set(payload, HEADER_BYTES);
+  return frame;
+}
+
+/** Frames of the session itself are neither counted nor sent again after a broken stream. */
+export function isCounted(type: number): boolean {
+  return (type & 0x7f) > FrameType.ping;
+}
+
+export function protocolError(what: string): BrigError {
+  return new BrigError(`the runner broke its protocol: ${what}`, {
+    code: "protocol.invalid",
+    hint: "something in the sandbox has tampered with its runner; the sandbox was ended",
+  });
+}
+
+/** Cuts a byte stream into frames, whatever pieces it comes in, without allocating for each of them. */
+export class FrameParser {
+  /** Holds the one frame that began in an earlier piece. */
+  readonly #partial = Buffer.allocUnsafeSlow(HEADER_BYTES + MAX_PAYLOAD_FROM_RUNNER);
+  #filled = 0;
+
+  /** Throws `protocol.invalid` on the first byte that cannot belong to a frame of the runner. */
+  push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
+    let at = 0;
+    while (this.#filled > 0 && at < chunk.length) {
+      at += this.#fill(chunk, at, this.#needed());
+      if (this.#filled < HEADER_BYTES || this.#filled < this.#needed()) continue;
+      const size = this.#filled;
+      this.#filled = 0;
+      onFrame(frameAt(this.#partial, 0, size));
+    }
+    while (chunk.length - at >= HEADER_BYTES) {
+      const end = at + sizeAt(chunk, at);
+      if (end > chunk.length) break;
+      onFrame(frameAt(chunk, at, end));
+      at = end;
+    }
+    if (at < chunk.length) this.#fill(chunk, at, chunk.length - at);
+  }
+
+  /** Bytes of the partial frame as far as is known: its header first. */
+  #needed(): number {
+    return this.#filled < HEADER_BYTES ? HEADER_BYTES : sizeAt(this.#partial, 0);
+  }
+
+  #fill(chunk: Buffer, at: number, upTo: number): number {
+    const end = Math.min(chunk.length, at + Math.max(0, upTo - this.#filled));
+    const taken = chunk.copy(this.#partial, this.#filled, at, end);
+    this.#filled += taken;
+    return taken;
+  }
+}
+
+function frameAt(data: Buffer, at: number, end: number): Frame {
+  return {
+    type: data.readUInt32LE(at + 4),
+    channel: data.readUInt32LE(at + 8),
+    payload: data.subarray(at + HEADER_BYTES, end),
+  };
+}
+
+/** Size of the frame whose header lies here, once that header has been found valid. */
+function sizeAt(data: Buffer, at: number): number {
+  const length = data.readUInt32LE(at);
+  check(length, data.readUInt32LE(at + 4), data.readUInt32LE(at + 8));
+  return HEADER_BYTES + length;
+}
+
+const fromRunner = new Set<number>([
+  FrameType.welcome,
+  FrameType.ackFromRunner,
+  FrameType.pong,
+  FrameType.stdout,
+  FrameType.stderr,
+  FrameType.exit,
+  FrameType.late,
+  FrameType.creditFromRunner,
+]);
+
+function check(length: number, type: number, channel: number): void {
+  if (length > MAX_PAYLOAD_FROM_RUNNER) throw protocolError(`a frame of ${length} bytes`);
+  // The upper bytes are flags and padding, which are zero in this version, so the word is the type itself.
+  if (!fromRunner.has(type)) throw protocolError(`frame type 0x${type.toString(16)}`);
+  if (isCounted(type) === (channel === 0)) throw protocolError(`frame type 0x${type.toString(16)} on channel ${channel}`);
+}

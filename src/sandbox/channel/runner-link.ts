@@ -1,0 +1,251 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ExecStream } from "../../docker/types.js";
+import { BrigError, isBrigError } from "../../errors.js";
+import { encodeFrame, type Frame, FrameType, isCounted, MAX_PAYLOAD_TO_RUNNER, protocolError } from "./frames.js";
+import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
+
+/** What a channel's owner is told. */
+export interface ChannelEvents {
+  onOutput(data: Buffer, isStderr: boolean): void;
+  /** Bytes of input the runner takes in addition. */
+  onCredit(bytes: number): void;
+  /** The last event of the channel. */
+  onExit(payload: Buffer): void;
+  /** Instead of `onExit`: the sandbox is gone. */
+  onGone(error: BrigError): void;
+}
+
+export interface LinkOptions {
+  token: Buffer;
+  /** Opens a new exec of `runner connect`. */
+  dial(): Promise<ExecStream>;
+  /** Why there is nobody to dial any more; null while the container still runs. */
+  diagnose(): Promise<BrigError | null>;
+  /** For how long a broken stream is tried to be opened again. */
+  reconnectForMs: number;
+  /** Output of a process that outlived the call on this channel. */
+  onLate(channel: number, data: Buffer): void;
+}
+
+const ACK_EVERY_FRAMES = 64;
+const ACK_EVERY_BYTES = 128 * 1024;
+const FIRST_RETRY_MS = 20;
+const LAST_RETRY_MS = 1000;
+
+/**
+ * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and opens the
+ * stream again when it breaks, so that nothing is lost and nothing happens twice.
+ */
+export class RunnerLink {
+  readonly #options: LinkOptions;
+  readonly #channels = new Map<number, ChannelEvents>();
+  readonly #pings = new Map<string, () => void>();
+  readonly #kept: Buffer[] = [];
+  #acknowledged = 0n;
+  #received = 0n;
+  #untoldFrames = 0;
+  #untoldBytes = 0;
+  #lastChannel = 0;
+  #pingCount = 0;
+  #bootId: bigint | undefined;
+  #stream: RunnerStream | undefined;
+  #gone: BrigError | undefined;
+  #onGone: ((error: BrigError) => void) | undefined;
+
+  private constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  static async open(options: LinkOptions): Promise<RunnerLink> {
+    const link = new RunnerLink(options);
+    await link.#connect();
+    return link;
+  }
+
+  /** Told once, when the sandbox cannot be reached any more. */
+  set onGone(listener: (error: BrigError) => void) {
+    this.#onGone = listener;
+    if (this.#gone) listener(this.#gone);
+  }
+
+  /** The number of a new channel; its first frame must follow. */
+  openChannel(events: ChannelEvents): number {
+    if (this.#gone) throw this.#gone;
+    this.#lastChannel++;
+    this.#channels.set(this.#lastChannel, events);
+    return this.#lastChannel;
+  }
+
+  send(type: number, channel: number, payload: Uint8Array): void {
+    if (this.#gone) return;
+    if (payload.length > MAX_PAYLOAD_TO_RUNNER)
+      throw new BrigError(`a request of ${payload.length} bytes is over the limit of ${MAX_PAYLOAD_TO_RUNNER}`, {
+        code: "exec.invalid",
+        hint: "pass large data through stdin or a file",
+      });
+    const frame = encodeFrame(type, channel, payload);
+    if (isCounted(type)) this.#kept.push(frame);
+    this.#stream?.write(frame);
+  }
+
+  /** One small round trip through the whole stream; rejects when the sandbox is gone. */
+  async ping(): Promise<void> {
+    if (this.#gone) throw this.#gone;
+    this.#pingCount++;
+    const id = String(this.#pingCount);
+    await new Promise<void>((resolve) => {
+      this.#pings.set(id, resolve);
+      this.send(FrameType.ping, 0, Buffer.from(id));
+    });
+    if (this.#gone) throw this.#gone;
+  }
+
+  /** Cuts the stream as a fault would; the link opens another. For tests of exactly that. */
+  breakStream(): void {
+    this.#stream?.destroy(new Error("cut on purpose"));
+  }
+
+  /** Ends the link; every open channel hears `error`. */
+  close(error: BrigError): void {
+    if (this.#gone) return;
+    this.#gone = error;
+    this.#stream?.destroy(error);
+    const channels = [...this.#channels.values()];
+    this.#channels.clear();
+    this.#kept.length = 0;
+    for (const channel of channels) channel.onGone(error);
+    for (const resolve of this.#pings.values()) resolve();
+    this.#pings.clear();
+    this.#onGone?.(error);
+  }
+
+  async #connect(): Promise<void> {
+    const exec = await this.#options.dial();
+    await greet(exec, { token: this.#options.token, received: this.#received }, (welcome, stream) =>
+      this.#resume(welcome, stream),
+    );
+  }
+
+  #resume(welcome: Welcome, stream: RunnerStream): StreamEvents {
+    if (this.#bootId !== undefined && this.#bootId !== welcome.bootId) throw protocolError("another runner answered");
+    this.#bootId = welcome.bootId;
+    this.#acknowledge(welcome.received);
+    this.#stream = stream;
+    this.#untoldFrames = 0;
+    this.#untoldBytes = 0;
+    stream.batch(() => {
+      for (const frame of this.#kept) stream.write(frame);
+      for (const id of this.#pings.keys()) stream.write(encodeFrame(FrameType.ping, 0, Buffer.from(id)));
+    });
+    return {
+      onFrame: (frame) => this.#take(frame),
+      onEnd: (reason) => {
+        if (this.#stream !== stream) return;
+        this.#stream = undefined;
+        if (!this.#gone) void this.#reconnect(reason);
+      },
+    };
+  }
+
+  async #reconnect(reason: Error): Promise<void> {
+    const deadline = performance.now() + this.#options.reconnectForMs;
+    let lastReason: unknown = reason;
+    for (let waitMs = FIRST_RETRY_MS; !this.#gone; waitMs = Math.min(waitMs * 2, LAST_RETRY_MS)) {
+      if (isBrigError(lastReason, "protocol.invalid")) return this.close(lastReason);
+      const diagnosis = await this.#options.diagnose().catch((error: unknown) => unreachable(error));
+      const isOver = performance.now() > deadline;
+      if (diagnosis && (diagnosis.reason !== "engine" || isOver)) return this.close(diagnosis);
+      if (isOver) return this.close(cannotReopen(lastReason));
+      try {
+        if (!diagnosis) return await this.#connect();
+      } catch (error) {
+        lastReason = error;
+      }
+      await sleep(waitMs);
+    }
+  }
+
+  #take(frame: Frame): void {
+    if (this.#gone) return;
+    if (isCounted(frame.type)) this.#count(frame);
+    switch (frame.type) {
+      case FrameType.ackFromRunner:
+        if (frame.payload.length !== 8) throw protocolError("an ACK of the wrong size");
+        return this.#acknowledge(frame.payload.readBigUInt64LE(0));
+      case FrameType.pong: {
+        const id = frame.payload.toString("latin1");
+        this.#pings.get(id)?.();
+        this.#pings.delete(id);
+        return;
+      }
+      case FrameType.welcome:
+        throw protocolError("a second WELCOME");
+      case FrameType.late:
+        return this.#takeLate(frame);
+      default:
+        return this.#dispatch(frame);
+    }
+  }
+
+  #takeLate(frame: Frame): void {
+    if (frame.channel > this.#lastChannel) throw protocolError(`output of unknown channel ${frame.channel}`);
+    this.#options.onLate(frame.channel, frame.payload);
+  }
+
+  #dispatch(frame: Frame): void {
+    const channel = this.#channels.get(frame.channel);
+    if (!channel) {
+      // Credit for input can cross the EXIT of its channel.
+      const isHarmless = frame.type === FrameType.creditFromRunner && frame.channel <= this.#lastChannel;
+      if (isHarmless) return;
+      throw protocolError(`a frame for unknown channel ${frame.channel}`);
+    }
+    switch (frame.type) {
+      case FrameType.creditFromRunner:
+        if (frame.payload.length !== 4) throw protocolError("a CREDIT of the wrong size");
+        return channel.onCredit(frame.payload.readUInt32LE(0));
+      case FrameType.exit:
+        this.#channels.delete(frame.channel);
+        return channel.onExit(frame.payload);
+      default:
+        return channel.onOutput(frame.payload, frame.type === FrameType.stderr);
+    }
+  }
+
+  #count(frame: Frame): void {
+    this.#received++;
+    this.#untoldFrames++;
+    this.#untoldBytes += frame.payload.length;
+    if (this.#untoldFrames < ACK_EVERY_FRAMES && this.#untoldBytes < ACK_EVERY_BYTES) return;
+    this.#untoldFrames = 0;
+    this.#untoldBytes = 0;
+    const payload = Buffer.alloc(8);
+    payload.writeBigUInt64LE(this.#received);
+    this.send(FrameType.ack, 0, payload);
+  }
+
+  #acknowledge(frames: bigint): void {
+    const count = frames - this.#acknowledged;
+    if (count < 0n || count > BigInt(this.#kept.length)) throw protocolError(`an ACK of ${frames} frames`);
+    this.#kept.splice(0, Number(count));
+    this.#acknowledged = frames;
+  }
+}
+
+function unreachable(cause: unknown): BrigError {
+  return new BrigError("the container engine stopped answering while the sandbox was in use", {
+    code: "sandbox.gone",
+    reason: "engine",
+    hint: "check the engine with `brig doctor`; the sandbox's processes end with its container",
+    cause,
+  });
+}
+
+function cannotReopen(cause: unknown): BrigError {
+  return new BrigError("the stream to the sandbox broke and could not be opened again", {
+    code: "sandbox.gone",
+    reason: "engine",
+    hint: "check the engine with `brig doctor`",
+    cause,
+  });
+}

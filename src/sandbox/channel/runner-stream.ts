@@ -1,0 +1,130 @@
+import type { ExecStream } from "../../docker/types.js";
+import { BrigError } from "../../errors.js";
+import { Demultiplexer } from "./demultiplexer.js";
+import { encodeFrame, type Frame, FrameParser, FrameType, PROTOCOL_VERSION, protocolError } from "./frames.js";
+
+const HELLO_WITHIN_MS = 10_000;
+const MAX_BRIDGE_MESSAGE = 4096;
+
+export interface Welcome {
+  /** Counted frames the runner has taken from the host. */
+  received: bigint;
+  bootId: bigint;
+}
+
+export interface StreamEvents {
+  onFrame(frame: Frame): void;
+  /** Once, when the stream has ended for whatever reason. */
+  onEnd(reason: Error): void;
+}
+
+/** One exec of `runner connect`, from HELLO to its end. It may break; RunnerLink then opens another. */
+export class RunnerStream {
+  readonly #exec: ExecStream;
+  readonly #demultiplexer = new Demultiplexer();
+  readonly #parser = new FrameParser();
+  readonly #events: StreamEvents;
+  #bridgeMessage = "";
+  #ended = false;
+
+  constructor(exec: ExecStream, events: StreamEvents) {
+    this.#exec = exec;
+    this.#events = events;
+    exec.stream.on("data", (chunk: Buffer) => this.#take(chunk));
+    exec.stream.on("error", (error: Error) => this.#end(error));
+    exec.stream.on("close", () => this.#end(this.#closeReason()));
+    exec.stream.on("end", () => this.#end(this.#closeReason()));
+  }
+
+  write(frame: Buffer): boolean {
+    return this.#ended ? true : this.#exec.stream.write(frame);
+  }
+
+  /** Several frames in one system call. */
+  batch(write: () => void): void {
+    this.#exec.stream.cork();
+    write();
+    this.#exec.stream.uncork();
+  }
+
+  destroy(reason?: Error): void {
+    this.#end(reason ?? new Error("closed by the host"));
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#ended) return;
+    try {
+      this.#demultiplexer.push(chunk, (data, isStderr) => {
+        if (isStderr) this.#note(data);
+        else this.#parser.push(data, (frame) => this.#events.onFrame(frame));
+      });
+    } catch (error) {
+      this.#end(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  /** What `connect` says when it cannot reach PID 1. */
+  #note(data: Buffer): void {
+    if (this.#bridgeMessage.length < MAX_BRIDGE_MESSAGE) this.#bridgeMessage += data.toString("latin1");
+  }
+
+  #closeReason(): Error {
+    const said = this.#bridgeMessage.replace(/[^\x20-\x7e]+/g, " ").trim();
+    return new Error(said === "" ? "the stream to the runner ended" : said);
+  }
+
+  #end(reason: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#exec.stream.destroy();
+    this.#events.onEnd(reason);
+  }
+}
+
+/** Opens a stream and says HELLO. The frames that follow WELCOME in the same piece go to `events`. */
+export async function greet(
+  exec: ExecStream,
+  identity: { token: Buffer; received: bigint },
+  events: (welcome: Welcome, stream: RunnerStream) => StreamEvents,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      let accepted: StreamEvents | undefined;
+      const stream = new RunnerStream(exec, {
+        onFrame(frame) {
+          if (accepted) return accepted.onFrame(frame);
+          accepted = events(parseWelcome(frame), stream);
+          resolve();
+        },
+        onEnd(reason) {
+          if (accepted) accepted.onEnd(reason);
+          else reject(reason);
+        },
+      });
+      timer = setTimeout(() => stream.destroy(new Error("the runner did not answer")), HELLO_WITHIN_MS);
+      stream.write(encodeHello(identity));
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function encodeHello({ token, received }: { token: Buffer; received: bigint }): Buffer {
+  const payload = Buffer.alloc(4 + 32 + 8);
+  payload.writeUInt32LE(PROTOCOL_VERSION, 0);
+  token.copy(payload, 4);
+  payload.writeBigUInt64LE(received, 36);
+  return encodeFrame(FrameType.hello, 0, payload);
+}
+
+function parseWelcome(frame: Frame): Welcome {
+  if (frame.type !== FrameType.welcome || frame.payload.length !== 20) throw protocolError("no WELCOME after HELLO");
+  const version = frame.payload.readUInt32LE(0);
+  if (version !== PROTOCOL_VERSION)
+    throw new BrigError(`the runner speaks protocol ${version}, this brig speaks ${PROTOCOL_VERSION}`, {
+      code: "protocol.invalid",
+      hint: "run `brig image build` to build the matching toolbox",
+    });
+  return { received: frame.payload.readBigUInt64LE(4), bootId: frame.payload.readBigUInt64LE(12) };
+}

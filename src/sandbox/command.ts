@@ -1,0 +1,138 @@
+import type { BrigError } from "../errors.js";
+import { FrameType, INITIAL_CREDIT, protocolError } from "./channel/frames.js";
+import type { ChannelEvents, RunnerLink } from "./channel/runner-link.js";
+import { type ExitRecord, parseExit } from "./exit-record.js";
+import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";
+
+const CREDIT_STEP = 64 * 1024;
+const INPUT_PIECE = 64 * 1024;
+/** The runner gives a tree 500 ms and then five seconds of SIGKILL; after this much more it is stuck itself. */
+const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
+
+export interface CommandEvents {
+  /** A returned promise holds the command's output back until it resolves. */
+  onOutput(data: Buffer, isStderr: boolean): void | Promise<void>;
+  /** The runner did not end a process tree in time: the container has to go. */
+  onStuck(): void;
+}
+
+/** One request to the runner, command or file operation, from its first frame to EXIT. */
+export class Command implements ChannelEvents {
+  readonly ended: Promise<ExitRecord>;
+  readonly #link: RunnerLink;
+  readonly #events: CommandEvents;
+  readonly #channel: number;
+  #resolve!: (record: ExitRecord) => void;
+  #reject!: (error: unknown) => void;
+  #isOver = false;
+  #outputCredit = INITIAL_CREDIT;
+  #consumed = 0;
+  #inputCredit = INITIAL_CREDIT;
+  #inputWaiter: (() => void) | undefined;
+  #watchdog: NodeJS.Timeout | undefined;
+
+  constructor(link: RunnerLink, request: { type: number; payload: Buffer; timeoutMs?: number | undefined }, events: CommandEvents) {
+    this.#link = link;
+    this.#events = events;
+    this.ended = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#channel = link.openChannel(this);
+    link.send(request.type, this.#channel, request.payload);
+    if (request.timeoutMs !== undefined) this.#watch(request.timeoutMs + STUCK_AFTER_MS);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** SIGTERM to the whole tree, SIGKILL after the grace; `ended` resolves when the tree is gone. */
+  kill(graceMs = KILL_GRACE_MS): void {
+    if (!this.#isOver) this.#watch(graceMs + STUCK_AFTER_MS);
+    this.#link.send(FrameType.kill, this.#channel, encodeUint32(graceMs));
+  }
+
+  /** To the process group, or a terminal's foreground group. */
+  signal(number: number): void {
+    this.#link.send(FrameType.signal, this.#channel, Buffer.of(number));
+  }
+
+  resize(payload: Buffer): void {
+    this.#link.send(FrameType.resize, this.#channel, payload);
+  }
+
+  /** Resolves when the last byte is on its way, or at once when the command has ended. */
+  async write(data: Buffer): Promise<void> {
+    for (let at = 0; at < data.length && !this.#isOver; ) {
+      if (this.#inputCredit === 0) {
+        await new Promise<void>((resolve) => {
+          this.#inputWaiter = resolve;
+        });
+        continue;
+      }
+      const piece = data.subarray(at, at + Math.min(INPUT_PIECE, this.#inputCredit));
+      this.#inputCredit -= piece.length;
+      this.#link.send(FrameType.input, this.#channel, piece);
+      at += piece.length;
+    }
+  }
+
+  endInput(): void {
+    if (!this.#isOver) this.#link.send(FrameType.input, this.#channel, Buffer.alloc(0));
+  }
+
+  onOutput(data: Buffer, isStderr: boolean): void {
+    this.#outputCredit -= data.length;
+    if (this.#outputCredit < 0) throw protocolError("more output than it was granted");
+    const pending = this.#events.onOutput(data, isStderr);
+    if (pending === undefined) this.#consume(data.length);
+    else void pending.then(() => this.#consume(data.length));
+  }
+
+  onCredit(bytes: number): void {
+    this.#inputCredit += bytes;
+    this.#releaseInput();
+  }
+
+  onExit(payload: Buffer): void {
+    this.#finish();
+    try {
+      this.#resolve(parseExit(payload));
+    } catch (error) {
+      this.#reject(error);
+      throw error;
+    }
+  }
+
+  onGone(error: BrigError): void {
+    this.#finish();
+    this.#reject(error);
+  }
+
+  #consume(bytes: number): void {
+    this.#consumed += bytes;
+    if (this.#consumed < CREDIT_STEP || this.#isOver) return;
+    this.#outputCredit += this.#consumed;
+    this.#link.send(FrameType.credit, this.#channel, encodeUint32(this.#consumed));
+    this.#consumed = 0;
+  }
+
+  #releaseInput(): void {
+    const release = this.#inputWaiter;
+    this.#inputWaiter = undefined;
+    release?.();
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    clearTimeout(this.#watchdog);
+    this.#releaseInput();
+  }
+
+  #watch(afterMs: number): void {
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => this.#events.onStuck(), afterMs);
+    this.#watchdog.unref();
+  }
+}

@@ -1,0 +1,112 @@
+import { FrameType } from "./channel/frames.js";
+import type { RunnerLink } from "./channel/runner-link.js";
+import { Command } from "./command.js";
+import { exitStatus, startError } from "./exit-record.js";
+import { OutputCollector } from "./output-collector.js";
+import { encodeSpawn } from "./spawn-request.js";
+import type { ExecOptions, ExecResult, ExitStatus } from "./types.js";
+
+const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
+
+/** What a session gives each of its commands. */
+export interface CommandSetting {
+  link: RunnerLink;
+  cwd: string;
+  env: Readonly<Record<string, string>>;
+  onStuck(): void;
+}
+
+/** Runs one command to its end and gathers what it printed. */
+export async function exec(
+  setting: CommandSetting,
+  argv: readonly string[],
+  options: ExecOptions,
+): Promise<ExecResult<string | Buffer>> {
+  options.signal?.throwIfAborted();
+  const cwd = options.cwd ?? setting.cwd;
+  const payload = encodeSpawn({
+    argv,
+    cwd,
+    env: options.env ? { ...setting.env, ...options.env } : setting.env,
+    timeoutMs: options.timeoutMs,
+    pty: undefined,
+    hasStdin: options.stdin !== undefined && options.stdin.length > 0,
+    mergeOutput: false,
+  });
+  const gathered = new GatheredOutput(options);
+  const command = new Command(
+    setting.link,
+    { type: FrameType.spawn, payload, timeoutMs: options.timeoutMs },
+    { onOutput: (data, isStderr) => gathered.take(data, isStderr), onStuck: setting.onStuck },
+  );
+  const cancel = () => command.kill();
+  options.signal?.addEventListener("abort", cancel, { once: true });
+  try {
+    const [record] = await Promise.all([command.ended, feed(command, options.stdin)]);
+    options.signal?.throwIfAborted();
+    const failure = startError(record, { argv, cwd });
+    if (failure) throw failure;
+    if (record.treeLeft) setting.onStuck();
+    return gathered.result(exitStatus(record, String(argv[0])));
+  } finally {
+    options.signal?.removeEventListener("abort", cancel);
+  }
+}
+
+async function feed(command: Command, stdin: string | Uint8Array | undefined): Promise<void> {
+  if (stdin === undefined || stdin.length === 0) return;
+  const bytes = typeof stdin === "string" ? Buffer.from(stdin) : Buffer.from(stdin.buffer, stdin.byteOffset, stdin.byteLength);
+  await command.write(bytes);
+  command.endInput();
+}
+
+/** Stdout, stderr and both in order of arrival, each within the same budget. */
+class GatheredOutput {
+  readonly #options: ExecOptions;
+  readonly #stdout: OutputCollector;
+  readonly #stderr: OutputCollector;
+  /** Most commands write to one stream only: the merged output exists apart only once both were used. */
+  #both: OutputCollector | undefined;
+
+  constructor(options: ExecOptions) {
+    const maxBytes = options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
+    this.#options = options;
+    this.#stdout = new OutputCollector(maxBytes);
+    this.#stderr = new OutputCollector(maxBytes);
+  }
+
+  take(data: Buffer, isStderr: boolean): void | Promise<void> {
+    const own = isStderr ? this.#stderr : this.#stdout;
+    const other = isStderr ? this.#stdout : this.#stderr;
+    if (own.totalBytes === 0 && other.totalBytes > 0) this.#both = other.clone();
+    own.push(data);
+    this.#both?.push(data);
+    const listener = isStderr ? this.#options.onStderr : this.#options.onStdout;
+    return listener?.(Buffer.from(data));
+  }
+
+  result(status: ExitStatus): ExecResult<string | Buffer> {
+    if (status.startFailure !== null) void this.take(Buffer.from(`brig: ${status.startFailure}\n`), true);
+    const omittedBytes = { stdout: this.#stdout.omittedBytes, stderr: this.#stderr.omittedBytes };
+    const { exitCode, signal, durationMs, timedOut, outOfMemory, usage } = status;
+    return {
+      exitCode,
+      signal,
+      ...this.#streams(),
+      durationMs,
+      timedOut,
+      truncated: omittedBytes.stdout + omittedBytes.stderr + (this.#both?.omittedBytes ?? 0) > 0,
+      omittedBytes,
+      outOfMemory,
+      usage,
+    };
+  }
+
+  #streams(): { stdout: string | Buffer; stderr: string | Buffer; output: string | Buffer } {
+    const read = (from: OutputCollector) => (this.#options.encoding === "buffer" ? from.bytes() : from.text());
+    const stdout = read(this.#stdout);
+    const stderr = read(this.#stderr);
+    const output = this.#both ? read(this.#both) : this.#stderr.totalBytes > 0 ? stderr : stdout;
+    return { stdout, stderr, output };
+  }
+}

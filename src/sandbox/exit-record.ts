@@ -1,0 +1,113 @@
+import { constants } from "node:os";
+import { BrigError } from "../errors.js";
+import { protocolError } from "./channel/frames.js";
+import { errnoName } from "./errno.js";
+import type { ExitStatus } from "./types.js";
+
+const HEAD_BYTES = 44;
+const TIMEOUT_EXIT_CODE = 124;
+const NOT_EXECUTABLE = 126;
+const NOT_FOUND = 127;
+
+type Kind = "exited" | "signalled" | "not-started" | "lost" | "file";
+const kinds: readonly Kind[] = ["exited", "signalled", "not-started", "lost", "file"];
+type Stage = "none" | "fork" | "cwd" | "exec" | "streams" | "request";
+const stages: readonly Stage[] = ["none", "fork", "cwd", "exec", "streams", "request"];
+
+/** The EXIT frame, parsed. */
+export interface ExitRecord {
+  kind: Kind;
+  code: number;
+  /** Linux errno, 0 for none. */
+  errno: number;
+  stage: Stage;
+  timedOut: boolean;
+  outOfMemory: boolean;
+  /** Not even SIGKILL emptied the process tree. */
+  treeLeft: boolean;
+  durationMs: number;
+  usage: { userMs: number; systemMs: number; maxRssBytes: number };
+  /** Of a file operation. */
+  result: Buffer;
+}
+
+export function parseExit(payload: Buffer): ExitRecord {
+  if (payload.length < HEAD_BYTES) throw protocolError(`an EXIT of ${payload.length} bytes`);
+  const kind = kinds[payload.readUInt8(0)];
+  const stage = stages[payload.readUInt32LE(8)];
+  if (!kind || !stage) throw protocolError("an EXIT of unknown kind");
+  const flags = payload.readUInt8(1);
+  return {
+    kind,
+    stage,
+    code: payload.readUInt16LE(2),
+    errno: payload.readUInt32LE(4),
+    timedOut: (flags & 1) !== 0,
+    outOfMemory: (flags & 4) !== 0,
+    treeLeft: (flags & 16) !== 0,
+    usage: {
+      userMs: Number(payload.readBigUInt64LE(12)) / 1000,
+      systemMs: Number(payload.readBigUInt64LE(20)) / 1000,
+      maxRssBytes: Number(payload.readBigUInt64LE(28)),
+    },
+    durationMs: Number(payload.readBigUInt64LE(36)) / 1000,
+    result: Buffer.from(payload.subarray(HEAD_BYTES)),
+  };
+}
+
+const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+function signalName(number: number): NodeJS.Signals | null {
+  return (signalNames.get(number) as NodeJS.Signals | undefined) ?? null;
+}
+
+/** As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started. */
+export function exitStatus(record: ExitRecord, program: string): ExitStatus {
+  const { timedOut, outOfMemory, durationMs, usage } = record;
+  const bySignal = record.kind === "signalled" || record.kind === "lost";
+  const startFailure = record.kind === "not-started" ? describeStartFailure(record, program) : null;
+  const ownCode = bySignal ? 128 + record.code : record.code;
+  const startCode = record.stage === "exec" && isNotFound(record) ? NOT_FOUND : NOT_EXECUTABLE;
+  return {
+    exitCode: timedOut ? TIMEOUT_EXIT_CODE : startFailure ? startCode : ownCode,
+    signal: bySignal ? signalName(record.code) : null,
+    timedOut,
+    outOfMemory,
+    durationMs,
+    usage,
+    startFailure,
+  };
+}
+
+const isNotFound = ({ errno }: ExitRecord) => errnoName(errno) === "ENOENT" || errnoName(errno) === "ENOTDIR";
+
+function describeStartFailure(record: ExitRecord, program: string): string {
+  const name = errnoName(record.errno);
+  if (record.stage === "fork")
+    return `no process can be started: ${name} (the sandbox's process or memory limit is reached)`;
+  if (record.stage === "streams") return `no stream for the command can be opened: ${name}`;
+  if (isNotFound(record)) return `${program}: command not found`;
+  if (name === "EACCES") return `${program}: permission denied`;
+  return `${program}: cannot be executed: ${name}`;
+}
+
+/** The start failures that are the caller's mistake and not something a command did. */
+export function startError(
+  record: ExitRecord,
+  request: { argv: readonly string[]; cwd: string },
+): BrigError | null {
+  if (record.kind !== "not-started") return null;
+  const name = errnoName(record.errno);
+  if (record.stage === "cwd")
+    return new BrigError(`the working directory ${request.cwd} cannot be entered: ${name}`, {
+      code: "exec.bad-cwd",
+      hint: "it must exist inside the sandbox; only the workspace and the added directories of the host are there",
+    });
+  if (name === "E2BIG")
+    return new BrigError("the arguments and the environment together are too long for the kernel", {
+      code: "exec.invalid",
+      hint: "pass large data through stdin or a file",
+    });
+  if (record.stage === "request") return protocolError(`it refused a request: ${name}`);
+  return null;
+}
