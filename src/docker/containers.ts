@@ -8,6 +8,7 @@ type ContainerCalls = Pick<
   Engine,
   | "createContainer"
   | "startContainer"
+  | "waitContainer"
   | "killContainer"
   | "removeContainer"
   | "inspectContainer"
@@ -31,6 +32,15 @@ export function containerCalls({ call }: Client): ContainerCalls {
     async startContainer(id) {
       await call("start the container", (api, limit) =>
         api.json({ method: "POST", path: `${at(id)}/start` }, limit),
+      );
+    },
+
+    async waitContainer(id, { signal } = {}) {
+      return await call(
+        "wait for the container",
+        async (api, limit) =>
+          ended.parse(await api.json({ method: "POST", path: `${at(id)}/wait` }, limit)).StatusCode,
+        { signal, limitMs: null },
       );
     },
 
@@ -93,6 +103,8 @@ export function containerCalls({ call }: Client): ContainerCalls {
 function at(id: string): string {
   return `/containers/${encodeURIComponent(id)}`;
 }
+
+const ended = z.object({ StatusCode: z.number() });
 
 const created = z.object({ Id: z.string() });
 

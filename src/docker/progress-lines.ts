@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 
 const message = z.object({
@@ -21,13 +22,17 @@ export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLi
       yield { kind: "error", text: said.error.trim() };
       return;
     }
-    const pieces = (unfinished + asText(said)).split(/\r?\n/);
+    const pieces = (unfinished + asText(said)).split("\n");
     unfinished = pieces.pop() ?? "";
-    for (const text of pieces) {
-      if (text.trim() !== "") yield { kind: "progress", text: text.trimEnd() };
-    }
+    for (const text of pieces.map(asShown)) if (text !== "") yield { kind: "progress", text };
   }
-  if (unfinished.trim() !== "") yield { kind: "progress", text: unfinished.trimEnd() };
+  if (asShown(unfinished) !== "") yield { kind: "progress", text: asShown(unfinished) };
+}
+
+/** A line as a terminal would leave it: a carriage return starts it over. */
+function asShown(line: string): string {
+  const plain = stripVTControlCharacters(line).trimEnd();
+  return plain.slice(plain.lastIndexOf("\r") + 1);
 }
 
 function asText({ stream, status, id, progress }: z.infer<typeof message>): string {

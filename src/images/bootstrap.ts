@@ -1,0 +1,98 @@
+import { access, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BrigError } from "../errors.js";
+import { type AptOptions, aptInstall, runLoudly } from "./apt.js";
+
+const suite = "bookworm";
+
+/** The documentation that Debian's own slim images leave out as well. */
+const leftOut = ["doc", "groff", "info", "linda", "lintian", "locale", "man"].map(
+  (name) => `/usr/share/${name}`,
+);
+
+export interface BootstrapOptions extends AptOptions {
+  /** "amd64" or "arm64", the engine's. */
+  arch: string;
+  /** Whether mmdebstrap may be installed with apt. */
+  mayInstall: boolean;
+}
+
+/** Makes a minimal Debian root file system from Debian's package archive, as a tar file in `directory`. */
+export async function bootstrapDebian(directory: string, options: BootstrapOptions): Promise<string> {
+  if (options.arch !== hostArch())
+    throw cannotBootstrap(`this machine is not ${options.arch} as the engine is`);
+  const tar = join(directory, "debian.tar");
+  const bootstrap = await chooseTool(options);
+  await bootstrap(tar, options);
+  return tar;
+}
+
+type Tool = (tar: string, options: BootstrapOptions) => Promise<void>;
+
+async function chooseTool(options: BootstrapOptions): Promise<Tool> {
+  if (await exists("/usr/bin/mmdebstrap")) return mmdebstrap;
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot && (await exists("/usr/sbin/debootstrap"))) return debootstrap;
+  if (!isRoot || !options.mayInstall || !(await exists("/usr/bin/apt-get"))) {
+    throw cannotBootstrap("mmdebstrap is not installed");
+  }
+  options.onProgress?.("installing mmdebstrap with apt");
+  await aptInstall(["mmdebstrap", "debian-archive-keyring"], options);
+  return mmdebstrap;
+}
+
+async function mmdebstrap(tar: string, options: BootstrapOptions): Promise<void> {
+  const exclusions = leftOut.map((path) => `--dpkgopt=path-exclude=${path}/*`);
+  await runLoudly(
+    [
+      "mmdebstrap",
+      "--variant=minbase",
+      `--architectures=${options.arch}`,
+      ...exclusions,
+      "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+      suite,
+      tar,
+    ],
+    options,
+  );
+}
+
+async function debootstrap(tar: string, options: BootstrapOptions): Promise<void> {
+  const root = `${tar}.root`;
+  const archive = "http://deb.debian.org/debian";
+  await runLoudly(
+    ["debootstrap", "--variant=minbase", `--arch=${options.arch}`, suite, root, archive],
+    options,
+  );
+  await writeFile(join(root, "etc/apt/sources.list"), sourcesList(archive));
+  await rm(join(root, "var/cache/apt/archives"), { recursive: true, force: true });
+  await Promise.all(leftOut.map((path) => rm(join(root, path), { recursive: true, force: true })));
+  await runLoudly(["tar", "--numeric-owner", "-C", root, "-cf", tar, "."], options);
+}
+
+function sourcesList(archive: string): string {
+  return [
+    `deb ${archive} ${suite} main`,
+    `deb ${archive} ${suite}-updates main`,
+    `deb http://security.debian.org/debian-security ${suite}-security main`,
+    "",
+  ].join("\n");
+}
+
+function hostArch(): string {
+  return process.arch === "x64" ? "amd64" : process.arch;
+}
+
+function cannotBootstrap(why: string): BrigError {
+  return new BrigError(`no registry has debian:bookworm-slim for us, and it cannot be made here: ${why}`, {
+    code: "image.build-failed",
+    hint: "docker pull debian:bookworm-slim, or: sudo apt-get install -y mmdebstrap && brig image build",
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

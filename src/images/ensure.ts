@@ -1,0 +1,86 @@
+import { packTar } from "../docker/tar.js";
+import type { Engine, ImageSummary } from "../docker/types.js";
+import { type BuildContext, completeFiles, readBuildContext } from "./build-context.js";
+import { type ImageDefinition, type ImageName, imageDefinitions } from "./definition.js";
+import { withLock } from "./lock.js";
+import { provideParent } from "./parent.js";
+
+export interface EnsureOptions<Name extends ImageName = ImageName> {
+  names: readonly Name[];
+  /** One line of progress; the first word is the image that is being built. */
+  onProgress?: ((line: string) => void) | undefined;
+  signal?: AbortSignal | undefined;
+  /** Whether a missing bootstrap program may be installed on this machine with apt. Default: no. */
+  mayInstall?: boolean | undefined;
+}
+
+/**
+ * The tags of these images, by name. Builds those that the engine lacks; costs one question per image when it has them.
+ * Errors: `image.build-failed`, or what the engine said.
+ */
+export async function ensureImages<Name extends ImageName>(
+  engine: Engine,
+  options: EnsureOptions<Name>,
+): Promise<Record<Name, string>> {
+  const { arch } = await engine.info();
+  const wanted = await Promise.all(options.names.map((name) => look(engine, { name, arch })));
+  for (const one of wanted) {
+    if (one.image === null) await buildOnce(engine, one, options);
+    else await keepMovingTag(engine, one);
+  }
+  return Object.fromEntries(wanted.map(({ name, context }) => [name, context.tag])) as Record<Name, string>;
+}
+
+/** An image as it should be, and as the engine has it. */
+export interface WantedImage<Name extends ImageName = ImageName> {
+  name: Name;
+  arch: string;
+  definition: ImageDefinition;
+  context: BuildContext;
+  image: ImageSummary | null;
+}
+
+/** Looks whether the engine has an image in its present content. */
+export async function look<Name extends ImageName>(
+  engine: Engine,
+  { name, arch }: { name: Name; arch: string },
+): Promise<WantedImage<Name>> {
+  const definition = imageDefinitions[name];
+  const context = await readBuildContext(definition, arch);
+  return { name, arch, definition, context, image: await engine.inspectImage(context.tag) };
+}
+
+async function buildOnce(engine: Engine, wanted: WantedImage, options: EnsureOptions): Promise<void> {
+  const { tag } = wanted.context;
+  const onProgress = (line: string) => options.onProgress?.(`${wanted.name}: ${line}`);
+  await withLock(
+    tag,
+    async () => {
+      if ((await engine.inspectImage(tag)) === null) await build(engine, wanted, { ...options, onProgress });
+    },
+    { onWait: () => onProgress("another process is building it"), signal: options.signal },
+  );
+}
+
+async function build(
+  engine: Engine,
+  { context, definition, arch }: WantedImage,
+  options: EnsureOptions,
+): Promise<void> {
+  const { onProgress, signal, mayInstall = false } = options;
+  const parent = await provideParent(engine, { arch, onProgress, signal, mayInstall });
+  await engine.buildImage(packTar(await completeFiles(context)), {
+    tag: context.tag,
+    buildArgs: { PARENT: parent },
+    labels: { "brig.image": definition.name },
+    ...(onProgress === undefined ? {} : { onProgress }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (definition.hasMovingTag) await engine.tagImage(context.tag, `${definition.repository}:latest`);
+}
+
+async function keepMovingTag(engine: Engine, { context, definition, image }: WantedImage): Promise<void> {
+  const moving = `${definition.repository}:latest`;
+  if (!definition.hasMovingTag || image?.tags.includes(moving)) return;
+  await engine.tagImage(context.tag, moving);
+}
