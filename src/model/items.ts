@@ -1,0 +1,103 @@
+import { z } from "zod";
+
+const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text: z.string() });
+const imagePart = z.object({ type: z.literal("input_image"), image_url: z.string() });
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+
+const messageItem = z.object({
+  type: z.literal("message"),
+  role: z.enum(["user", "assistant", "developer", "system"]),
+  content: z.array(z.discriminatedUnion("type", [textPart, imagePart, refusalPart])),
+});
+
+const reasoningItem = z.object({
+  type: z.literal("reasoning"),
+  summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).default([]),
+  encrypted_content: z.string().nullish(),
+});
+
+const functionCallItem = z.object({
+  type: z.literal("function_call"),
+  name: z.string(),
+  arguments: z.string(),
+  call_id: z.string(),
+});
+
+const functionCallOutputItem = z.object({
+  type: z.literal("function_call_output"),
+  call_id: z.string(),
+  output: z.string(),
+});
+
+const customToolCallItem = z.object({
+  type: z.literal("custom_tool_call"),
+  name: z.string(),
+  input: z.string(),
+  call_id: z.string(),
+});
+
+const customToolCallOutputItem = z.object({
+  type: z.literal("custom_tool_call_output"),
+  call_id: z.string(),
+  output: z.string(),
+});
+
+const knownItem = z.discriminatedUnion("type", [
+  messageItem,
+  reasoningItem,
+  functionCallItem,
+  functionCallOutputItem,
+  customToolCallItem,
+  customToolCallOutputItem,
+]);
+const knownTypes: ReadonlySet<string> = new Set(knownItem.options.map((option) => option.shape.type.value));
+
+export type MessageItem = z.infer<typeof messageItem>;
+export type FunctionCallItem = z.infer<typeof functionCallItem>;
+export type CustomToolCallItem = z.infer<typeof customToolCallItem>;
+export type ToolCallItem = FunctionCallItem | CustomToolCallItem;
+export type ToolOutputItem =
+  | z.infer<typeof functionCallOutputItem>
+  | z.infer<typeof customToolCallOutputItem>;
+
+/** An item of a kind brig does nothing with, kept and sent back as it came. */
+export interface OpaqueItem {
+  type: "opaque";
+  item: Readonly<Record<string, unknown>>;
+}
+
+/** One item of a conversation, in the Responses API's own spelling; ids and statuses are not kept, as they are not sent back. */
+export type ResponseItem = z.infer<typeof knownItem> | OpaqueItem;
+
+const anyItem = z.looseObject({ type: z.string() });
+
+/** Reads an item that an endpoint sent or a session file holds; throws a ZodError for one that has lost its parts. */
+export function parseItem(value: unknown): ResponseItem {
+  const item = anyItem.parse(value);
+  if (knownTypes.has(item.type)) return knownItem.parse(item);
+  const { id: _id, status: _status, ...kept } = item;
+  return { type: "opaque", item: kept };
+}
+
+/** The item as the wire and the session file have it. */
+export function wireItem(item: ResponseItem): Readonly<Record<string, unknown>> {
+  return item.type === "opaque" ? item.item : item;
+}
+
+export function isToolCall(item: ResponseItem): item is ToolCallItem {
+  return item.type === "function_call" || item.type === "custom_tool_call";
+}
+
+export function isToolOutput(item: ResponseItem): item is ToolOutputItem {
+  return item.type === "function_call_output" || item.type === "custom_tool_call_output";
+}
+
+export function messageText(item: MessageItem): string {
+  return item.content
+    .map((part) => (part.type === "refusal" ? part.refusal : part.type === "input_image" ? "" : part.text))
+    .join("");
+}
+
+export function textMessage(role: "user" | "developer", ...texts: string[]): MessageItem {
+  return { type: "message", role, content: texts.map((text) => ({ type: "input_text", text })) };
+}

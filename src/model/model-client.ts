@@ -1,0 +1,47 @@
+import type { BrigError } from "../errors.js";
+import type { ResponseItem } from "./items.js";
+
+/** One request: everything the model is to know. Nothing is remembered between requests. */
+export interface ModelRequest {
+  instructions: string;
+  input: readonly ResponseItem[];
+  /** Declarations as the Responses API takes them. */
+  tools: readonly ToolDeclaration[];
+  /** A JSON Schema that the final text has to follow. */
+  outputSchema?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface ToolDeclaration {
+  readonly type: string;
+  readonly name: string;
+}
+
+export interface TokenUsage {
+  inputTokens: number;
+  cachedInputTokens: number;
+  outputTokens: number;
+  reasoningOutputTokens: number;
+}
+
+/** What one response consists of, in order; the last one is `completed` or `broken`. */
+export type ModelEvent =
+  | { kind: "text-delta"; text: string }
+  | { kind: "reasoning-delta"; text: string }
+  /** A finished item. */
+  | { kind: "item"; item: ResponseItem }
+  | { kind: "completed"; usage: TokenUsage | null }
+  /** The response ended early; another request with the items so far may go on. */
+  | { kind: "broken"; error: BrigError; retryAfterMs: number | null };
+
+export interface ModelClient {
+  /** The provider's id, e.g. `openai` or `scripted`. */
+  readonly provider: string;
+  readonly model: string;
+  /** How often a broken response may be tried again. */
+  readonly maxStreamRetries: number;
+  /**
+   * Sends a request and reads the response as it arrives. Failures that no retry mends are thrown as `model.*`; an abort
+   * rejects with the signal's reason.
+   */
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+}
