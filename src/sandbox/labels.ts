@@ -11,8 +11,6 @@ export const LABELS = {
   lease: "brig.lease",
   /** Directories made on the host for absent protected names, as a JSON array. */
   placeholders: "brig.placeholders",
-  /** On a toolbox volume: the hash of its content. */
-  toolbox: "brig.toolbox",
 } as const;
 
 export interface SessionMark {

@@ -11,8 +11,8 @@ export interface SweepOptions {
   dryRun?: boolean | undefined;
   /** Also remove containers of dead owners that `--keep` was asked for. */
   includeKept?: boolean | undefined;
-  /** The content hash of the toolbox in use; without it no volume is looked at. */
-  toolboxHash?: string | undefined;
+  /** The label of toolbox volumes and its value on the one in use; without it no volume is looked at. */
+  toolbox?: { label: string; hash: string } | undefined;
 }
 
 export interface SweepReport {
@@ -25,6 +25,7 @@ export interface SweepReport {
 export interface SweptObject {
   /** Container id or volume name. */
   id: string;
+  /** Null for what belongs to no session. */
   sessionId: string | null;
   verdict: SweepVerdict;
   /** False with `dryRun`, and when the engine refused. */
@@ -46,8 +47,8 @@ type SweptEngine = Pick<Engine, "listContainers" | "removeContainer" | "listVolu
 const REMOVABLE: readonly SweepVerdict[] = ["owner-gone", "never-started", "stale-toolbox"];
 /** Between create and start of a container: on a busy engine this took seconds. */
 const START_GRACE_MS = 60_000;
-/** A volume so new may be one that another brig is about to use. */
-const TOOLBOX_GRACE_MS = 3_600_000;
+/** Filling a toolbox volume takes seconds; a container that does it and is this old was left by a killed brig. */
+const TOOLBOX_GRACE_MS = 600_000;
 
 /**
  * Removes what dead sessions of this machine left: containers whose owner is certainly gone or that were never started,
@@ -55,10 +56,14 @@ const TOOLBOX_GRACE_MS = 3_600_000;
  */
 export async function sweep(engine: SweptEngine, options: SweepOptions): Promise<SweepReport> {
   const containers = await engine.listContainers([LABELS.session]);
-  const swept = await Promise.all(containers.map((container) => sweepContainer(engine, container, options)));
+  const swept = await Promise.all(
+    containers.map(async (container) => await sweepContainer(engine, container, options)),
+  );
+  const toolboxes =
+    options.toolbox === undefined ? null : await sweepToolboxes(engine, options.toolbox, options);
   return {
-    containers: swept,
-    volumes: await sweepVolumes(engine, options),
+    containers: [...swept, ...(toolboxes?.containers ?? [])],
+    volumes: toolboxes?.volumes ?? [],
     placeholders: await sweepPlaceholders(containers, swept),
   };
 }
@@ -72,14 +77,11 @@ export async function judgeContainer(
   if (mark === null) return "unreadable-labels";
   const state = await ownerState(mark.owner, options.processes);
   if (state === "elsewhere") return "other-machine";
-  if (isNeverStarted(container, mark.leaseSeconds, options.now)) return "never-started";
+  const graceMs = Math.max(mark.leaseSeconds * 1000, START_GRACE_MS);
+  if (container.state === "created" && options.now.getTime() - mark.createdAt.getTime() > graceMs)
+    return "never-started";
   if (state === "alive") return "owner-alive";
   return mark.leaseSeconds === 0 && options.includeKept !== true ? "kept-on-request" : "owner-gone";
-}
-
-function isNeverStarted({ state, createdAt }: ContainerSummary, leaseSeconds: number, now: Date): boolean {
-  const graceMs = Math.max(leaseSeconds * 1000, START_GRACE_MS);
-  return state === "created" && now.getTime() - createdAt.getTime() > graceMs;
 }
 
 async function sweepContainer(
@@ -88,30 +90,53 @@ async function sweepContainer(
   options: SweepOptions,
 ): Promise<SweptObject> {
   const verdict = await judgeContainer(container, options);
-  const removed = isToBeRemoved(verdict, options) && (await succeeds(engine.removeContainer(container.id)));
+  const isDoomed = options.dryRun !== true && REMOVABLE.includes(verdict);
+  const removed = isDoomed && (await succeeds(engine.removeContainer(container.id)));
   return { id: container.id, sessionId: container.labels[LABELS.session] ?? null, verdict, removed };
 }
 
-async function sweepVolumes(engine: SweptEngine, options: SweepOptions): Promise<SweptObject[]> {
-  const { toolboxHash } = options;
-  if (toolboxHash === undefined) return [];
-  const volumes = await engine.listVolumes([LABELS.toolbox]);
-  const stale = volumes.filter((volume) => isStale(volume, toolboxHash, options.now));
-  return await Promise.all(
-    stale.map(async ({ name }): Promise<SweptObject> => {
-      if (options.dryRun === true)
-        return { id: name, sessionId: null, verdict: "stale-toolbox", removed: false };
-      // The engine knows who uses a volume, and refuses.
-      const removed = await succeeds(engine.removeVolume(name));
-      return { id: name, sessionId: null, verdict: removed ? "stale-toolbox" : "in-use", removed };
-    }),
+async function sweepToolboxes(
+  engine: SweptEngine,
+  { label, hash }: { label: string; hash: string },
+  options: SweepOptions,
+): Promise<{ containers: SweptObject[]; volumes: SweptObject[] }> {
+  const fillers = (await engine.listContainers([label])).filter(
+    ({ createdAt }) => options.now.getTime() - createdAt.getTime() > TOOLBOX_GRACE_MS,
   );
+  const containers: SweptObject[] = [];
+  for (const { id } of fillers) {
+    const removed = options.dryRun !== true && (await succeeds(engine.removeContainer(id)));
+    containers.push({ id, sessionId: null, verdict: "never-started", removed });
+  }
+  const stale = (await engine.listVolumes([label])).filter(({ labels }) => labels[label] !== hash);
+  const volumes: SweptObject[] = [];
+  for (const [, names] of groupByHash(stale, label))
+    volumes.push(...(await sweepVolumes(engine, names, options)));
+  return { containers, volumes };
 }
 
-function isStale({ labels }: VolumeSummary, toolboxHash: string, now: Date): boolean {
-  const createdAt = new Date(labels[LABELS.created] ?? 0).getTime();
-  const isNew = Number.isNaN(createdAt) || now.getTime() - createdAt < TOOLBOX_GRACE_MS;
-  return labels[LABELS.toolbox] !== toolboxHash && !isNew;
+/** The volumes of one toolbox, the one that holds the files first: its name is the beginning of the others'. */
+function groupByHash(volumes: readonly VolumeSummary[], label: string): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { name, labels } of volumes.toSorted((a, b) => a.name.length - b.name.length))
+    groups.set(labels[label] ?? "", [...(groups.get(labels[label] ?? "") ?? []), name]);
+  return groups;
+}
+
+/** All or, while a container uses the first, none. The engine knows that, and refuses. */
+async function sweepVolumes(
+  engine: SweptEngine,
+  names: string[],
+  options: SweepOptions,
+): Promise<SweptObject[]> {
+  const swept: SweptObject[] = [];
+  for (const id of names) {
+    const isUsed = swept.some(({ verdict }) => verdict === "in-use");
+    const removed = !isUsed && options.dryRun !== true && (await succeeds(engine.removeVolume(id)));
+    const verdict = removed || options.dryRun === true ? "stale-toolbox" : "in-use";
+    swept.push({ id, sessionId: null, verdict, removed });
+  }
+  return swept;
 }
 
 /** Only of containers this sweep removed, and not where a living one has the same directory mounted. */
@@ -123,10 +148,6 @@ async function sweepPlaceholders(containers: ContainerSummary[], swept: SweptObj
       .flatMap(({ labels }) => readPlaceholdersLabel(labels));
   const inUse = new Set(paths(false));
   return await removeLeftPlaceholders(paths(true).filter((path) => !inUse.has(path)));
-}
-
-function isToBeRemoved(verdict: SweepVerdict, { dryRun }: SweepOptions): boolean {
-  return dryRun !== true && REMOVABLE.includes(verdict);
 }
 
 /** An engine that refuses one removal must not keep the sweep from the others. */
