@@ -3,7 +3,7 @@ import type { CliContext, DefineCommand } from "./context.js";
 import { describeError, errorAsJson, usageError } from "./errors.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { write, writeJson } from "./render.js";
-import { readVersion } from "./version.js";
+import { readVersion } from "../version.js";
 
 interface CommandEntry {
   name: string;

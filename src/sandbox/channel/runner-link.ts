@@ -20,7 +20,7 @@ export interface LinkOptions {
   /** Opens a new exec of `runner connect`. */
   dial(): Promise<ExecStream>;
   /** Why there is nobody to dial any more; null while the container still runs. */
-  diagnose(): Promise<BrigError | null>;
+  diagnose(brokenForMs: number): Promise<BrigError | null>;
   /** For how long a broken stream is tried to be opened again. */
   reconnectForMs: number;
   /** Output of a process that outlived the call on this channel. */
@@ -148,11 +148,12 @@ export class RunnerLink {
   }
 
   async #reconnect(reason: Error): Promise<void> {
-    const deadline = performance.now() + this.#options.reconnectForMs;
+    const brokenAt = performance.now();
+    const deadline = brokenAt + this.#options.reconnectForMs;
     let lastReason: unknown = reason;
     for (let waitMs = FIRST_RETRY_MS; !this.#gone; waitMs = Math.min(waitMs * 2, LAST_RETRY_MS)) {
       if (isBrigError(lastReason, "protocol.invalid")) return this.close(lastReason);
-      const diagnosis = await this.#options.diagnose().catch((error: unknown) => unreachable(error));
+      const diagnosis = await this.#options.diagnose(performance.now() - brokenAt).catch((error: unknown) => unreachable(error));
       const isOver = performance.now() > deadline;
       if (diagnosis && (diagnosis.reason !== "engine" || isOver)) return this.close(diagnosis);
       if (isOver) return this.close(cannotReopen(lastReason));

@@ -1,0 +1,252 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { hostname, release } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Environment, readEnvironment } from "../config/env.js";
+import { connectEngine } from "../docker/connect.js";
+import type { ContainerBody, Engine } from "../docker/types.js";
+import { BrigError } from "../errors.js";
+import { requireToolbox } from "../images/require-toolbox.js";
+import { loadPolicy } from "../policy/load-policy.js";
+import { parseNetwork } from "../policy/network.js";
+import { DEFAULT_MODE, type LoadedPolicy, type SandboxMode } from "../policy/policy.js";
+import { loadSeccompProfile } from "../policy/policy-directory.js";
+import { readVersion } from "../version.js";
+import { RunnerLink } from "./channel/runner-link.js";
+import { createContainerBody, TOOLBOX_PATH } from "./create-body.js";
+import { readReport } from "./files.js";
+import { parseReport } from "./kernel-report.js";
+import { sessionLabels } from "./labels.js";
+import { ownerOf, readHostProcesses } from "./owner.js";
+import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
+import type { SandboxPlan } from "./plan.js";
+import { planSandbox } from "./plan-sandbox.js";
+import { type Proof, proveSandbox } from "./proof.js";
+
+export const DEFAULT_IMAGE = "brig/base";
+export const DEFAULT_LEASE_SECONDS = 60;
+const MAX_LEASE_SECONDS = 7 * 24 * 3600;
+const REMOVAL_WAIT_MS = 10_000;
+
+export interface SandboxOptions {
+  /** Directory of the host, visible at the same path. Default: the current directory. */
+  workspace?: string | undefined;
+  /** "bind" (default): the host's own files; "none": no workspace at all. */
+  workspaceKind?: "bind" | "none" | undefined;
+  /** Default "workspace-write". Not together with `policyFile`. */
+  mode?: SandboxMode | undefined;
+  /** A policy of your own, see sandbox-policies/README.md. */
+  policyFile?: string | undefined;
+  /** Default "brig/base". Any Linux image serves. */
+  image?: string | undefined;
+  /** OCI runtime, for example "runsc". Default: the engine's own. */
+  runtime?: string | undefined;
+  /** "none" or "full"; replaces what the policy says, where the policy permits it. */
+  network?: string | undefined;
+  /** Further writable directories of the host. */
+  addDirs?: readonly string[] | undefined;
+  /** As `addDirs`, but left aside by a policy that takes none. */
+  writableRoots?: readonly string[] | undefined;
+  /** The container ends this long after the last host was connected. Default 60. */
+  leaseSeconds?: number | undefined;
+  /** No lease, and `close` leaves the container running. */
+  keep?: boolean | undefined;
+  /** Added to the environment of every command; never in the container's description. */
+  env?: Readonly<Record<string, string>> | undefined;
+  /** Default: found as `brig doctor` says. */
+  engine?: Engine | undefined;
+  /** Default: that of this process. */
+  environment?: Environment | undefined;
+  signal?: AbortSignal | undefined;
+  onProgress?: ((line: string) => void) | undefined;
+  /** Output of a process that outlived its call; `call` counts the sandbox's requests from 1. */
+  onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
+}
+
+/** A started, proved and connected sandbox, before anybody uses it. */
+export interface OpenedSandbox {
+  plan: SandboxPlan;
+  engine: Engine;
+  containerId: string;
+  link: RunnerLink;
+  proof: Proof;
+  /** Removes the container and the placeholders, or lets go of them with `keep`. Never throws. */
+  release(): Promise<void>;
+}
+
+export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbox> {
+  options.signal?.throwIfAborted();
+  const environment = options.environment ?? readEnvironment();
+  const leaseSeconds = checkedLease(options.leaseSeconds);
+  const policy = await loadChosenPolicy(options);
+  const engine = options.engine ?? (await connectEngine({ env: environment }));
+  const [image, toolboxVolume, plan] = await Promise.all([
+    requireImage(engine, options.image ?? DEFAULT_IMAGE),
+    requireToolbox(engine),
+    makePlan(options, { environment, engine, policy, leaseSeconds }),
+  ]);
+  const token = randomBytes(32);
+  const body = createContainerBody(plan, {
+    toolboxVolume,
+    tokenHash: createHash("sha256").update(token).digest("hex"),
+    seccompJson: plan.seccomp === "brig" ? await loadSeccompProfile() : "",
+  });
+  const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false });
+  try {
+    await container.start(body, options);
+    const link = await container.connect(token, options);
+    const proof = await prove(link, { plan, engine, imageId: image.id });
+    options.signal?.throwIfAborted();
+    return { plan, engine, containerId: container.id, link, proof, release: () => container.release() };
+  } catch (error) {
+    await container.discard();
+    throw error;
+  }
+}
+
+function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {
+  if (Number.isFinite(leaseSeconds) && leaseSeconds >= 1 && leaseSeconds <= MAX_LEASE_SECONDS) return Math.round(leaseSeconds);
+  throw new BrigError(`a lease of ${leaseSeconds} seconds is not possible`, {
+    code: "usage.invalid",
+    hint: `leaseSeconds must be between 1 and ${MAX_LEASE_SECONDS}; keep: true turns the lease off`,
+  });
+}
+
+async function loadChosenPolicy({ mode, policyFile, network }: SandboxOptions): Promise<LoadedPolicy> {
+  if (mode !== undefined && policyFile !== undefined)
+    throw new BrigError("a mode and a policy file were both given", { code: "usage.invalid", hint: "leave one of them out" });
+  const loaded = await loadPolicy(policyFile ?? mode ?? DEFAULT_MODE);
+  if (network === undefined) return loaded;
+  const parsed = parseNetwork(network);
+  if (parsed.kind === "refused")
+    throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, { code: "usage.invalid" });
+  if (parsed.network.kind === loaded.policy.network.kind) return loaded;
+  if (!loaded.policy.overrides.network && parsed.network.kind !== "none")
+    throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
+      code: "usage.invalid",
+      hint: "leave out --network, or use --sandbox workspace-write",
+    });
+  return { ...loaded, policy: { ...loaded.policy, network: parsed.network } };
+}
+
+async function requireImage(engine: Engine, ref: string): Promise<{ id: string }> {
+  const image = await engine.inspectImage(ref);
+  if (image) return image;
+  const isOurs = ref === DEFAULT_IMAGE || ref.startsWith(`${DEFAULT_IMAGE}:`);
+  throw new BrigError(`the engine has no image ${JSON.stringify(ref)}`, {
+    code: "image.missing",
+    hint: isOurs ? "build it with: brig image build" : `get it with: docker pull ${ref}`,
+  });
+}
+
+async function makePlan(
+  options: SandboxOptions,
+  found: { environment: Environment; engine: Engine; policy: LoadedPolicy; leaseSeconds: number },
+): Promise<SandboxPlan> {
+  const { environment, engine, policy, leaseSeconds } = found;
+  const sessionId = randomUUID();
+  const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
+  const keep = options.keep ?? false;
+  return await planSandbox({
+    policy,
+    workspace: options.workspace ?? process.cwd(),
+    workspaceKind: options.workspaceKind ?? "bind",
+    image: options.image ?? DEFAULT_IMAGE,
+    runtime: options.runtime,
+    addDirs: options.addDirs ?? [],
+    writableRoots: options.writableRoots ?? [],
+    env: options.env ?? {},
+    hostUser: { uid: process.getuid?.() ?? 1000, gid: process.getgid?.() ?? 1000 },
+    leaseSeconds,
+    keep,
+    sessionId,
+    labels: sessionLabels({ sessionId, version: readVersion(), owner, createdAt: new Date(), leaseSeconds: keep ? 0 : leaseSeconds }),
+    engine: await engine.info(),
+    endpoint: engine.endpoint,
+    host: { homeDirectory: environment.home },
+  });
+}
+
+/** Reads the policy back and refuses on any difference. */
+async function prove(
+  link: RunnerLink,
+  { plan, engine, imageId }: { plan: SandboxPlan; engine: Engine; imageId: string },
+): Promise<Proof> {
+  const setting = { link, cwd: "/", env: {}, onStuck: () => undefined };
+  const paths = plan.mounts.map((mount) => mount.path);
+  const report = parseReport(await readReport(setting, paths));
+  const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
+  if (proof.differences.length === 0) return proof;
+  const list = proof.differences.map((one) => `  ${one.assertion}: promised ${one.promised}, the kernel says ${one.kernel}`);
+  throw new BrigError(`the engine did not enforce the policy ${plan.policyName}:\n${list.join("\n")}`, {
+    code: "policy.not-enforced",
+    hint: "nothing was run; `brig doctor` says what this engine lacks",
+  });
+}
+
+/** The container of one session, with the placeholders made for it. */
+class SandboxContainer {
+  readonly #engine: Engine;
+  readonly #plan: SandboxPlan;
+  readonly #keep: boolean;
+  #placeholders: Placeholders | undefined;
+  #id: string | undefined;
+
+  constructor(engine: Engine, { plan, keep }: { plan: SandboxPlan; keep: boolean }) {
+    this.#engine = engine;
+    this.#plan = plan;
+    this.#keep = keep;
+  }
+
+  get id(): string {
+    return this.#id ?? "";
+  }
+
+  async start(body: ContainerBody, { signal }: SandboxOptions): Promise<void> {
+    this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
+    const name = `brig-${this.#plan.sessionId}`;
+    this.#id = await this.#engine.createContainer(body, { name, ...(signal ? { signal } : {}) });
+    signal?.throwIfAborted();
+    await this.#engine.startContainer(this.#id);
+    signal?.throwIfAborted();
+  }
+
+  async connect(token: Buffer, options: SandboxOptions): Promise<RunnerLink> {
+    const leaseMs = this.#plan.leaseSeconds * 1000;
+    return await RunnerLink.open({
+      token,
+      dial: () => this.#engine.openExec(this.id, [`${TOOLBOX_PATH}/runner`, "connect"]),
+      diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
+      reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, DEFAULT_LEASE_SECONDS * 1000) : DEFAULT_LEASE_SECONDS * 1000,
+      onLate: (call, data) => options.onLateOutput?.(Buffer.from(data), call),
+    });
+  }
+
+  async release(): Promise<void> {
+    if (!this.#keep) await this.discard();
+  }
+
+  async discard(): Promise<void> {
+    if (this.#id !== undefined) await this.#remove(this.#id).catch(() => undefined);
+    const inUse = await placeholdersInUse(this.#engine, this.#plan.sessionId).catch(() => null);
+    if (inUse) await this.#placeholders?.remove(inUse);
+  }
+
+  /** The engine removes it by itself too, and says "in progress" to whoever comes second: so wait until it is gone. */
+  async #remove(id: string): Promise<void> {
+    await this.#engine.removeContainer(id);
+    const deadline = performance.now() + REMOVAL_WAIT_MS;
+    while (performance.now() < deadline && (await this.#engine.inspectContainer(id)) !== null) await sleep(10);
+  }
+
+  async #diagnose(leaseIsOver: boolean): Promise<BrigError | null> {
+    const state = await this.#engine.inspectContainer(this.id);
+    if (state?.running) return null;
+    const reason = state?.oomKilled ? "oom" : leaseIsOver ? "lease" : "killed";
+    const messages = {
+      oom: "the sandbox ran out of memory and its container was killed",
+      lease: "the sandbox ended because nobody was connected for the length of its lease",
+      killed: "the sandbox's container was killed or removed from outside",
+    };
+    return new BrigError(messages[reason], { code: "sandbox.gone", reason, hint: "create another sandbox" });
+  }
+}

@@ -1,0 +1,117 @@
+import type { Engine } from "../docker/types.js";
+import { BrigError } from "../errors.js";
+import type { RunnerLink } from "./channel/runner-link.js";
+import { type CommandSetting, exec } from "./exec.js";
+import { sandboxFiles } from "./files.js";
+import { openSandbox, type OpenedSandbox, type SandboxOptions } from "./open-sandbox.js";
+import { spawn } from "./process.js";
+import type { Proof } from "./proof.js";
+import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./types.js";
+
+/**
+ * One container in which commands run under a policy that was read back from the kernel. Close it, or use `await using`;
+ * if this process dies the container ends by itself when its lease runs out.
+ *
+ * Errors of every method: `sandbox.gone` (with a `reason`) when the container has ended, `protocol.invalid` when its
+ * runner was tampered with. What a command does is never an error.
+ */
+export class Sandbox {
+  /** The session's id, also on the container's `brig.session` label. */
+  readonly id: string;
+  readonly containerId: string;
+  /** What the kernel said of the policy before the first command ran. */
+  readonly proof: Proof;
+  readonly image: string;
+  /** Where commands start: the workspace at the host's own path, or `/` without one. */
+  readonly workingDirectory: string;
+  readonly files: SandboxFiles;
+  readonly #opened: OpenedSandbox;
+  readonly #setting: CommandSetting;
+  #closing: Promise<void> | undefined;
+
+  private constructor(opened: OpenedSandbox) {
+    const { plan, link } = opened;
+    this.id = plan.sessionId;
+    this.containerId = opened.containerId;
+    this.proof = opened.proof;
+    this.image = plan.image;
+    this.workingDirectory = plan.workingDirectory;
+    this.#opened = opened;
+    this.#setting = {
+      link,
+      cwd: plan.workingDirectory,
+      env: plan.commandEnvironment,
+      onStuck: () => this.#end(stuck()),
+    };
+    this.files = sandboxFiles(this.#setting);
+    link.onGone = () => void this.close();
+  }
+
+  /**
+   * Creates and starts the container, proves the policy and opens the stream. Errors: `engine.unreachable`,
+   * `image.missing`, `policy.invalid`, `policy.not-enforced` when the kernel's answer differs from the policy,
+   * `workspace.invalid`, or the signal's reason. Nothing is left behind by a failure.
+   */
+  static async create(options: SandboxOptions = {}): Promise<Sandbox> {
+    return new Sandbox(await openSandbox(options));
+  }
+
+  /**
+   * Runs a program to its end. A non-zero exit, a timeout, a missing program are results. Errors: `exec.invalid`,
+   * `exec.bad-cwd`, the signal's reason when it was aborted.
+   */
+  exec(argv: readonly string[], options: ExecOptions & { encoding: "buffer" }): Promise<ExecResult<Buffer>>;
+  exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult>;
+  async exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult<string | Buffer>> {
+    return await exec(this.#setting, argv, options);
+  }
+
+  /** Starts a program and hands out its streams. It may still fail to start: its `exit` says so. */
+  async spawn(argv: readonly string[], options: SpawnOptions = {}): Promise<SandboxProcess> {
+    return spawn(this.#setting, argv, options);
+  }
+
+  /** One byte to the runner and back: the floor under every call. */
+  async ping(): Promise<void> {
+    await this.#opened.link.ping();
+  }
+
+  /** The session's stream, for tests that break it. */
+  get link(): RunnerLink {
+    return this.#opened.link;
+  }
+
+  get engine(): Engine {
+    return this.#opened.engine;
+  }
+
+  /** Ends every process and removes the container (unless it was created with `keep`). May be called again. */
+  close(): Promise<void> {
+    this.#closing ??= this.#release();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #release(): Promise<void> {
+    this.#opened.link.close(
+      new BrigError("the sandbox was closed", { code: "sandbox.gone", reason: "closed", hint: "create another one" }),
+    );
+    await this.#opened.release();
+  }
+
+  #end(error: BrigError): void {
+    this.#opened.link.close(error);
+    void this.close();
+  }
+}
+
+function stuck(): BrigError {
+  return new BrigError("a process tree did not end on SIGKILL, so the container was killed", {
+    code: "sandbox.gone",
+    reason: "killed",
+    hint: "create another sandbox; `brig doctor` may say what is wrong with the engine",
+  });
+}
