@@ -1,0 +1,78 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { describeNetwork, parseNetwork } from "../../../src/policy/network.js";
+
+describe("a network setting", () => {
+  it("is none or full by that name only", () => {
+    expect(parseNetwork("none")).toEqual({ kind: "parsed", network: { kind: "none" } });
+    expect(parseNetwork("full")).toEqual({ kind: "parsed", network: { kind: "full" } });
+    for (const text of ["", "None", "FULL", "host", "bridge", "none ", "allowlist"])
+      expect(parseNetwork(text).kind, text).toBe("refused");
+  });
+
+  it("with an empty allow-list allows no host, and is not full", () => {
+    expect(parseNetwork("allowlist:")).toEqual({ kind: "parsed", network: { kind: "allowlist", hosts: [] } });
+    expect(parseNetwork("allowlist: ,")).toEqual({
+      kind: "parsed",
+      network: { kind: "allowlist", hosts: [] },
+    });
+  });
+
+  it.each([
+    "example.com",
+    "*.example.com",
+    "example.com:443",
+    "localhost",
+    "a-b.c_d.e",
+    "xn--bcher-kva.example",
+  ])("takes the host %s", (host) => {
+    expect(parseNetwork(`allowlist:${host}`)).toEqual({
+      kind: "parsed",
+      network: { kind: "allowlist", hosts: [host] },
+    });
+  });
+
+  it.each([
+    "*",
+    "*.*.example.com",
+    "ex*mple.com",
+    ".example.com",
+    "example.com.",
+    "user@example.com",
+    "https://example.com",
+    "example.com/path",
+    "example.com:0",
+    "example.com:65536",
+    "example.com:",
+    "-a.example",
+    "evil\0.github.com",
+    "bücher.example",
+    `${"a".repeat(64)}.example`,
+    `${"a.".repeat(127)}example`,
+    "[::1]",
+  ])("refuses the host %j and says so", (host) => {
+    expect(parseNetwork(`allowlist:good.example,${host}`)).toMatchObject({
+      kind: "refused",
+      reason: expect.stringContaining("is not a host name"),
+    });
+  });
+
+  it("reads what it writes", () => {
+    const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/);
+    const host = fc.tuple(
+      fc.boolean(),
+      fc.array(label, { minLength: 1, maxLength: 4 }),
+      fc.option(fc.integer({ min: 1, max: 65535 })),
+    );
+    fc.assert(
+      fc.property(fc.array(host), (hosts) => {
+        const written = hosts.map(
+          ([any, labels, port]) => `${any ? "*." : ""}${labels.join(".")}${port ? `:${port}` : ""}`,
+        );
+        const parsed = parseNetwork(`allowlist:${written.join(",")}`);
+        expect(parsed).toEqual({ kind: "parsed", network: { kind: "allowlist", hosts: written } });
+        if (parsed.kind === "parsed") expect(parseNetwork(describeNetwork(parsed.network))).toEqual(parsed);
+      }),
+    );
+  });
+});

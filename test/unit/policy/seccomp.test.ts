@@ -1,0 +1,180 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { loadSeccompProfile, policyDirectory } from "../../../src/policy/policy-directory.js";
+
+const argument = z.strictObject({
+  index: z.int().min(0).max(5),
+  value: z.int().min(0),
+  valueTwo: z.int().min(0).optional(),
+  op: z.enum(["SCMP_CMP_EQ", "SCMP_CMP_MASKED_EQ"]),
+});
+const profileSchema = z.strictObject({
+  defaultAction: z.literal("SCMP_ACT_ERRNO"),
+  defaultErrnoRet: z.literal(1),
+  archMap: z.array(z.strictObject({ architecture: z.string(), subArchitectures: z.array(z.string()) })),
+  syscalls: z.array(
+    z.strictObject({
+      comment: z.string().min(1),
+      names: z.array(z.string().regex(/^[a-z][a-z0-9_]*$/)).min(1),
+      action: z.enum(["SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"]),
+      errnoRet: z.literal(38).optional(),
+      args: z.array(argument).length(1).optional(),
+    }),
+  ),
+});
+const profile = profileSchema.parse(
+  JSON.parse(await readFile(join(policyDirectory, "seccomp.json"), "utf8")),
+);
+
+const CLONE_NEW = 0x7e020000;
+const SETUID_SETGID = 0o6000;
+const unconditional = profile.syscalls.filter(({ action, args }) => action === "SCMP_ACT_ALLOW" && !args);
+const allowed = unconditional.flatMap(({ names }) => names);
+const conditional = profile.syscalls.filter(({ args }) => args !== undefined);
+const rulesOf = (name: string) =>
+  conditional.filter(({ names }) => names.includes(name)).map(({ args }) => args?.[0]);
+
+describe("the system call filter", () => {
+  it("refuses with EPERM what it does not name", () => {
+    expect(profile.defaultAction).toBe("SCMP_ACT_ERRNO");
+  });
+
+  it("knows 64-bit amd64 and arm64 and no 32-bit way around itself", () => {
+    expect(profile.archMap).toEqual([
+      { architecture: "SCMP_ARCH_X86_64", subArchitectures: [] },
+      { architecture: "SCMP_ARCH_AARCH64", subArchitectures: [] },
+    ]);
+    expect(allowed).not.toContain("socketcall");
+    expect(allowed.filter((name) => /(?:32|64_64|_time64)$/.test(name))).toEqual([]);
+  });
+
+  it("lists its names sorted and each once", () => {
+    expect(unconditional).toHaveLength(1);
+    expect(allowed).toEqual([...new Set(allowed)].toSorted());
+    for (const { names } of profile.syscalls) expect(names).toEqual([...new Set(names)].toSorted());
+  });
+
+  it("has no condition for a call that is allowed without one", () => {
+    const others = profile.syscalls
+      .filter((rule) => !unconditional.includes(rule))
+      .flatMap(({ names }) => names);
+    expect(others.filter((name) => allowed.includes(name))).toEqual([]);
+  });
+
+  it.each([
+    ["N1", ["io_uring_setup", "io_uring_enter", "io_uring_register"]],
+    ["N6", ["userfaultfd", "keyctl", "add_key", "request_key"]],
+    ["N7", ["bpf", "perf_event_open", "fanotify_init", "fanotify_mark"]],
+    ["N8", ["open_by_handle_at", "name_to_handle_at"]],
+    [
+      "N9",
+      [
+        "mount",
+        "umount",
+        "umount2",
+        "pivot_root",
+        "chroot",
+        "open_tree",
+        "open_tree_attr",
+        "move_mount",
+        "fsopen",
+      ],
+    ],
+    ["N9", ["fsmount", "fsconfig", "fspick", "mount_setattr", "setns"]],
+    [
+      "N10",
+      ["init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon"],
+    ],
+    ["N10", ["swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "clock_adjtime"]],
+    ["N10", ["adjtimex", "iopl", "ioperm", "syslog", "sethostname", "setdomainname", "vhangup"]],
+    ["N13", ["ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise"]],
+    ["N14", ["memfd_secret", "vmsplice", "remap_file_pages", "modify_ldt", "process_mrelease"]],
+    ["NUMA", ["mbind", "migrate_pages", "move_pages", "set_mempolicy"]],
+  ])("row %s: does not name %j", (_, names) => {
+    const named = profile.syscalls.flatMap((rule) => rule.names);
+    expect(names.filter((name) => named.includes(name))).toEqual([]);
+  });
+
+  it("N2 to N5: opens sockets of UNIX, INET, INET6 and NETLINK, and pairs of UNIX", () => {
+    const equal = (value: number) => ({ index: 0, value, op: "SCMP_CMP_EQ" });
+    expect(rulesOf("socket")).toEqual([1, 2, 10, 16].map(equal));
+    expect(rulesOf("socketpair")).toEqual([equal(1)]);
+  });
+
+  it("N11: answers ENOSYS where the flags lie in memory, so that callers fall back", () => {
+    const answers = profile.syscalls.filter(({ action }) => action === "SCMP_ACT_ERRNO");
+    expect(answers.map(({ names, errnoRet }) => [names, errnoRet])).toEqual([
+      [["clone3"], 38],
+      [["openat2"], 38],
+    ]);
+  });
+
+  it("makes processes and threads, but no namespaces", () => {
+    const masked = (value: number) => [{ index: 0, value, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }];
+    expect(rulesOf("clone")).toEqual(masked(CLONE_NEW));
+    const cloneNewTime = 0x80;
+    expect(rulesOf("unshare")).toEqual(masked(CLONE_NEW | cloneNewTime));
+  });
+
+  it.each([
+    ["chmod", 1],
+    ["fchmod", 1],
+    ["fchmodat", 2],
+    ["fchmodat2", 2],
+    ["mkdir", 1],
+    ["mkdirat", 2],
+    ["creat", 1],
+  ])("%s takes a mode without setuid and setgid bits", (name, index) => {
+    expect(rulesOf(name)).toEqual([{ index, value: SETUID_SETGID, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }]);
+  });
+
+  it.each([
+    ["open", 1],
+    ["openat", 2],
+  ])("%s looks at the mode only where a file may be made", (name, flags) => {
+    const creates = 0o100 | 0o20000000;
+    expect(rulesOf(name)).toEqual([
+      { index: flags, value: creates, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" },
+      { index: flags + 1, value: SETUID_SETGID, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" },
+    ]);
+  });
+
+  it.each([
+    ["mknod", 1],
+    ["mknodat", 2],
+  ])("%s makes files, FIFOs and sockets, never devices", (name, index) => {
+    const typeAndBits = 0o170000 | SETUID_SETGID;
+    expect(rulesOf(name)).toEqual(
+      [0, 0o100000, 0o010000, 0o140000].map((valueTwo) => ({
+        index,
+        value: typeAndBits,
+        valueTwo,
+        op: "SCMP_CMP_MASKED_EQ",
+      })),
+    );
+  });
+
+  it("allows the personalities every engine does, and not the one that turns address randomisation off", () => {
+    expect(rulesOf("personality").map((rule) => rule?.value)).toEqual([0, 8, 0x20000, 0x20008, 0xffffffff]);
+  });
+
+  it("is handed to the engine as one line of the same JSON", async () => {
+    const text = await loadSeccompProfile();
+    expect(text).not.toContain("\n");
+    expect(JSON.parse(text)).toEqual(profile);
+  });
+
+  it("that is missing or broken is an error, never an absent filter", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "brig-seccomp-"));
+    try {
+      await expect(loadSeccompProfile(folder)).rejects.toMatchObject({ code: "policy.invalid" });
+      await writeFile(join(folder, "seccomp.json"), "{");
+      await expect(loadSeccompProfile(folder)).rejects.toMatchObject({ code: "policy.invalid" });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
