@@ -43,6 +43,6 @@ export function signalError(signal: NodeJS.Signals, output: string): string {
 }
 
 function systemError(reason: string, exitCode: number): SystemError | undefined {
-  const name = /\bE[A-Z0-9]{3,}\b/.exec(reason)?.[0] ?? errorOfExitCode[exitCode];
+  const name = /: (E[A-Z0-9]+)$/.exec(reason)?.[1] ?? errorOfExitCode[exitCode];
   return name === undefined ? undefined : systemErrors[name];
 }

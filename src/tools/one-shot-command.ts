@@ -46,14 +46,9 @@ export async function runOneShot(
   });
   const stdout = new OutputCapture(OUTPUT_LIMIT_BYTES);
   const stderr = new OutputCapture(OUTPUT_LIMIT_BYTES);
-  const [exit] = await Promise.all([
-    started.exit,
-    read(started.stdout, stdout, call),
-    read(started.stderr, stderr, call),
-  ]);
+  const exit = await follow(started, { stdout, stderr }, call);
   const output = aggregate(stdout.take(), stderr.take(), exit);
   report(exit, output, call);
-  call.signal?.throwIfAborted();
   return resultOf(exit, output);
 }
 
@@ -68,6 +63,27 @@ async function start(
   } catch (error) {
     if (isBrigError(error, "exec.bad-cwd")) return startError(error.message, 127);
     if (isBrigError(error, "exec.invalid")) return startError(error.message, 1);
+    throw error;
+  }
+}
+
+/** Resolves when the command has ended and everything it printed is captured. */
+async function follow(
+  command: ToolProcess,
+  captures: { stdout: OutputCapture; stderr: OutputCapture },
+  call: ToolCallOptions,
+): Promise<ToolExit> {
+  try {
+    const [exit] = await Promise.all([
+      command.exit,
+      read(command.stdout, captures.stdout, call),
+      read(command.stderr, captures.stderr, call),
+    ]);
+    call.signal?.throwIfAborted();
+    return exit;
+  } catch (error) {
+    // The streams of an aborted command end with errors of their own.
+    call.signal?.throwIfAborted();
     throw error;
   }
 }
