@@ -10,8 +10,8 @@ const INPUT_PIECE = 64 * 1024;
 const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
 
 export interface CommandEvents {
-  /** A returned promise holds the command's output back until it resolves. */
-  onOutput(data: Buffer, isStderr: boolean): void | Promise<void>;
+  /** A returned promise holds the command's output back until it resolves. An error ends the command and is its error. */
+  onOutput(data: Buffer, isStderr: boolean): unknown;
   /** The runner did not end a process tree in time: the container has to go. */
   onStuck(): void;
 }
@@ -25,13 +25,18 @@ export class Command implements ChannelEvents {
   #resolve!: (record: ExitRecord) => void;
   #reject!: (error: unknown) => void;
   #isOver = false;
+  #failure: { error: unknown } | undefined;
   #outputCredit = INITIAL_CREDIT;
   #consumed = 0;
   #inputCredit = INITIAL_CREDIT;
   #inputWaiter: (() => void) | undefined;
   #watchdog: NodeJS.Timeout | undefined;
 
-  constructor(link: RunnerLink, request: { type: number; payload: Buffer; timeoutMs?: number | undefined }, events: CommandEvents) {
+  constructor(
+    link: RunnerLink,
+    request: { type: number; payload: Buffer; timeoutMs?: number | undefined },
+    events: CommandEvents,
+  ) {
     this.#link = link;
     this.#events = events;
     this.ended = new Promise((resolve, reject) => {
@@ -85,9 +90,19 @@ export class Command implements ChannelEvents {
   onOutput(data: Buffer, isStderr: boolean): void {
     this.#outputCredit -= data.length;
     if (this.#outputCredit < 0) throw protocolError("more output than it was granted");
-    const pending = this.#events.onOutput(data, isStderr);
-    if (pending === undefined) this.#consume(data.length);
-    else void pending.then(() => this.#consume(data.length));
+    const consume = () => this.#consume(data.length);
+    const fail = (error: unknown) => {
+      this.#failure ??= { error };
+      this.kill();
+      consume();
+    };
+    try {
+      const pending = this.#failure ? undefined : this.#events.onOutput(data, isStderr);
+      if (pending instanceof Promise) pending.then(consume, fail);
+      else consume();
+    } catch (error) {
+      fail(error);
+    }
   }
 
   onCredit(bytes: number): void {
@@ -98,6 +113,7 @@ export class Command implements ChannelEvents {
   onExit(payload: Buffer): void {
     this.#finish();
     try {
+      if (this.#failure) this.#reject(this.#failure.error);
       this.#resolve(parseExit(payload));
     } catch (error) {
       this.#reject(error);

@@ -2,7 +2,7 @@ import { TOOLBOX_PATH } from "./create-body.js";
 import type { KernelReport } from "./kernel-report.js";
 import { isReadOnly, type MountEntry } from "./mountinfo.js";
 import { isAtOrBelow, isBelow } from "./paths.js";
-import type { PlannedTmpfs, SandboxPlan } from "./plan.js";
+import type { Identity, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import type { Difference } from "./proof.js";
 
 /** The container runtime's own writable mounts, and what each must be. */
@@ -29,7 +29,7 @@ export function compareMounts(plan: SandboxPlan, report: KernelReport): Differen
     ...compareRootfs(plan, mounts),
     ...compareKernelSettings(mounts),
     ...compareWritable(plan, mounts),
-    ...compareWorkspace(plan, report),
+    ...compareIdentities(plan, report),
   ];
 }
 
@@ -118,19 +118,15 @@ function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
   return isBelow(path, "/proc") && root === "/null";
 }
 
-function compareWorkspace({ workspace }: SandboxPlan, { directories }: KernelReport): Difference[] {
-  if (workspace === null) return [];
-  const { path, dev, ino } = workspace;
-  const actual = directories.get(path);
-  if (actual?.dev === dev && actual.ino === ino) return [];
-  const kernel = actual === undefined ? "unknown" : `device ${actual.dev}, inode ${actual.ino}`;
-  return [
-    {
-      assertion: "B10-workspace-identity",
-      promised: `${quote(path)} is device ${dev}, inode ${ino}`,
-      kernel,
-    },
-  ];
+/** A path that was swapped between the check and the mount leads to another inode. */
+function compareIdentities({ mounts }: SandboxPlan, { directories }: KernelReport): Difference[] {
+  return mounts.flatMap(({ path, identity }): Difference[] => {
+    const actual = directories.get(path);
+    if (identity === null || (actual?.dev === identity.dev && actual.ino === identity.ino)) return [];
+    const number = ({ dev, ino }: Identity) => `device ${dev}, inode ${ino}`;
+    const kernel = actual === undefined ? "unknown" : number(actual);
+    return [{ assertion: "B10-identity", promised: `${quote(path)} is ${number(identity)}`, kernel }];
+  });
 }
 
 function superOption(entry: MountEntry, name: string): string | undefined {

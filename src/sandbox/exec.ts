@@ -55,7 +55,10 @@ export async function exec(
 
 async function feed(command: Command, stdin: string | Uint8Array | undefined): Promise<void> {
   if (stdin === undefined || stdin.length === 0) return;
-  const bytes = typeof stdin === "string" ? Buffer.from(stdin) : Buffer.from(stdin.buffer, stdin.byteOffset, stdin.byteLength);
+  const bytes =
+    typeof stdin === "string"
+      ? Buffer.from(stdin)
+      : Buffer.from(stdin.buffer, stdin.byteOffset, stdin.byteLength);
   await command.write(bytes);
   command.endInput();
 }
@@ -75,7 +78,7 @@ class GatheredOutput {
     this.#stderr = new OutputCollector(maxBytes);
   }
 
-  take(data: Buffer, isStderr: boolean): void | Promise<void> {
+  take(data: Buffer, isStderr: boolean): unknown {
     const own = isStderr ? this.#stderr : this.#stdout;
     const other = isStderr ? this.#stdout : this.#stderr;
     if (own.totalBytes === 0 && other.totalBytes > 0) this.#both = other.clone();
@@ -86,7 +89,7 @@ class GatheredOutput {
   }
 
   result(status: ExitStatus): ExecResult<string | Buffer> {
-    if (status.startFailure !== null) void this.take(Buffer.from(`brig: ${status.startFailure}\n`), true);
+    if (status.startFailure !== null) this.take(Buffer.from(`brig: ${status.startFailure}\n`), true);
     const omittedBytes = { stdout: this.#stdout.omittedBytes, stderr: this.#stderr.omittedBytes };
     const { exitCode, signal, durationMs, timedOut, outOfMemory, usage } = status;
     return {
@@ -103,7 +106,8 @@ class GatheredOutput {
   }
 
   #streams(): { stdout: string | Buffer; stderr: string | Buffer; output: string | Buffer } {
-    const read = (from: OutputCollector) => (this.#options.encoding === "buffer" ? from.bytes() : from.text());
+    const read = (from: OutputCollector) =>
+      this.#options.encoding === "buffer" ? from.bytes() : from.text();
     const stdout = read(this.#stdout);
     const stderr = read(this.#stderr);
     const output = this.#both ? read(this.#both) : this.#stderr.totalBytes > 0 ? stderr : stdout;

@@ -1,16 +1,25 @@
 import { BrigError, type ErrorCode } from "../errors.js";
 import { FrameType, protocolError } from "./channel/frames.js";
 import { Command } from "./command.js";
-import type { CommandSetting } from "./exec.js";
-import { type ExitRecord } from "./exit-record.js";
 import { errnoName } from "./errno.js";
+import type { CommandSetting } from "./exec.js";
+import type { ExitRecord } from "./exit-record.js";
 import { lengthPrefixed } from "./spawn-request.js";
 import type { DirectoryEntry, FileStat, FileType, ReadOptions, SandboxFiles } from "./types.js";
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
 const NOT_REGULAR = 4096;
 
-const operations = { read: 1, write: 2, stat: 3, list: 4, mkdir: 5, rename: 6, remove: 7, report: 8 } as const;
+const operations = {
+  read: 1,
+  write: 2,
+  stat: 3,
+  list: 4,
+  mkdir: 5,
+  rename: 6,
+  remove: 7,
+  report: 8,
+} as const;
 type Operation = keyof typeof operations;
 
 const fileTypes: readonly FileType[] = [
@@ -43,11 +52,19 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
     read: (path, options = {}) => readFile(setting, path, options),
     write: async (path, data, options = {}) => {
       const input = typeof data === "string" ? Buffer.from(data) : data;
-      await run(setting, { operation: "write", path, input, mode: options.mode ?? 0o644, signal: options.signal });
+      await run(setting, {
+        operation: "write",
+        path,
+        input,
+        mode: options.mode ?? 0o644,
+        signal: options.signal,
+      });
     },
     stat: async (path, options = {}) => {
       const flags = options.followSymlinks === false ? 1 : 0;
-      return parseStat((await run(setting, { operation: "stat", path, flags, signal: options.signal })).result);
+      return parseStat(
+        (await run(setting, { operation: "stat", path, flags, signal: options.signal })).result,
+      );
     },
     list: (path, options = {}) => listDirectory(setting, path, options.signal),
     mkdir: async (path, options = {}) => {
@@ -55,7 +72,12 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
       await run(setting, { operation: "mkdir", path, flags: recursive ? 1 : 0, mode, signal });
     },
     rename: async (from, to, options = {}) => {
-      await run(setting, { operation: "rename", path: from, second: checkedPath(to), signal: options.signal });
+      await run(setting, {
+        operation: "rename",
+        path: from,
+        second: checkedPath(to),
+        signal: options.signal,
+      });
     },
     remove: async (path, options = {}) => {
       const flags = (options.recursive ? 1 : 0) | (options.force ? 2 : 0);
@@ -93,16 +115,32 @@ async function readFile(setting: CommandSetting, path: string, options: ReadOpti
   return pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
 }
 
-async function listDirectory(setting: CommandSetting, path: string, signal: AbortSignal | undefined): Promise<DirectoryEntry[]> {
+async function listDirectory(
+  setting: CommandSetting,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<DirectoryEntry[]> {
   const pieces: Buffer[] = [];
-  await run(setting, { operation: "list", path, signal, onOutput: (data) => pieces.push(Buffer.from(data)) });
+  await run(setting, {
+    operation: "list",
+    path,
+    signal,
+    onOutput: (data) => void pieces.push(Buffer.from(data)),
+  });
   return parseEntries(Buffer.concat(pieces));
 }
 
 /** The read-back of the policy: sections by name, see PROTOCOL.md. */
-export async function readReport(setting: CommandSetting, paths: readonly string[]): Promise<Map<string, Buffer>> {
+export async function readReport(
+  setting: CommandSetting,
+  paths: readonly string[],
+): Promise<Map<string, Buffer>> {
   const pieces: Buffer[] = [];
-  await run(setting, { operation: "report", path: paths.join("\n"), onOutput: (data) => pieces.push(Buffer.from(data)) });
+  await run(setting, {
+    operation: "report",
+    path: paths.join("\n"),
+    onOutput: (data) => void pieces.push(Buffer.from(data)),
+  });
   return parseSections(Buffer.concat(pieces));
 }
 
@@ -139,7 +177,11 @@ function encodeFileRequest(request: FileRequest): Buffer {
   head.writeBigUInt64LE(checkedCount(request.offsetBytes, "offsetBytes"), 8);
   head.writeBigUInt64LE(checkedCount(request.lengthBytes, "lengthBytes"), 16);
   const path = request.operation === "report" ? request.path : checkedPath(request.path);
-  return Buffer.concat([head, lengthPrefixed(Buffer.from(path)), lengthPrefixed(Buffer.from(request.second ?? ""))]);
+  return Buffer.concat([
+    head,
+    lengthPrefixed(Buffer.from(path)),
+    lengthPrefixed(Buffer.from(request.second ?? "")),
+  ]);
 }
 
 function checkedCount(value: number | undefined, name: string): bigint {
@@ -170,7 +212,9 @@ function fileError(request: FileRequest, record: ExitRecord): BrigError {
   const { operation, path } = request;
   if (record.errno >= NOT_REGULAR) {
     const type = fileTypes[record.errno - NOT_REGULAR] ?? "unknown";
-    return new BrigError(`cannot ${operation} ${path}: it is not a regular file but a ${type}`, { code: "file.not-regular" });
+    return new BrigError(`cannot ${operation} ${path}: it is not a regular file but a ${type}`, {
+      code: "file.not-regular",
+    });
   }
   const errno = record.kind === "file" ? errnoName(record.errno) : "EIO";
   const known = codes[errno];
@@ -183,7 +227,8 @@ function fileError(request: FileRequest, record: ExitRecord): BrigError {
 }
 
 function parseStat(record: Buffer): FileStat {
-  if (record.length < 52 || record.length !== 52 + record.readUInt32LE(48)) throw protocolError("a stat record of the wrong size");
+  if (record.length < 52 || record.length !== 52 + record.readUInt32LE(48))
+    throw protocolError("a stat record of the wrong size");
   const type = fileTypes[record.readUInt8(0)] ?? "unknown";
   return {
     type,
@@ -204,7 +249,11 @@ function parseEntries(bytes: Buffer): DirectoryEntry[] {
     const end = at + 4 + (at + 4 <= bytes.length ? bytes.readUInt16LE(at + 2) : bytes.length);
     if (end > bytes.length) throw protocolError("a directory entry that is cut off");
     const nameBytes = bytes.subarray(at + 4, end);
-    entries.push({ nameBytes, name: nameBytes.toString("utf8"), type: fileTypes[bytes.readUInt8(at)] ?? "unknown" });
+    entries.push({
+      nameBytes,
+      name: nameBytes.toString("utf8"),
+      type: fileTypes[bytes.readUInt8(at)] ?? "unknown",
+    });
     at = end;
   }
   return entries;

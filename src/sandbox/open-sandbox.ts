@@ -104,7 +104,8 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
 }
 
 function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {
-  if (Number.isFinite(leaseSeconds) && leaseSeconds >= 1 && leaseSeconds <= MAX_LEASE_SECONDS) return Math.round(leaseSeconds);
+  if (Number.isFinite(leaseSeconds) && leaseSeconds >= 1 && leaseSeconds <= MAX_LEASE_SECONDS)
+    return Math.round(leaseSeconds);
   throw new BrigError(`a lease of ${leaseSeconds} seconds is not possible`, {
     code: "usage.invalid",
     hint: `leaseSeconds must be between 1 and ${MAX_LEASE_SECONDS}; keep: true turns the lease off`,
@@ -113,12 +114,17 @@ function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {
 
 async function loadChosenPolicy({ mode, policyFile, network }: SandboxOptions): Promise<LoadedPolicy> {
   if (mode !== undefined && policyFile !== undefined)
-    throw new BrigError("a mode and a policy file were both given", { code: "usage.invalid", hint: "leave one of them out" });
+    throw new BrigError("a mode and a policy file were both given", {
+      code: "usage.invalid",
+      hint: "leave one of them out",
+    });
   const loaded = await loadPolicy(policyFile ?? mode ?? DEFAULT_MODE);
   if (network === undefined) return loaded;
   const parsed = parseNetwork(network);
   if (parsed.kind === "refused")
-    throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, { code: "usage.invalid" });
+    throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, {
+      code: "usage.invalid",
+    });
   if (parsed.network.kind === loaded.policy.network.kind) return loaded;
   if (!loaded.policy.overrides.network && parsed.network.kind !== "none")
     throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
@@ -159,7 +165,13 @@ async function makePlan(
     leaseSeconds,
     keep,
     sessionId,
-    labels: sessionLabels({ sessionId, version: readVersion(), owner, createdAt: new Date(), leaseSeconds: keep ? 0 : leaseSeconds }),
+    labels: sessionLabels({
+      sessionId,
+      version: readVersion(),
+      owner,
+      createdAt: new Date(),
+      leaseSeconds: keep ? 0 : leaseSeconds,
+    }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
     host: { homeDirectory: environment.home },
@@ -176,7 +188,9 @@ async function prove(
   const report = parseReport(await readReport(setting, paths));
   const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
   if (proof.differences.length === 0) return proof;
-  const list = proof.differences.map((one) => `  ${one.assertion}: promised ${one.promised}, the kernel says ${one.kernel}`);
+  const list = proof.differences.map(
+    (one) => `  ${one.assertion}: promised ${one.promised}, the kernel says ${one.kernel}`,
+  );
   throw new BrigError(`the engine did not enforce the policy ${plan.policyName}:\n${list.join("\n")}`, {
     code: "policy.not-enforced",
     hint: "nothing was run; `brig doctor` says what this engine lacks",
@@ -216,7 +230,8 @@ class SandboxContainer {
       token,
       dial: () => this.#engine.openExec(this.id, [`${TOOLBOX_PATH}/runner`, "connect"]),
       diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
-      reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, DEFAULT_LEASE_SECONDS * 1000) : DEFAULT_LEASE_SECONDS * 1000,
+      reconnectForMs:
+        leaseMs > 0 ? Math.min(leaseMs, DEFAULT_LEASE_SECONDS * 1000) : DEFAULT_LEASE_SECONDS * 1000,
       onLate: (call, data) => options.onLateOutput?.(Buffer.from(data), call),
     });
   }
@@ -235,7 +250,8 @@ class SandboxContainer {
   async #remove(id: string): Promise<void> {
     await this.#engine.removeContainer(id);
     const deadline = performance.now() + REMOVAL_WAIT_MS;
-    while (performance.now() < deadline && (await this.#engine.inspectContainer(id)) !== null) await sleep(10);
+    while (performance.now() < deadline && (await this.#engine.inspectContainer(id)) !== null)
+      await sleep(10);
   }
 
   async #diagnose(leaseIsOver: boolean): Promise<BrigError | null> {

@@ -52,14 +52,14 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   await refuseWritableSubmounts(protection.mounts, request);
   const home = resolveHome(policy.home, roots);
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8" };
-  const workspace = roots.find((root) => root.kind === "workspace")?.directory ?? null;
+  const workspace = roots.find((root) => root.kind === "workspace")?.directory.path ?? null;
   return {
     sessionId: request.sessionId,
     policyName: name,
     image: request.image,
     runtime: request.runtime ?? null,
     workspace,
-    workingDirectory: workspace?.path ?? "/",
+    workingDirectory: workspace ?? "/",
     home,
     rootfs: policy.rootfs,
     mounts: protection.mounts,

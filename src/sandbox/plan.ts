@@ -1,5 +1,4 @@
 import type { Policy } from "../policy/policy.js";
-import type { CheckedDirectory } from "./workspace.js";
 
 /** Everything that is promised about one sandbox, resolved: sizes in bytes, paths absolute, nothing left to a default. */
 export interface SandboxPlan {
@@ -10,7 +9,7 @@ export interface SandboxPlan {
   /** Null for the engine's default. */
   runtime: string | null;
   /** Null without one. */
-  workspace: CheckedDirectory | null;
+  workspace: string | null;
   /** Where commands start: the workspace, or `/` without one. */
   workingDirectory: string;
   /** HOME of commands. */
@@ -41,6 +40,14 @@ export interface PlannedMount {
   kind: "workspace" | "writable-root" | "pin" | "protected";
   path: string;
   access: "ro" | "rw";
+  /** What the path must lead to inside; null where that was not looked at, or does not exist yet. */
+  identity: Identity | null;
+}
+
+/** A file of the host's, as its kernel numbers it; decimal. */
+export interface Identity {
+  dev: string;
+  ino: string;
 }
 
 export interface PlannedTmpfs {

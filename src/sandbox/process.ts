@@ -9,7 +9,11 @@ import { encodeSize, encodeSpawn } from "./spawn-request.js";
 import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "./types.js";
 
 /** Starts a command whose streams the caller drives. */
-export function spawn(setting: CommandSetting, argv: readonly string[], options: SpawnOptions): SandboxProcess {
+export function spawn(
+  setting: CommandSetting,
+  argv: readonly string[],
+  options: SpawnOptions,
+): SandboxProcess {
   options.signal?.throwIfAborted();
   return new RunningProcess(setting, argv, options);
 }
@@ -39,7 +43,10 @@ class RunningProcess implements SandboxProcess {
     this.#command = new Command(
       setting.link,
       { type: FrameType.spawn, payload, timeoutMs: options.timeoutMs },
-      { onOutput: (data, isStderr) => (isStderr && stderr ? stderr : stdout).offer(data), onStuck: setting.onStuck },
+      {
+        onOutput: (data, isStderr) => (isStderr && stderr ? stderr : stdout).offer(data),
+        onStuck: setting.onStuck,
+      },
     );
     this.#hasPty = options.pty !== undefined;
     this.stdin = hasStdin ? inputStream(this.#command) : null;
@@ -57,12 +64,18 @@ class RunningProcess implements SandboxProcess {
   }
 
   resize(size: PtySize): void {
-    if (!this.#hasPty) throw new BrigError("only a process with a pty can be resized", { code: "exec.invalid" });
+    if (!this.#hasPty)
+      throw new BrigError("only a process with a pty can be resized", { code: "exec.invalid" });
     this.#command.resize(encodeSize(size));
   }
 
   async #finish(
-    started: { setting: CommandSetting; argv: readonly string[]; cwd: string; signal: AbortSignal | undefined },
+    started: {
+      setting: CommandSetting;
+      argv: readonly string[];
+      cwd: string;
+      signal: AbortSignal | undefined;
+    },
     outputs: (PacedReadable | null)[],
   ): Promise<ExitStatus> {
     const cancel = () => this.#command.kill();
@@ -83,7 +96,10 @@ class RunningProcess implements SandboxProcess {
     }
   }
 
-  #end(record: ExitRecord, { program, outputs }: { program: string; outputs: (PacedReadable | null)[] }): ExitStatus {
+  #end(
+    record: ExitRecord,
+    { program, outputs }: { program: string; outputs: (PacedReadable | null)[] },
+  ): ExitStatus {
     const status = exitStatus(record, program);
     if (status.startFailure !== null)
       void (outputs[1] ?? outputs[0])?.offer(Buffer.from(`brig: ${status.startFailure}\n`));
@@ -136,6 +152,7 @@ function inputStream(command: Command): Writable {
 
 function signalNumber(signal: NodeJS.Signals): number {
   const number = constants.signals[signal];
-  if (number === undefined) throw new BrigError(`${String(signal)} is not a signal`, { code: "exec.invalid" });
+  if (number === undefined)
+    throw new BrigError(`${String(signal)} is not a signal`, { code: "exec.invalid" });
   return number;
 }

@@ -17,7 +17,7 @@ export type Assertion =
   | "B1-rootfs"
   | "B4-writable-mounts"
   | "B5-tmpfs"
-  | "B10-workspace-identity"
+  | "B10-identity"
   | "B11-mounts"
   | "E1-network"
   | "F1-limits"
@@ -100,8 +100,7 @@ function engineDifferences(
   const lacksSwapAccounting = report.cgroup.memoryBytes !== null && report.cgroup.swapBytes === null;
   return {
     ...(isAnotherKernel && {
-      "B10-workspace-identity":
-        "the engine runs in a virtual machine, which numbers devices and inodes itself",
+      "B10-identity": "the engine runs in a virtual machine, which numbers devices and inodes itself",
     }),
     ...(lacksSwapAccounting && { "F2-swap": "the engine's kernel does not count swap per cgroup" }),
   };

@@ -1,10 +1,10 @@
-import { constants, type Stats } from "node:fs";
+import { type BigIntStats, constants } from "node:fs";
 import { lstat, open, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { BrigError } from "../errors.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import { isLeftPlaceholder } from "./placeholders.js";
-import type { PlannedMount } from "./plan.js";
+import type { Identity, PlannedMount } from "./plan.js";
 import type { CheckedDirectory } from "./workspace.js";
 
 /** One directory of the host that a sandbox sees. */
@@ -48,22 +48,24 @@ export async function planProtection(roots: readonly Root[], names: readonly str
       ...pins(writable, outermost, roots),
       ...outermost.map(protectedMount),
     ]),
-    placeholders: outermost.filter((path) => path.absent).map((path) => path.path),
+    placeholders: outermost.filter(({ identity }) => identity === null).map(({ path }) => path),
   };
 }
 
 interface Held {
   path: string;
-  absent: boolean;
+  /** Null: there is nothing yet. */
+  identity: Identity | null;
 }
 
 async function holdName(root: string, name: string, writable: readonly string[]): Promise<Held[]> {
   const path = join(root, name);
   const stat = await lstatOrNull(path);
-  if (stat === null) return [{ path, absent: true }];
+  if (stat === null) return [{ path, identity: null }];
   refuseUnmountable(path, stat);
-  if (name !== ".git" || !stat.isFile()) return [{ path, absent: await isLeftPlaceholder(path) }];
-  return [{ path, absent: false }, ...(await holdGitDirectory(path, writable))];
+  if (await isLeftPlaceholder(path)) return [{ path, identity: null }];
+  if (name !== ".git" || !stat.isFile()) return [{ path, identity: identityOf(stat) }];
+  return [{ path, identity: identityOf(stat) }, ...(await holdGitDirectory(path, writable))];
 }
 
 /** A worktree or submodule: `.git` is a file that names the directory with the hooks and the configuration. */
@@ -81,19 +83,22 @@ async function holdGitDirectory(pointer: string, writable: readonly string[]): P
 
 async function holdTarget(target: string, pointer: string, writable: readonly string[]): Promise<Held[]> {
   const root = writable.find((directory) => isBelow(target, directory));
-  if (root !== undefined) {
-    for (const path of [...directoriesBetween(root, target), target]) {
-      const stat = await lstatOrNull(path);
-      if (stat === null)
-        throw notEnforced(pointer, `it points to ${quote(path)}, which does not exist and could be created`);
-      refuseUnmountable(path, stat);
-    }
-    return [{ path: target, absent: false }];
-  }
+  if (root !== undefined) return [await holdBelow(root, target, pointer)];
   // Outside every writable root by name, but a link on the way may lead back into one.
   const real = await realpath(target).catch(() => null);
-  if (real === null || !writable.some((directory) => isBelow(real, directory))) return [];
-  return [{ path: real, absent: false }];
+  const realRoot = writable.find((directory) => real !== null && isBelow(real, directory));
+  return real === null || realRoot === undefined ? [] : [await holdBelow(realRoot, real, pointer)];
+}
+
+async function holdBelow(root: string, target: string, pointer: string): Promise<Held> {
+  let identity: Identity | null = null;
+  for (const path of [...directoriesBetween(root, target), target]) {
+    const stat = await lstatOrNull(path);
+    if (stat === null) throw notEnforced(pointer, `it points to ${quote(path)}, which could be created`);
+    refuseUnmountable(path, stat);
+    identity = identityOf(stat);
+  }
+  return { path: target, identity };
 }
 
 /** What lies below another protected path is read-only with it, unless a writable root reopens it in between. */
@@ -123,19 +128,23 @@ function pins(writable: readonly string[], held: readonly Held[], roots: readonl
     targets.filter((target) => isBelow(target, root)).flatMap((target) => directoriesBetween(root, target)),
   );
   const pinned = [...new Set(between)].filter((path) => !targets.includes(path));
-  return pinned.map((path) => ({ kind: "pin", path, access: "rw" }));
+  return pinned.map((path) => ({ kind: "pin", path, access: "rw", identity: null }));
 }
 
 function rootMount({ kind, access, directory }: Root): PlannedMount {
-  return { kind, path: directory.path, access };
+  return { kind, access, ...directory };
 }
 
-function protectedMount({ path }: Held): PlannedMount {
-  return { kind: "protected", path, access: "ro" };
+function protectedMount({ path, identity }: Held): PlannedMount {
+  return { kind: "protected", path, access: "ro", identity };
 }
 
 function sorted(mounts: PlannedMount[]): PlannedMount[] {
   return mounts.sort((a, b) => depth(a.path) - depth(b.path) || (a.path < b.path ? -1 : 1));
+}
+
+function identityOf({ dev, ino }: BigIntStats): Identity {
+  return { dev: String(dev), ino: String(ino) };
 }
 
 async function readPointer(file: string): Promise<string> {
@@ -151,16 +160,16 @@ async function readPointer(file: string): Promise<string> {
   }
 }
 
-async function lstatOrNull(path: string): Promise<Stats | null> {
+async function lstatOrNull(path: string): Promise<BigIntStats | null> {
   try {
-    return await lstat(path);
+    return await lstat(path, { bigint: true });
   } catch (cause) {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return null;
     throw notEnforced(path, "it cannot be looked at", cause);
   }
 }
 
-function refuseUnmountable(path: string, stat: Stats): void {
+function refuseUnmountable(path: string, stat: BigIntStats): void {
   if (stat.isSymbolicLink())
     throw notEnforced(
       path,

@@ -9,7 +9,7 @@ const GVISOR: Partial<Record<Assertion, string>> = {
   "A5-seccomp": "gVisor answers system calls in a kernel of its own and does not load the engine's filter",
   "A11-kernel-settings": "gVisor's /proc is its own: no path of it reaches the host's settings",
   "B5-tmpfs": "gVisor lists neither inode caps nor nosuid and nodev of its tmpfs mounts",
-  "B10-workspace-identity": "gVisor numbers devices and inodes itself",
+  "B10-identity": "gVisor numbers devices and inodes itself",
   "F1-limits": "gVisor shows no cgroup files, and with --ignore-cgroups there is no limit to show",
   "F2-swap": "gVisor shows no cgroup files, and with --ignore-cgroups there is no limit to show",
   "F14-resource-limits": "gVisor has no /proc/self/limits",

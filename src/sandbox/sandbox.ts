@@ -3,7 +3,7 @@ import { BrigError } from "../errors.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { type CommandSetting, exec } from "./exec.js";
 import { sandboxFiles } from "./files.js";
-import { openSandbox, type OpenedSandbox, type SandboxOptions } from "./open-sandbox.js";
+import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
 import { spawn } from "./process.js";
 import type { Proof } from "./proof.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./types.js";
@@ -87,7 +87,8 @@ export class Sandbox {
 
   /** Ends every process and removes the container (unless it was created with `keep`). May be called again. */
   close(): Promise<void> {
-    this.#closing ??= this.#release();
+    // A step later: closing the link reports that it is gone, and that calls this again.
+    this.#closing ??= Promise.resolve().then(() => this.#release());
     return this.#closing;
   }
 
@@ -97,7 +98,11 @@ export class Sandbox {
 
   async #release(): Promise<void> {
     this.#opened.link.close(
-      new BrigError("the sandbox was closed", { code: "sandbox.gone", reason: "closed", hint: "create another one" }),
+      new BrigError("the sandbox was closed", {
+        code: "sandbox.gone",
+        reason: "closed",
+        hint: "create another one",
+      }),
     );
     await this.#opened.release();
   }

@@ -91,7 +91,15 @@ export interface SandboxProcess {
   resize(size: PtySize): void;
 }
 
-export type FileType = "file" | "directory" | "symlink" | "fifo" | "socket" | "char-device" | "block-device" | "unknown";
+export type FileType =
+  | "file"
+  | "directory"
+  | "symlink"
+  | "fifo"
+  | "socket"
+  | "char-device"
+  | "block-device"
+  | "unknown";
 
 export interface FileStat {
   type: FileType;
@@ -132,7 +140,11 @@ export interface SandboxFiles {
   /** Regular files only: a FIFO, device, socket or directory is refused at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
   /** Replaces the file atomically (temporary file and rename), keeping its mode; follows a symbolic link. */
-  write(path: string, data: string | Uint8Array, options?: { mode?: number; signal?: AbortSignal }): Promise<void>;
+  write(
+    path: string,
+    data: string | Uint8Array,
+    options?: { mode?: number; signal?: AbortSignal },
+  ): Promise<void>;
   stat(path: string, options?: { followSymlinks?: boolean; signal?: AbortSignal }): Promise<FileStat>;
   /** Unsorted entries of one directory, without `.` and `..`. */
   list(path: string, options?: { signal?: AbortSignal }): Promise<DirectoryEntry[]>;
@@ -140,5 +152,8 @@ export interface SandboxFiles {
   mkdir(path: string, options?: { recursive?: boolean; mode?: number; signal?: AbortSignal }): Promise<void>;
   rename(from: string, to: string, options?: { signal?: AbortSignal }): Promise<void>;
   /** A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless `force`. */
-  remove(path: string, options?: { recursive?: boolean; force?: boolean; signal?: AbortSignal }): Promise<void>;
+  remove(
+    path: string,
+    options?: { recursive?: boolean; force?: boolean; signal?: AbortSignal },
+  ): Promise<void>;
 }

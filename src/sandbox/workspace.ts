@@ -4,13 +4,12 @@ import { dirname, isAbsolute } from "node:path";
 import { BrigError } from "../errors.js";
 import { type MountEntry, parseMountinfo } from "./mountinfo.js";
 import { isAtOrBelow, isBelow } from "./paths.js";
+import type { Identity } from "./plan.js";
 
 /** A directory of the host that a sandbox may see, resolved, with the identity it must still have inside. */
 export interface CheckedDirectory {
   path: string;
-  /** Decimal, as the kernel of the host has them. */
-  dev: string;
-  ino: string;
+  identity: Identity;
 }
 
 /** What is known of the host before a workspace is judged. */
@@ -89,7 +88,7 @@ export async function checkDirectory(path: string, check: DirectoryCheck): Promi
   const resolved = await resolveDirectory(path, check.purpose);
   await refuseSensitive(resolved, check);
   await refuseLiveSockets(resolved, check);
-  return { path: resolved, ...(await identify(resolved, check.purpose)) };
+  return { path: resolved, identity: await identify(resolved, check.purpose) };
 }
 
 /** The mount points below a directory, in the host's own mount table; empty on a host without one. */
@@ -125,6 +124,11 @@ async function resolveDirectory(path: string, purpose: string): Promise<string> 
   if (!Buffer.from(resolved, "utf8").equals(bytes))
     throw refused(
       `the ${purpose} ${quote(path)} has a name that is not UTF-8, which the engine's API cannot carry`,
+      "rename the directory",
+    );
+  if (resolved.includes("\n"))
+    throw refused(
+      `the ${purpose} ${quote(resolved)} has a line break in its name, so it could not be checked inside`,
       "rename the directory",
     );
   return resolved;
@@ -205,7 +209,7 @@ function boundSockets(table: string): string[] {
     .map((match) => match?.[2] ?? "");
 }
 
-async function identify(resolved: string, purpose: string): Promise<{ dev: string; ino: string }> {
+async function identify(resolved: string, purpose: string): Promise<Identity> {
   try {
     await using handle = await open(
       resolved,

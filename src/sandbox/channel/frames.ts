@@ -51,10 +51,11 @@ export function isCounted(type: number): boolean {
   return (type & 0x7f) > FrameType.ping;
 }
 
-export function protocolError(what: string): BrigError {
+export function protocolError(what: string, cause?: unknown): BrigError {
   return new BrigError(`the runner broke its protocol: ${what}`, {
     code: "protocol.invalid",
     hint: "something in the sandbox has tampered with its runner; the sandbox was ended",
+    cause,
   });
 }
 
@@ -126,5 +127,6 @@ function check(length: number, type: number, channel: number): void {
   if (length > MAX_PAYLOAD_FROM_RUNNER) throw protocolError(`a frame of ${length} bytes`);
   // The upper bytes are flags and padding, which are zero in this version, so the word is the type itself.
   if (!fromRunner.has(type)) throw protocolError(`frame type 0x${type.toString(16)}`);
-  if (isCounted(type) === (channel === 0)) throw protocolError(`frame type 0x${type.toString(16)} on channel ${channel}`);
+  if (isCounted(type) === (channel === 0))
+    throw protocolError(`frame type 0x${type.toString(16)} on channel ${channel}`);
 }

@@ -1,7 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecStream } from "../../docker/types.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import { encodeFrame, type Frame, FrameType, isCounted, MAX_PAYLOAD_TO_RUNNER, protocolError } from "./frames.js";
+import {
+  encodeFrame,
+  type Frame,
+  FrameType,
+  isCounted,
+  MAX_PAYLOAD_TO_RUNNER,
+  protocolError,
+} from "./frames.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
 
 /** What a channel's owner is told. */
@@ -79,10 +86,13 @@ export class RunnerLink {
   send(type: number, channel: number, payload: Uint8Array): void {
     if (this.#gone) return;
     if (payload.length > MAX_PAYLOAD_TO_RUNNER)
-      throw new BrigError(`a request of ${payload.length} bytes is over the limit of ${MAX_PAYLOAD_TO_RUNNER}`, {
-        code: "exec.invalid",
-        hint: "pass large data through stdin or a file",
-      });
+      throw new BrigError(
+        `a request of ${payload.length} bytes is over the limit of ${MAX_PAYLOAD_TO_RUNNER}`,
+        {
+          code: "exec.invalid",
+          hint: "pass large data through stdin or a file",
+        },
+      );
     const frame = encodeFrame(type, channel, payload);
     if (isCounted(type)) this.#kept.push(frame);
     this.#stream?.write(frame);
@@ -127,7 +137,8 @@ export class RunnerLink {
   }
 
   #resume(welcome: Welcome, stream: RunnerStream): StreamEvents {
-    if (this.#bootId !== undefined && this.#bootId !== welcome.bootId) throw protocolError("another runner answered");
+    if (this.#bootId !== undefined && this.#bootId !== welcome.bootId)
+      throw protocolError("another runner answered");
     this.#bootId = welcome.bootId;
     this.#acknowledge(welcome.received);
     this.#stream = stream;
@@ -153,7 +164,9 @@ export class RunnerLink {
     let lastReason: unknown = reason;
     for (let waitMs = FIRST_RETRY_MS; !this.#gone; waitMs = Math.min(waitMs * 2, LAST_RETRY_MS)) {
       if (isBrigError(lastReason, "protocol.invalid")) return this.close(lastReason);
-      const diagnosis = await this.#options.diagnose(performance.now() - brokenAt).catch((error: unknown) => unreachable(error));
+      const diagnosis = await this.#options
+        .diagnose(performance.now() - brokenAt)
+        .catch((error: unknown) => unreachable(error));
       const isOver = performance.now() > deadline;
       if (diagnosis && (diagnosis.reason !== "engine" || isOver)) return this.close(diagnosis);
       if (isOver) return this.close(cannotReopen(lastReason));
@@ -172,7 +185,8 @@ export class RunnerLink {
     switch (frame.type) {
       case FrameType.ackFromRunner:
         if (frame.payload.length !== 8) throw protocolError("an ACK of the wrong size");
-        return this.#acknowledge(frame.payload.readBigUInt64LE(0));
+        this.#acknowledge(frame.payload.readBigUInt64LE(0));
+        return;
       case FrameType.pong: {
         const id = frame.payload.toString("latin1");
         this.#pings.get(id)?.();
@@ -182,9 +196,10 @@ export class RunnerLink {
       case FrameType.welcome:
         throw protocolError("a second WELCOME");
       case FrameType.late:
-        return this.#takeLate(frame);
+        this.#takeLate(frame);
+        return;
       default:
-        return this.#dispatch(frame);
+        this.#dispatch(frame);
     }
   }
 
@@ -204,12 +219,14 @@ export class RunnerLink {
     switch (frame.type) {
       case FrameType.creditFromRunner:
         if (frame.payload.length !== 4) throw protocolError("a CREDIT of the wrong size");
-        return channel.onCredit(frame.payload.readUInt32LE(0));
+        channel.onCredit(frame.payload.readUInt32LE(0));
+        return;
       case FrameType.exit:
         this.#channels.delete(frame.channel);
-        return channel.onExit(frame.payload);
+        channel.onExit(frame.payload);
+        return;
       default:
-        return channel.onOutput(frame.payload, frame.type === FrameType.stderr);
+        channel.onOutput(frame.payload, frame.type === FrameType.stderr);
     }
   }
 

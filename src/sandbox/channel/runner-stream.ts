@@ -1,7 +1,14 @@
 import type { ExecStream } from "../../docker/types.js";
 import { BrigError } from "../../errors.js";
 import { Demultiplexer } from "./demultiplexer.js";
-import { encodeFrame, type Frame, FrameParser, FrameType, PROTOCOL_VERSION, protocolError } from "./frames.js";
+import {
+  encodeFrame,
+  type Frame,
+  FrameParser,
+  FrameType,
+  PROTOCOL_VERSION,
+  protocolError,
+} from "./frames.js";
 
 const HELLO_WITHIN_MS = 10_000;
 const MAX_BRIDGE_MESSAGE = 4096;
@@ -59,7 +66,7 @@ export class RunnerStream {
         else this.#parser.push(data, (frame) => this.#events.onFrame(frame));
       });
     } catch (error) {
-      this.#end(error instanceof Error ? error : new Error(String(error)));
+      this.#end(error instanceof BrigError ? error : protocolError("its frames could not be handled", error));
     }
   }
 
@@ -119,7 +126,8 @@ function encodeHello({ token, received }: { token: Buffer; received: bigint }): 
 }
 
 function parseWelcome(frame: Frame): Welcome {
-  if (frame.type !== FrameType.welcome || frame.payload.length !== 20) throw protocolError("no WELCOME after HELLO");
+  if (frame.type !== FrameType.welcome || frame.payload.length !== 20)
+    throw protocolError("no WELCOME after HELLO");
   const version = frame.payload.readUInt32LE(0);
   if (version !== PROTOCOL_VERSION)
     throw new BrigError(`the runner speaks protocol ${version}, this brig speaks ${PROTOCOL_VERSION}`, {
