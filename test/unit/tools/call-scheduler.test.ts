@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { BrigError } from "../../../src/errors.js";
+import { CallScheduler, type ToolCall } from "../../../src/tools/call-scheduler.js";
+import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
+import type { Tool } from "../../../src/tools/tool.js";
+import { MemorySandbox } from "../../support/memory-sandbox.js";
+
+/** A registry of tools that note when they start and end; their argument says for how long they run. */
+function createJournal(parallelTools: readonly string[]) {
+  const journal: string[] = [];
+  const real = createToolRegistry(new MemorySandbox(), { cwd: "/" });
+  const registry: ToolRegistry = {
+    ...real,
+    has: () => true,
+    get: (name): Tool => ({
+      ...real.get("shell"),
+      name,
+      supportsParallel: parallelTools.includes(name),
+      async execute(args) {
+        const { id, ms } = args as { id: string; ms: number };
+        journal.push(`${id} starts`);
+        await sleep(ms);
+        journal.push(`${id} ends`);
+        return { content: id, success: true };
+      },
+    }),
+  };
+  return { journal, registry };
+}
+
+function call(name: string, id: string, ms: number): ToolCall {
+  return { callId: id, name, kind: "function", input: JSON.stringify({ id, ms }) };
+}
+
+const never = new AbortController().signal;
+
+describe("calls of one response", () => {
+  it("run beside each other when all their tools support it, and their outputs keep the order of the calls", async () => {
+    const { journal, registry } = createJournal(["read"]);
+    const scheduler = new CallScheduler(registry, { signal: never });
+    const outcomes = await Promise.all([
+      scheduler.run(call("read", "a", 60)),
+      scheduler.run(call("read", "b", 10)),
+    ]);
+    expect(journal).toEqual(["a starts", "b starts", "b ends", "a ends"]);
+    expect(outcomes.map(({ content }) => content)).toEqual(["a", "b"]);
+  });
+
+  it("wait for one that must be alone, and it waits for those before", async () => {
+    const { journal, registry } = createJournal(["read"]);
+    const scheduler = new CallScheduler(registry, { signal: never });
+    await Promise.all([
+      scheduler.run(call("read", "a", 40)),
+      scheduler.run(call("read", "b", 20)),
+      scheduler.run(call("write", "c", 10)),
+      scheduler.run(call("read", "d", 20)),
+      scheduler.run(call("read", "e", 10)),
+    ]);
+    expect(journal).toEqual([
+      "a starts",
+      "b starts",
+      "b ends",
+      "a ends",
+      "c starts",
+      "c ends",
+      "d starts",
+      "e starts",
+      "e ends",
+      "d ends",
+    ]);
+  });
+
+  it("start at once, without waiting for the calls that follow", async () => {
+    const { journal, registry } = createJournal([]);
+    const scheduler = new CallScheduler(registry, { signal: never });
+    void scheduler.run(call("write", "a", 50));
+    await sleep(10);
+    expect(journal).toEqual(["a starts"]);
+  });
+});
+
+describe("the output of a call", () => {
+  const sandbox = new MemorySandbox();
+  const tools = createToolRegistry(sandbox, { cwd: "/tmp" });
+
+  function run(name: string, input: string, kind: "function" | "custom" = "function") {
+    return new CallScheduler(tools, { signal: never }).run({ callId: "c", name, kind, input });
+  }
+
+  it.each([
+    ["nope", "{}", "function", "unsupported call: nope"],
+    ["nope", "text", "custom", "unsupported custom tool call: nope"],
+    ["shell", "text", "custom", "tool shell invoked with incompatible payload"],
+    ["shell", "{}", "function", "failed to parse function arguments: missing field `command`"],
+  ] as const)("of %s with %j as a %s call is %j", async (name, input, kind, content) => {
+    expect(await run(name, input, kind)).toMatchObject({ content, success: false });
+  });
+
+  it("tells what is wrong with arguments that are not JSON", async () => {
+    const { content } = await run("shell", "{oops");
+    expect(content).toMatch(/^failed to parse function arguments: .+/);
+  });
+
+  it.each([
+    ["shell", '{"command":["sleep","30"]}', /^Wall time: 0\.[2-9] seconds\naborted by user$/],
+    [
+      "shell_command",
+      '{"command":"sleep 30","login":false}',
+      /^Wall time: 0\.[2-9] seconds\naborted by user$/,
+    ],
+    ["exec_command", '{"cmd":"sleep 30","login":false}', /^aborted by user after 0\.[2-9]s$/],
+  ])("of %s says that it was aborted, and after how long", async (name, input, text) => {
+    const scheduler = new CallScheduler(tools, { signal: AbortSignal.timeout(250) });
+    expect((await scheduler.run({ callId: "c", name, kind: "function", input })).content).toMatch(text);
+  });
+
+  it("says at least 0.1 s for a call that never started", async () => {
+    const scheduler = new CallScheduler(tools, { signal: AbortSignal.abort() });
+    const outcome = await scheduler.run({ callId: "c", name: "exec_command", kind: "function", input: "{}" });
+    expect(outcome.content).toBe("aborted by user after 0.1s");
+  });
+
+  it("is refused when the sandbox is gone: no call can succeed any more", async () => {
+    const gone = new BrigError("the container is gone", { code: "sandbox.gone", reason: "killed" });
+    const dead = createToolRegistry({ spawn: () => Promise.reject(gone) }, { cwd: "/" });
+    const scheduler = new CallScheduler(dead, { signal: never });
+    await expect(
+      scheduler.run({ callId: "c", name: "shell", kind: "function", input: '{"command":["ls"]}' }),
+    ).rejects.toBe(gone);
+  });
+});
