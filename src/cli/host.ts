@@ -40,7 +40,10 @@ export function openHost(host: HostProcess): CliContext & { exitStatus(): number
   host.stderr.on("error", () => undefined);
 
   return {
-    stdin: host.stdin,
+    // Opened only by those who read it.
+    get stdin() {
+      return host.stdin;
+    },
     stdout: host.stdout,
     stderr: host.stderr,
     cwd: host.cwd(),

@@ -1,9 +1,9 @@
 import { Command, CommanderError } from "commander";
+import { readVersion } from "../version.js";
 import type { CliContext, DefineCommand } from "./context.js";
 import { describeError, errorAsJson, usageError } from "./errors.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { write, writeJson } from "./render.js";
-import { readVersion } from "../version.js";
 
 interface CommandEntry {
   name: string;
@@ -14,7 +14,35 @@ interface CommandEntry {
 }
 
 /** Every command in the order of the help. Only the one that is asked for is loaded. */
-const commands: CommandEntry[] = [];
+const commands: CommandEntry[] = [
+  {
+    name: "exec",
+    summary: "run one command in a sandbox",
+    load: async () => (await import("./exec.js")).defineExec,
+    passesExitCodeOn: true,
+  },
+  {
+    name: "shell",
+    summary: "open an interactive shell in a sandbox",
+    load: async () => (await import("./shell.js")).defineShell,
+    passesExitCodeOn: true,
+  },
+  {
+    name: "tool",
+    summary: "make one tool call",
+    load: async () => (await import("./tool.js")).defineTool,
+  },
+  {
+    name: "tools",
+    summary: "list the tools, and why each is on or off",
+    load: async () => (await import("./tools.js")).defineTools,
+  },
+  {
+    name: "gc",
+    summary: "remove what dead sessions left behind",
+    load: async () => (await import("./gc.js")).defineGc,
+  },
+];
 
 /** Runs one command line and says what went wrong. Resolves to the exit status of a failure, or to null. */
 export async function runProgram(argv: string[], context: CliContext): Promise<number | null> {

@@ -1,0 +1,84 @@
+import { hostname } from "node:os";
+import type { Command } from "commander";
+import { connectEngine } from "../docker/connect.js";
+import type { Engine } from "../docker/types.js";
+import { look } from "../images/ensure.js";
+import { toolboxLabel } from "../images/toolbox-volume.js";
+import { formatTable } from "../lib/table.js";
+import { readHostProcesses } from "../sandbox/owner.js";
+import { type SweepReport, type SweepVerdict, type SweptObject, sweep } from "../sandbox/sweep.js";
+import type { CliContext } from "./context.js";
+import { write, writeJson } from "./render.js";
+
+interface GcFlags {
+  dryRun?: boolean;
+  kept?: boolean;
+  json?: boolean;
+}
+
+export function defineGc(command: Command, context: CliContext): void {
+  command
+    .option("--dry-run", "say what would be removed, and remove nothing")
+    .option("--kept", "also remove containers that --keep left running and whose program has ended")
+    .option("--json", "print the report as JSON")
+    .action(async (flags: GcFlags) => {
+      const report = await collectGarbage(flags, context);
+      if (flags.json === true) await writeJson(context.stdout, report);
+      else await write(context.stdout, describeReport(report, flags));
+    });
+}
+
+async function collectGarbage({ dryRun, kept }: GcFlags, { environment }: CliContext): Promise<SweepReport> {
+  const engine = await connectEngine({ env: environment });
+  return await sweep(engine, {
+    now: new Date(),
+    processes: await readHostProcesses(hostname()),
+    dryRun,
+    includeKept: kept,
+    toolbox: { label: toolboxLabel, hash: await currentToolbox(engine) },
+  });
+}
+
+/** The volume that this version of brig uses, which stays whether it was filled yet or not. */
+async function currentToolbox(engine: Engine): Promise<string> {
+  const { arch } = await engine.info();
+  const { context } = await look(engine, { name: "toolbox", arch });
+  return context.tag.slice(context.tag.lastIndexOf(":") + 1);
+}
+
+const reasons: Record<SweepVerdict, string> = {
+  "owner-gone": "its program has ended",
+  "never-started": "it was never started",
+  "stale-toolbox": "another version's toolbox",
+  "owner-alive": "its program is running",
+  "kept-on-request": "kept by --keep; --kept removes it",
+  "other-machine": "made by another machine",
+  "unreadable-labels": "its labels cannot be read",
+  "in-use": "another version's toolbox, in use",
+};
+
+function describeReport(report: SweepReport, { dryRun = false }: GcFlags): string {
+  const rows = [
+    ...report.containers.map((container) => describeObject("container", container, dryRun)),
+    ...report.volumes.map((volume) => describeObject("volume", volume, dryRun)),
+    ...report.placeholders.map((path) => [
+      "directory",
+      path,
+      "removed",
+      "an empty place held for a dead session",
+    ]),
+  ];
+  return rows.length === 0 ? "nothing to remove\n" : formatTable(rows);
+}
+
+function describeObject(kind: string, { id, verdict, removed }: SweptObject, isDryRun: boolean): string[] {
+  const isGarbage = verdict === "owner-gone" || verdict === "never-started" || verdict === "stale-toolbox";
+  const fate = removed
+    ? "removed"
+    : !isGarbage
+      ? "stays"
+      : isDryRun
+        ? "would be removed"
+        : "refused by the engine";
+  return [kind, kind === "container" ? id.slice(0, 12) : id, fate, reasons[verdict]];
+}

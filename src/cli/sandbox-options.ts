@@ -1,0 +1,114 @@
+import { resolve } from "node:path";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { BrigError } from "../errors.js";
+import { createProgress } from "../lib/progress.js";
+import { isSandboxMode } from "../policy/load-policy.js";
+import { SANDBOX_MODES } from "../policy/policy.js";
+import type { SandboxOptions } from "../sandbox/open-sandbox.js";
+import { Sandbox } from "../sandbox/sandbox.js";
+import type { CliContext } from "./context.js";
+
+/** The flags every command shares that opens a sandbox. */
+export interface SandboxFlags {
+  sandbox?: string;
+  cd?: string;
+  containerImage?: string;
+  runtime?: string;
+  network?: string;
+  policy?: string;
+  workspace?: string;
+  addDir?: string[];
+  keep?: boolean;
+  env?: Record<string, string>;
+}
+
+export function addSandboxOptions(command: Command): Command {
+  return command
+    .option("-s, --sandbox <mode>", `what the sandbox may do: ${SANDBOX_MODES.join(", ")}`)
+    .option(
+      "-C, --cd <dir>",
+      "the workspace (default: the current directory); without one, where commands start",
+    )
+    .option("--container-image <image>", "the image to run (default: brig/base)")
+    .option("--runtime <name>", "the OCI runtime, for example runsc")
+    .option("--network <setting>", "none or full, where the policy permits it")
+    .option("--policy <file>", "a policy file instead of a mode")
+    .option("--workspace <kind>", "bind: the directory itself (default); none: no workspace")
+    .addOption(
+      new Option("--add-dir <dir>", "a further writable directory; may be repeated").argParser(collect),
+    )
+    .option("--keep", "leave the container running afterwards")
+    .addOption(
+      new Option("--env <name=value>", "a variable for commands; may be repeated").argParser(collectVariable),
+    );
+}
+
+/** Turns the flags into what `Sandbox.create` takes. Errors: `usage.invalid`. */
+export function sandboxOptions(flags: SandboxFlags, context: CliContext): SandboxOptions {
+  const { cwd, environment, signal } = context;
+  const hasWorkspace = workspaceKind(flags.workspace) === "bind";
+  return {
+    workspace: hasWorkspace ? resolve(cwd, flags.cd ?? ".") : undefined,
+    workspaceKind: workspaceKind(flags.workspace),
+    mode: sandboxMode(flags.sandbox),
+    policyFile: flags.policy === undefined ? undefined : resolve(cwd, flags.policy),
+    image: flags.containerImage,
+    runtime: flags.runtime,
+    network: flags.network,
+    addDirs: flags.addDir?.map((dir) => resolve(cwd, dir)),
+    keep: flags.keep,
+    env: flags.env,
+    environment,
+    signal,
+  };
+}
+
+/** Where commands start: `-C` names a directory inside the sandbox when there is no workspace. */
+export function commandDirectory(flags: SandboxFlags): string | undefined {
+  return workspaceKind(flags.workspace) === "none" ? flags.cd : undefined;
+}
+
+/** Creates the sandbox, with a live line on a terminal. Elsewhere stderr belongs to the command. */
+export async function openSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
+  const options = sandboxOptions(flags, context);
+  if (context.stderr.isTTY !== true) return await Sandbox.create(options);
+  const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
+  progress.step("starting the sandbox");
+  try {
+    return await Sandbox.create({ ...options, onProgress: progress.step });
+  } finally {
+    progress.close();
+  }
+}
+
+/** With `--keep`: how to come back to the container, and how to get rid of it. */
+export function keptNote(sandbox: Sandbox): string {
+  return `brig: the container ${sandbox.containerId.slice(0, 12)} keeps running; brig gc --kept removes it\n`;
+}
+
+function sandboxMode(mode: string | undefined): SandboxOptions["mode"] {
+  if (mode === undefined || isSandboxMode(mode)) return mode;
+  throw new BrigError(`"${mode}" is not a sandbox mode`, {
+    code: "usage.invalid",
+    hint: `use one of ${SANDBOX_MODES.join(", ")}, or --policy FILE`,
+  });
+}
+
+function workspaceKind(kind = "bind"): "bind" | "none" {
+  if (kind === "bind" || kind === "none") return kind;
+  const isPlanned = kind === "overlay" || kind === "copy";
+  throw new BrigError(
+    isPlanned ? `a workspace of kind "${kind}" is not supported` : `"${kind}" is not a kind of workspace`,
+    { code: "usage.invalid", hint: "use --workspace bind or --workspace none" },
+  );
+}
+
+function collect(value: string, earlier: string[] = []): string[] {
+  return [...earlier, value];
+}
+
+function collectVariable(assignment: string, earlier: Record<string, string> = {}): Record<string, string> {
+  const at = assignment.indexOf("=");
+  if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");
+  return { ...earlier, [assignment.slice(0, at)]: assignment.slice(at + 1) };
+}
