@@ -17,7 +17,7 @@ export const CONTAINER_HOSTNAME = "brig";
 export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
   return {
     Image: plan.image,
-    Entrypoint: [`${TOOLBOX_PATH}/runner`],
+    Entrypoint: [`${TOOLBOX_PATH}/${plan.runner}`],
     Cmd: ["serve", "--token-hash", secrets.tokenHash, "--lease", String(plan.leaseSeconds)],
     User: `${plan.user.uid}:${plan.user.gid}`,
     // The workspace as working directory would make the engine create it in the image; the runner sets it per command.

@@ -228,7 +228,7 @@ class SandboxContainer {
     const leaseMs = this.#plan.leaseSeconds * 1000;
     return await RunnerLink.open({
       token,
-      dial: () => this.#engine.openExec(this.id, [`${TOOLBOX_PATH}/runner`, "connect"]),
+      dial: () => this.#engine.openExec(this.id, [`${TOOLBOX_PATH}/${this.#plan.runner}`, "connect"]),
       diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
       reconnectForMs:
         leaseMs > 0 ? Math.min(leaseMs, DEFAULT_LEASE_SECONDS * 1000) : DEFAULT_LEASE_SECONDS * 1000,

@@ -6,6 +6,7 @@ import { LABELS } from "./labels.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { planProtection, type Root } from "./protected-paths.js";
+import { isGvisor } from "./runtime-differences.js";
 import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
 
 export interface SandboxRequest {
@@ -58,6 +59,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     policyName: name,
     image: request.image,
     runtime: request.runtime ?? null,
+    runner: isGvisor(request.runtime ?? request.engine.defaultRuntime) ? "runner-gvisor" : "runner",
     workspace,
     workingDirectory: workspace ?? "/",
     home,

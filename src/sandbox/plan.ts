@@ -8,6 +8,8 @@ export interface SandboxPlan {
   image: string;
   /** Null for the engine's default. */
   runtime: string | null;
+  /** The runner's name in the toolbox: gVisor cannot load the one that is executable but not readable. */
+  runner: "runner" | "runner-gvisor";
   /** Null without one. */
   workspace: string | null;
   /** Where commands start: the workspace, or `/` without one. */

@@ -19,5 +19,9 @@ const GVISOR: Partial<Record<Assertion, string>> = {
 
 /** The table for an OCI runtime by its configured name, e.g. `runsc` or `runsc-kvm`; empty for one that shares the kernel. */
 export function runtimeDifferences(runtime: string): Partial<Record<Assertion, string>> {
-  return /(?:^|[/._-])(?:runsc|gvisor)(?:$|[/._-])/.test(runtime) ? GVISOR : {};
+  return isGvisor(runtime) ? GVISOR : {};
+}
+
+export function isGvisor(runtime: string): boolean {
+  return /(?:^|[/._-])(?:runsc|gvisor)(?:$|[/._-])/.test(runtime);
 }

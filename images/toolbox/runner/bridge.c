@@ -111,30 +111,50 @@ void host_flush(struct runner *r) {
     else watch(r, &b->out, result > 0 ? EPOLLOUT : 0);
 }
 
-static bool receive_streams(int fd, int streams[2]) {
+/* What `connect` sends: a question, then its streams. Both carry, by the kernel's hand, who sent them. */
+struct bridge_message {
+    bool has_sender, has_streams;
+    struct ucred sender;
+    int streams[2];
+};
+
+static void take_ancillary(struct cmsghdr *c, struct bridge_message *out) {
+    if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof out->sender)) {
+        memcpy(&out->sender, CMSG_DATA(c), sizeof out->sender);
+        out->has_sender = true;
+        return;
+    }
+    if (c->cmsg_type != SCM_RIGHTS) return;
+    int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    int received[4];
+    memcpy(received, CMSG_DATA(c), (size_t)(count > 4 ? 4 : count) * sizeof(int));
+    if (count == 2) {
+        memcpy(out->streams, received, sizeof out->streams);
+        out->has_streams = true;
+        return;
+    }
+    for (int i = 0; i < count && i < 4; i++) close(received[i]);
+}
+
+static bool receive_message(int fd, struct bridge_message *out) {
     char byte;
     struct iovec part = {&byte, 1};
     union {
         struct cmsghdr align;
-        char space[CMSG_SPACE(2 * sizeof(int))];
+        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * sizeof(int))];
     } ancillary;
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1) return false;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(2 * sizeof(int))) return false;
-    memcpy(streams, CMSG_DATA(c), 2 * sizeof(int));
+    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1) return false;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) take_ancillary(c, out);
     return true;
 }
 
-/* The first event on a connection brings its streams; any later one means that `connect` is gone. */
-static void on_control(struct runner *r, struct source *s, uint32_t events) {
-    (void)events;
-    struct bridge *b = s->owner;
-    int streams[2];
-    if (b->in.fd >= 0 || !receive_streams(s->fd, streams)) {
-        bridge_drop(r, b);
-        return;
-    }
+/* Only the engine can start a process here whose parent is not one of ours. */
+static bool comes_from_outside(const struct bridge_message *message) {
+    return message->has_sender && parent_of(message->sender.pid) == 0;
+}
+
+static void adopt_streams(struct runner *r, struct bridge *b, const int streams[2]) {
     for (int i = 0; i < 2; i++) {
         fcntl(streams[i], F_SETFL, fcntl(streams[i], F_GETFL) | O_NONBLOCK);
         fcntl(streams[i], F_SETPIPE_SZ, PIPE_SIZE); /* fewer, larger writes; what it is not granted it does without */
@@ -144,11 +164,19 @@ static void on_control(struct runner *r, struct source *s, uint32_t events) {
     watch(r, &b->in, EPOLLIN);
 }
 
-/* Only the engine can start a process here whose parent is not one of ours. */
-static bool comes_from_outside(int fd) {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && parent_of(peer.pid) == 0;
+/* First the question, then the streams; anything later means that `connect` is gone. */
+static void on_control(struct runner *r, struct source *s, uint32_t events) {
+    (void)events;
+    struct bridge *b = s->owner;
+    struct bridge_message message = {0};
+    bool received = b->in.fd < 0 && receive_message(s->fd, &message);
+    bool welcome = received && comes_from_outside(&message);
+    if (welcome && message.has_streams) adopt_streams(r, b, message.streams);
+    else if (message.has_streams) {
+        close(message.streams[0]);
+        close(message.streams[1]);
+    }
+    if (!welcome || (!message.has_streams && send(s->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)) bridge_drop(r, b);
 }
 
 static struct bridge *free_bridge(struct runner *r) {
@@ -161,7 +189,8 @@ void bridges_accept(struct runner *r) {
     int fd;
     while ((fd = accept4(r->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         struct bridge *b = free_bridge(r);
-        if (!b || !comes_from_outside(fd)) {
+        int on = 1;
+        if (!b || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
             close(fd);
             continue;
         }

@@ -22,7 +22,9 @@ int listen_for_bridges(void) {
     struct sockaddr_un address;
     socklen_t length = runner_address(&address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, 16) != 0) return -1;
+    /* Inherited by every accepted connection: what arrives on it names its sender. */
+    int on = 1;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 || bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, 16) != 0) return -1;
     return fd;
 }
 
@@ -34,6 +36,31 @@ static int connect_patiently(int fd, const struct sockaddr_un *address, socklen_
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     return -1;
+}
+
+/*
+ * PID 1 answers with one byte, and the kernel says who sent it. (SO_PEERCRED would do on Linux, but gVisor answers it
+ * with the credentials of whoever asks.)
+ */
+static pid_t greeted_by(int fd) {
+    int on = 1;
+    char byte;
+    struct iovec part = {&byte, 1};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+    } ancillary;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
+    /* It answers a question, so that the option is set before the answer is sent. */
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 || send(fd, "?", 1, MSG_NOSIGNAL) != 1) return -1;
+    ssize_t n;
+    do n = recvmsg(fd, &message, 0);
+    while (n < 0 && errno == EINTR);
+    struct cmsghdr *c = n == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!c || c->cmsg_type != SCM_CREDENTIALS) return -1;
+    struct ucred sender;
+    memcpy(&sender, CMSG_DATA(c), sizeof sender);
+    return sender.pid;
 }
 
 static int send_streams(int fd) {
@@ -61,10 +88,9 @@ int run_bridge(void) {
         fprintf(stderr, "brig: the runner does not answer: %s\n", strerror(errno));
         return 1;
     }
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != 1) {
-        fprintf(stderr, "brig: the runner's socket is held by process %d, not by PID 1\n", (int)peer.pid);
+    pid_t peer = greeted_by(fd);
+    if (peer != 1) {
+        fprintf(stderr, "brig: the runner's socket is held by process %d, not by PID 1\n", (int)peer);
         return 1;
     }
     if (send_streams(fd) != 0) {
