@@ -2,6 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import { connect, type NetConnectOpts, type Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import type Docker from "dockerode";
 import type { Endpoint } from "./endpoint.js";
 
@@ -39,7 +40,7 @@ interface DialOptions {
   path: string;
   options: { _query: object; _body: object };
   file: Readable | undefined;
-  isStream: boolean;
+  isStream: true;
   hijack: boolean;
   openStdin: boolean;
   abortSignal: AbortSignal;
@@ -57,11 +58,14 @@ export async function openTransport(
   const modem: Modem = new Dockerode({ ...connection(endpoint), version }).modem;
 
   return {
-    json: (request, signal) => dial(modem, request, { signal }),
-    stream: (request, signal) => dial<Readable>(modem, request, { signal, isStream: true }),
+    async json(request, signal) {
+      const reply = await text(await dial<Readable>(modem, request, { signal }));
+      return reply === "" ? null : JSON.parse(reply);
+    },
+    stream: (request, signal) => dial<Readable>(modem, request, { signal }),
     upgrade: (request, signal) =>
       untilSettled(signal, async (own) => {
-        const stream = await dial<Duplex>(modem, request, { signal: own, isStream: true, hijack: true });
+        const stream = await dial<Duplex>(modem, request, { signal: own, hijack: true });
         upgraded.add(stream);
         return stream;
       }),
@@ -115,24 +119,29 @@ class BorrowingAgent extends http.Agent {
   }
 }
 
-/** `_query` and `_body` keep docker-modem from sending the whole body a second time in the URL. */
+/**
+ * Always asks for the reply as a stream: when docker-modem collects a reply itself and the engine dies meanwhile, it
+ * never says so. For the same reason an abort settles the call whatever docker-modem does. `_query` and `_body` keep it
+ * from sending the whole body a second time in the URL.
+ */
 function dial<Reply>(
   modem: Modem,
   { method, path, query = {}, body = {}, upload }: ApiRequest,
-  { signal, isStream = false, hijack = false }: { signal: AbortSignal; isStream?: boolean; hijack?: boolean },
+  { signal, hijack = false }: { signal: AbortSignal; hijack?: boolean },
 ): Promise<Reply> {
   const options: DialOptions = {
     method,
     path: `${path}?`,
     options: { _query: query, _body: body },
     file: upload,
-    isStream,
+    isStream: true,
     hijack,
     openStdin: hijack,
     abortSignal: signal,
     statusCodes: successCodes,
   };
   return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     modem.dial(options, (error, reply) => (error ? reject(error) : resolve(reply as Reply)));
   });
 }

@@ -31,6 +31,16 @@ export async function ensureImages<Name extends ImageName>(
   return Object.fromEntries(wanted.map(({ name, context }) => [name, context.tag])) as Record<Name, string>;
 }
 
+/** Those of these images that the engine lacks in their present content. */
+export async function missingImages<Name extends ImageName>(
+  engine: Engine,
+  names: readonly Name[],
+): Promise<Name[]> {
+  const { arch } = await engine.info();
+  const wanted = await Promise.all(names.map((name) => look(engine, { name, arch })));
+  return wanted.filter(({ image }) => image === null).map(({ name }) => name);
+}
+
 /** An image as it should be, and as the engine has it. */
 export interface WantedImage<Name extends ImageName = ImageName> {
   name: Name;

@@ -1,0 +1,41 @@
+// Makes a fresh checkout ready: packages, compiled code, a running container engine, images. Plain Node, and it costs
+// less than a second when nothing is to do. Exit status: 0 ready, 1 a step failed, 125 no engine, 130 interrupted.
+import { compile } from "./setup/compile.js";
+import { openEngine } from "./setup/engine.js";
+import { buildImages } from "./setup/images.js";
+import { installPackages } from "./setup/packages.js";
+import { Progress } from "./setup/progress.js";
+
+const oldestNode = [20, 19];
+
+const interruption = new AbortController();
+process.once("SIGINT", () => interruption.abort());
+process.once("SIGTERM", () => interruption.abort());
+
+const work = { progress: new Progress(process.stderr), signal: interruption.signal };
+try {
+  requireNode(process.versions.node);
+  await installPackages(work);
+  await compile(work);
+  const engine = await openEngine(work);
+  await buildImages(engine, work);
+} catch (error) {
+  work.progress.stop();
+  if (!interruption.signal.aborted) report(error);
+  process.exitCode = interruption.signal.aborted ? 130 : exitStatus(error);
+}
+
+function requireNode(version) {
+  const [major, minor] = version.split(".").map(Number);
+  const isOldEnough = major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
+  if (!isOldEnough) throw new Error(`brig needs Node ${oldestNode.join(".")} or newer, this is ${version}`);
+}
+
+function report(error) {
+  process.stderr.write(`setup: ${error.message}\n`);
+  if (error.hint) process.stderr.write(`  ${error.hint}\n`);
+}
+
+function exitStatus(error) {
+  return ["engine.unreachable", "engine.too-old"].includes(error.code) ? 125 : 1;
+}

@@ -1,0 +1,27 @@
+import { readdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { root, run } from "./run.js";
+
+const stampFile = join(root, "dist", ".brig-built");
+
+/** Compiles src to dist unless nothing changed since the last time. */
+export async function compile({ progress, signal }) {
+  const startedAt = new Date();
+  if ((await newestChange()) < (await mtime(stampFile))) return;
+  await progress.step("compiling", (onLine) =>
+    run([process.execPath, "node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], { onLine, signal }),
+  );
+  await writeFile(stampFile, startedAt.toISOString());
+}
+
+/** Folders count too: their time changes when a file in them is removed. */
+async function newestChange() {
+  const src = join(root, "src");
+  const entries = await readdir(src, { recursive: true });
+  const paths = [src, ...entries.map((path) => join(src, path)), join(root, "tsconfig.json")];
+  return Math.max(...(await Promise.all(paths.map(mtime))));
+}
+
+async function mtime(path) {
+  return (await stat(path).catch(() => null))?.mtimeMs ?? 0;
+}

@@ -1,0 +1,22 @@
+/** Builds the images that are missing or out of date, and fills the toolbox volume. */
+export async function buildImages(engine, { progress, signal }) {
+  const [{ ensureImages, missingImages }, { ensureToolboxVolume }] = await Promise.all([
+    import("../../dist/images/ensure.js"),
+    import("../../dist/images/toolbox-volume.js"),
+  ]);
+  const names = ["toolbox", "base"];
+  const missing = await missingImages(engine, names);
+  const ensure = (onProgress) =>
+    ensureImages(engine, { names, onProgress, signal, mayInstall: !mustNotInstall() });
+  const { toolbox } =
+    missing.length === 0
+      ? await ensure()
+      : await progress.step(`building the images ${missing.join(" and ")}`, ensure);
+  await ensureToolboxVolume(engine, toolbox);
+}
+
+export function mustNotInstall() {
+  return (
+    process.env.BRIG_NO_INSTALL !== undefined && !["", "0", "false"].includes(process.env.BRIG_NO_INSTALL)
+  );
+}

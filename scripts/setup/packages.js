@@ -1,0 +1,30 @@
+import { createHash } from "node:crypto";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { root, run } from "./run.js";
+
+const lockFile = join(root, "package-lock.json");
+/** Holds the hash of the lock file that node_modules was installed from. */
+const stampFile = join(root, "node_modules", ".brig-lock");
+
+/** Installs the locked packages, without their install scripts, unless they are there already. */
+export async function installPackages({ progress, signal }) {
+  const lock = createHash("sha256")
+    .update(await readFile(lockFile))
+    .digest("hex");
+  if ((await readFile(stampFile, "utf8").catch(() => "")) === lock) return;
+  if (!(await wasInstalledSince())) {
+    await progress.step("installing the locked packages", (onLine) =>
+      run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], { onLine, signal }),
+    );
+  }
+  await writeFile(stampFile, lock);
+}
+
+/** Somebody ran npm after the lock file had last changed. */
+async function wasInstalledSince() {
+  const [lock, installed] = await Promise.all(
+    [lockFile, join(root, "node_modules", ".package-lock.json")].map((path) => stat(path).catch(() => null)),
+  );
+  return installed !== null && installed.mtimeMs >= lock.mtimeMs;
+}

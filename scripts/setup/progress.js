@@ -1,0 +1,59 @@
+// How long steps show themselves: one live line on a terminal, plain lines elsewhere.
+const heartbeatMs = 10_000;
+
+export class Progress {
+  #stream;
+  #step = null;
+
+  constructor(stream) {
+    this.#stream = stream;
+  }
+
+  /** Runs a step under a title. `run` gets a function that takes lines of the step's own output. */
+  async step(title, run) {
+    this.#begin(title);
+    try {
+      const result = await run((line) => this.#show(line));
+      const seconds = ((Date.now() - this.#step.startedAt) / 1000).toFixed(1);
+      this.stop();
+      this.#stream.write(`setup: ${title}: done in ${seconds} s\n`);
+      return result;
+    } finally {
+      this.stop();
+    }
+  }
+
+  stop() {
+    if (this.#step === null) return;
+    clearInterval(this.#step.timer);
+    if (this.#stream.isTTY) this.#stream.write("\r\x1b[2K");
+    this.#step = null;
+  }
+
+  #begin(title) {
+    const timer = setInterval(() => this.#beat(), this.#stream.isTTY ? 1000 : heartbeatMs);
+    this.#step = { title, startedAt: Date.now(), lastLine: "", timer };
+    if (this.#stream.isTTY) this.#redraw();
+    else this.#stream.write(`setup: ${title}\n`);
+  }
+
+  #show(line) {
+    if (this.#step === null) return;
+    this.#step.lastLine = line.replace(/[^\x20-\x7e\u00a0-\uffff]/g, " ").trim();
+    if (this.#stream.isTTY) this.#redraw();
+  }
+
+  #beat() {
+    if (this.#stream.isTTY) this.#redraw();
+    else this.#stream.write(`setup:   ${this.#text()}\n`);
+  }
+
+  #redraw() {
+    this.#stream.write(`\r\x1b[2K${this.#text().slice(0, (this.#stream.columns || 80) - 1)}`);
+  }
+
+  #text() {
+    const { title, startedAt, lastLine } = this.#step;
+    return `${title} (${Math.round((Date.now() - startedAt) / 1000)} s) ${lastLine}`;
+  }
+}

@@ -1,0 +1,106 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { GenericContainer, type StartedTestContainer, Wait } from "testcontainers";
+import { readEnvironment } from "../../src/config/env.js";
+import { connectEngine } from "../../src/docker/connect.js";
+import type { Engine } from "../../src/docker/types.js";
+import type { ImageName } from "../../src/images/definition.js";
+import { ensureImages } from "../../src/images/ensure.js";
+import { testLabels } from "./test-run.js";
+
+/** The engine of this machine. Tests share it and must not stop it. */
+export async function testEngine(): Promise<Engine> {
+  return await connectEngine({ env: readEnvironment() });
+}
+
+/** An engine that a test may stop and break: dockerd in a container, with an image store of its own. */
+export interface HarmedEngine extends AsyncDisposable {
+  readonly engine: Engine;
+  /** As `DOCKER_HOST` spells it. */
+  readonly endpoint: string;
+  /** The tags of the images it was given. */
+  readonly images: Record<string, string>;
+  /** Kills the engine and everything it runs, at once, as a power cut would. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a second engine and copies these images of brig into it. Its containers have no network but loopback. Takes
+ * two to ten seconds, and longer the first time, when its image is built.
+ */
+export async function harmedEngine({
+  images = ["toolbox"],
+}: {
+  images?: ImageName[];
+} = {}): Promise<HarmedEngine> {
+  const outer = await testEngine();
+  const built = await ensureImages(outer, { names: ["engine", ...images], mayInstall: true });
+  const directory = await mkdtemp(join(tmpdir(), "brig-engine-"));
+  const container = await startContainer(built.engine, directory);
+  const socket = join(directory, "docker.sock");
+  const tags = Object.fromEntries(images.map((name) => [name, built[name]]));
+  for (const tag of Object.values(tags)) await copyImage(tag, { from: socketOf(outer), to: socket });
+
+  let isStopped = false;
+  const stop = async () => {
+    if (!isStopped) await container.stop({ timeout: 0, remove: true, removeVolumes: true });
+    isStopped = true;
+  };
+  return {
+    engine: await connectEngine({ env: readEnvironment(), endpoint: `unix://${socket}` }),
+    endpoint: `unix://${socket}`,
+    images: tags,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * As much privilege as dockerd needs, by name: a fully privileged container asks for every capability there is, and an
+ * engine that lacks one of them itself, as in some virtual machines, cannot start it.
+ */
+async function startContainer(image: string, directory: string): Promise<StartedTestContainer> {
+  // The sweeper of this suite does what Ryuk does, and needs no image from a registry.
+  process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
+  return await new GenericContainer(image)
+    .withAddedCapabilities("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
+    .withSecurityOpt("seccomp=unconfined", "apparmor=unconfined")
+    .withLabels(testLabels())
+    .withBindMounts([{ source: directory, target: "/run/outside", mode: "rw" }])
+    .withCommand(["--host=unix:///run/outside/docker.sock", "--bridge=none", "--iptables=false"])
+    .withWaitStrategy(Wait.forLogMessage(/API listen on/))
+    .withStartupTimeout(60_000)
+    .start();
+}
+
+function socketOf(engine: Engine): string {
+  return new URL(engine.endpoint).pathname;
+}
+
+async function copyImage(tag: string, { from, to }: { from: string; to: string }): Promise<void> {
+  const archive = await call(from, { method: "GET", path: `/images/${tag}/get` });
+  await text(await call(to, { method: "POST", path: "/images/load?quiet=1", body: archive }));
+}
+
+/** One request to an engine, for what brig itself never asks. Throws unless the answer is a success. */
+export async function call(
+  socketPath: string,
+  { method, path, body }: { method: string; path: string; body?: Readable },
+): Promise<Readable> {
+  return await new Promise((resolve, reject) => {
+    const sent = request({ socketPath, method, path }, async (response) => {
+      if ((response.statusCode ?? 500) < 300) return resolve(response);
+      reject(new Error(`${method} ${path}: ${response.statusCode} ${await text(response)}`));
+    });
+    sent.on("error", reject);
+    if (body === undefined) sent.end();
+    else body.pipe(sent);
+  });
+}

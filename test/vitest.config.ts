@@ -1,0 +1,47 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const usesEngine = {
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  // The tests share one engine, often on a small machine.
+  maxWorkers: 2,
+  globalSetup: ["test/support/global-setup.ts"],
+};
+
+export default defineConfig({
+  root: fileURLToPath(new URL("..", import.meta.url)),
+  test: {
+    restoreMocks: true,
+    unstubEnvs: true,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          testTimeout: 5_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "docker",
+          include: ["test/docker/**/*.test.ts", "test/isolation/**/*.test.ts"],
+          sequence: { groupOrder: 1 },
+          ...usesEngine,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          sequence: { groupOrder: 2 },
+          ...usesEngine,
+        },
+      },
+    ],
+  },
+});
