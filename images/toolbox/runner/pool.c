@@ -1,6 +1,7 @@
 /* The runner's side of the workers: forked ahead of time, handed one job each, replaced when they die. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,16 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
     }
 }
 
+/*
+ * In the forked worker: nothing of the runner's may stay open, or a pipe would never reach its end. gVisor of 2022 has no
+ * close_range, and closing thousands of numbers one by one takes it most of a second, so the loop ends at the highest.
+ */
+static void close_all_but(const struct runner *r, int keep) {
+    if (syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0) == 0 && syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0) == 0) return;
+    for (int fd = 3; fd <= r->highest_fd || fd < keep + 8; fd++)
+        if (fd != keep) close(fd);
+}
+
 static struct worker *start_worker(struct runner *r) {
     struct worker *w = calloc(1, sizeof *w);
     int pair[2];
@@ -110,10 +121,8 @@ static struct worker *start_worker(struct runner *r) {
     w->slot->child = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        /* Nothing of the runner's may stay open here: a worker that holds a pipe would hide its end of file. */
-        int control = dup2(pair[1], 3);
-        if (syscall(SYS_close_range, 4u, ~0u, 0) != 0)
-            for (int fd = 4; fd < 65536; fd++) close(fd);
+        int control = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
+        close_all_but(r, control);
         worker_main(control, w->slot);
     }
     close(pair[1]);

@@ -72,6 +72,7 @@ struct bridge {
 
 struct runner {
     int epoll_fd;
+    int highest_fd; /* that was ever watched */
     struct source signals, listener;
     struct link link;
     struct bridge bridges[MAX_BRIDGES];

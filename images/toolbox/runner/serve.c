@@ -39,6 +39,7 @@ void wake_at(struct runner *r, uint64_t when_ms) {
 /* A source that waits for nothing leaves the set: a hang-up would be reported for it all the same, for ever. */
 void watch(struct runner *r, struct source *s, uint32_t events) {
     if (s->fd < 0 || s->armed == events) return;
+    if (s->fd > r->highest_fd) r->highest_fd = s->fd;
     struct epoll_event event = {.events = events, .data.ptr = s};
     int operation = s->armed == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
     if (epoll_ctl(r->epoll_fd, operation, s->fd, &event) == 0) s->armed = events;

@@ -12,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,13 +81,6 @@ struct command {
     volatile uint32_t stage;
 };
 
-static void close_from(unsigned first) {
-    if (syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-    struct rlimit limit;
-    unsigned top = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (unsigned)limit.rlim_cur : 65536;
-    for (unsigned fd = first; fd < top; fd++) close((int)fd);
-}
-
 static const char *environment_value(char **envp, const char *name) {
     size_t length = strlen(name);
     for (; *envp; envp++)
@@ -155,7 +147,10 @@ static int child_stream(struct command *command, int which) {
     return which == 2 && (flags & SPAWN_MERGE) ? fds[1] : fds[which];
 }
 
-/* Runs in the vforked child, on the worker's memory: nothing here may change what the worker relies on. */
+/*
+ * Runs in the vforked child, on the worker's memory: nothing here may change what the worker relies on. Every
+ * descriptor of a worker closes on exec, so only the three placed here reach the command.
+ */
 static _Noreturn void run_child(struct command *command) {
     setsid();
     int streams[3];
@@ -168,7 +163,6 @@ static _Noreturn void run_child(struct command *command) {
     for (int i = 0; i < 3; i++)
         if (dup2(streams[i], i) < 0) fail(command, STAGE_PTY, errno);
     if ((command->request.flags & SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) != 0) fail(command, STAGE_PTY, errno);
-    close_from(3);
     if (chdir(*command->cwd ? command->cwd : "/") != 0) fail(command, STAGE_CWD, errno);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
