@@ -1,0 +1,237 @@
+import { chown, mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, vi } from "vitest";
+import { attempt, attemptEach } from "../../support/attempts.js";
+import { treeDigest } from "../../support/host-tree.js";
+import { differs, titled } from "../../support/runtime-differences.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+/** A repository with two of the four protected names. */
+async function makeRepository(directory: string): Promise<void> {
+  await mkdir(join(directory, ".git/hooks"), { recursive: true });
+  await writeFile(join(directory, ".git/config"), "[core]\n");
+  await mkdir(join(directory, ".codex"));
+  await writeFile(join(directory, ".codex/config.toml"), "");
+  await mkdir(join(directory, "src"));
+  await writeFile(join(directory, "src/main.c"), "int main(void) { return 0; }\n");
+}
+
+const systemPlaces = ["/new", "/etc/new", "/usr/new", "/usr/bin/new", "/var/new", "/root/new", "/.brig/new"];
+const scratchPlaces = ["/tmp/new", "/home/brig/new", "/run/new", "/dev/shm/new"];
+
+describe("read-only", () => {
+  sandboxTest("not one byte of the workspace can be changed", async ({ open, directory }) => {
+    await makeRepository(directory);
+    const before = await treeDigest(directory);
+    const sandbox = await open({ workspace: directory, mode: "read-only" });
+    expect(
+      await attempt(sandbox, [
+        ["create", `${directory}/new`],
+        ["append", `${directory}/src/main.c`],
+        ["truncate", `${directory}/src/main.c`],
+        ["unlink", `${directory}/src/main.c`],
+        ["rename", `${directory}/src`, `${directory}/moved`],
+        ["mkdir", `${directory}/.agents`],
+        ["append", `${directory}/.git/config`],
+        ["read", `${directory}/src/main.c`],
+      ]),
+    ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "ok"]);
+    expect(await treeDigest(directory)).toBe(before);
+    await sandbox.close();
+    expect(await treeDigest(directory)).toBe(before);
+  });
+
+  sandboxTest("the system cannot be changed either, and scratch space can", async ({ open }) => {
+    const sandbox = await open({ mode: "read-only" });
+    expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
+      Object.fromEntries(systemPlaces.map((path) => [path, "EROFS"])),
+    );
+    expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
+      Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
+    );
+  });
+
+  sandboxTest("an added directory is refused, not left aside", async ({ open, directory }) => {
+    await expect(open({ mode: "read-only", addDirs: [directory] })).rejects.toMatchObject({
+      code: "usage.invalid",
+    });
+  });
+});
+
+describe("workspace-write", () => {
+  sandboxTest("the workspace can be changed, and the host sees it", async ({ open, directory }) => {
+    await makeRepository(directory);
+    const sandbox = await open({ workspace: directory });
+    expect(
+      await attempt(sandbox, [
+        ["create", `${directory}/new`],
+        ["append", `${directory}/src/main.c`],
+        ["rename", `${directory}/src`, `${directory}/moved`],
+      ]),
+    ).toEqual(["ok", "ok", "ok"]);
+    expect(await readdir(directory)).toEqual(expect.arrayContaining(["new", "moved"]));
+    const { uid, gid } = await stat(join(directory, "new"));
+    expect([uid, gid]).toEqual([process.getuid?.(), process.getgid?.()]);
+  });
+
+  sandboxTest("what it makes belongs to the host's user", async ({ open, directory }) => {
+    await chown(directory, 1234, 4321);
+    vi.spyOn(process, "getuid").mockReturnValue(1234);
+    vi.spyOn(process, "getgid").mockReturnValue(4321);
+    const sandbox = await open({ workspace: directory, env: { LANG: "C" } });
+    const result = await sandbox.exec(["sh", "-c", "id -u; id -g; touch by-command; echo ~"]);
+    await sandbox.files.write(`${directory}/by-file`, "x");
+    expect(result.output).toBe("1234\n4321\n/home/brig\n");
+    for (const name of ["by-command", "by-file"])
+      expect(await stat(join(directory, name))).toMatchObject({ uid: 1234, gid: 4321 });
+  });
+
+  sandboxTest("protected names stay as they are, present or absent", async ({ open, directory }) => {
+    await makeRepository(directory);
+    const before = await treeDigest(directory);
+    const sandbox = await open({ workspace: directory });
+    expect(
+      await attempt(sandbox, [
+        ["append", `${directory}/.git/config`],
+        ["create", `${directory}/.git/hooks/post-checkout`],
+        ["unlink", `${directory}/.git/config`],
+        ["append", `${directory}/.codex/config.toml`],
+        ["create", `${directory}/.agents/new`],
+        ["create", `${directory}/.brig/new`],
+        ["rmdir", `${directory}/.agents`],
+      ]),
+    ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EBUSY"]);
+    await sandbox.close();
+    expect(await treeDigest(directory)).toBe(before);
+  });
+
+  sandboxTest("a protected name cannot be moved out of the way", async ({ open, directory }) => {
+    await makeRepository(directory);
+    const before = await treeDigest(directory);
+    const sandbox = await open({ workspace: directory });
+    const moves = [".git", ".codex", ".agents", ".brig"].map((name): [string, string, string] => [
+      "rename",
+      `${directory}/${name}`,
+      `${directory}/moved${name}`,
+    ]);
+    expect(await attempt(sandbox, moves)).toEqual(["EBUSY", "EBUSY", "EBUSY", "EBUSY"]);
+    await sandbox.close();
+    expect(await treeDigest(directory)).toBe(before);
+  });
+
+  sandboxTest(
+    "git init makes no repository at the top, and does one further down",
+    async ({ open, directory }) => {
+      const sandbox = await open({ workspace: directory });
+      expect((await sandbox.exec(["git", "init", "-q"])).exitCode).not.toBe(0);
+      expect((await sandbox.exec(["git", "init", "-q", "below"])).exitCode).toBe(0);
+      await sandbox.close();
+      expect(await readdir(directory)).toEqual(["below"]);
+    },
+  );
+
+  sandboxTest(
+    "the directory that a .git file points to is held too, with what lies on the way",
+    async ({ open, directory }) => {
+      await mkdir(join(directory, "real/git"), { recursive: true });
+      await writeFile(join(directory, "real/git/config"), "[core]\n");
+      await writeFile(join(directory, ".git"), "gitdir: real/git\n");
+      const sandbox = await open({ workspace: directory });
+      expect(
+        await attempt(sandbox, [
+          ["append", `${directory}/.git`],
+          ["append", `${directory}/real/git/config`],
+          ["rename", `${directory}/real/git`, `${directory}/real/moved`],
+          ["rename", `${directory}/real`, `${directory}/moved`],
+          ["create", `${directory}/real/beside`],
+        ]),
+      ).toEqual(["EROFS", "EROFS", "EBUSY", "EBUSY", "ok"]);
+    },
+  );
+
+  sandboxTest(
+    "an added directory can be written, its protected names cannot",
+    async ({ open, directory }) => {
+      await makeRepository(directory);
+      const sandbox = await open({ addDirs: [directory] });
+      expect(
+        await attempt(sandbox, [
+          ["create", `${directory}/new`],
+          ["append", `${directory}/.git/config`],
+          ["create", `${directory}/.agents/new`],
+        ]),
+      ).toEqual(["ok", "EROFS", "EROFS"]);
+      expect((await stat(join(directory, "new"))).uid).toBe(process.getuid?.());
+    },
+  );
+
+  sandboxTest(
+    "the rest of the host is not there, and the system is read-only",
+    async ({ open, directory }) => {
+      await writeFile(join(directory, "secret"), "s");
+      const sandbox = await open();
+      expect(await attempt(sandbox, [["read", join(directory, "secret")]])).toEqual(["ENOENT"]);
+      expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
+        Object.fromEntries(systemPlaces.map((path) => [path, "EROFS"])),
+      );
+      expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
+        Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
+      );
+    },
+  );
+
+  sandboxTest.skipIf(differs("modes.setuid-bit"))(
+    titled("modes.setuid-bit", "no setuid bit can be set, neither in the workspace nor in scratch space"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ workspace: directory });
+      expect(
+        await attempt(sandbox, [
+          ["setuid", `${directory}/tool`],
+          ["setuid", "/tmp/tool"],
+        ]),
+      ).toEqual(["EPERM", "EPERM"]);
+      expect((await stat(join(directory, "tool"))).mode & 0o7000).toBe(0);
+    },
+  );
+});
+
+describe("danger-full-access", () => {
+  sandboxTest("everything can be written, as root", async ({ open, directory }) => {
+    await makeRepository(directory);
+    const sandbox = await open({ workspace: directory, mode: "danger-full-access" });
+    const places = ["/new", "/etc/new", "/usr/new", "/tmp/new", "/root/new", `${directory}/.git/new`];
+    expect(await attemptEach(sandbox, "create", [...places, `${directory}/new`])).toEqual(
+      Object.fromEntries([...places, `${directory}/new`].map((path) => [path, "ok"])),
+    );
+    expect(await attempt(sandbox, [["rename", `${directory}/.git`, `${directory}/moved`]])).toEqual(["ok"]);
+    expect((await sandbox.exec(["id", "-u"])).stdout).toBe("0\n");
+    expect(await readdir(directory)).toEqual(expect.arrayContaining(["moved", "new"]));
+  });
+
+  sandboxTest("a setuid bit can be set: the control of the test above", async ({ open, directory }) => {
+    const sandbox = await open({ workspace: directory, mode: "danger-full-access" });
+    expect(await attempt(sandbox, [["setuid", `${directory}/tool`]])).toEqual(["ok"]);
+    expect((await stat(join(directory, "tool"))).mode & 0o7777).toBe(0o4755);
+  });
+
+  sandboxTest("the toolbox stays read-only", async ({ open }) => {
+    const sandbox = await open({ mode: "danger-full-access" });
+    expect(await attempt(sandbox, [["create", "/.brig/new"]])).toEqual(["EROFS"]);
+  });
+});
+
+sandboxTest(
+  "two sandboxes see neither each other's processes nor each other's scratch space",
+  async ({ open }) => {
+    const [one, other] = [await open(), await open()];
+    await one.files.write("/tmp/mark", "one");
+    const sleeping = await one.spawn(["sleep", "4242"]);
+    await expect(other.files.read("/tmp/mark")).rejects.toMatchObject({ code: "file.not-found" });
+    const seen = await other.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]);
+    expect(seen.stdout).not.toContain("4242");
+    expect((await one.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"])).stdout).toContain(
+      "4242",
+    );
+    await sleeping.kill();
+  },
+);

@@ -1,0 +1,28 @@
+/** The OCI runtime the suite runs on; undefined is the engine's own. */
+export const testRuntime: string | undefined = process.env.BRIG_TEST_RUNTIME || undefined;
+
+/** What gVisor does otherwise than the kernel itself, by test. One table, printed by runtime.test.ts. */
+const gvisorDifferences = {
+  "modes.setuid-bit":
+    "gVisor answers system calls itself, without our filter: the bit can be set, and NoNewPrivs leaves it without effect",
+} as const satisfies Record<string, string>;
+
+export type DifferenceId = keyof typeof gvisorDifferences;
+
+const isGvisor = /(?:^|[/._-])(?:runsc|gvisor)(?:$|[/._-])/.test(testRuntime ?? "");
+
+/** Whether the runtime at hand is known to differ here. */
+export function differs(id: DifferenceId): boolean {
+  return isGvisor && id in gvisorDifferences;
+}
+
+/** A test's name, with the reason behind it where the runtime at hand makes the test skip. */
+export function titled(id: DifferenceId, name: string): string {
+  return differs(id) ? `${name} [not on ${testRuntime}: ${gvisorDifferences[id]}]` : name;
+}
+
+/** The table for the runtime at hand, one line each. */
+export function differenceLines(): string[] {
+  if (!isGvisor) return [];
+  return Object.entries(gvisorDifferences).map(([id, why]) => `${id}: ${why}`);
+}

@@ -1,0 +1,102 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "vitest";
+import type { SandboxOptions } from "../../src/sandbox/open-sandbox.js";
+import { Sandbox } from "../../src/sandbox/sandbox.js";
+import { testRuntime } from "./runtime-differences.js";
+
+/** A directory of this machine that goes away with its owner. */
+export interface TemporaryDirectory extends AsyncDisposable {
+  readonly path: string;
+}
+
+export async function temporaryDirectory(): Promise<TemporaryDirectory> {
+  const path = await realpath(await mkdtemp(join(tmpdir(), "brig-test-")));
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      await rm(path, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A sandbox with what was made for it. Disposing of it fails when its container outlives it. */
+export interface TestSandbox extends AsyncDisposable {
+  readonly sandbox: Sandbox;
+  /** On the host, and at the same path inside. */
+  readonly workspace: string;
+}
+
+/** Opens a sandbox on the runtime under test; without a workspace given it gets an empty one of its own. */
+export async function openTestSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
+  const directory = await temporaryDirectory();
+  const workspace = options.workspace ?? directory.path;
+  try {
+    const sandbox = await Sandbox.create({ runtime: testRuntime, ...options, workspace });
+    return {
+      sandbox,
+      workspace,
+      async [Symbol.asyncDispose]() {
+        await sandbox.close();
+        await directory[Symbol.asyncDispose]();
+        if (!options.keep) await requireGone(sandbox);
+      },
+    };
+  } catch (error) {
+    await directory[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function requireGone({ engine, containerId }: Sandbox): Promise<void> {
+  if ((await engine.inspectContainer(containerId)) !== null)
+    throw new Error(`the container ${containerId} is still there after its sandbox was closed`);
+}
+
+/**
+ * Tests with sandboxes on the real engine: `sandbox` (workspace-write) is shared by the tests of a file, and `open`
+ * opens others that last as long as the test.
+ */
+export const sandboxTest = test
+  // biome-ignore lint/correctness/noEmptyPattern: a fixture names what it needs, and this one needs nothing
+  .extend("shared", { scope: "file" }, async ({}, { onCleanup }) => {
+    const opened = await openTestSandbox();
+    onCleanup(() => opened[Symbol.asyncDispose]());
+    return opened;
+  })
+  .extend("sandbox", { scope: "file" }, ({ shared }) => shared.sandbox)
+  .extend("workspace", { scope: "file" }, ({ shared }) => shared.workspace)
+  // biome-ignore lint/correctness/noEmptyPattern: as above
+  .extend("open", async ({}, { onCleanup }) => {
+    const opened: TestSandbox[] = [];
+    onCleanup(async () => {
+      for (const one of opened) await one[Symbol.asyncDispose]();
+    });
+    return async (options: SandboxOptions = {}) => {
+      const one = await openTestSandbox(options);
+      opened.push(one);
+      return one.sandbox;
+    };
+  })
+  // biome-ignore lint/correctness/noEmptyPattern: as above
+  .extend("directory", async ({}, { onCleanup }) => {
+    const made = await temporaryDirectory();
+    onCleanup(() => made[Symbol.asyncDispose]());
+    return made.path;
+  });
+
+const interpreters: Record<string, string> = { ".py": "python3", ".sh": "bash", ".pl": "perl" };
+
+/** The argument vector that runs a program of test/fixtures inside a sandbox, where the file itself is not. */
+export function program(name: string, ...args: string[]): string[] {
+  const extension = name.slice(name.lastIndexOf("."));
+  const text = readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)), "utf8");
+  const interpreter = interpreters[extension];
+  if (interpreter === undefined) throw new Error(`nothing runs ${name}`);
+  const flag = extension === ".pl" ? "-e" : "-c";
+  // A shell's first argument after the script is its $0.
+  return [interpreter, flag, text, ...(extension === ".sh" ? [name] : []), ...args];
+}
