@@ -49,13 +49,13 @@ export class TerminalTokens {
   *push(piece: string): Iterable<TerminalToken> {
     const input = this.#pending + piece;
     this.#pending = "";
-    let at = 0;
-    while (at < input.length) {
-      if (unfinished.some((pattern) => matchAt(pattern, input, at))) {
+    for (let at = 0; at < input.length; ) {
+      const plain = matchAt(text, input, at)?.[0];
+      if (plain === undefined && isUnfinished(input, at)) {
         this.#pending = input.slice(at);
         return;
       }
-      const [token, length] = tokenAt(input, at);
+      const [token, length] = plain === undefined ? controlAt(input, at) : textToken(plain);
       yield token;
       at += length;
     }
@@ -65,22 +65,30 @@ export class TerminalTokens {
   *end(): Iterable<TerminalToken> {
     const input = this.#pending;
     this.#pending = "";
-    let at = 0;
-    while (at < input.length) {
-      const [token, length] = tokenAt(input, at);
+    for (let at = 0; at < input.length; ) {
+      const plain = matchAt(text, input, at)?.[0];
+      const [token, length] = plain === undefined ? controlAt(input, at) : textToken(plain);
       yield token;
       at += length;
     }
   }
 }
 
-function tokenAt(input: string, at: number): [token: TerminalToken, length: number] {
-  const plain = matchAt(text, input, at);
-  if (plain) return [{ kind: "text", text: plain[0] }, plain[0].length];
+type TokenWithLength = [token: TerminalToken, length: number];
+
+function textToken(plain: string): TokenWithLength {
+  return [{ kind: "text", text: plain }, plain.length];
+}
+
+function isUnfinished(input: string, at: number): boolean {
+  return unfinished.some((pattern) => matchAt(pattern, input, at) !== null);
+}
+
+function controlAt(input: string, at: number): TokenWithLength {
   return sequenceAt(input, at) ?? [{ kind: "control", character: input.charAt(at) }, 1];
 }
 
-function sequenceAt(input: string, at: number): [token: TerminalToken, length: number] | null {
+function sequenceAt(input: string, at: number): TokenWithLength | null {
   const string = matchAt(controlString, input, at);
   if (string?.groups) {
     const { seven, eight = "", body = "" } = string.groups;

@@ -9,11 +9,15 @@ import { Utf8Stream } from "./utf8.js";
  * - DCS, APC, PM and SOS: key definitions, images, requests whose answer repeats text;
  * - reports of the title or icon name, the answerback string: what the program chose would come back as typed input;
  * - resizing, moving and closing the window, printing, and a change of character set away from UTF-8.
+ *
+ * A line feed without a carriage return, as full-screen programs send it, becomes ESC D, which means the same: Node's
+ * raw mode leaves the terminal driver adding a return to every line feed.
  */
 export class TerminalGuard {
   readonly #decoder = new Utf8Stream();
   readonly #tokens = new TerminalTokens();
   readonly #state = new TerminalState();
+  #isAfterReturn = false;
 
   push(bytes: Uint8Array): string {
     return this.#filter(this.#tokens.push(this.#decoder.push(bytes)));
@@ -30,9 +34,16 @@ export class TerminalGuard {
     for (const token of tokens) {
       const text = passable(token);
       if (text !== "") this.#state.note(token);
-      passed += text;
+      passed += token.kind === "text" ? this.#withBareLineFeeds(text) : text;
+      this.#isAfterReturn = token.kind === "control" && token.character === "\r";
     }
     return passed;
+  }
+
+  #withBareLineFeeds(text: string): string {
+    const isWholeLineEnd = this.#isAfterReturn && text.startsWith("\n");
+    const rest = isWholeLineEnd ? text.slice(1) : text;
+    return (isWholeLineEnd ? "\n" : "") + rest.replaceAll("\n", "\x1bD");
   }
 }
 

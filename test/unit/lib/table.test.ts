@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { displayWidth, fitWidth } from "../../../src/lib/display-width.js";
+import { formatTable } from "../../../src/lib/table.js";
+
+describe("formatTable", () => {
+  it("aligns columns and leaves no blanks at the ends of lines", () => {
+    expect(
+      formatTable([
+        ["NAME", "STATE", "WHY"],
+        ["shell", "on", ""],
+      ]),
+    ).toBe("NAME   STATE  WHY\nshell  on\n");
+  });
+
+  it("counts wide characters and colours as they are seen", () => {
+    expect(
+      formatTable([
+        ["漢字", "x"],
+        ["\x1b[32mok\x1b[0m", "y"],
+      ]),
+    ).toBe("漢字  x\n\x1b[32mok\x1b[0m    y\n");
+  });
+
+  it("keeps every row on one line and lets no cell act on the terminal", () => {
+    expect(formatTable([["a\nb\x1b[2J\x07", "c"]])).toBe("a␊b␇  c\n");
+  });
+});
+
+describe("displayWidth", () => {
+  it.each([
+    ["abc", 3],
+    ["é", 1],
+    ["e\u0301", 1],
+    ["漢字", 4],
+    ["👍", 2],
+    ["ｈ", 2],
+    ["\x1b[1;31mred\x1b[0m", 3],
+    ["", 0],
+  ])("%j takes %d columns", (text, columns) => {
+    expect(displayWidth(text)).toBe(columns);
+  });
+});
+
+describe("fitWidth", () => {
+  it("leaves a text that fits", () => {
+    expect(fitWidth("abc", 3)).toBe("abc");
+  });
+
+  it("marks a cut, within the columns, and never cuts a wide character in two", () => {
+    expect(fitWidth("abcdef", 4)).toBe("abc…");
+    expect(fitWidth("漢字漢字", 4)).toBe("漢…");
+    expect(fitWidth("abc", 0)).toBe("");
+  });
+});
