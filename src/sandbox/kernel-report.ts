@@ -164,7 +164,7 @@ function parseCgroup(read: (file: string) => string | null): CgroupLimits {
 }
 
 function parseCgroupV2(read: (file: string) => string | null): CgroupLimits {
-  const [quota, period] = read("cpu.max")?.split(" ") ?? [];
+  const [, quota, period] = /^(\S+) (\S+)$/.exec(read("cpu.max") ?? "") ?? [];
   return {
     memoryBytes: parseLimit(read("memory.max"), "max"),
     swapBytes: parseLimit(read("memory.swap.max"), "max"),

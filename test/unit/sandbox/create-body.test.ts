@@ -1,0 +1,102 @@
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { SANDBOX_MODES } from "../../../src/policy/policy.js";
+import { createContainerBody } from "../../../src/sandbox/create-body.js";
+import { anywhere, planFor, type Wanted } from "./plan-fixture.js";
+
+const secrets = {
+  toolboxVolume: "brig-toolbox-1234",
+  tokenHash: "ab".repeat(32),
+  seccompJson: '{"the":"filter"}',
+};
+let folder: string;
+let repo: string;
+
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), "brig-body-")));
+  repo = join(folder, "repo");
+  await mkdir(join(repo, ".git"), { recursive: true });
+});
+afterEach(async () => await rm(folder, { recursive: true }));
+
+async function bodyFor(wanted: Wanted = {}) {
+  return createContainerBody(await planFor(repo, wanted), secrets);
+}
+
+describe("the body sent to the engine", () => {
+  for (const mode of SANDBOX_MODES)
+    for (const kind of ["none", "full"] as const)
+      it(`of ${mode} with network ${kind} is exactly the golden one`, async () => {
+        const body = anywhere(await bodyFor({ mode, network: { kind } }), repo);
+        const golden = `../../fixtures/container-bodies/${mode}.network-${kind}.json`;
+        await expect(`${JSON.stringify(body, null, 2)}\n`).toMatchFileSnapshot(golden);
+      });
+
+  it("is the same for the same plan", async () => {
+    const plan = await planFor(repo);
+    expect(createContainerBody(plan, secrets)).toEqual(createContainerBody(structuredClone(plan), secrets));
+  });
+
+  it("names a runtime only when one was asked for", async () => {
+    expect((await bodyFor()).HostConfig).not.toHaveProperty("Runtime");
+    expect((await bodyFor({ runtime: "runsc" })).HostConfig.Runtime).toBe("runsc");
+  });
+
+  it("has a lease of 0 for a container that is kept", async () => {
+    expect((await bodyFor({ keep: true })).Cmd.slice(-2)).toEqual(["--lease", "0"]);
+  });
+
+  it("has no secret, and nothing of the caller's environment", async () => {
+    const env = { API_TOKEN: "s3cret", AWS_SECRET_ACCESS_KEY: "k3y", PASSWORD: "p4ss" };
+    const text = JSON.stringify(await bodyFor({ env }));
+    for (const part of Object.entries(env).flat()) expect(text).not.toContain(part);
+    expect((await bodyFor({ env })).Env.filter((entry) => /TOKEN|KEY|SECRET|PASS/i.test(entry))).toEqual([]);
+  });
+
+  it("never asks for privileges, devices, host namespaces or more capabilities, in any mode", async () => {
+    for (const mode of SANDBOX_MODES) {
+      const { HostConfig, ...rest } = await bodyFor({ mode });
+      expect(HostConfig).toMatchObject({
+        Privileged: false,
+        CapAdd: [],
+        IpcMode: "private",
+        CgroupnsMode: "private",
+        AutoRemove: true,
+        LogConfig: { Type: "none" },
+        RestartPolicy: { Name: "no" },
+      });
+      expect(["none", "bridge"]).toContain(HostConfig.NetworkMode);
+      for (const key of [
+        "PidMode",
+        "UTSMode",
+        "UsernsMode",
+        "Devices",
+        "Binds",
+        "VolumesFrom",
+        "PortBindings",
+      ])
+        expect(HostConfig).not.toHaveProperty(key);
+      expect(rest.User).toMatch(/^\d+:\d+$/);
+    }
+  });
+
+  it("limits memory without swap, processes, CPU, files and core dumps in every mode", async () => {
+    for (const mode of SANDBOX_MODES) {
+      const { Memory, MemorySwap, PidsLimit, NanoCpus, Ulimits, ShmSize } = (await bodyFor({ mode }))
+        .HostConfig;
+      expect(MemorySwap).toBe(Memory);
+      for (const limit of [Memory, PidsLimit, NanoCpus, ShmSize]) expect(limit).toBeGreaterThan(0);
+      expect(Ulimits?.map(({ Name }) => Name)).toEqual(["core", "nofile"]);
+    }
+  });
+
+  it("mounts the toolbox read-only and every bind privately", async () => {
+    const [toolbox, ...binds] = (await bodyFor()).HostConfig.Mounts;
+    expect(toolbox).toMatchObject({ Type: "volume", Target: "/.brig", ReadOnly: true });
+    expect(binds.length).toBeGreaterThan(1);
+    for (const bind of binds)
+      expect(bind).toMatchObject({ Type: "bind", BindOptions: { Propagation: "rprivate" } });
+  });
+});

@@ -1,0 +1,228 @@
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { ContainerSummary, VolumeSummary } from "../../../src/docker/types.js";
+import { BrigError } from "../../../src/errors.js";
+import { sessionLabels } from "../../../src/sandbox/labels.js";
+import type { HostProcesses } from "../../../src/sandbox/owner.js";
+import { type SweepOptions, sweep } from "../../../src/sandbox/sweep.js";
+
+const now = new Date("2026-11-20T12:00:00Z");
+const processes: HostProcesses = {
+  host: "vm-1",
+  bootId: "boot-1",
+  isAlive: (pid) => pid === 100,
+  startOf: async (pid) => (pid === 100 ? "5000" : null),
+};
+
+interface Given {
+  pid?: number;
+  startedAt?: string;
+  bootId?: string;
+  host?: string;
+  leaseSeconds?: number;
+  ageSeconds?: number;
+  state?: string;
+  labels?: Record<string, string>;
+}
+
+/** A running container of a living owner, unless `given` says otherwise. */
+function container(id: string, given: Given = {}): ContainerSummary {
+  const {
+    pid = 100,
+    startedAt = "5000",
+    bootId = "boot-1",
+    host = "vm-1",
+    leaseSeconds = 60,
+    ageSeconds = 3600,
+  } = given;
+  const createdAt = new Date(now.getTime() - ageSeconds * 1000);
+  const owner = { pid, startedAt, bootId, host };
+  const labels = {
+    ...sessionLabels({ sessionId: `s-${id}`, version: "0.1.0", owner, createdAt, leaseSeconds }),
+    ...given.labels,
+  };
+  return { id, names: [], image: "i", state: given.state ?? "running", labels, createdAt };
+}
+
+class FakeEngine {
+  readonly removed: string[] = [];
+  lists = 0;
+
+  readonly #containers: ContainerSummary[];
+  readonly #volumes: VolumeSummary[];
+  readonly #refused: string[];
+
+  constructor(containers: ContainerSummary[], volumes: VolumeSummary[] = [], refused: string[] = []) {
+    this.#containers = containers;
+    this.#volumes = volumes;
+    this.#refused = refused;
+  }
+
+  async listContainers(labels: string[]): Promise<ContainerSummary[]> {
+    this.lists++;
+    return this.#containers.filter((one) => labels.every((label) => label in one.labels));
+  }
+
+  async removeContainer(id: string): Promise<void> {
+    this.#refuse(id);
+    this.removed.push(id);
+  }
+
+  async listVolumes(labels: string[]): Promise<VolumeSummary[]> {
+    return this.#volumes.filter((one) => labels.every((label) => label in one.labels));
+  }
+
+  async removeVolume(name: string): Promise<void> {
+    this.#refuse(name);
+    this.removed.push(name);
+  }
+
+  #refuse(name: string): void {
+    if (this.#refused.includes(name)) throw new BrigError(`${name} is in use`, { code: "engine.failed" });
+  }
+}
+
+async function swept(engine: FakeEngine, options: Partial<SweepOptions> = {}) {
+  return await sweep(engine, { now, processes, ...options });
+}
+
+describe("a sweep", () => {
+  it.each<[string, string, boolean, Given]>([
+    ["whose owner lives", "owner-alive", false, {}],
+    ["whose owner is gone", "owner-gone", true, { pid: 999 }],
+    ["whose owner's pid went to another process", "owner-gone", true, { startedAt: "4000" }],
+    ["of an earlier boot", "owner-gone", true, { bootId: "boot-0" }],
+    ["of another machine, dead or not", "other-machine", false, { host: "vm-2", pid: 999 }],
+    ["of another machine that never started", "other-machine", false, { host: "vm-2", state: "created" }],
+    ["that was never started, after its lease", "never-started", true, { state: "created", ageSeconds: 61 }],
+    [
+      "that is just being started",
+      "owner-alive",
+      false,
+      { state: "created", ageSeconds: 30, leaseSeconds: 1 },
+    ],
+    [
+      "that was never started, before its long lease",
+      "owner-alive",
+      false,
+      { state: "created", leaseSeconds: 7200 },
+    ],
+    ["that was asked to be kept", "kept-on-request", false, { pid: 999, leaseSeconds: 0 }],
+    [
+      "with labels that cannot be read",
+      "unreadable-labels",
+      false,
+      { pid: 999, labels: { "brig.created": "?" } },
+    ],
+  ])("judges a container %s as %s", async (_, verdict, removed, given) => {
+    const engine = new FakeEngine([container("c", given)]);
+    expect((await swept(engine)).containers).toEqual([{ id: "c", sessionId: "s-c", verdict, removed }]);
+    expect(engine.removed).toEqual(removed ? ["c"] : []);
+  });
+
+  it("does not see containers without brig's label", async () => {
+    const foreign = { ...container("c", { pid: 999 }), labels: { "brig.owner-pid": "999" } };
+    const engine = new FakeEngine([foreign]);
+    expect((await swept(engine)).containers).toEqual([]);
+    expect(engine.removed).toEqual([]);
+  });
+
+  it("removes kept containers of dead owners only when told to", async () => {
+    const engine = new FakeEngine([
+      container("dead", { pid: 999, leaseSeconds: 0 }),
+      container("live", { leaseSeconds: 0 }),
+    ]);
+    await swept(engine, { includeKept: true });
+    expect(engine.removed).toEqual(["dead"]);
+  });
+
+  it("only says what it would do on a dry run", async () => {
+    const engine = new FakeEngine([container("c", { pid: 999 })], [volume("old", "1")]);
+    const report = await swept(engine, { dryRun: true, toolbox: { label: "brig.toolbox", hash: "2" } });
+    expect(report.containers).toMatchObject([{ verdict: "owner-gone", removed: false }]);
+    expect(report.volumes).toMatchObject([{ verdict: "stale-toolbox", removed: false }]);
+    expect(engine.removed).toEqual([]);
+  });
+
+  it("goes on when the engine refuses one removal", async () => {
+    const engine = new FakeEngine([container("a", { pid: 999 }), container("b", { pid: 999 })], [], ["a"]);
+    const { containers } = await swept(engine);
+    expect(containers.map(({ id, removed }) => [id, removed])).toEqual([
+      ["a", false],
+      ["b", true],
+    ]);
+  });
+
+  it("costs one call to the engine where there is nothing to remove", async () => {
+    const engine = new FakeEngine([container("c")]);
+    await swept(engine);
+    expect(engine.lists).toBe(1);
+  });
+});
+
+describe("the toolboxes", () => {
+  const toolbox = { label: "brig.toolbox", hash: "new" };
+
+  it("that are not in use any more go, the one in use stays", async () => {
+    const engine = new FakeEngine(
+      [],
+      [volume("t-new", "new"), volume("t-old", "old"), volume("foreign", "old", "other")],
+    );
+    expect((await swept(engine, { toolbox })).volumes).toEqual([
+      { id: "t-old", sessionId: null, verdict: "stale-toolbox", removed: true },
+    ]);
+    expect(engine.removed).toEqual(["t-old"]);
+  });
+
+  it("that another brig's containers use stay whole, with the mark that they are complete", async () => {
+    const volumes = [volume("t-old-complete", "old"), volume("t-old", "old")];
+    const engine = new FakeEngine([], volumes, ["t-old"]);
+    expect((await swept(engine, { toolbox })).volumes).toMatchObject([
+      { id: "t-old", verdict: "in-use", removed: false },
+      { id: "t-old-complete", verdict: "in-use", removed: false },
+    ]);
+    expect(engine.removed).toEqual([]);
+  });
+
+  it("that were being filled when brig was killed lose the container that did it", async () => {
+    const filler = (id: string, ageSeconds: number) => ({
+      ...container(id, { ageSeconds }),
+      labels: { "brig.toolbox": "new" },
+    });
+    const engine = new FakeEngine([filler("left", 3600), filler("busy", 5)]);
+    expect((await swept(engine, { toolbox })).containers).toMatchObject([{ id: "left", removed: true }]);
+    expect(engine.removed).toEqual(["left"]);
+  });
+
+  it("are not looked at without knowing which one is in use", async () => {
+    const engine = new FakeEngine([], [volume("t-old", "old")]);
+    expect((await swept(engine)).volumes).toEqual([]);
+  });
+});
+
+describe("the placeholders of a killed session", () => {
+  it("go with its container, but not those that a living one has mounted or somebody filled", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "brig-sweep-"));
+    try {
+      for (const name of ["mine", "shared", "other"]) await mkdir(join(folder, name), { mode: 0o555 });
+      await mkdir(join(folder, "real"));
+      const marked = (...names: string[]) => ({
+        "brig.placeholders": JSON.stringify(names.map((name) => join(folder, name))),
+      });
+      const engine = new FakeEngine([
+        container("dead", { pid: 999, labels: marked("mine", "shared", "real", "missing") }),
+        container("live", { labels: marked("shared", "other") }),
+      ]);
+      expect((await swept(engine)).placeholders).toEqual([join(folder, "mine")]);
+      expect(await readdir(folder)).toEqual(["other", "real", "shared"]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
+function volume(name: string, hash: string, label = "brig.toolbox"): VolumeSummary {
+  return { name, labels: { [label]: hash }, mountpoint: "" };
+}
