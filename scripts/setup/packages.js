@@ -7,6 +7,8 @@ const lockFile = join(root, "package-lock.json");
 /** Holds the hash of the lock file that node_modules was installed from. */
 const stampFile = join(root, "node_modules", ".brig-lock");
 
+const quietly = ["--ignore-scripts", "--no-audit", "--no-fund"];
+
 /** Installs the locked packages, without their install scripts, unless they are there already. */
 export async function installPackages({ progress, signal }) {
   const lock = createHash("sha256")
@@ -14,11 +16,22 @@ export async function installPackages({ progress, signal }) {
     .digest("hex");
   if ((await readFile(stampFile, "utf8").catch(() => "")) === lock) return;
   if (!(await wasInstalledSince())) {
-    await progress.step("installing the locked packages", (onLine) =>
-      run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], { onLine, signal }),
-    );
+    await progress.step("installing the locked packages", (onLine) => install({ onLine, signal }));
   }
   await writeFile(stampFile, lock);
+}
+
+/**
+ * A registry mirror may lack builds of a package for other systems. npm 11 then refuses the clean install, for the lock
+ * file cannot name them; the plain install takes the same locked versions of all that is needed here.
+ */
+async function install(options) {
+  try {
+    await run(["npm", "ci", ...quietly], options);
+  } catch (error) {
+    if (!error.output?.includes("from lock file")) throw error;
+    await run(["npm", "install", "--no-save", ...quietly], options);
+  }
 }
 
 /** Somebody ran npm after the lock file had last changed. */

@@ -7,7 +7,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** How many of the last lines of a failed program its error shows. */
 const shownLines = 30;
 
-/** Runs a program in the repository, hands on each line it prints, and throws when it fails. */
+/** Runs a program in the repository and hands on each line it prints. When it fails, throws an error with all `output`. */
 export async function run([program, ...argv], { onLine, signal }) {
   const child = spawn(program, argv, { cwd: root, signal, stdio: ["ignore", "pipe", "pipe"] });
   const printed = [];
@@ -23,6 +23,9 @@ export async function run([program, ...argv], { onLine, signal }) {
   }
   const status = await ended;
   if (status !== 0) {
-    throw new Error([`${program} ${argv.join(" ")} failed`, ...printed.slice(-shownLines)].join("\n"));
+    const error = new Error(
+      [`${program} ${argv.join(" ")} failed`, ...printed.slice(-shownLines)].join("\n"),
+    );
+    throw Object.assign(error, { output: printed.join("\n") });
   }
 }
