@@ -21,6 +21,8 @@
 #define GRANT_STEP (128u << 10)
 #define INPUT_MAX (2u * INITIAL_CREDIT)
 #define PTY_READS 16
+#define FILE_WORKERS 4      /* file operations under way at once; forking a worker for each of fifty costs more than waiting */
+#define QUEUE_PATIENCE_MS 5 /* after which one that waits gets a worker of its own: those under way may be blocked */
 #define TERMINAL_RETRY_MS 10
 
 #ifndef TIOCGPTPEER
@@ -265,10 +267,14 @@ static int open_streams(struct channel *c, const struct spawn_request *request, 
     return count + 1;
 }
 
+static void close_streams(const struct channel_streams *streams) {
+    for (int i = 0; i < streams->count; i++) close(streams->fds[i]);
+}
+
 static void start(struct runner *r, struct channel *c, const struct frame *request, const struct channel_streams *streams) {
     bool started = streams->count >= 0 && pool_dispatch(r, c, request, streams->fds, streams->count);
     int error = errno;
-    for (int i = 0; i < streams->count; i++) close(streams->fds[i]);
+    close_streams(streams);
     if (started) {
         update_output(r, c, &c->out);
         update_output(r, c, &c->err);
@@ -278,6 +284,62 @@ static void start(struct runner *r, struct channel *c, const struct frame *reque
     close_input(r, c);
     close_source(r, &c->out);
     not_started(r, c, streams->count < 0 ? STAGE_PTY : STAGE_FORK, error ? error : EAGAIN);
+}
+
+static bool enqueue(struct runner *r, struct channel *c, const struct frame *request, const struct channel_streams *streams) {
+    struct queued_request *q = calloc(1, sizeof *q);
+    if (!q || buffer_append(&q->payload, request->payload, request->length) != 0) {
+        free(q);
+        return false;
+    }
+    q->streams = *streams;
+    q->since_ms = now_ms();
+    c->queued = q;
+    if (r->queue_last) r->queue_last->queued->next = c;
+    else r->queue_first = c;
+    r->queue_last = c;
+    return true;
+}
+
+static struct queued_request *dequeue(struct runner *r, struct channel *c) {
+    struct channel *before = NULL;
+    for (struct channel *at = r->queue_first; at != c; at = at->queued->next) before = at;
+    struct queued_request *q = c->queued;
+    if (before) before->queued->next = q->next;
+    else r->queue_first = q->next;
+    if (r->queue_last == c) r->queue_last = before;
+    c->queued = NULL;
+    return q;
+}
+
+static void free_queued(struct queued_request *q) {
+    buffer_free(&q->payload);
+    free(q);
+}
+
+void channels_start_queued(struct runner *r) {
+    while (r->queue_first) {
+        struct channel *c = r->queue_first;
+        uint64_t patience = c->queued->since_ms + QUEUE_PATIENCE_MS;
+        if (!pool_has_idle(r) && now_ms() < patience) {
+            wake_at(r, patience);
+            return;
+        }
+        struct queued_request *q = dequeue(r, c);
+        struct frame request = {
+            .type = F_FILE, .channel = c->id, .payload = buffer_front(&q->payload), .length = (uint32_t)buffer_length(&q->payload)};
+        start(r, c, &request, &q->streams);
+        free_queued(q);
+    }
+}
+
+static void cancel_queued(struct runner *r, struct channel *c) {
+    struct queued_request *q = dequeue(r, c);
+    close_streams(&q->streams);
+    free_queued(q);
+    close_source(r, &c->out);
+    close_source(r, &c->in);
+    not_started(r, c, 0, ECANCELED);
 }
 
 static bool start_command(struct runner *r, const struct frame *frame) {
@@ -304,7 +366,8 @@ static bool start_file_operation(struct runner *r, const struct frame *frame) {
     bool writes = request.operation == FILE_WRITE;
     if (reads) streams.count = open_pipe(&c->out, true, &streams.fds[0]) ? 1 : -1;
     if (writes) streams.count = open_pipe(&c->in, false, &streams.fds[0]) ? 1 : -1;
-    start(r, c, frame, &streams);
+    bool must_wait = streams.count >= 0 && (r->queue_first || pool_file_workers(r) >= FILE_WORKERS);
+    if (!must_wait || !enqueue(r, c, frame, &streams)) start(r, c, frame, &streams);
     return true;
 }
 
@@ -439,7 +502,8 @@ bool channel_take_frame(struct runner *r, const struct frame *frame) {
         if (frame->length != 4) return false;
         if (!over) {
             c->flags |= c->exit_sent ? 0 : EXIT_KILLED;
-            begin_kill(r, c, get32(frame->payload));
+            if (c->queued) cancel_queued(r, c);
+            else begin_kill(r, c, get32(frame->payload));
         }
         return true;
     case F_CREDIT:

@@ -184,6 +184,18 @@ static bool send_job(struct worker *w, const struct frame *request, const int *f
     return n >= 0;
 }
 
+bool pool_has_idle(const struct runner *r) {
+    for (const struct worker *w = r->workers; w; w = w->next)
+        if (w->state == WORKER_IDLE) return true;
+    return false;
+}
+
+int pool_file_workers(const struct runner *r) {
+    int count = 0;
+    for (const struct worker *w = r->workers; w; w = w->next) count += w->channel && !w->channel->is_command;
+    return count;
+}
+
 void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }
 
 bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count) {

@@ -35,6 +35,20 @@ struct worker {
     enum worker_state state;
 };
 
+/* The ends of a channel's pipes that its worker gets; count is -1 when they could not be made. */
+struct channel_streams {
+    int count;
+    int fds[3];
+};
+
+/* A file operation that waits for a worker. */
+struct queued_request {
+    struct buffer payload;
+    struct channel_streams streams;
+    struct channel *next;
+    uint64_t since_ms;
+};
+
 enum kill_state { KILL_NONE, KILL_TERMINATING, KILL_KILLING };
 enum exit_flags { EXIT_TIMED_OUT = 1, EXIT_KILLED = 2, EXIT_OUT_OF_MEMORY = 4, EXIT_PIPE_HELD = 8, EXIT_TREE_LEFT = 16 };
 
@@ -52,14 +66,9 @@ struct channel {
     uint8_t flags;
     enum kill_state kill;
     uint32_t grace_ms;
+    struct queued_request *queued;
     uint64_t started_us, deadline_ms, hold_ms, kill_ms, kill_give_up_ms;
     struct buffer exit;
-};
-
-/* The ends of a channel's pipes that its command gets; count is -1 when they could not be made. */
-struct channel_streams {
-    int count;
-    int fds[3];
 };
 
 /* A connection made by `runner connect`; the one whose HELLO was right is the host. */
@@ -79,6 +88,7 @@ struct runner {
     struct bridge *host;
     struct channel *channels[CHANNEL_BUCKETS];
     struct channel *retired;
+    struct channel *queue_first, *queue_last;
     struct worker *workers, *retired_workers;
     struct worker_slot *slots;
     uint8_t token_hash[32];
@@ -108,10 +118,13 @@ void channel_tree_empty(struct runner *r, struct channel *c);
 void channels_tick(struct runner *r, uint64_t now);
 void channels_resume_output(struct runner *r);
 void channels_free_retired(struct runner *r);
+void channels_start_queued(struct runner *r);
 
 /* pool.c */
 bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count);
 void pool_keep_ready(struct runner *r);
+bool pool_has_idle(const struct runner *r);
+int pool_file_workers(const struct runner *r);
 void pool_reap(struct runner *r);
 void pool_free_retired(struct runner *r);
 void worker_continue(struct worker *w);

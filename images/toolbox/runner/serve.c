@@ -139,6 +139,7 @@ static void turn(struct runner *r) {
         bridges_tick(r, now);
         if (lease_is_over(r, now)) exit(0);
     }
+    channels_start_queued(r);
     if (was_full && !link_is_full(&r->link)) channels_resume_output(r);
     host_flush(r);
     channels_free_retired(r);
