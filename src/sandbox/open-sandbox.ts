@@ -91,13 +91,17 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
     seccompJson: plan.seccomp === "brig" ? await loadSeccompProfile() : "",
   });
   const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false });
+  let link: RunnerLink | undefined;
   try {
     await container.start(body, options);
-    const link = await container.connect(token, options);
+    link = await container.connect(token, options);
     const proof = await prove(link, { plan, engine, imageId: image.id });
     options.signal?.throwIfAborted();
     return { plan, engine, containerId: container.id, link, proof, release: () => container.release() };
   } catch (error) {
+    link?.close(
+      new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),
+    );
     await container.discard();
     throw error;
   }

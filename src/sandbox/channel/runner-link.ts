@@ -144,10 +144,8 @@ export class RunnerLink {
     this.#stream = stream;
     this.#untoldFrames = 0;
     this.#untoldBytes = 0;
-    stream.batch(() => {
-      for (const frame of this.#kept) stream.write(frame);
-      for (const id of this.#pings.keys()) stream.write(encodeFrame(FrameType.ping, 0, Buffer.from(id)));
-    });
+    for (const frame of this.#kept) stream.write(frame);
+    for (const id of this.#pings.keys()) stream.write(encodeFrame(FrameType.ping, 0, Buffer.from(id)));
     return {
       onFrame: (frame) => this.#take(frame),
       onEnd: (reason) => {

@@ -32,6 +32,7 @@ export class RunnerStream {
   readonly #parser = new FrameParser();
   readonly #events: StreamEvents;
   #bridgeMessage = "";
+  #isCorked = false;
   #ended = false;
 
   constructor(exec: ExecStream, events: StreamEvents) {
@@ -43,15 +44,18 @@ export class RunnerStream {
     exec.stream.on("end", () => this.#end(this.#closeReason()));
   }
 
-  write(frame: Buffer): boolean {
-    return this.#ended ? true : this.#exec.stream.write(frame);
-  }
-
-  /** Several frames in one system call. */
-  batch(write: () => void): void {
-    this.#exec.stream.cork();
-    write();
-    this.#exec.stream.uncork();
+  /** Frames of one turn of the event loop leave in one system call: each would wake the engine and its shim. */
+  write(frame: Buffer): void {
+    if (this.#ended) return;
+    if (!this.#isCorked) {
+      this.#isCorked = true;
+      this.#exec.stream.cork();
+      process.nextTick(() => {
+        this.#isCorked = false;
+        this.#exec.stream.uncork();
+      });
+    }
+    this.#exec.stream.write(frame);
   }
 
   destroy(reason?: Error): void {
