@@ -1,0 +1,388 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { brig, containersOf, onTestRuntime, program } from "../support/cli.js";
+import { testEngine } from "../support/engine.js";
+import { temporaryDirectory } from "../support/sandbox.js";
+
+let workspace: string;
+
+beforeEach(async () => {
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory[Symbol.asyncDispose]());
+  workspace = directory.path;
+});
+
+describe("brig", () => {
+  it("without arguments prints its help", async () => {
+    const { exitCode, stdout, stderr } = await brig([]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^Usage: brig/);
+    for (const command of ["exec", "shell", "tool", "tools", "gc"])
+      expect(stdout).toMatch(new RegExp(`^  ${command} `, "m"));
+    expect(stderr).toBe("");
+  });
+
+  it("prints its version", async () => {
+    expect((await brig(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it("prints the help of a command in both spellings", async () => {
+    const { stdout } = await brig(["exec", "--help"]);
+    expect(stdout).toContain("--timeout <time>");
+    expect((await brig(["help", "exec"])).stdout).toBe(stdout);
+  });
+
+  it("suggests the command that was meant", async () => {
+    const { exitCode, stderr } = await brig(["exce"]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toBe("brig: unknown command 'exce'\n(Did you mean exec?)\nhint: see: brig --help\n");
+  });
+});
+
+describe("brig exec", () => {
+  it("passes the streams on apart and exits as the command does", async () => {
+    const script = 'echo "$PWD"; echo oops >&2; exit 7';
+    const { exitCode, stdout, stderr } = await brig(["exec", "--", "sh", "-c", script], { cwd: workspace });
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 7, stdout: `${workspace}\n`, stderr: "oops\n" });
+  });
+
+  it("passes five megabytes of any bytes in and out unchanged", async () => {
+    const input = randomBytes(5 * 1024 * 1024);
+    const call = [program, ...onTestRuntime(["exec", "-i", "--", "cat"])];
+    const { exitCode, stdout } = await execa(process.execPath, call, {
+      cwd: workspace,
+      input,
+      encoding: "buffer",
+    });
+    expect(exitCode).toBe(0);
+    expect(Buffer.compare(Buffer.from(stdout), input)).toBe(0);
+  });
+
+  it("does not wait for input that was not asked for", async () => {
+    const child = brig(["exec", "--", "cat"], { cwd: workspace, holdsInputOpen: true });
+    const { exitCode, stdout } = await child;
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: "" });
+  });
+
+  it("ends when the command ends, whoever still holds its input open", async () => {
+    const child = brig(["exec", "-i", "--", "head", "-n1"], { cwd: workspace, holdsInputOpen: true });
+    child.stdin.write("first\n");
+    expect((await child).stdout).toBe("first\n");
+  });
+
+  it.each([
+    [
+      "124 when it times out",
+      ["--timeout", "0.3", "--", "sleep", "60"],
+      124,
+      /^brig: stopped after .*--timeout/,
+    ],
+    [
+      "127 when it is not found",
+      ["--", "no-such-program"],
+      127,
+      /^brig: no-such-program: command not found\n$/,
+    ],
+    [
+      "126 when it cannot be executed",
+      ["--", "/etc/passwd"],
+      126,
+      /^brig: \/etc\/passwd: permission denied\n$/,
+    ],
+    ["137 when SIGKILL ended it", ["--", "sh", "-c", "kill -9 $$"], 137, /^$/],
+    ["125 when the exit code was its own", ["--", "sh", "-c", "exit 125"], 125, /^$/],
+  ])("exits with %s", async (_name, args, status, complaint) => {
+    const { exitCode, stdout, stderr } = await brig(["exec", ...args], { cwd: workspace });
+    expect(exitCode).toBe(status);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(complaint);
+  });
+
+  it("takes everything after the command for the command's own", async () => {
+    const { stdout } = await brig(["exec", "echo", "--json", "-x", "--", "--help"], { cwd: workspace });
+    expect(stdout).toBe("--json -x -- --help\n");
+  });
+
+  it("sets variables for the command and passes none of its own", async () => {
+    const { stdout } = await brig(["exec", "--env", "A=1", "--env", "B=x=y", "--", "env"], {
+      cwd: workspace,
+      env: { SECRET_TOKEN: "canary-7d1f" },
+    });
+    expect(stdout).toMatch(/^A=1$/m);
+    expect(stdout).toMatch(/^B=x=y$/m);
+    expect(stdout).not.toContain("canary-7d1f");
+  });
+
+  it("gives the command a terminal with -t", async () => {
+    const { stdout } = await brig(["exec", "-t", "--", "sh", "-c", "tty; stty size"], { cwd: workspace });
+    expect(stdout).toMatch(/^\/dev\/pts\/\d+\r\n24 80\r\n$/);
+  });
+
+  it("obeys the mode: what may be written and what not", async () => {
+    const write = ["--", "sh", "-c", "echo x > file"];
+    expect((await brig(["exec", "-s", "read-only", ...write], { cwd: workspace })).exitCode).not.toBe(0);
+    expect((await brig(["exec", ...write], { cwd: workspace })).exitCode).toBe(0);
+  });
+
+  it("takes the workspace from -C and further directories from --add-dir, relative to where it was started", async () => {
+    await mkdir(join(workspace, "inner"));
+    await mkdir(join(workspace, "more"));
+    const script = 'echo "$PWD"; echo x > ../more/file';
+    const args = ["exec", "-C", "inner", "--add-dir", "more", "--", "sh", "-c", script];
+    expect(await brig(args, { cwd: workspace })).toMatchObject({
+      exitCode: 0,
+      stdout: `${workspace}/inner\n`,
+    });
+  });
+
+  it("without a workspace starts in the root directory, or where -C says", async () => {
+    const pwd = async (...flags: string[]) =>
+      (await brig(["exec", "--workspace", "none", ...flags, "--", "pwd"], { cwd: workspace })).stdout;
+    expect(await pwd()).toBe("/\n");
+    expect(await pwd("-C", "/etc")).toBe("/etc\n");
+  });
+
+  it("with --json prints one object", async () => {
+    const { exitCode, stdout, stderr } = await brig(
+      ["exec", "-i", "--json", "--", "sh", "-c", "cat; echo bad >&2; exit 3"],
+      { cwd: workspace, input: "given" },
+    );
+    expect(exitCode).toBe(3);
+    expect(stderr).toBe("");
+    const result = JSON.parse(stdout);
+    expect(result).toMatchObject({
+      exitCode: 3,
+      signal: null,
+      stdout: "given",
+      stderr: "bad\n",
+      timedOut: false,
+    });
+    expect(result.durationMs).toBeGreaterThan(0);
+  });
+
+  it.each(["SIGINT", "SIGTERM"] as const)(
+    "on %s ends the command and leaves no container",
+    async (signal) => {
+      const child = brig(["exec", "--", "sh", "-c", "trap '' TERM; echo started; sleep 600"], {
+        cwd: workspace,
+      });
+      await once(child.stdout, "data");
+      child.kill(signal);
+      const { exitCode, stderr } = await child;
+      expect(exitCode).toBe(signal === "SIGINT" ? 130 : 143);
+      expect(stderr).toBe(`brig: interrupted by ${signal}\n`);
+      expect(await containersOf(child.pid)).toEqual([]);
+    },
+  );
+
+  it("on SIGINT while the sandbox starts leaves no container", async () => {
+    const child = brig(["exec", "--", "sleep", "600"], { cwd: workspace });
+    while ((await containersOf(child.pid)).length === 0) if (child.exitCode !== null) break;
+    child.kill("SIGINT");
+    expect((await child).exitCode).toBe(130);
+    expect(await containersOf(child.pid)).toEqual([]);
+  });
+
+  it("ends quietly when nobody reads its output any more", async () => {
+    const child = brig(["exec", "--", "yes"], { cwd: workspace, keepsOutput: false });
+    await once(child.stdout, "data");
+    child.stdout.destroy();
+    const { exitCode, stderr } = await child;
+    expect({ exitCode, stderr }).toEqual({ exitCode: 141, stderr: "" });
+    expect(await containersOf(child.pid)).toEqual([]);
+  });
+
+  it("with --keep leaves the container running, which gc knows about", async () => {
+    const { exitCode, stderr } = await brig(["exec", "--keep", "--", "true"], { cwd: workspace });
+    const [, id = ""] = /the container ([0-9a-f]{12}) keeps running/.exec(stderr) ?? [];
+    const engine = await testEngine();
+    onTestFinished(() => engine.removeContainer(id));
+    expect(exitCode).toBe(0);
+    expect((await engine.inspectContainer(id))?.running).toBe(true);
+    const verdict = async (...flags: string[]) => {
+      const { stdout } = await brig(["gc", "--dry-run", "--json", ...flags]);
+      return JSON.parse(stdout).containers.find((one: { id: string }) => one.id.startsWith(id));
+    };
+    expect(await verdict()).toMatchObject({ verdict: "kept-on-request", removed: false });
+    expect(await verdict("--kept")).toMatchObject({ verdict: "owner-gone", removed: false });
+  });
+});
+
+describe("brig exec refuses bad input with 125, since a command may exit with anything else", () => {
+  it.each([
+    ["no command", ["exec"], "missing required argument 'command'", "see: brig exec --help"],
+    ["an empty command", ["exec", "--", ""], "the command is empty", "see: brig exec --help"],
+    [
+      "an unknown mode",
+      ["exec", "-s", "writable", "--", "true"],
+      '"writable" is not a sandbox mode',
+      "use one of",
+    ],
+    [
+      "an unknown option",
+      ["exec", "--tiemout", "3", "--", "true"],
+      "unknown option '--tiemout'",
+      "brig exec --help",
+    ],
+    [
+      "a missing workspace",
+      ["exec", "-C", "gone", "--", "true"],
+      "does not exist",
+      "create it, or give another path",
+    ],
+    ["a workspace that is a file", ["exec", "-C", "file", "--", "true"], "is not a directory", "hint: "],
+    ["a protected place", ["exec", "-C", "/etc", "--", "true"], '"/etc" may not be the workspace', "hint: "],
+    ["an absent policy", ["exec", "--policy", "no.toml", "--", "true"], "no.toml", "hint: "],
+    ["an absent directory to add", ["exec", "--add-dir", "gone", "--", "true"], "does not exist", "hint: "],
+    ["a later kind of workspace", ["exec", "--workspace", "overlay", "--", "true"], "not supported", "bind"],
+    [
+      "a kind of workspace nobody knows",
+      ["exec", "--workspace", "x", "--", "true"],
+      "not a kind of workspace",
+      "bind",
+    ],
+    [
+      "a bad cwd",
+      ["exec", "--workspace", "none", "-C", "/gone", "--", "true"],
+      "/gone cannot be entered",
+      "hint: ",
+    ],
+    ["a bad variable", ["exec", "--env", "A", "--", "true"], "NAME=VALUE", "hint: "],
+    ["a bad timeout", ["exec", "--timeout", "soon", "--", "true"], "It must be seconds", "hint: "],
+    [
+      "a missing image",
+      ["exec", "--container-image", "brig/none:x", "--", "true"],
+      'no image "brig/none:x"',
+      "hint: ",
+    ],
+    ["an unknown runtime", ["exec", "--runtime", "no-such", "--", "true"], "no-such", ""],
+    ["a terminal for a program", ["exec", "-t", "--json", "--", "true"], "do not go together", "hint: "],
+  ])("%s", async (_name, args, message, hint) => {
+    await writeFile(join(workspace, "file"), "");
+    const { exitCode, stdout, stderr } = await brig(args, { cwd: workspace });
+    expect(exitCode).toBe(125);
+    expect(args.includes("--json") ? JSON.parse(stdout).error.message : stderr).toContain(message);
+    expect(stdout + stderr).toContain(hint.replace("hint: ", ""));
+  });
+
+  it("no engine, as text and as JSON", async () => {
+    const nowhere = { cwd: workspace, env: { DOCKER_HOST: "unix:///nonexistent" } };
+    const { exitCode, stdout, stderr } = await brig(["exec", "--", "true"], nowhere);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 125, stdout: "" });
+    expect(stderr).toMatch(/^brig: the container engine at unix:\/\/\/nonexistent.*\nhint: .+\n$/);
+    const asJson = await brig(["exec", "--json", "--", "true"], nowhere);
+    expect(asJson.exitCode).toBe(125);
+    expect(asJson.stderr).toBe("");
+    expect(JSON.parse(asJson.stdout).error).toMatchObject({
+      code: "engine.unreachable",
+      hint: expect.any(String),
+    });
+  });
+
+  it("a program in the workspace that is not executable gives 126", async () => {
+    await writeFile(join(workspace, "tool"), "#!/bin/sh\n");
+    await chmod(join(workspace, "tool"), 0o644);
+    expect((await brig(["exec", "--", "./tool"], { cwd: workspace })).exitCode).toBe(126);
+  });
+
+  it("names in messages cannot act on the terminal", async () => {
+    const { stderr } = await brig(["exec", "-C", "gone\x1b[2J\x07\u202e", "--", "true"], { cwd: workspace });
+    expect(stderr).toContain("does not exist");
+    expect(stderr).not.toMatch(/(?!\n)[\p{Cc}\u202e]/u);
+  });
+
+  it("the causes of an error are shown on request", async () => {
+    const env = { DOCKER_HOST: "unix:///nonexistent", BRIG_DEBUG: "1" };
+    expect((await brig(["exec", "--", "true"], { cwd: workspace, env })).stderr).toContain("caused by: ");
+  });
+});
+
+describe("brig gc", () => {
+  it("removes the container of a program that was killed before its lease ends", async () => {
+    const child = brig(["exec", "--", "sh", "-c", "echo started; sleep 600"], { cwd: workspace });
+    await once(child.stdout, "data");
+    const [id = ""] = await containersOf(child.pid);
+    child.kill("SIGKILL");
+    await child;
+    const { exitCode, stderr } = await brig(["gc"]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expect(await (await testEngine()).inspectContainer(id)).toBeNull();
+  });
+
+  it("without an engine exits with 125", async () => {
+    expect((await brig(["gc"], { env: { DOCKER_HOST: "unix:///nonexistent" } })).exitCode).toBe(125);
+  });
+});
+
+describe("brig tool", () => {
+  it("makes one call and prints what the model would read", async () => {
+    const { exitCode, stdout } = await brig(["tool", "shell_command", '{"command":"echo $((6*7))"}'], {
+      cwd: workspace,
+    });
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/42\n$/);
+  });
+
+  it("exits with 1 when the call failed", async () => {
+    const { exitCode, stdout } = await brig(["tool", "shell_command", '{"command":"exit 3"}'], {
+      cwd: workspace,
+    });
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain("Exit code: 3");
+  });
+
+  it("reads the arguments from standard input and prints JSON", async () => {
+    const { stdout } = await brig(["tool", "--json", "shell_command", "-"], {
+      cwd: workspace,
+      input: '{"command":"echo hi"}',
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, content: expect.stringContaining("hi\n") });
+  });
+
+  it.each([
+    ["an unknown tool", ["shel", "{}"], '{"kind":"none"}', "did you mean shell?"],
+    ["arguments that are not JSON", ["shell", "{"], "", "not JSON"],
+    ["arguments that do not fit", ["shell", '{"command":5}'], "", "command"],
+    ["an empty command", ["shell", '{"command":[]}'], "", ""],
+  ])("refuses %s", async (_name, args, input, complaint) => {
+    const { exitCode, stdout, stderr } = await brig(["tool", ...args], {
+      cwd: workspace,
+      input,
+    });
+    expect([1, 2]).toContain(exitCode);
+    expect(stdout + stderr).toContain(complaint);
+  });
+
+  it.each([
+    ["a NUL in an argument", ["echo", "a\0b"], "NUL"],
+    ["an argument over 128 KiB", ["echo", "x".repeat(128 * 1024)], "131072 bytes"],
+  ])("refuses %s", async (_name, command, complaint) => {
+    const input = JSON.stringify({ command });
+    const { exitCode, stdout, stderr } = await brig(["tool", "shell", "-"], {
+      cwd: workspace,
+      input,
+    });
+    expect(exitCode).not.toBe(0);
+    expect(stdout + stderr).toContain(complaint);
+  });
+});
+
+describe("brig tools", () => {
+  it("lists the tools, and why each is on or off", async () => {
+    const { exitCode, stdout } = await brig(["tools"]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^exec_command +on +no +tools\.shell = unified_exec$/m);
+    expect(stdout).toMatch(/^shell +off/m);
+  });
+
+  it("lists them as JSON", async () => {
+    const tools = JSON.parse((await brig(["tools", "--json"])).stdout);
+    expect(tools).toContainEqual(
+      expect.objectContaining({ name: "shell", isOn: false, supportsParallel: false }),
+    );
+  });
+});

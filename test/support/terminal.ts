@@ -1,0 +1,107 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { execa, type ResultPromise } from "execa";
+import { onTestRuntime, program } from "./cli.js";
+import { type TemporaryDirectory, temporaryDirectory } from "./sandbox.js";
+
+const patienceMs = 30_000;
+
+/** What the terminal was set to before and after the program, and how the program ended. */
+export interface TerminalOutcome {
+  exitStatus: number;
+  settingsBefore: string;
+  settingsAfter: string;
+}
+
+/** The built program on a real pseudo-terminal of the host. util-linux's `script` makes it, `stty` changes its size. */
+export class Terminal implements AsyncDisposable {
+  readonly #script: ResultPromise<{ reject: false; stdin: "pipe"; buffer: false }>;
+  readonly #notes: TemporaryDirectory;
+  #shown = "";
+
+  private constructor(notes: TemporaryDirectory, { command, cwd }: { command: string; cwd: string }) {
+    this.#notes = notes;
+    this.#script = execa("script", ["--quiet", "--flush", "--command", command, "/dev/null"], {
+      reject: false,
+      stdin: "pipe",
+      buffer: false,
+      cwd,
+      env: { SHELL: "/bin/sh", TERM: "xterm-256color" },
+    });
+    this.#script.stdout.setEncoding("utf8").on("data", (text: string) => {
+      this.#shown += text;
+    });
+  }
+
+  /** Starts `brig` with these arguments on a terminal of 30 rows and 100 columns. */
+  static async open(args: string[], { cwd }: { cwd: string }): Promise<Terminal> {
+    const notes = await temporaryDirectory();
+    const note = (name: string) => quote(join(notes.path, name));
+    const call = [process.execPath, program, ...onTestRuntime(args)].map(quote).join(" ");
+    const command = [
+      `tty > ${note("tty")}`,
+      "stty rows 30 cols 100",
+      `stty -g > ${note("before")}`,
+      `sh -c 'echo $$ > "$0"; exec "$@"' ${note("pid")} ${call}`,
+      `echo $? > ${note("status")}`,
+      `stty -g > ${note("after")}`,
+    ].join("; ");
+    return new Terminal(notes, { command, cwd });
+  }
+
+  /** Everything shown so far, control sequences included. */
+  get shown(): string {
+    return this.#shown;
+  }
+
+  type(keys: string): void {
+    this.#script.stdin.write(keys);
+  }
+
+  /** Waits until the terminal shows this, after what was shown when the wait began if `fresh`. */
+  async waitFor(pattern: RegExp): Promise<void> {
+    const deadline = Date.now() + patienceMs;
+    while (!pattern.test(this.#shown)) {
+      if (Date.now() > deadline)
+        throw new Error(`${pattern} did not come; the terminal shows:\n${this.#shown}`);
+      await sleep(20);
+    }
+  }
+
+  /** As a window manager does it: the kernel tells the foreground programs. */
+  async resize(rows: number, cols: number): Promise<void> {
+    await execa("stty", ["-F", await this.#note("tty"), "rows", `${rows}`, "cols", `${cols}`]);
+  }
+
+  /** The process id of the program. */
+  async pid(): Promise<number> {
+    return Number(await this.#note("pid"));
+  }
+
+  /** Waits for the program's end. */
+  async end(): Promise<TerminalOutcome> {
+    const timer = setTimeout(() => this.#script.kill("SIGKILL"), patienceMs);
+    await this.#script;
+    clearTimeout(timer);
+    return {
+      exitStatus: Number(await this.#note("status")),
+      settingsBefore: await this.#note("before"),
+      settingsAfter: await this.#note("after"),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#script.kill("SIGTERM");
+    await this.#script;
+    await this.#notes[Symbol.asyncDispose]();
+  }
+
+  async #note(name: string): Promise<string> {
+    return (await readFile(join(this.#notes.path, name), "utf8")).trim();
+  }
+}
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
