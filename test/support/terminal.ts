@@ -40,6 +40,8 @@ export class Terminal implements AsyncDisposable {
     const note = (name: string) => quote(join(notes.path, name));
     const call = [process.execPath, program, ...onTestRuntime(args)].map(quote).join(" ");
     const command = [
+      // Ctrl-C goes to this shell too, which has to note how the program ended.
+      "trap : INT",
       `tty > ${note("tty")}`,
       "stty rows 30 cols 100",
       `stty -g > ${note("before")}`,
@@ -59,7 +61,7 @@ export class Terminal implements AsyncDisposable {
     this.#script.stdin.write(keys);
   }
 
-  /** Waits until the terminal shows this, after what was shown when the wait began if `fresh`. */
+  /** Waits until the terminal shows this. */
   async waitFor(pattern: RegExp): Promise<void> {
     const deadline = Date.now() + patienceMs;
     while (!pattern.test(this.#shown)) {
