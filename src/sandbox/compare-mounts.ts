@@ -58,17 +58,32 @@ function compareBinds(plan: SandboxPlan, mounts: readonly MountEntry[]): Differe
 }
 
 function compareTmpfs(tmpfs: PlannedTmpfs, mounts: readonly MountEntry[]): Difference[] {
-  const entry = mountedAt(mounts, tmpfs.path);
-  const flags = ["nosuid", "nodev", ...(tmpfs.exec ? [] : ["noexec"])];
-  const isPromised =
-    entry?.fileSystem === "tmpfs" &&
-    accessOf(entry) === "rw" &&
-    sizeBytes(entry) === tmpfs.sizeBytes &&
-    superOption(entry, "nr_inodes") === String(tmpfs.maxInodes) &&
-    flags.every((flag) => entry.options.includes(flag));
-  if (isPromised) return [];
-  const promised = `${quote(tmpfs.path)} tmpfs ${flags.join(",")} size=${tmpfs.sizeBytes} nr_inodes=${tmpfs.maxInodes}`;
-  return [{ assertion: "B5-tmpfs", promised, kernel: describe(entry) }];
+  const { path, maxInodes } = tmpfs;
+  const entry = mountedAt(mounts, path);
+  if (entry?.fileSystem !== "tmpfs" || accessOf(entry) !== "rw" || sizeBytes(entry) !== tmpfs.sizeBytes)
+    return [broken({ assertion: "B5-tmpfs", path, promised: `rw size=${tmpfs.sizeBytes}` }, entry)];
+  const has = (option: string) => entry.options.includes(option);
+  const promises: (TmpfsPromise & { isKept: boolean })[] = [
+    { assertion: "B6-noexec", path, promised: "noexec", isKept: tmpfs.exec || has("noexec") },
+    { assertion: "B6-nosuid-nodev", path, promised: "nosuid,nodev", isKept: has("nosuid") && has("nodev") },
+    {
+      assertion: "F8-inodes",
+      path,
+      promised: `nr_inodes=${maxInodes}`,
+      isKept: superOption(entry, "nr_inodes") === String(maxInodes),
+    },
+  ];
+  return promises.filter(({ isKept }) => !isKept).map((promise) => broken(promise, entry));
+}
+
+interface TmpfsPromise {
+  assertion: Difference["assertion"];
+  path: string;
+  promised: string;
+}
+
+function broken({ assertion, path, promised }: TmpfsPromise, entry: MountEntry | null): Difference {
+  return { assertion, promised: `${quote(path)} tmpfs ${promised}`, kernel: describe(entry) };
 }
 
 function compareShm(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {

@@ -7,11 +7,14 @@ import type { Assertion } from "./proof.js";
 const GVISOR: Partial<Record<Assertion, string>> = {
   "A4-no-new-privileges": "gVisor does not report NoNewPrivs in /proc/self/status",
   "A5-seccomp": "gVisor answers system calls in a kernel of its own and does not load the engine's filter",
+  "A10-setuid-bits":
+    "gVisor sets setuid and setgid bits, on the host's files in a writable workspace too; inside they are without effect",
   "A11-kernel-settings": "gVisor's /proc is its own: no path of it reaches the host's settings",
-  "B5-tmpfs": "gVisor lists neither inode caps nor nosuid and nodev of its tmpfs mounts",
+  "B6-nosuid-nodev": "gVisor does not list nosuid and nodev of its mounts",
   "B10-identity": "gVisor numbers devices and inodes itself",
   "F1-limits": "gVisor shows no cgroup files, and with --ignore-cgroups there is no limit to show",
   "F2-swap": "gVisor shows no cgroup files, and with --ignore-cgroups there is no limit to show",
+  "F8-inodes": "gVisor has no inode caps on its tmpfs mounts",
   "F14-resource-limits": "gVisor has no /proc/self/limits",
   "N-system-calls":
     "gVisor answers system calls in a kernel of its own and does not load the engine's filter",

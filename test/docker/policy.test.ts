@@ -112,12 +112,12 @@ describe("a container weaker than its plan is told by the read-back:", () => {
   it.each<[string, string[], (body: ContainerBody) => void]>([
     [
       "the engine's filter",
-      ["N-system-calls"],
+      ["A10-setuid-bits", "N-system-calls"],
       host((config) => (config.SecurityOpt = ["no-new-privileges"])),
     ],
     [
       "no filter",
-      ["A5-seccomp", "N-system-calls"],
+      ["A10-setuid-bits", "A5-seccomp", "N-system-calls"],
       host((config) => (config.SecurityOpt = ["no-new-privileges", "seccomp=unconfined"])),
     ],
     ["new privileges", ["A4-no-new-privileges"], host((config) => void config.SecurityOpt.shift())],
@@ -150,7 +150,7 @@ describe("a container weaker than its plan is told by the read-back:", () => {
     ],
     [
       "programs in /run",
-      ["B5-tmpfs"],
+      ["B6-noexec"],
       host((config) => (config.Tmpfs["/run"] = config.Tmpfs["/run"]?.replace("noexec", "exec") ?? "")),
     ],
     ["a larger /dev/shm", ["B5-tmpfs"], host((config) => (config.ShmSize = 256 * 1024 * 1024))],

@@ -93,9 +93,9 @@ describe("one weakness is found, as the assertion it breaks:", () => {
     ["a writable mount nobody planned", "B4-writable-mounts", (sections) => append(sections, "/data rw")],
     ["a host directory over /proc", "B4-writable-mounts", (sections) => append(sections, "/proc/self rw")],
     ["a larger /tmp", "B5-tmpfs", mounts("size=1048576k", "size=8388608k")],
-    ["a /tmp without inode cap", "B5-tmpfs", mounts("nr_inodes=200000,", "")],
-    ["a /run with programs", "B5-tmpfs", mounts("/run rw,nosuid,nodev,noexec", "/run rw,nosuid,nodev")],
-    ["a home that honours setuid", "B5-tmpfs", mounts("/home/brig rw,nosuid", "/home/brig rw")],
+    ["a /tmp without inode cap", "F8-inodes", mounts("nr_inodes=200000,", "")],
+    ["a /run with programs", "B6-noexec", mounts("/run rw,nosuid,nodev,noexec", "/run rw,nosuid,nodev")],
+    ["a home that honours setuid", "B6-nosuid-nodev", mounts("/home/brig rw,nosuid", "/home/brig rw")],
     ["a larger /dev/shm", "B5-tmpfs", mounts("size=131072k", "size=262144k")],
     ["a /dev/shm that is missing", "B5-tmpfs", mounts(/.* \/dev\/shm .*\n/, "")],
     ["a read-only workspace", "B11-mounts", mounts("/a\\040repo rw", "/a\\040repo ro")],
@@ -138,7 +138,7 @@ describe("one weakness is found, as the assertion it breaks:", () => {
     ["vsock", "N-system-calls", set("probe/socket-vsock", "0")],
     ["vsock that only this kernel lacks", "N-system-calls", set("probe/socket-vsock", "97")],
     ["clone3 answered with EPERM", "N-system-calls", set("probe/clone3", "1")],
-    ["setuid bits", "N-system-calls", set("probe/chmod-setuid", "0")],
+    ["setuid bits", "A10-setuid-bits", set("probe/chmod-setuid", "0")],
     ["a probe that was not made", "N-system-calls", drop("probe/io-uring")],
   ])("%s → %s", (_, assertion, change) => {
     expect(failing(change)).toContain(assertion);
@@ -224,6 +224,7 @@ describe("a proof", () => {
       new Set([
         "A4-no-new-privileges",
         "A5-seccomp",
+        "A10-setuid-bits",
         "F1-limits",
         "F2-swap",
         "F14-resource-limits",
