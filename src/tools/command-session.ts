@@ -54,6 +54,7 @@ export class CommandSession {
 
   async end(): Promise<void> {
     await this.#process.kill();
+    await this.#ended.catch(() => undefined);
   }
 
   async #follow(onActivity: ToolCallOptions["onActivity"]): Promise<void> {

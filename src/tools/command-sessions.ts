@@ -54,11 +54,11 @@ export class CommandSessions {
     );
   }
 
-  /** Ends every process. */
+  /** Ends every process; never fails, since a sandbox that is gone has ended them all. */
   async close(): Promise<void> {
     const running = [...this.#sessions.values()].filter(({ exit }) => exit === null);
     this.#sessions.clear();
-    await Promise.all(running.map((session) => session.end()));
+    await Promise.allSettled(running.map((session) => session.end()));
   }
 
   async #prune(): Promise<void> {

@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import type { AgentEvent } from "../../../src/agent/events.js";
+import { JsonEvents } from "../../../src/agent/jsonl-events.js";
+import { BrigError } from "../../../src/errors.js";
+
+const usage = { inputTokens: 10, cachedInputTokens: 4, outputTokens: 3, reasoningOutputTokens: 1 };
+const cost = { userMs: 1, systemMs: 1, maxRssBytes: 1 };
+
+function translate(events: readonly AgentEvent[]) {
+  const json = new JsonEvents();
+  return events.flatMap((event) => json.translate(event));
+}
+
+describe("the events of --json", () => {
+  it("are those of codex exec, items numbered through and a command's start and end sharing a number", () => {
+    expect(
+      translate([
+        { kind: "session-started", threadId: "t-1", sessionFile: null },
+        { kind: "turn-started" },
+        { kind: "sandbox-ready", sandboxId: "s", startMs: 1 },
+        { kind: "reasoning", text: "hm" },
+        { kind: "reasoning", text: "" },
+        { kind: "call-started", callId: "c", name: "shell", input: "{}" },
+        { kind: "command-started", callId: "c", argv: ["bash", "-lc", "ls -a"], cwd: "/" },
+        { kind: "command-output", callId: "c", chunk: Buffer.from("x") },
+        { kind: "command-ended", callId: "c", exitCode: 2, output: "x", durationMs: 1, usage: cost },
+        { kind: "call-ended", callId: "c", name: "shell", content: "", success: false, durationMs: 1 },
+        { kind: "text-delta", text: "do" },
+        { kind: "message", text: "done" },
+        { kind: "turn-completed", usage },
+      ]),
+    ).toEqual([
+      { type: "thread.started", thread_id: "t-1" },
+      { type: "turn.started" },
+      { type: "item.completed", item: { id: "item_0", type: "reasoning", text: "hm" } },
+      {
+        type: "item.started",
+        item: {
+          id: "item_1",
+          type: "command_execution",
+          command: "bash -lc 'ls -a'",
+          aggregated_output: "",
+          exit_code: null,
+          status: "in_progress",
+        },
+      },
+      {
+        type: "item.completed",
+        item: {
+          id: "item_1",
+          type: "command_execution",
+          command: "bash -lc 'ls -a'",
+          aggregated_output: "x",
+          exit_code: 2,
+          status: "failed",
+        },
+      },
+      { type: "item.completed", item: { id: "item_2", type: "agent_message", text: "done" } },
+      {
+        type: "turn.completed",
+        usage: { input_tokens: 10, cached_input_tokens: 4, output_tokens: 3, reasoning_output_tokens: 1 },
+      },
+    ]);
+  });
+
+  it("tell of reconnecting, of warnings and of a failed turn", () => {
+    expect(
+      translate([
+        { kind: "reconnecting", attempt: 1, maxAttempts: 5, delayMs: 200, reason: "closed" },
+        { kind: "warning", message: "careful" },
+        { kind: "turn-failed", error: new BrigError("no", { code: "model.failed" }) },
+      ]),
+    ).toEqual([
+      { type: "error", message: "Reconnecting... 1/5" },
+      { type: "item.completed", item: { id: "item_0", type: "error", message: "careful" } },
+      { type: "turn.failed", error: { message: "no" } },
+    ]);
+  });
+
+  it("complete a command that is still running when the turn is interrupted, and say no more", () => {
+    const events = translate([
+      { kind: "command-started", callId: "c", argv: ["sleep", "9"], cwd: "/" },
+      { kind: "turn-interrupted" },
+      { kind: "command-ended", callId: "c", exitCode: 137, output: "", durationMs: 1, usage: cost },
+    ]);
+    expect(events).toMatchObject([
+      { type: "item.started" },
+      { type: "item.completed", item: { exit_code: null, status: "failed" } },
+    ]);
+  });
+});
