@@ -1,0 +1,47 @@
+import { PassThrough } from "node:stream";
+import type { CliContext, Interruption } from "../../src/cli/context.js";
+import { readEnvironment } from "../../src/config/env.js";
+
+export interface TestContext extends CliContext {
+  readonly stdin: PassThrough;
+  exitStatus: number;
+  /** Everything written to stdout and stderr so far. */
+  written(): { stdout: string; stderr: string };
+}
+
+export interface TestContextOptions {
+  variables?: Record<string, string>;
+  /** The outputs claim to be terminals. */
+  isTerminal?: boolean;
+  /** As if this had happened before the start. */
+  interruption?: Interruption & { reason: unknown };
+}
+
+/** A command's surroundings without a process. */
+export function testContext(options: TestContextOptions = {}): TestContext {
+  const { variables = {}, isTerminal = false, interruption = null } = options;
+  const stdout = Object.assign(new PassThrough(), { isTTY: isTerminal });
+  const stderr = Object.assign(new PassThrough(), { isTTY: isTerminal });
+  return {
+    stdin: new PassThrough(),
+    stdout,
+    stderr,
+    cwd: "/start",
+    environment: readEnvironment({ HOME: "/home/user", ...variables }),
+    signal: interruption === null ? new AbortController().signal : AbortSignal.abort(interruption.reason),
+    interruption: () => interruption,
+    exitStatus: 0,
+    setExitStatus(status) {
+      this.exitStatus = status;
+    },
+    written: () => ({ stdout: text(stdout), stderr: text(stderr) }),
+  };
+}
+
+const seen = new WeakMap<PassThrough, string>();
+
+function text(stream: PassThrough): string {
+  const all = (seen.get(stream) ?? "") + String(stream.read() ?? "");
+  seen.set(stream, all);
+  return all;
+}

@@ -1,0 +1,132 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const source = fileURLToPath(new URL("../../src", import.meta.url));
+
+/** Which folders a folder of src may import from, besides itself. A new folder needs a line here. */
+const layers: Record<string, readonly string[]> = {
+  cli: ["agent", "model", "tools", "sandbox", "images", "docker", "policy", "config", "lib"],
+  agent: ["model", "tools", "lib"],
+  model: ["config", "lib"],
+  tools: ["policy", "lib"],
+  sandbox: ["images", "docker", "policy", "config", "lib"],
+  images: ["docker", "config", "lib"],
+  docker: ["config", "lib"],
+  policy: ["lib"],
+  config: ["lib"],
+  lib: [],
+};
+
+/** Packages that only one folder may import. */
+const doors: Record<string, string> = {
+  dockerode: "docker",
+  "tar-stream": "docker",
+  openai: "model",
+  commander: "cli",
+};
+
+/** The files directly in src that every folder but lib may import. */
+const common = ["errors.ts", "version.ts"];
+
+interface SourceFile {
+  /** Relative to src, e.g. "cli/main.ts". */
+  path: string;
+  folder: string;
+  code: string;
+  imports: string[];
+}
+
+const files: SourceFile[] = readdirSync(source, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts"))
+  .map((path) => {
+    const code = withoutComments(readFileSync(join(source, path), "utf8"));
+    return {
+      path,
+      folder: path.includes("/") ? (path.split("/")[0] ?? "") : "",
+      code,
+      imports: importsOf(code),
+    };
+  });
+
+describe("imports point one way only", () => {
+  it("every folder of src has its place", () => {
+    const folders = new Set(files.map(({ folder }) => folder).filter((folder) => folder !== ""));
+    expect(Object.keys(layers)).toEqual(expect.arrayContaining([...folders]));
+  });
+
+  it.each(Object.entries(layers))("%s imports only from: %s", (folder, allowed) => {
+    const known = new Set([folder, ...allowed, ...(folder === "lib" ? [] : common)]);
+    const wrong = filesOf(folder).flatMap((file) =>
+      file.imports
+        .filter((name) => name.startsWith("."))
+        .map((name) => join(dirname(file.path), name.replace(/\.js$/, ".ts")))
+        .filter((target) => !known.has(target.split("/")[0] ?? ""))
+        .map((target) => `${file.path} → ${target}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("the layers have no cycle", () => {
+    const order = Object.keys(layers);
+    for (const [folder, allowed] of Object.entries(layers)) {
+      for (const other of allowed)
+        expect(order.indexOf(other), `${folder} → ${other}`).toBeGreaterThan(order.indexOf(folder));
+    }
+  });
+
+  it("nothing imports the public door or the composition root", () => {
+    const importers = files.filter((file) =>
+      file.imports.some((name) => /^\.{1,2}\/(index|cli\/.*|main)\.js$/.test(name)),
+    );
+    expect(importers.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("one door each", () => {
+  it.each(Object.entries(doors))("only src has %s behind src/%s", (name, folder) => {
+    const importers = files.filter(({ imports }) =>
+      imports.some((one) => one === name || one.startsWith(`${name}/`)),
+    );
+    expect(importers.filter((file) => file.folder !== folder).map(({ path }) => path)).toEqual([]);
+    expect(importers).not.toEqual([]);
+  });
+
+  it("only src/config/env.ts reads the environment", () => {
+    const readers = files.filter(({ code }) =>
+      /\bprocess\s*\.\s*env\b|\{[^}]*\benv\b[^}]*\}\s*from "node:process"/.test(code),
+    );
+    expect(readers.map(({ path }) => path)).toEqual(["config/env.ts"]);
+  });
+
+  it("on the command line only main.ts touches the process", () => {
+    const users = filesOf("cli").filter(({ code }) =>
+      /\bprocess\s*[.[]|"node:process"|\bconsole\b/.test(code),
+    );
+    expect(users.map(({ path }) => path)).toEqual(["cli/main.ts"]);
+  });
+});
+
+function filesOf(folder: string): SourceFile[] {
+  return files.filter((file) => file.folder === folder);
+}
+
+/** Static, dynamic and type-only imports and re-exports. */
+function importsOf(code: string): string[] {
+  return [...code.matchAll(/(?:\bfrom|\bimport\s*\(|\bimport)\s*"([^"]+)"/g)].map(([, name]) => name ?? "");
+}
+
+function withoutComments(code: string): string {
+  return code.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "");
+}
+
+it("the check sees the files it is about", () => {
+  expect(files.length).toBeGreaterThan(50);
+  expect(
+    importsOf(
+      'import type { A } from "./a.js";\nawait import("b");\nimport "c";\nexport { D } from "../d.js";',
+    ),
+  ).toEqual(["./a.js", "b", "c", "../d.js"]);
+  expect(relative(source, join(source, "cli/main.ts"))).toBe("cli/main.ts");
+});

@@ -1,0 +1,76 @@
+import { EventEmitter } from "node:events";
+import { PassThrough } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { type HostProcess, openHost } from "../../../src/cli/host.js";
+
+/** A process that notes its end instead of ending. */
+class NotedProcess extends EventEmitter {
+  readonly stdin = new PassThrough();
+  readonly stdout = new PassThrough();
+  readonly stderr = new PassThrough();
+  readonly env = { HOME: "/home/user" };
+  readonly exits: number[] = [];
+  cwd = () => "/start";
+  exit = (status: number) => {
+    this.exits.push(status);
+  };
+}
+
+function open() {
+  const noted = new NotedProcess();
+  return { noted, host: openHost(noted as unknown as HostProcess) };
+}
+
+describe("openHost", () => {
+  it("hands out the process as a context", () => {
+    const { noted, host } = open();
+    expect(host).toMatchObject({
+      cwd: "/start",
+      stdin: noted.stdin,
+      stdout: noted.stdout,
+      stderr: noted.stderr,
+    });
+    expect(host.environment.home).toBe("/home/user");
+    expect(host.interruption()).toBeNull();
+  });
+
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ])("aborts on %s, to exit with %d", (signal, exitStatus) => {
+    const { noted, host } = open();
+    noted.emit(signal);
+    expect(host.signal.reason).toMatchObject({ code: "aborted", message: `interrupted by ${signal}` });
+    expect(host.interruption()).toEqual({ exitStatus, isQuiet: false });
+    expect(noted.exits).toEqual([]);
+  });
+
+  it("exits at once on the second signal", () => {
+    const { noted, host } = open();
+    noted.emit("SIGTERM");
+    noted.emit("SIGINT");
+    expect(noted.exits).toEqual([130]);
+    expect(host.interruption()?.exitStatus).toBe(143);
+  });
+
+  it("ends quietly when the reader of stdout went away", () => {
+    const { noted, host } = open();
+    noted.stdout.emit("error", new Error("write EPIPE"));
+    expect(host.signal.aborted).toBe(true);
+    expect(host.interruption()).toEqual({ exitStatus: 141, isQuiet: true });
+  });
+
+  it("goes on when the reader of stderr went away", () => {
+    const { noted, host } = open();
+    noted.stderr.emit("error", new Error("write EPIPE"));
+    expect(host.signal.aborted).toBe(false);
+  });
+
+  it("keeps the exit status that was set last", () => {
+    const { host } = open();
+    expect(host.exitStatus()).toBe(0);
+    host.setExitStatus(7);
+    expect(host.exitStatus()).toBe(7);
+  });
+});

@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { findGaps, guarantees } from "../guarantees.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+it("every promise stands in the README and is proved by a test that cites it", () => {
+  const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" });
+  const tests = files
+    .filter((file) => file.endsWith(".test.ts") && !file.endsWith("guarantees.test.ts"))
+    .map((file) => readFileSync(join(root, "test", file), "utf8"));
+  const readme = guarantees.length === 0 ? "" : readFileSync(join(root, "README.md"), "utf8");
+  expect(findGaps(guarantees, { readme, tests })).toEqual([]);
+});
+
+describe("findGaps", () => {
+  const promise = { id: "contained.read-only", sentence: "not a byte of the workspace changes" };
+  const readme = "- In read-only mode not a byte of\n  the workspace changes.";
+  const tests = ['it(promised(\n  "contained.read-only", "a write fails"), () => {});'];
+
+  it("finds nothing where the promise is made and proved", () => {
+    expect(findGaps([promise], { readme, tests })).toEqual([]);
+  });
+
+  it("names a promise that no test cites", () => {
+    const others = ['it(promised("contained.read-only.more", "x"))', '// "contained.read-only"'];
+    expect(findGaps([promise], { readme, tests: others })).toEqual([
+      expect.stringMatching(/no test cites it/),
+    ]);
+  });
+
+  it("names a promise that the README does not make", () => {
+    expect(findGaps([promise], { readme: "", tests })).toEqual([
+      expect.stringMatching(/README does not say/),
+    ]);
+  });
+
+  it("names an id that is given twice", () => {
+    expect(findGaps([promise, promise], { readme, tests })).toEqual([
+      "contained.read-only: the id is given twice",
+    ]);
+  });
+});
