@@ -417,23 +417,31 @@ void channel_tree_empty(struct runner *r, struct channel *c) {
     finish_if_complete(r, c);
 }
 
-static void begin_kill(struct runner *r, struct channel *c, uint32_t grace_ms) {
-    if (!c->worker || c->kill != KILL_NONE) return;
+/* A command that was asked for a moment ago may have no process yet: then again a little later. */
+static void terminate(struct runner *r, struct channel *c) {
     if (c->is_command) {
-        tree_signal(c->worker->pid, SIGTERM);
+        c->terminated = tree_signal(c->worker->pid, SIGTERM) > 0;
         tree_signal(c->worker->pid, SIGCONT);
     } else {
-        kill(c->worker->pid, SIGTERM);
+        c->terminated = kill(c->worker->pid, SIGTERM) == 0;
     }
+    uint64_t again = now_ms() + KILL_STEP_MS;
+    wake_at(r, c->terminated || again > c->kill_ms ? c->kill_ms : again);
+}
+
+static void begin_kill(struct runner *r, struct channel *c, uint32_t grace_ms) {
+    if (!c->worker || c->kill != KILL_NONE) return;
     c->kill = KILL_TERMINATING;
-    wake_at(r, c->kill_ms = now_ms() + grace_ms);
+    c->kill_ms = now_ms() + grace_ms;
+    terminate(r, c);
     c->kill_give_up_ms = c->kill_ms + KILL_GIVE_UP_MS;
 }
 
 static void kill_step(struct runner *r, struct channel *c, uint64_t now) {
     if (c->kill == KILL_NONE || !c->worker) return;
     if (now < c->kill_ms) {
-        wake_at(r, c->kill_ms);
+        if (c->terminated) wake_at(r, c->kill_ms);
+        else terminate(r, c);
         return;
     }
     bool first = c->kill == KILL_TERMINATING;
@@ -452,6 +460,24 @@ static void kill_step(struct runner *r, struct channel *c, uint64_t now) {
     wake_at(r, c->kill_ms = now + (alive == 0 ? 20 * KILL_STEP_MS : KILL_STEP_MS));
 }
 
+static pid_t process_group(const struct channel *c) {
+    pid_t foreground = 0;
+    if (c->pty && is_open(&c->out) && ioctl(c->out.fd, TIOCGPGRP, &foreground) == 0 && foreground > 0) return foreground;
+    return c->worker ? c->worker->slot->child : 0;
+}
+
+/* A command that was asked for a moment ago may have no process yet: it gets the signal as soon as there is one. */
+static void send_signals(struct runner *r, struct channel *c) {
+    pid_t group = process_group(c);
+    if (group <= 0 && c->worker && !c->ended) {
+        wake_at(r, now_ms() + 1);
+        return;
+    }
+    for (int number = 1; number <= 64 && group > 0; number++)
+        if (c->pending_signals >> (number - 1) & 1) kill(-group, number);
+    c->pending_signals = 0;
+}
+
 static void tick(struct runner *r, struct channel *c, uint64_t now) {
     if (c->deadline_ms && now >= c->deadline_ms) {
         c->deadline_ms = 0;
@@ -461,6 +487,7 @@ static void tick(struct runner *r, struct channel *c, uint64_t now) {
         wake_at(r, c->deadline_ms);
     }
     kill_step(r, c, now);
+    if (c->pending_signals) send_signals(r, c);
     if (c->pty && buffer_length(&c->input) > 0) write_input(r, c);
     finish_if_complete(r, c);
 }
@@ -475,12 +502,6 @@ void channels_tick(struct runner *r, uint64_t now) {
 
 /* ---- frames ---------------------------------------------------------------------------------------------------- */
 
-static void send_signal(const struct channel *c, int number) {
-    pid_t group = c->worker ? c->worker->slot->child : 0;
-    pid_t foreground = 0;
-    if (c->pty && is_open(&c->out) && ioctl(c->out.fd, TIOCGPGRP, &foreground) == 0 && foreground > 0) group = foreground;
-    if (group > 0) kill(-group, number);
-}
 
 bool channel_take_frame(struct runner *r, const struct frame *frame) {
     if (frame->type == F_SPAWN) return start_command(r, frame);
@@ -490,8 +511,11 @@ bool channel_take_frame(struct runner *r, const struct frame *frame) {
     switch (frame->type) {
     case F_INPUT: return over || take_input(r, c, frame);
     case F_SIGNAL:
-        if (frame->length != 1 || frame->payload[0] > 64) return false;
-        if (!over) send_signal(c, frame->payload[0]);
+        if (frame->length != 1 || frame->payload[0] < 1 || frame->payload[0] > 64) return false;
+        if (!over && c->is_command) {
+            c->pending_signals |= UINT64_C(1) << (frame->payload[0] - 1);
+            send_signals(r, c);
+        }
         return true;
     case F_RESIZE:
         if (frame->length != 4) return false;

@@ -230,9 +230,13 @@ void pool_keep_ready(struct runner *r) {
 void pool_reap(struct runner *r) {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         struct worker *w = find_worker(r, pid);
         if (!w) continue;
+        if (WIFSTOPPED(status)) { /* by a command, which runs as the same user */
+            worker_continue(w);
+            continue;
+        }
         /* What it said before it ended still counts. */
         if (w->control.fd >= 0) on_report(r, &w->control, 0);
         lose(r, w);

@@ -65,6 +65,8 @@ struct channel {
     size_t late_left;
     uint8_t flags;
     enum kill_state kill;
+    bool terminated;          /* SIGTERM of the kill has found somebody */
+    uint64_t pending_signals; /* bit n - 1: signal n came before there was a process to send it to */
     uint32_t grace_ms;
     struct queued_request *queued;
     uint64_t started_us, deadline_ms, hold_ms, kill_ms, kill_give_up_ms;

@@ -76,6 +76,7 @@ struct command {
     struct spawn_request request;
     char **argv, **envp, *cwd;
     const int *fds;
+    struct worker_slot *slot;
     /* Written by the child, which shares this memory until it execs. */
     volatile int error;
     volatile uint32_t stage;
@@ -153,6 +154,7 @@ static int child_stream(struct command *command, int which) {
  */
 static _Noreturn void run_child(struct command *command) {
     setsid();
+    command->slot->child = getpid(); /* here and not in the worker, which may come to run only after the command's first output */
     int streams[3];
     for (int i = 0; i < 3; i++) {
         /* dup above the standard numbers first, so that no stream overwrites another that is still to be placed */
@@ -237,7 +239,7 @@ static char **merge_environment(char **changes, uint32_t count) {
 }
 
 static void run_command(int control, struct job *job, struct worker_slot *slot) {
-    struct command command = {.fds = job->fds};
+    struct command command = {.fds = job->fds, .slot = slot};
     if (job->payload == MAP_FAILED || !spawn_parse(job->payload, job->header.length, &command.request)) {
         free_job(job);
         refuse(control, STAGE_REQUEST, EINVAL);
@@ -262,7 +264,6 @@ static void run_command(int control, struct job *job, struct worker_slot *slot) 
     pid_t pid = command.envp ? vfork() : -1;
     if (pid == 0) run_child(&command);
     int error = errno;
-    slot->child = pid > 0 ? pid : 0;
     free(command.envp);
     free(pointers);
     free(store);

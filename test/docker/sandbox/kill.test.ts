@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect } from "vitest";
+import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { changedPolicy } from "../../support/policies.js";
+import { runningCommands, zombieCount } from "../../support/processes.js";
+import { differs, titled } from "../../support/runtime-differences.js";
+import { program, sandboxTest } from "../../support/sandbox.js";
+
+const escapes = [
+  "setsid",
+  "double-fork",
+  "ignores-term",
+  "stopped",
+  "bare",
+  "nested",
+  "respawning",
+  "writes-late",
+];
+
+/** The session is as good as before. */
+async function requireHealthy(sandbox: Sandbox): Promise<void> {
+  expect(await runningCommands(sandbox)).toEqual([]);
+  await expect.poll(() => zombieCount(sandbox)).toBe(0);
+  const result = await sandbox.exec(["sh", "-c", "echo out; echo err >&2; exit 3"]);
+  expect(result).toMatchObject({ exitCode: 3, stdout: "out\n", stderr: "err\n" });
+}
+
+describe("a timeout ends the whole tree", () => {
+  sandboxTest.for(escapes)("%s", async (kind, { sandbox }) => {
+    const result = await sandbox.exec(program("escapes.sh", kind), { timeoutMs: 400 });
+    expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\n" });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("what it was about to write is never written", async ({ sandbox }) => {
+    await sandbox.exec(program("escapes.sh", "writes-late"), { timeoutMs: 200 });
+    await sleep(1500);
+    await expect(sandbox.files.stat("/tmp/too-late")).rejects.toMatchObject({ code: "file.not-found" });
+  });
+
+  sandboxTest("and leaves other commands alone", async ({ sandbox }) => {
+    const other = sandbox.exec(["sh", "-c", "sleep 1.5; echo survived"]);
+    await sandbox.exec(program("escapes.sh", "respawning"), { timeoutMs: 300 });
+    expect((await other).stdout).toBe("survived\n");
+  });
+
+  sandboxTest("a process that ends on SIGTERM may clean up first", async ({ sandbox }) => {
+    const script = "trap 'echo cleaned; exit 7' TERM; echo ready; sleep 300 & wait";
+    const result = await sandbox.exec(["bash", "-c", script], { timeoutMs: 300 });
+    expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\ncleaned\n" });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("a command that ends in time is not marked", async ({ sandbox }) => {
+    const result = await sandbox.exec(["sleep", "0.05"], { timeoutMs: 30_000 });
+    expect(result).toMatchObject({ timedOut: false, exitCode: 0, signal: null });
+  });
+
+  sandboxTest.skipIf(differs("limits.pids"))(
+    titled("limits.pids", "even of a fork bomb that has used up the process limit"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 96 }) });
+      const result = await sandbox.exec(program("fork-bomb.sh"), { timeoutMs: 1500 });
+      expect(result.timedOut).toBe(true);
+      await requireHealthy(sandbox);
+    },
+  );
+});
+
+describe("an abort ends the whole tree", () => {
+  sandboxTest.for(escapes)("%s", async (kind, { sandbox }) => {
+    const controller = new AbortController();
+    const reason = new Error("changed my mind");
+    const call = sandbox.exec(program("escapes.sh", kind), {
+      signal: controller.signal,
+      onStdout: () => controller.abort(reason),
+    });
+    await expect(call).rejects.toBe(reason);
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("a signal that was aborted before starts nothing", async ({ sandbox }) => {
+    const reason = new Error("too late");
+    const call = sandbox.exec(["touch", "/tmp/started"], { signal: AbortSignal.abort(reason) });
+    await expect(call).rejects.toBe(reason);
+    await expect(sandbox.files.stat("/tmp/started")).rejects.toMatchObject({ code: "file.not-found" });
+  });
+
+  sandboxTest("kill() of a spawned process resolves when nothing is left", async ({ sandbox }) => {
+    const spawned = await sandbox.spawn(program("escapes.sh", "nested"));
+    await new Promise((resolve) => spawned.stdout.once("data", resolve));
+    await spawned.kill();
+    expect(await spawned.exit).toMatchObject({ exitCode: 143, signal: "SIGTERM" });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("a signal sent before the process exists reaches it when it does", async ({ sandbox }) => {
+    for (let i = 0; i < 20; i++) {
+      const spawned = await sandbox.spawn(["sleep", "300"]);
+      await spawned.kill("SIGINT");
+      expect(await spawned.exit).toMatchObject({ exitCode: 130, signal: "SIGINT" });
+    }
+  });
+
+  sandboxTest("kill(signal) reaches the process group and nothing else", async ({ sandbox }) => {
+    const spawned = await sandbox.spawn([
+      "bash",
+      "-c",
+      "trap 'echo usr1; exit 9' USR1; echo ready; while :; do sleep 0.02; done",
+    ]);
+    const other = sandbox.exec(["sh", "-c", "sleep 0.5; echo unharmed"]);
+    let text = "";
+    spawned.stdout.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+      if (text === "ready\n") void spawned.kill("SIGUSR1");
+    });
+    expect(await spawned.exit).toMatchObject({ exitCode: 9, signal: null });
+    expect(text).toBe("ready\nusr1\n");
+    expect((await other).stdout).toBe("unharmed\n");
+  });
+});
+
+describe("a command that turns on its own keepers", () => {
+  sandboxTest("its supervisor killed: it goes too, with what it started", async ({ sandbox }) => {
+    const result = await sandbox.exec(["bash", "-c", "setsid sleep 301 & kill -9 $PPID; sleep 302"]);
+    expect(result).toMatchObject({ exitCode: 137, signal: "SIGKILL", timedOut: false });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("everything killed: the call ends and the session goes on", async ({ sandbox }) => {
+    const result = await sandbox.exec(["bash", "-c", "echo before; kill -9 -1; sleep 302"]);
+    expect(result).toMatchObject({ exitCode: 137, signal: "SIGKILL", stdout: "before\n" });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("everything terminated: the session goes on", async ({ sandbox }) => {
+    await sandbox.exec(["bash", "-c", "kill -TERM -1; kill -HUP -1; kill -INT -1; true"]);
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("everything stopped: the call still ends", async ({ sandbox }) => {
+    const result = await sandbox.exec(["bash", "-c", "kill -STOP -1; echo stopped; exit 5"]);
+    expect(result).toMatchObject({ exitCode: 5, stdout: "stopped\n" });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("everything stopped: a timeout still holds", async ({ sandbox }) => {
+    const result = await sandbox.exec(["bash", "-c", "kill -STOP -1; sleep 301"], { timeoutMs: 400 });
+    expect(result).toMatchObject({ exitCode: 124, timedOut: true });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("its supervisor stopped: the call still ends", async ({ sandbox }) => {
+    const result = await sandbox.exec(["bash", "-c", "kill -STOP $PPID; exit 6"]);
+    expect(result.exitCode).toBe(6);
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("no signal reaches PID 1", async ({ sandbox }) => {
+    const script = "for n in $(seq 1 64); do kill -$n 1; done 2>/dev/null; echo done";
+    expect((await sandbox.exec(["bash", "-c", script])).stdout).toBe("done\n");
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("idle workers killed again and again: no call is lost", async ({ sandbox }) => {
+    const killer = sandbox.exec([
+      "bash",
+      "-c",
+      "for i in $(seq 40); do for p in $(pgrep -P 1); do [ $p = $PPID ] || kill -9 $p; done; sleep 0.01; done; echo ended",
+    ]);
+    const results = [];
+    for (let i = 0; i < 60; i++) results.push(await sandbox.exec(["sh", "-c", `echo ${i}; exit ${i}`]));
+    expect((await killer).stdout).toBe("ended\n");
+    // A call whose supervisor was killed says so; every other one is whole.
+    for (const [i, { exitCode, signal, stdout }] of results.entries())
+      if (signal === null) expect([exitCode, stdout]).toEqual([i, `${i}\n`]);
+      else expect([exitCode, signal]).toEqual([137, "SIGKILL"]);
+    await requireHealthy(sandbox);
+  });
+});
