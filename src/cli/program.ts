@@ -38,6 +38,16 @@ const commands: CommandEntry[] = [
     load: async () => (await import("./tools.js")).defineTools,
   },
   {
+    name: "doctor",
+    summary: "say whether this machine is fit for brig, and what to do about it",
+    load: async () => (await import("./doctor.js")).defineDoctor,
+  },
+  {
+    name: "image",
+    summary: "build or list brig's images",
+    load: async () => (await import("./image.js")).defineImage,
+  },
+  {
     name: "gc",
     summary: "remove what dead sessions left behind",
     load: async () => (await import("./gc.js")).defineGc,

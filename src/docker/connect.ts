@@ -3,27 +3,12 @@ import type { Environment } from "../config/env.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { type Client, openClient } from "./client.js";
 import type { Candidate, EngineSource } from "./discovery/candidate.js";
-import { dockerContext } from "./discovery/docker-context.js";
-import { dockerDesktop } from "./discovery/docker-desktop.js";
-import { dockerHost } from "./discovery/docker-host.js";
-import { podman } from "./discovery/podman.js";
-import { rootlessDocker } from "./discovery/rootless-docker.js";
-import { systemSocket } from "./discovery/system-socket.js";
+import { engineSources } from "./discovery/sources.js";
 import { type Endpoint, parseEndpoint } from "./endpoint.js";
 import { engineOn } from "./engine.js";
 import { reason } from "./failure.js";
 import { engineCommand, readSystem } from "./system.js";
 import type { Engine } from "./types.js";
-
-/** Tried in this order. */
-const sources: EngineSource[] = [
-  dockerHost,
-  dockerContext,
-  systemSocket,
-  rootlessDocker,
-  dockerDesktop,
-  podman,
-];
 
 /** How long an engine may take to answer the first question. */
 const greetingLimitMs = 10_000;
@@ -33,7 +18,7 @@ export interface ConnectOptions {
   /** An address as `DOCKER_HOST` spells it; then nothing else is tried. Default: look in the usual places. */
   endpoint?: string | undefined;
   /** Where to look. Default: DOCKER_HOST, the Docker context, then the sockets of Docker, Docker Desktop and Podman. */
-  sources?: EngineSource[] | undefined;
+  sources?: readonly EngineSource[] | undefined;
 }
 
 /**
@@ -54,13 +39,13 @@ export async function connectEngine(options: ConnectOptions): Promise<Engine> {
 async function* candidates({
   env,
   endpoint,
-  sources: places = sources,
+  sources = engineSources,
 }: ConnectOptions): AsyncGenerator<Candidate> {
   if (endpoint !== undefined) {
     yield { endpoint: await parseEndpoint(endpoint), origin: "the given address", isChosen: true };
     return;
   }
-  for (const source of places) yield* await source(env);
+  for (const source of sources) yield* await source(env);
 }
 
 type Attempt = { kind: "silent"; candidate: Candidate; why: string; cause: unknown };

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Client } from "./client.js";
 import { containerCalls } from "./containers.js";
 import { imageCalls } from "./images.js";
-import type { Engine, EngineInfo } from "./types.js";
+import type { Engine, EngineHealth, EngineInfo } from "./types.js";
 import { volumeCalls } from "./volumes.js";
 
 export function engineOn(client: Client): Engine {
@@ -18,6 +18,7 @@ export function engineOn(client: Client): Engine {
         throw error;
       }
     },
+    health: async () => asHealth(await askEngine(client)),
     ...containerCalls(client),
     ...volumeCalls(client),
     ...imageCalls(client),
@@ -34,14 +35,25 @@ const infoReply = z.object({
   DockerRootDir: z.string().nullish(),
   NCPU: z.number(),
   MemTotal: z.number(),
+  MemoryLimit: z.boolean().nullish(),
+  SwapLimit: z.boolean().nullish(),
+  CpuCfsQuota: z.boolean().nullish(),
+  PidsLimit: z.boolean().nullish(),
   SystemTime: z.string().nullish(),
+  Plugins: z.object({ Authorization: z.array(z.string()).nullish() }).nullish(),
 });
+type InfoReply = z.infer<typeof infoReply>;
 
-async function askInfo({ call, version, apiVersion }: Client): Promise<EngineInfo> {
+async function askEngine({ call }: Client): Promise<InfoReply> {
   const reply = await call("ask the container engine about itself", (api, limit) =>
     api.json({ method: "GET", path: "/info" }, limit),
   );
-  const info = infoReply.parse(reply);
+  return infoReply.parse(reply);
+}
+
+async function askInfo(client: Client): Promise<EngineInfo> {
+  const { version, apiVersion } = client;
+  const info = await askEngine(client);
   const components = version.Components ?? [];
   return {
     product: components.some(({ Name }) => /podman/i.test(Name)) ? "podman" : "docker",
@@ -60,6 +72,20 @@ async function askInfo({ call, version, apiVersion }: Client): Promise<EngineInf
     dockerRootDir: info.DockerRootDir ?? "",
     cpus: info.NCPU,
     memoryBytes: info.MemTotal,
+  };
+}
+
+function asHealth(info: InfoReply): EngineHealth {
+  const engineTime = Date.parse(info.SystemTime ?? "");
+  return {
+    limits: {
+      memory: info.MemoryLimit ?? false,
+      swap: info.SwapLimit ?? false,
+      cpu: info.CpuCfsQuota ?? false,
+      pids: info.PidsLimit ?? false,
+    },
+    clockSkewMs: Number.isNaN(engineTime) ? 0 : engineTime - Date.now(),
+    authorizationPlugins: info.Plugins?.Authorization ?? [],
   };
 }
 

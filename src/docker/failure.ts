@@ -1,3 +1,4 @@
+import { ZodError } from "zod";
 import { BrigError } from "../errors.js";
 
 /** What the engine answered when it refused a request. */
@@ -25,6 +26,7 @@ function engineWords(error: Error): string {
 /** Turns what dockerode throws into a BrigError that says which step failed. `doing` completes "cannot …". */
 export function engineFailure(cause: unknown, context: { doing: string; address: string }): BrigError {
   if (cause instanceof BrigError) return cause;
+  if (cause instanceof ZodError || cause instanceof SyntaxError) return nonsense(cause, context);
   const refusal = asRefusal(cause);
   if (refusal === null) return unreachable(cause, context);
   const { status, words } = refusal;
@@ -45,6 +47,17 @@ export function engineFailure(cause: unknown, context: { doing: string; address:
 export function streamedFailure(words: string, doing: string): BrigError {
   const isMissing = /manifest unknown|not found|pull access denied|repository does not exist/i.test(words);
   return new BrigError(`cannot ${doing}: ${words}`, { code: isMissing ? "image.missing" : "engine.failed" });
+}
+
+function nonsense(cause: Error, context: { doing: string; address: string }): BrigError {
+  return new BrigError(
+    `cannot ${context.doing}: ${context.address} answers, but not as a container engine does`,
+    {
+      code: "engine.failed",
+      hint: "is it the address of Docker or Podman?",
+      cause,
+    },
+  );
 }
 
 function unreachable(cause: unknown, context: { doing: string; address: string }): BrigError {

@@ -77,6 +77,15 @@ export interface EngineInfo {
   memoryBytes: number;
 }
 
+/** What can change while an engine runs, or concerns only its diagnosis. */
+export interface EngineHealth {
+  /** The limits of a container that this engine's kernel can enforce. */
+  limits: { memory: boolean; swap: boolean; cpu: boolean; pids: boolean };
+  /** How far the engine's clock is ahead of this machine's, in milliseconds; off by the time one call takes. */
+  clockSkewMs: number;
+  authorizationPlugins: string[];
+}
+
 export interface ContainerSummary {
   id: string;
   names: string[];
@@ -142,6 +151,8 @@ export interface Engine {
   readonly endpoint: string;
   /** Asked once, then remembered. */
   info(): Promise<EngineInfo>;
+  /** Asked each time. */
+  health(): Promise<EngineHealth>;
 
   createContainer(body: ContainerBody, options?: { name?: string; signal?: AbortSignal }): Promise<string>;
   startContainer(id: string): Promise<void>;

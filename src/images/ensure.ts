@@ -5,6 +5,9 @@ import { type ImageDefinition, type ImageName, imageDefinitions } from "./defini
 import { withLock } from "./lock.js";
 import { provideParent } from "./parent.js";
 
+/** Every image that brig builds carries it, with the image's short name as its value. */
+export const imageLabel = "brig.image";
+
 export interface EnsureOptions<Name extends ImageName = ImageName> {
   names: readonly Name[];
   /** One line of progress; the first word is the image that is being built. */
@@ -82,7 +85,7 @@ async function build(
   await engine.buildImage(packTar(await completeFiles(context)), {
     tag: context.tag,
     buildArgs: { PARENT: parent },
-    labels: { "brig.image": definition.name },
+    labels: { [imageLabel]: definition.name },
     ...(onProgress === undefined ? {} : { onProgress }),
     ...(signal === undefined ? {} : { signal }),
   });

@@ -16,13 +16,7 @@ export const toolboxLabel = "brig.toolbox";
  * second, empty volume says that the first was checked after it was filled; it is removed before every filling.
  */
 export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): Promise<string> {
-  const hash = toolboxTag.slice(toolboxTag.lastIndexOf(":") + 1);
-  const volume: ToolboxVolume = {
-    name: `brig-toolbox-${hash}`,
-    marker: `brig-toolbox-${hash}-complete`,
-    hash,
-    toolboxTag,
-  };
+  const volume = volumeOf(toolboxTag);
   if (!(await isComplete(engine, volume))) {
     await withLock(volume.name, async () => {
       if (!(await isComplete(engine, volume))) await fill(engine, volume);
@@ -31,11 +25,22 @@ export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): P
   return volume.name;
 }
 
+/** Whether a complete copy of this toolbox image is there. */
+export async function hasToolboxVolume(engine: Engine, toolboxTag: string): Promise<boolean> {
+  return await isComplete(engine, volumeOf(toolboxTag));
+}
+
 interface ToolboxVolume {
   name: string;
   marker: string;
   hash: string;
   toolboxTag: string;
+}
+
+function volumeOf(toolboxTag: string): ToolboxVolume {
+  const hash = toolboxTag.slice(toolboxTag.lastIndexOf(":") + 1);
+  const name = `brig-toolbox-${hash}`;
+  return { name, marker: `${name}-complete`, hash, toolboxTag };
 }
 
 async function isComplete(engine: Engine, { name, marker }: ToolboxVolume): Promise<boolean> {

@@ -1,0 +1,83 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { connectEngine } from "../docker/connect.js";
+import { BrigError } from "../errors.js";
+import { type ImageName, imageDefinitions } from "../images/definition.js";
+import { ensureImages } from "../images/ensure.js";
+import { type ListedImage, listImages } from "../images/list.js";
+import { ensureToolboxVolume } from "../images/toolbox-volume.js";
+import { formatBytes } from "../lib/bytes.js";
+import { createProgress } from "../lib/progress.js";
+import { formatTable } from "../lib/table.js";
+import type { CliContext } from "./context.js";
+import { write, writeJson } from "./render.js";
+
+const defaultNames: ImageName[] = ["toolbox", "base"];
+
+export function defineImage(command: Command, context: CliContext): void {
+  command.action(() => {
+    throw new BrigError("say what to do with the images: build or ls", {
+      code: "usage.invalid",
+      hint: "see: brig image --help",
+    });
+  });
+  command
+    .command("build")
+    .description("build the images that are missing or out of date")
+    .argument(
+      "[names...]",
+      `of ${Object.keys(imageDefinitions).join(", ")}; default: toolbox base`,
+      collectName,
+    )
+    .action(async (names: ImageName[]) => {
+      await buildImages(names.length === 0 ? defaultNames : names, context);
+    });
+  command
+    .command("ls")
+    .description("list brig's images in the engine")
+    .option("--json", "print the list as JSON")
+    .action(async (flags: { json?: boolean }) => {
+      const images = await listImages(await connectEngine({ env: context.environment }));
+      if (flags.json === true) await writeJson(context.stdout, images);
+      else await write(context.stdout, describeImages(images));
+    });
+}
+
+function collectName(name: string, before: ImageName[] = []): ImageName[] {
+  if (!isImageName(name)) throw new InvalidArgumentError(`brig has no image ${JSON.stringify(name)}.`);
+  return [...before, name];
+}
+
+function isImageName(name: string): name is ImageName {
+  return Object.hasOwn(imageDefinitions, name);
+}
+
+async function buildImages(names: ImageName[], context: CliContext): Promise<void> {
+  const { environment, signal, stderr, stdout } = context;
+  const engine = await connectEngine({ env: environment });
+  const progress = createProgress(stderr, { usesColour: !environment.forbidsColor });
+  try {
+    const tags: Partial<Record<ImageName, string>> = await ensureImages(engine, {
+      names,
+      onProgress: progress.step,
+      signal,
+      mayInstall: !environment.forbidsInstall,
+    });
+    if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox);
+    progress.close();
+    await write(stdout, names.map((name) => `${tags[name]}\n`).join(""));
+  } finally {
+    progress.close();
+  }
+}
+
+function describeImages(images: ListedImage[]): string {
+  if (images.length === 0) return "no images; build them: brig image build\n";
+  const rows = images.map(({ name, tags, sizeBytes, createdAt, isCurrent }) => [
+    name,
+    tags.join(" ") || "(untagged)",
+    formatBytes(sizeBytes),
+    createdAt.toISOString().slice(0, 16).replace("T", " "),
+    isCurrent ? "current" : "out of date",
+  ]);
+  return formatTable([["NAME", "TAGS", "SIZE", "CREATED", "STATE"], ...rows]);
+}

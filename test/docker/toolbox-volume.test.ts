@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { packTar } from "../../src/docker/tar.js";
+import type { ContainerBody, Mount } from "../../src/docker/types.js";
+import { ensureToolboxVolume, hasToolboxVolume, toolboxLabel } from "../../src/images/toolbox-volume.js";
+import { type HarmedEngine, harmedEngine } from "../support/engine.js";
+
+let harmed: HarmedEngine;
+let tag: string;
+
+beforeAll(async () => {
+  harmed = await harmedEngine({ images: ["toolbox"] });
+  tag = harmed.images.toolbox ?? "";
+});
+afterAll(async () => {
+  await harmed[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  for (const { name } of await harmed.engine.listVolumes([toolboxLabel]))
+    await harmed.engine.removeVolume(name);
+});
+
+function body(argv: string[], mount: Partial<Mount>): ContainerBody {
+  return {
+    Image: tag,
+    Entrypoint: argv.slice(0, 1),
+    Cmd: argv.slice(1),
+    Env: [],
+    Labels: {},
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    HostConfig: {
+      AutoRemove: false,
+      Privileged: false,
+      ReadonlyRootfs: false,
+      NetworkMode: "none",
+      CgroupnsMode: "private",
+      CapDrop: [],
+      CapAdd: [],
+      SecurityOpt: [],
+      Mounts: [{ Type: "volume", Target: "/.brig", ReadOnly: true, ...mount }],
+      Tmpfs: {},
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+    },
+  };
+}
+
+async function exitCodeOf(argv: string[], volume: string): Promise<number> {
+  const id = await harmed.engine.createContainer(
+    body(argv, { Source: volume, VolumeOptions: { NoCopy: true } }),
+  );
+  await harmed.engine.startContainer(id);
+  const exitCode = await harmed.engine.waitContainer(id);
+  await harmed.engine.removeContainer(id);
+  return exitCode;
+}
+
+describe("ensureToolboxVolume", () => {
+  it("fills a volume whose programs run from a read-only mount, and leaves no container", async () => {
+    expect(await hasToolboxVolume(harmed.engine, tag)).toBe(false);
+    const volume = await ensureToolboxVolume(harmed.engine, tag);
+    expect(volume).toBe(`brig-toolbox-${tag.split(":")[1]}`);
+    expect(await hasToolboxVolume(harmed.engine, tag)).toBe(true);
+    expect(await exitCodeOf(["/.brig/runner", "version"], volume)).toBe(0);
+    expect(await exitCodeOf(["/.brig/rg", "--version"], volume)).toBe(0);
+    expect(await harmed.engine.listContainers([toolboxLabel])).toEqual([]);
+  });
+
+  it("gives the same volume to many who ask at once", async () => {
+    const names = await Promise.all([1, 2, 3, 4].map(() => ensureToolboxVolume(harmed.engine, tag)));
+    expect(new Set(names).size).toBe(1);
+    expect(await exitCodeOf(["/.brig/runner", "version"], names[0] ?? "")).toBe(0);
+  });
+
+  it("replaces a copy that broke off half-way", async () => {
+    const name = `brig-toolbox-${tag.split(":")[1]}`;
+    await harmed.engine.createVolume(name, { [toolboxLabel]: "half" });
+    const writer = await harmed.engine.createContainer(
+      body(["/x"], { Source: name, Target: "/half", ReadOnly: false, VolumeOptions: { NoCopy: true } }),
+    );
+    const half = packTar([{ path: "rg", mode: 0o555, content: Buffer.from("\x7fELF half of it") }]);
+    await harmed.engine.putArchive(writer, "/half", half);
+    await harmed.engine.removeContainer(writer);
+    expect(await hasToolboxVolume(harmed.engine, tag)).toBe(false);
+
+    expect(await ensureToolboxVolume(harmed.engine, tag)).toBe(name);
+    expect(await exitCodeOf(["/.brig/rg", "--version"], name)).toBe(0);
+    expect(await exitCodeOf(["/.brig/runner", "version"], name)).toBe(0);
+  });
+});

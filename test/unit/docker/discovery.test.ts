@@ -1,0 +1,154 @@
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readEnvironment } from "../../../src/config/env.js";
+import { connectEngine } from "../../../src/docker/connect.js";
+import type { EngineSource } from "../../../src/docker/discovery/candidate.js";
+import { dockerContext } from "../../../src/docker/discovery/docker-context.js";
+import { engineSources } from "../../../src/docker/discovery/sources.js";
+import { unixEndpoint } from "../../../src/docker/endpoint.js";
+import { fakeEngine } from "../../support/fake-engine.js";
+
+let home: string;
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "brig-home-"));
+});
+afterEach(async () => {
+  await rm(home, { recursive: true, force: true });
+});
+
+const environment = (variables: Record<string, string> = {}) => readEnvironment({ HOME: home, ...variables });
+
+function sourceOf(...paths: string[]): EngineSource {
+  return async () =>
+    paths.map((path) => ({ endpoint: unixEndpoint(path), origin: "a test", isChosen: false }));
+}
+
+async function addresses(variables: Record<string, string>): Promise<string[]> {
+  const env = environment(variables);
+  const lists = await Promise.all(engineSources.map((source) => source(env)));
+  return lists.flat().map(({ endpoint }) => endpoint.address);
+}
+
+async function selectContext(name: string, host: string): Promise<void> {
+  const id = createHash("sha256").update(name).digest("hex");
+  const meta = join(home, ".docker", "contexts", "meta", id);
+  await mkdir(meta, { recursive: true });
+  await writeFile(join(home, ".docker", "config.json"), JSON.stringify({ currentContext: name, auths: {} }));
+  await writeFile(
+    join(meta, "meta.json"),
+    JSON.stringify({ Name: name, Endpoints: { docker: { Host: host } } }),
+  );
+}
+
+describe("where engines are looked for", () => {
+  it("tries the named engine, then Docker, rootless Docker, Docker Desktop and Podman", async () => {
+    expect(await addresses({ DOCKER_HOST: "unix:///named.sock", XDG_RUNTIME_DIR: "/run/user/7" })).toEqual([
+      "unix:///named.sock",
+      "unix:///var/run/docker.sock",
+      "unix:///run/user/7/docker.sock",
+      `unix://${home}/.docker/run/docker.sock`,
+      `unix://${home}/.docker/desktop/docker.sock`,
+      "unix:///run/user/7/podman/podman.sock",
+      "unix:///run/podman/podman.sock",
+    ]);
+  });
+
+  it("leaves the user's sockets out where there is no runtime directory", async () => {
+    expect(await addresses({})).not.toEqual(expect.arrayContaining([expect.stringContaining("undefined")]));
+  });
+
+  it("asks the Docker client's current context", async () => {
+    await selectContext("colima", "unix:///colima.sock");
+    expect(await dockerContext(environment())).toMatchObject([
+      { endpoint: { address: "unix:///colima.sock" }, origin: "the Docker context colima", isChosen: true },
+    ]);
+  });
+
+  it("lets DOCKER_CONTEXT name another context, and the default one", async () => {
+    await selectContext("colima", "unix:///colima.sock");
+    expect(await dockerContext(environment({ DOCKER_CONTEXT: "default" }))).toEqual([]);
+    const absent = dockerContext(environment({ DOCKER_CONTEXT: "absent" }));
+    await expect(absent).rejects.toMatchObject({ code: "config.invalid", message: /"absent"/ });
+  });
+
+  it("ignores a client configuration that is not JSON", async () => {
+    await mkdir(join(home, ".docker"));
+    await writeFile(join(home, ".docker", "config.json"), "{");
+    expect(await dockerContext(environment())).toEqual([]);
+  });
+});
+
+describe("connectEngine", () => {
+  it("takes the first engine that answers and asks no other", async () => {
+    await using first = await fakeEngine();
+    await using second = await fakeEngine();
+    const sources = [
+      sourceOf(join(home, "absent.sock")),
+      sourceOf(first.socketPath),
+      sourceOf(second.socketPath),
+    ];
+    const engine = await connectEngine({ env: environment(), sources });
+    expect(engine.endpoint).toBe(first.address);
+    expect(second.requests).toEqual([]);
+  });
+
+  it("passes over a socket whose owner hangs up", async () => {
+    const stale = join(home, "stale.sock");
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(stale, resolve));
+    await using alive = await fakeEngine();
+    server.on("connection", (socket) => socket.destroy());
+    const engine = await connectEngine({ env: environment(), sources: [sourceOf(stale, alive.socketPath)] });
+    await new Promise((resolve) => server.close(resolve));
+    expect(engine.endpoint).toBe(alive.address);
+  });
+
+  it("says all that was tried, and one command to run, when nothing answers", async () => {
+    const paths = [join(home, "a.sock"), join(home, "b.sock")];
+    const failure = connectEngine({ env: environment(), sources: [sourceOf(...paths)] });
+    await expect(failure).rejects.toMatchObject({ code: "engine.unreachable", hint: /\w/ });
+    for (const path of paths)
+      await expect(failure).rejects.toThrow(`unix://${path} (a test): no such socket`);
+  });
+
+  it("never replaces an engine that DOCKER_HOST names", async () => {
+    await using other = await fakeEngine();
+    const env = environment({ DOCKER_HOST: `unix://${home}/absent.sock` });
+    const failure = connectEngine({
+      env,
+      sources: [...engineSources.slice(0, 1), sourceOf(other.socketPath)],
+    });
+    await expect(failure).rejects.toMatchObject({
+      code: "engine.unreachable",
+      message: /named by DOCKER_HOST/,
+    });
+    expect(other.requests).toEqual([]);
+  });
+
+  it("prefers a given address to everything", async () => {
+    await using given = await fakeEngine();
+    const env = environment({ DOCKER_HOST: "unix:///absent.sock" });
+    expect((await connectEngine({ env, endpoint: given.address })).endpoint).toBe(given.address);
+  });
+
+  it("refuses an engine that is too old", async () => {
+    await using old = await fakeEngine(undefined, { version: { Version: "19.03.15", ApiVersion: "1.40" } });
+    await expect(connectEngine({ env: environment(), endpoint: old.address })).rejects.toMatchObject({
+      code: "engine.too-old",
+      message: /19\.03\.15 speaks API 1\.40/,
+      hint: /20\.10/,
+    });
+  });
+
+  it("does not take any server for an engine", async () => {
+    await using other = await fakeEngine(undefined, { version: { ApiVersion: 7 } });
+    await expect(connectEngine({ env: environment(), endpoint: other.address })).rejects.toMatchObject({
+      code: "engine.failed",
+      message: /not as a container engine does/,
+    });
+  });
+});

@@ -1,0 +1,64 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { withLock } from "../../../src/images/lock.js";
+
+const uniqueName = () => `brig/test:${process.pid}-${process.hrtime.bigint()}`;
+
+async function lockFile(name: string): Promise<string> {
+  const directory = join(tmpdir(), `brig-${userInfo().username}`);
+  await mkdir(directory, { recursive: true });
+  return join(directory, `${name.replace(/[^\w.-]/g, "_")}.lock`);
+}
+
+describe("withLock", () => {
+  it("runs one piece of work at a time under a name", async () => {
+    const name = uniqueName();
+    let running = 0;
+    let waited = 0;
+    const work = async () => {
+      running += 1;
+      expect(running).toBe(1);
+      await sleep(30);
+      running -= 1;
+    };
+    const onWait = () => {
+      waited += 1;
+    };
+    await Promise.all([1, 2, 3].map(() => withLock(name, work, { onWait })));
+    expect(waited).toBe(2);
+  });
+
+  it("lets different names run together", async () => {
+    await withLock(uniqueName(), async () => {
+      expect(await withLock(uniqueName(), async () => "inner")).toBe("inner");
+    });
+  });
+
+  it("is released when the work fails", async () => {
+    const name = uniqueName();
+    await expect(withLock(name, () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
+    expect(await withLock(name, async () => "again")).toBe("again");
+  });
+
+  it("takes over from a process that has died", async () => {
+    const name = uniqueName();
+    const child = spawn("true");
+    await once(child, "exit");
+    await writeFile(await lockFile(name), String(child.pid));
+    expect(await withLock(name, async () => "taken")).toBe("taken");
+  });
+
+  it("waits for a living process until the signal is aborted", async () => {
+    const name = uniqueName();
+    const file = await lockFile(name);
+    await writeFile(file, String(process.pid));
+    const signal = AbortSignal.timeout(50);
+    await expect(withLock(name, async () => "never", { signal })).rejects.toThrow();
+    await rm(file);
+  });
+});
