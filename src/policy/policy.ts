@@ -40,14 +40,14 @@ const user = z.string().regex(/^(?:host|root|[0-9]{1,9}:[0-9]{1,9})$/, {
   error: 'must be "host", "root" or "uid:gid"',
 });
 
-export const workspaceSchema = z.strictObject({
+const workspaceSchema = z.strictObject({
   access: access.describe("Whether commands may change the workspace"),
   protected: z
     .array(fileName)
     .describe("Names at the top of every writable directory that stay read-only, existing or not"),
 });
 
-export const tmpfsSchema = z.strictObject({
+const tmpfsSchema = z.strictObject({
   path: containerPath.describe("Where the memory-backed directory appears"),
   sizeMb: z.int().min(1).describe("Most it may hold, in MiB; counts as memory"),
   maxInodes: z.int().min(16).describe("Most files, directories and links it may hold"),
@@ -55,7 +55,7 @@ export const tmpfsSchema = z.strictObject({
   mode: octalMode.describe("Permission bits of the directory, octal; its owner is the sandbox's user"),
 });
 
-export const limitsSchema = z.strictObject({
+const limitsSchema = z.strictObject({
   memoryMb: z
     .int()
     .min(64)
@@ -67,7 +67,7 @@ export const limitsSchema = z.strictObject({
   coreMb: z.int().min(0).describe("Largest core dump in MiB; 0 for none"),
 });
 
-export const overridesSchema = z.strictObject({
+const overridesSchema = z.strictObject({
   network: z.boolean().describe("Whether --network may open more than this policy does"),
   writableRoots: z.boolean().describe("Whether --add-dir and writable_roots may add writable directories"),
 });
@@ -108,7 +108,6 @@ export const policySchema = z
 
 export type Policy = z.infer<typeof policySchema>;
 export type Limits = Policy["limits"];
-export type TmpfsPolicy = Policy["tmpfs"][number];
 
 /** A policy and where it was read from. */
 export interface LoadedPolicy {

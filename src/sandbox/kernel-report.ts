@@ -22,7 +22,7 @@ export interface KernelReport {
 }
 
 /** Of the runner, and so of every command. Null: the kernel does not say. */
-export interface ProcessIdentity {
+interface ProcessIdentity {
   /** Real, effective, saved, file system. */
   uids: number[] | null;
   gids: number[] | null;
@@ -35,7 +35,7 @@ export interface ProcessIdentity {
 }
 
 /** Infinity where there is no limit, null where the kernel does not say. */
-export interface CgroupLimits {
+interface CgroupLimits {
   memoryBytes: number | null;
   swapBytes: number | null;
   pids: number | null;
@@ -44,7 +44,7 @@ export interface CgroupLimits {
 
 /** Inheritable, permitted, effective, bounding, ambient. */
 export const CAPABILITY_SETS = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] as const;
-export type CapabilitySet = (typeof CAPABILITY_SETS)[number];
+type CapabilitySet = (typeof CAPABILITY_SETS)[number];
 
 const SECTION_MAX_BYTES = 1024 * 1024;
 const LINES_MAX = 10_000;

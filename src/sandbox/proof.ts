@@ -36,7 +36,7 @@ export interface Difference {
   kernel: string;
 }
 
-export interface NotProvable extends Difference {
+interface NotProvable extends Difference {
   /** Why this runtime or engine cannot show it. */
   reason: string;
 }

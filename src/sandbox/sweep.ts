@@ -69,10 +69,7 @@ export async function sweep(engine: SweptEngine, options: SweepOptions): Promise
 }
 
 /** What a sweep would do with one container. */
-export async function judgeContainer(
-  container: ContainerSummary,
-  options: SweepOptions,
-): Promise<SweepVerdict> {
+async function judgeContainer(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const mark = readSessionLabels(container.labels);
   if (mark === null) return "unreadable-labels";
   const state = await ownerState(mark.owner, options.processes);
