@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { mustNotInstall } from "./images.js";
 import { run } from "./run.js";
 
+const daemon = "dockerd";
 const logFile = "/var/log/brig-dockerd.log";
 const daemonConfig = "/etc/docker/daemon.json";
 const startLimitMs = 60_000;
@@ -64,7 +65,7 @@ async function startUnit({ onLine, signal }) {
 async function startDetached() {
   await mountCgroups();
   const log = await open(logFile, "a");
-  const child = spawn("dockerd", [], { detached: true, stdio: ["ignore", log.fd, log.fd] });
+  const child = spawn(daemon, [], { detached: true, stdio: ["ignore", log.fd, log.fd] });
   const state = { hasExited: false };
   for (const event of ["error", "exit"]) {
     child.once(event, () => {

@@ -26,9 +26,9 @@ const versionReply = z.object({
     )
     .nullish(),
 });
-export type VersionReply = z.infer<typeof versionReply>;
+type VersionReply = z.infer<typeof versionReply>;
 
-export interface CallOptions {
+interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Default two minutes; null for calls that may take as long as they like, such as a build. */
   limitMs?: number | null | undefined;

@@ -7,7 +7,7 @@ import type Docker from "dockerode";
 import type { Endpoint } from "./endpoint.js";
 
 /** One request to the Engine API. Field names of `query` and `body` are the API's own. */
-export interface ApiRequest {
+interface ApiRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";
   /** Without the version prefix, e.g. `/containers/create`. */
   path: string;

@@ -19,7 +19,7 @@ export interface ContainerBody {
   HostConfig: HostConfig;
 }
 
-export interface HostConfig {
+interface HostConfig {
   AutoRemove: boolean;
   Privileged: boolean;
   ReadonlyRootfs: boolean;

@@ -62,5 +62,6 @@ async function fetchRipgrep({ name, version }: RipgrepPackage): Promise<Uint8Arr
 }
 
 function ripgrepHome(): string {
-  return dirname(dirname(createRequire(import.meta.url).resolve("@vscode/ripgrep")));
+  const require = createRequire(import.meta.url);
+  return dirname(dirname(require.resolve("@vscode/ripgrep")));
 }
