@@ -6,6 +6,8 @@ import { flush } from "./render.js";
 
 const host = openHost(process);
 const failure = await runProgram(process.argv.slice(2), host);
-await Promise.all([flush(host.stdout), flush(host.stderr)]);
+// Whoever interrupts does not want to wait for a reader that has stopped reading.
+if (host.interruption() === null) await flush(host.stdout);
+await flush(host.stderr);
 // biome-ignore lint/nursery/noProcessExit: everything is closed by now; an open stdin alone would keep the process alive
 process.exit(failure ?? host.exitStatus());

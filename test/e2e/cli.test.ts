@@ -196,6 +196,16 @@ describe("brig exec", () => {
     expect(await containersOf(child.pid)).toEqual([]);
   });
 
+  it("on SIGINT does not wait for a reader that has stopped reading", async () => {
+    const child = brig(["exec", "--", "yes"], { cwd: workspace, keepsOutput: false });
+    await once(child.stdout, "data");
+    child.stdout.pause();
+    child.kill("SIGINT");
+    await once(child, "exit");
+    expect(child.exitCode).toBe(130);
+    child.stdout.destroy();
+  });
+
   it("with --keep leaves the container running, which gc knows about", async () => {
     const { exitCode, stderr } = await brig(["exec", "--keep", "--", "true"], { cwd: workspace });
     const [, id = ""] = /the container ([0-9a-f]{12}) keeps running/.exec(stderr) ?? [];
