@@ -1,7 +1,7 @@
-import { constants } from "node:os";
 import { BrigError } from "../errors.js";
 import { protocolError } from "./channel/frames.js";
 import { errnoName } from "./errno.js";
+import { signalName } from "./signals.js";
 import type { ExitStatus } from "./types.js";
 
 const HEAD_BYTES = 44;
@@ -53,12 +53,6 @@ export function parseExit(payload: Buffer): ExitRecord {
     durationMs: Number(payload.readBigUInt64LE(36)) / 1000,
     result: Buffer.from(payload.subarray(HEAD_BYTES)),
   };
-}
-
-const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
-
-function signalName(number: number): NodeJS.Signals | null {
-  return (signalNames.get(number) as NodeJS.Signals | undefined) ?? null;
 }
 
 /** As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started. */

@@ -1,10 +1,10 @@
-import { constants } from "node:os";
 import { Readable, Writable } from "node:stream";
 import { BrigError } from "../errors.js";
 import { FrameType } from "./channel/frames.js";
 import { Command } from "./command.js";
 import type { CommandSetting } from "./exec.js";
 import { type ExitRecord, exitStatus, startError } from "./exit-record.js";
+import { signalNumber } from "./signals.js";
 import { encodeSize, encodeSpawn } from "./spawn-request.js";
 import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "./types.js";
 
@@ -58,7 +58,7 @@ class RunningProcess implements SandboxProcess {
   }
 
   async kill(signal?: NodeJS.Signals): Promise<void> {
-    if (signal !== undefined) return this.#command.signal(signalNumber(signal));
+    if (signal !== undefined) return this.#command.signal(checkedSignal(signal));
     this.#command.kill();
     await this.#command.ended.catch(() => undefined);
   }
@@ -150,8 +150,8 @@ function inputStream(command: Command): Writable {
   });
 }
 
-function signalNumber(signal: NodeJS.Signals): number {
-  const number = constants.signals[signal];
+function checkedSignal(signal: NodeJS.Signals): number {
+  const number = signalNumber(signal);
   if (number === undefined)
     throw new BrigError(`${String(signal)} is not a signal`, { code: "exec.invalid" });
   return number;
