@@ -43,9 +43,10 @@ export async function loadConfig(
   return {
     config: checked(whole, found?.file ?? "the configuration"),
     file: found?.file ?? null,
-    warnings: unknownKeyWarnings(configSchema, whole).map((text) =>
-      found ? `${found.file}: ${text}` : text,
-    ),
+    warnings: [
+      ...unknownKeyWarnings(configSchema, table).map((text) => `${found?.file}: ${text}`),
+      ...unknownKeyWarnings(configSchema, overrides).map((text) => `-c: ${text}`),
+    ],
   };
 }
 
