@@ -30,6 +30,7 @@ export function compareMounts(plan: SandboxPlan, report: KernelReport): Differen
     ...compareKernelSettings(mounts),
     ...compareWritable(plan, mounts),
     ...compareIdentities(plan, report),
+    ...comparePlaceholders(plan, mounts),
   ];
 }
 
@@ -114,17 +115,21 @@ function compareKernelSettings(mounts: readonly MountEntry[]): Difference[] {
 
 function compareWritable(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
   if (plan.rootfs === "rw") return [];
-  const promised = new Set([...plan.mounts, ...plan.tmpfs].map(({ path }) => path));
+  const promised = new Set(["/", ...[...plan.mounts, ...plan.tmpfs].map(({ path }) => path)]);
+  const isExpected = (entry: MountEntry) =>
+    promised.has(entry.path) || isRuntimeMount(entry) || isInWritableBind(plan, entry);
   return mounts
-    .filter(
-      (entry) =>
-        !isReadOnly(entry) && entry.path !== "/" && !promised.has(entry.path) && !isRuntimeMount(entry),
-    )
+    .filter((entry) => !isReadOnly(entry) && !isExpected(entry))
     .map((entry) => ({
       assertion: "B4-writable-mounts",
       promised: "no further writable mount",
       kernel: describe(entry),
     }));
+}
+
+/** What the host has mounted below a writable directory comes with it. */
+function isInWritableBind({ mounts }: SandboxPlan, { path }: MountEntry): boolean {
+  return mounts.findLast((mount) => isBelow(path, mount.path))?.access === "rw";
 }
 
 function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
@@ -141,6 +146,25 @@ function compareIdentities({ mounts }: SandboxPlan, { directories }: KernelRepor
     const number = ({ dev, ino }: Identity) => `device ${dev}, inode ${ino}`;
     const kernel = actual === undefined ? "unknown" : number(actual);
     return [{ assertion: "B10-identity", promised: `${quote(path)} is ${number(identity)}`, kernel }];
+  });
+}
+
+/** Brig made a placeholder in its root just before: it must be that directory which is mounted, not one a link led to. */
+function comparePlaceholders(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const roots = plan.mounts.filter(({ kind }) => kind === "workspace" || kind === "writable-root");
+  return plan.placeholders.flatMap((path): Difference[] => {
+    const root = roots.findLast((mount) => isBelow(path, mount.path));
+    const [outer, inner] = [mountedAt(mounts, root?.path ?? ""), mountedAt(mounts, path)];
+    if (root === undefined || outer === null || inner === null) return [];
+    const expected = `${outer.root === "/" ? "" : outer.root}${path.slice(root.path.length)}`;
+    if (inner.device === outer.device && inner.root === expected) return [];
+    return [
+      {
+        assertion: "B10-identity",
+        promised: `${quote(path)} is the placeholder made there`,
+        kernel: `${quote(inner.root)} of device ${inner.device}`,
+      },
+    ];
   });
 }
 

@@ -67,7 +67,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     mounts: protection.mounts,
     tmpfs: resolveTmpfs(policy, { home, roots }, request),
     placeholders: protection.placeholders,
-    user: resolveUser(policy.user, request.hostUser),
+    user: resolveUser(policy.user, request),
     network: policy.network.kind === "full" ? "bridge" : "none",
     capabilities: policy.capabilities,
     noNewPrivileges: policy.noNewPrivileges,
@@ -117,12 +117,17 @@ async function checkRoots(request: SandboxRequest): Promise<Root[]> {
 
 function resolveUser(
   user: Policy["user"],
-  hostUser: { uid: number; gid: number },
+  { hostUser, engine }: SandboxRequest,
 ): { uid: number; gid: number } {
-  if (user === "host") return hostUser;
+  // In the namespace of a rootless engine its user is root, and no other id there owns that user's files.
+  if (user === "host") return isRootless(engine) ? { uid: 0, gid: 0 } : hostUser;
   if (user === "root") return { uid: 0, gid: 0 };
   const [uid, gid] = user.split(":").map(Number);
   return { uid: uid ?? 0, gid: gid ?? 0 };
+}
+
+function isRootless({ securityOptions }: EngineInfo): boolean {
+  return securityOptions.some((option) => option.split(",").includes("name=rootless"));
 }
 
 /**
@@ -132,7 +137,7 @@ function resolveUser(
 function resolveLimits({ limits }: Policy, engine: EngineInfo): PlannedLimits {
   return {
     memoryBytes: memoryBytes(limits, engine),
-    nanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9),
+    nanoCpus: Math.round(atMost(limits.cpus, engine.cpus) * 1e9),
     pids: limits.pids,
     openFiles: limits.openFiles,
     shmBytes: inMemorySize(limits.shmMb, limits, engine),
@@ -141,7 +146,12 @@ function resolveLimits({ limits }: Policy, engine: EngineInfo): PlannedLimits {
 }
 
 function memoryBytes({ memoryMb }: Limits, engine: EngineInfo): number {
-  return Math.floor(Math.min(memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
+  return Math.floor(atMost(memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
+}
+
+/** An engine that does not know its machine says 0, which as a limit would mean none. */
+function atMost(wanted: number, available: number): number {
+  return available > 0 ? Math.min(wanted, available) : wanted;
 }
 
 function inMemorySize(sizeMb: number, limits: Limits, engine: EngineInfo): number {
@@ -161,7 +171,7 @@ function resolveTmpfs(
   request: SandboxRequest,
 ) {
   const { home, roots } = placement;
-  const user = resolveUser(policy.user, request.hostUser);
+  const user = resolveUser(policy.user, request);
   return policy.tmpfs
     .map((tmpfs) => (tmpfs.path === policy.home ? { ...tmpfs, path: home } : tmpfs))
     .filter(({ path }) => !roots.some(({ directory }) => isAtOrBelow(path, directory.path)))

@@ -42,7 +42,7 @@ export interface PlannedMount {
   kind: "workspace" | "writable-root" | "pin" | "protected";
   path: string;
   access: "ro" | "rw";
-  /** What the path must lead to inside; null where that was not looked at, or does not exist yet. */
+  /** What the path must lead to inside; null for a placeholder, which does not exist yet. */
   identity: Identity | null;
 }
 

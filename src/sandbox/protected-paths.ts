@@ -42,12 +42,12 @@ export async function planProtection(roots: readonly Root[], names: readonly str
   for (const root of writable) for (const name of names) held.push(...(await holdName(root, name, writable)));
   const outermost = withoutCovered(held, writable);
   refuseRootsInsideProtected(roots, outermost);
+  const pins = await planPins(writable, [
+    ...outermost.map(({ path }) => path),
+    ...roots.map(({ directory }) => directory.path),
+  ]);
   return {
-    mounts: sorted([
-      ...roots.map(rootMount),
-      ...pins(writable, outermost, roots),
-      ...outermost.map(protectedMount),
-    ]),
+    mounts: sorted([...roots.map(rootMount), ...pins, ...outermost.map(protectedMount)]),
     placeholders: outermost.filter(({ identity }) => identity === null).map(({ path }) => path),
   };
 }
@@ -122,13 +122,18 @@ function refuseRootsInsideProtected(roots: readonly Root[], held: readonly Held[
   }
 }
 
-function pins(writable: readonly string[], held: readonly Held[], roots: readonly Root[]): PlannedMount[] {
-  const targets = [...held.map(({ path }) => path), ...roots.map(({ directory }) => directory.path)];
+async function planPins(writable: readonly string[], targets: readonly string[]): Promise<PlannedMount[]> {
   const between = writable.flatMap((root) =>
     targets.filter((target) => isBelow(target, root)).flatMap((target) => directoriesBetween(root, target)),
   );
   const pinned = [...new Set(between)].filter((path) => !targets.includes(path));
-  return pinned.map((path) => ({ kind: "pin", path, access: "rw", identity: null }));
+  return await Promise.all(
+    pinned.map(async (path): Promise<PlannedMount> => {
+      const stat = await lstatOrNull(path);
+      if (stat === null || !stat.isDirectory()) throw notEnforced(path, "it is not a directory any more");
+      return { kind: "pin", path, access: "rw", identity: identityOf(stat) };
+    }),
+  );
 }
 
 function rootMount({ kind, access, directory }: Root): PlannedMount {

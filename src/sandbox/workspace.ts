@@ -66,6 +66,8 @@ const CLOSED_PLACES = [
   "/usr/local/src",
   "/var",
 ];
+/** What lies directly in these is somebody's home, with all that is secret in it. */
+const HOMES = ["/home", "/Users"];
 const CLOSED_BELOW_HOME = [
   ".aws",
   ".azure",
@@ -161,6 +163,7 @@ async function refuseSensitive(resolved: string, check: DirectoryCheck): Promise
   const { places, trees } = await closedPlaces(check);
   const place = places.find((closed) => isAtOrBelow(closed, resolved));
   if (place !== undefined) throw refuse(place);
+  if (HOMES.includes(dirname(resolved))) throw refuse(resolved);
   const tree = trees.find((closed) => isAtOrBelow(closed, resolved) || isAtOrBelow(resolved, closed));
   if (tree !== undefined && !OPEN_BELOW_CLOSED.some((open) => isBelow(resolved, open))) throw refuse(tree);
 }

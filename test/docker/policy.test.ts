@@ -103,6 +103,30 @@ describe("the engine enforces", () => {
   });
 });
 
+describe("a mount of the host's below the workspace", () => {
+  const canMount = hostUser.uid === 0 && process.platform === "linux";
+
+  it.runIf(canMount)("comes with a writable workspace and keeps a read-only one from starting", async () => {
+    await using outer = await temporaryDirectory();
+    const data = join(outer.path, "data");
+    await mkdir(data);
+    await promisify(execFile)("mount", ["-t", "tmpfs", "-o", "size=1m", "none", data]);
+    try {
+      const plan = await planFor({ workspace: outer.path });
+      await using container = await startRawContainer(engine, plan);
+      await container.exec(["touch", join(data, "new")]);
+      expect(await readdir(data)).toEqual(["new"]);
+      expect((await proofOf(plan)).differences).toEqual([]);
+      await expect(planFor({ workspace: outer.path, mode: "read-only" })).rejects.toMatchObject({
+        code: "workspace.invalid",
+        message: expect.stringContaining(data),
+      });
+    } finally {
+      await promisify(execFile)("umount", [data]);
+    }
+  });
+});
+
 describe("a container weaker than its plan is told by the read-back:", () => {
   const host = (change: (config: ContainerBody["HostConfig"] & Record<string, unknown>) => void) => {
     return (body: ContainerBody) =>
@@ -168,6 +192,11 @@ describe("a container weaker than its plan is told by the read-back:", () => {
       "a .git that was left out",
       ["B11-mounts"],
       host((config) => (config.Mounts = config.Mounts.filter(({ Target }) => !Target.endsWith(".git")))),
+    ],
+    [
+      "another directory where a placeholder was made",
+      ["B10-identity"],
+      host((config) => (mountAt(config, `${workspace}/.codex`).Source = directory.path)),
     ],
     [
       "a writable toolbox",

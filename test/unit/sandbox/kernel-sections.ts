@@ -107,8 +107,10 @@ function mountTable(plan: SandboxPlan): string {
   );
 }
 
+/** A bind shows the device of the host's file system, and which of its directories it is. */
 function row({ id, path, options, type, superOptions }: Record<string, string | number | undefined>): string {
-  return `${id} 9 0:${id} / ${path} ${options},relatime - ${type} ${type} ${superOptions}\n`;
+  const [device, root] = type === "ext4" ? ["254:0", path] : [`0:${id}`, "/"];
+  return `${id} 9 ${device} ${root} ${path} ${options},relatime - ${type} ${type} ${superOptions}\n`;
 }
 
 function escapePath(path: string): string {

@@ -65,6 +65,14 @@ describe("the plan of a mode", () => {
     expect(plan).toMatchObject({ user: { uid: 0, gid: 0 }, capabilities: "none", noNewPrivileges: true });
   });
 
+  it("is root in the namespace of a rootless engine, which is the caller outside of it", async () => {
+    const rootless = { ...engine, securityOptions: ["name=seccomp,profile=default", "name=rootless"] };
+    expect(await planFor(repo, { engine: rootless })).toMatchObject({
+      user: { uid: 0, gid: 0 },
+      capabilities: "none",
+    });
+  });
+
   it("takes the user of a policy that names one", async () => {
     const request = await requestFor(repo);
     request.policy = { ...request.policy, policy: { ...request.policy.policy, user: "1234:5678" } };
@@ -216,6 +224,11 @@ describe("limits", () => {
     const small = { ...engine, cpus: 2, memoryBytes: 1024 * MIB };
     const { limits } = await planFor(repo, { engine: small });
     expect(limits).toMatchObject({ nanoCpus: 2e9, memoryBytes: 1024 * MIB, pids: 1024 });
+  });
+
+  it("are the policy's where the engine does not know its machine: a limit of 0 would be none", async () => {
+    const { limits } = await planFor(repo, { engine: { ...engine, cpus: 0, memoryBytes: 0 } });
+    expect(limits).toMatchObject({ nanoCpus: 4e9, memoryBytes: 4096 * MIB });
   });
 });
 

@@ -65,6 +65,13 @@ describe("a kernel that enforces the plan", () => {
     expect(failing(status(/CapAmb.*\n/, ""))).toEqual([]);
   });
 
+  it("may show what the host has mounted below a writable workspace, but not below a protected name", () => {
+    const below = (path: string) => (sections: Sections) =>
+      append(sections, `${repo.replace(" ", "\\040")}${path} rw`);
+    expect(failing(below("/data"))).toEqual([]);
+    expect(failing(below("/.git/objects"))).toEqual(["B4-writable-mounts"]);
+  });
+
   it("may refuse writing to the root by permission, before it looks at the mount", () => {
     expect(failing(set("probe/write-root", "13"))).toEqual([]);
   });
@@ -101,7 +108,7 @@ describe("one weakness is found, as the assertion it breaks:", () => {
     ["a read-only workspace", "B11-mounts", mounts("/a\\040repo rw", "/a\\040repo ro")],
     ["a writable .git", "B11-mounts", mounts("/.git ro", "/.git rw")],
     ["a .codex that is not mounted", "B11-mounts", mounts(/.*\/\.codex .*\n/, "")],
-    ["a writable toolbox", "B11-mounts", mounts("/.brig ro,relatime - ext4", "/.brig rw,relatime - ext4")],
+    ["a writable toolbox", "B11-mounts", mounts(" /.brig ro,relatime - ext4", " /.brig rw,relatime - ext4")],
     ["no mount table", "B11-mounts", drop("/proc/self/mountinfo")],
     ["a broken mount table", "B11-mounts", set("/proc/self/mountinfo", "x\n")],
     [
@@ -110,6 +117,12 @@ describe("one weakness is found, as the assertion it breaks:", () => {
       (sections) => restat(sections, (path) => path === repo),
     ],
     ["another .git", "B10-identity", (sections) => restat(sections, (path) => path.endsWith(".git"))],
+    [
+      "another directory where a placeholder was made",
+      "B10-identity",
+      mounts(/254:0 \S+\/\.codex /, "254:0 /home/alice/.ssh "),
+    ],
+    ["a placeholder on another file system", "B10-identity", mounts(/254:0 (\S+\/\.codex) /, "254:1 $1 ")],
     ["a workspace that could not be looked at", "B10-identity", (sections) => drop(`stat/${repo}`)(sections)],
     ["a network interface", "E1-network", set("/proc/net/dev", interfaces(["lo", "eth0"]))],
     ["a route", "E1-network", set("/proc/net/ipv6_route", ipv6Route("tunl0"))],

@@ -80,6 +80,13 @@ describe("protected names of a writable workspace", () => {
     });
   });
 
+  it("have an identity for every pinned directory too, which is no link", async () => {
+    await make("repo/a/store.git");
+    await make("repo/.git", "gitdir: a/store.git\n");
+    const { mounts } = await planProtection([root("repo")], [".git"]);
+    expect(mounts.find(({ kind }) => kind === "pin")?.identity?.ino).toMatch(/^\d+$/);
+  });
+
   it("are taken over from a session that was killed: an empty directory that nobody may write", async () => {
     const left = await make("repo/.codex");
     await chmod(left, 0o555);

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -104,6 +104,12 @@ describe("a workspace", () => {
     expect(await refusal(join(folder, "home"))).toContain(`it contains ${home}`);
     expect(await refusal(join(home, ".ssh/keys"))).toContain(`it lies inside ${home}/.ssh`);
     expect(await refusal(join(home, ".config"))).toContain(`it contains ${home}/.config/gcloud`);
+  });
+
+  it.runIf(process.platform === "linux")("may not be anybody's home directory", async () => {
+    const homes = (await readdir("/home")).map((name) => join("/home", name));
+    for (const home of homes) expect(await refusal(home)).toContain("may not be the workspace");
+    expect(await refusal("/home")).toContain("may not be the workspace");
   });
 
   it("is judged by where a link leads, on either side", async () => {
