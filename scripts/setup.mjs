@@ -9,8 +9,7 @@ import { Progress } from "./setup/progress.js";
 const oldestNode = [20, 19];
 
 const interruption = new AbortController();
-process.once("SIGINT", () => interruption.abort());
-process.once("SIGTERM", () => interruption.abort());
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, interrupt);
 
 const work = { progress: new Progress(process.stderr), signal: interruption.signal };
 try {
@@ -25,6 +24,12 @@ try {
   process.exitCode = interruption.signal.aborted ? 130 : exitStatus(error);
 }
 
+/** The first time everything is ended in order, the second time at once. */
+function interrupt() {
+  if (interruption.signal.aborted) process.exit(130);
+  interruption.abort();
+}
+
 function requireNode(version) {
   const [major, minor] = version.split(".").map(Number);
   const isOldEnough = major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
@@ -33,7 +38,7 @@ function requireNode(version) {
 
 function report(error) {
   process.stderr.write(`setup: ${error.message}\n`);
-  if (error.hint) process.stderr.write(`  ${error.hint}\n`);
+  if (error.hint) process.stderr.write(`hint: ${error.hint}\n`);
 }
 
 function exitStatus(error) {

@@ -64,7 +64,7 @@ async function startUnit({ onLine, signal }) {
 /** In a session of its own, so that ctrl-C here does not reach it and it outlives this process. */
 async function startDetached() {
   await mountCgroups();
-  const log = await open(logFile, "a");
+  const log = await open(logFile, "w");
   const child = spawn(daemon, [], { detached: true, stdio: ["ignore", log.fd, log.fd] });
   const state = { hasExited: false };
   for (const event of ["error", "exit"]) {

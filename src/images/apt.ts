@@ -9,38 +9,51 @@ export interface AptOptions {
 /** Installs Debian packages on this machine. Needs root. Package lists are fetched only if it does not work without. */
 export async function aptInstall(packages: string[], options: AptOptions = {}): Promise<void> {
   const install = ["install", "-y", "--no-install-recommends", ...packages];
-  if (await apt(install, options).then(yes, no)) return;
   try {
+    await apt(install, options);
+  } catch {
     await apt(["update"], options);
     await apt(install, options);
-  } catch (cause) {
-    options.signal?.throwIfAborted();
-    throw new BrigError(`cannot install ${packages.join(", ")} with apt`, {
-      code: "image.build-failed",
-      hint: `see what is wrong with: apt-get update && apt-get install ${packages.join(" ")}`,
-      cause,
-    });
   }
 }
 
 async function apt(argv: string[], { onProgress, signal }: AptOptions): Promise<void> {
-  signal?.throwIfAborted();
-  await runLoudly(["apt-get", "-q", ...argv], {
-    onProgress,
-    signal,
-    env: { DEBIAN_FRONTEND: "noninteractive" },
-  });
+  const env = { DEBIAN_FRONTEND: "noninteractive" };
+  await runLoudly(["apt-get", "-q", ...argv], { onProgress, signal, env });
 }
 
-/** Runs a program on this machine and hands on each line it prints. A non-zero exit is an error. */
+/** How many of the last lines of a failed program its error shows. */
+const shownLines = 10;
+
+/**
+ * Runs a program on this machine and hands on each line it prints. Errors: `image.build-failed` with the last lines when
+ * it fails or cannot be started; the signal's reason when that was aborted.
+ */
 export async function runLoudly(
   [program = "", ...argv]: string[],
   { onProgress, signal, env = {} }: AptOptions & { env?: Record<string, string> },
 ): Promise<void> {
-  const running = execa(program, argv, { all: true, stdin: "ignore", env, cancelSignal: signal });
-  for await (const line of running.iterable({ from: "all" })) onProgress?.(line);
-  await running;
+  signal?.throwIfAborted();
+  const printed: string[] = [];
+  try {
+    const running = execa(program, argv, {
+      all: true,
+      buffer: false,
+      stdin: "ignore",
+      env,
+      cancelSignal: signal,
+    });
+    for await (const line of running.iterable({ from: "all" })) {
+      printed.push(line);
+      if (printed.length > shownLines) printed.shift();
+      onProgress?.(line);
+    }
+    await running;
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw new BrigError([`${program} ${argv.join(" ")} failed`, ...printed].join("\n  "), {
+      code: "image.build-failed",
+      cause,
+    });
+  }
 }
-
-const yes = () => true;
-const no = () => false;
