@@ -15,6 +15,8 @@ const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {
   "/sys/fs/cgroup": "tmpfs",
 };
 
+const DEVICES = ["console", "full", "null", "random", "tty", "urandom", "zero"];
+
 /** Every mount of the plan as promised, and no writable one beside them. */
 export function compareMounts(plan: SandboxPlan, report: KernelReport): Difference[] {
   const { mounts } = report;
@@ -135,7 +137,9 @@ function isInWritableBind({ mounts }: SandboxPlan, { path }: MountEntry): boolea
 function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
   if (RUNTIME_WRITABLE[path] === fileSystem) return true;
   // A mask: /dev/null over a file that should not be read.
-  return isBelow(path, "/proc") && root === "/null";
+  if (isBelow(path, "/proc")) return root === "/null";
+  // An engine that may not make devices binds these from the host.
+  return DEVICES.some((device) => path === `/dev/${device}` && root === `/${device}`);
 }
 
 /** A path that was swapped between the check and the mount leads to another inode. */

@@ -59,33 +59,48 @@ interface Held {
 }
 
 async function holdName(root: string, name: string, writable: readonly string[]): Promise<Held[]> {
+  if (name === ".git" && root.split("/").includes(name))
+    throw notEnforced(root, "it lies inside a .git directory");
   const path = join(root, name);
   const stat = await lstatOrNull(path);
   if (stat === null) return [{ path, identity: null }];
   refuseUnmountable(path, stat);
   if (await isLeftPlaceholder(path)) return [{ path, identity: null }];
-  if (name !== ".git" || !stat.isFile()) return [{ path, identity: identityOf(stat) }];
-  return [{ path, identity: identityOf(stat) }, ...(await holdGitDirectory(path, writable))];
+  const held: Held = { path, identity: identityOf(stat) };
+  if (name !== ".git") return [held];
+  return stat.isFile()
+    ? [held, ...(await holdPointedTo(path, writable))]
+    : [held, ...(await holdCommon(path, writable))];
 }
 
 /** A worktree or submodule: `.git` is a file that names the directory with the hooks and the configuration. */
-async function holdGitDirectory(pointer: string, writable: readonly string[]): Promise<Held[]> {
-  const target = /^gitdir: (.+?)\n*$/.exec(await readPointer(pointer))?.[1];
+async function holdPointedTo(pointer: string, writable: readonly string[]): Promise<Held[]> {
+  const target = /^gitdir: ([\s\S]+?)[\r\n]*$/.exec(await readPointer(pointer))?.[1];
   if (target === undefined) return [];
   const gitDirectory = resolve(dirname(pointer), target);
   const held = await holdTarget(gitDirectory, pointer, writable);
-  const commonFile = join(gitDirectory, "commondir");
-  const stat = await lstatOrNull(commonFile);
-  if (stat === null || !stat.isFile()) return held;
-  const common = resolve(gitDirectory, (await readPointer(commonFile)).trimEnd());
-  return [...held, ...(await holdTarget(common, commonFile, writable))];
+  return [...held, ...(await holdCommon(gitDirectory, writable))];
+}
+
+/** Hooks and configuration of a worktree lie in the repository it belongs to. */
+async function holdCommon(gitDirectory: string, writable: readonly string[]): Promise<Held[]> {
+  const file = join(gitDirectory, "commondir");
+  const stat = await lstatOrNull(file);
+  if (stat === null || !stat.isFile()) return [];
+  const common = resolve(gitDirectory, (await readPointer(file)).replace(/[\r\n]+$/, ""));
+  return await holdTarget(common, file, writable);
 }
 
 async function holdTarget(target: string, pointer: string, writable: readonly string[]): Promise<Held[]> {
+  // By name it may lie outside every writable root, and a link on the way lead back into one.
+  const real = await realpath(target).catch(() => null);
+  const inside = writable.find((root) =>
+    [target, real].some((path) => path !== null && isAtOrBelow(root, path)),
+  );
+  if (inside !== undefined)
+    throw notEnforced(pointer, `it points to ${quote(target)}, which holds all of ${quote(inside)}`);
   const root = writable.find((directory) => isBelow(target, directory));
   if (root !== undefined) return [await holdBelow(root, target, pointer)];
-  // Outside every writable root by name, but a link on the way may lead back into one.
-  const real = await realpath(target).catch(() => null);
   const realRoot = writable.find((directory) => real !== null && isBelow(real, directory));
   return real === null || realRoot === undefined ? [] : [await holdBelow(realRoot, real, pointer)];
 }

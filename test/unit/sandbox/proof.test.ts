@@ -61,6 +61,18 @@ describe("a kernel that enforces the plan", () => {
     expect(failing(set("/proc/net/dev", interfaces(["lo", "tunl0", "sit0", "ip6tnl0"])))).toEqual([]);
   });
 
+  it("may have bound its harmless devices one by one, but no other", () => {
+    const device = (path: string, root: string) => (sections: Sections) => {
+      const table = sections.get("/proc/self/mountinfo") ?? "";
+      sections.set("/proc/self/mountinfo", `${table}91 9 0:6 ${root} ${path} rw,nosuid - devtmpfs udev rw\n`);
+    };
+    for (const name of ["null", "zero", "full", "random", "urandom", "tty"])
+      expect(failing(device(`/dev/${name}`, `/${name}`))).toEqual([]);
+    expect(failing(device("/dev/null", "/sda"))).toEqual(["B4-writable-mounts"]);
+    expect(failing(device("/dev/sda", "/sda"))).toEqual(["B4-writable-mounts"]);
+    expect(failing(device("/null", "/null"))).toEqual(["B4-writable-mounts"]);
+  });
+
   it("may be older than the ambient capabilities", () => {
     expect(failing(status(/CapAmb.*\n/, ""))).toEqual([]);
   });

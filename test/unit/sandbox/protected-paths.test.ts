@@ -128,8 +128,8 @@ describe("protected names of a writable workspace", () => {
   });
 });
 
-describe("a .git file", () => {
-  it("of a worktree outside every writable root protects only itself", async () => {
+describe("a .git", () => {
+  it("file of a worktree outside every writable root protects only itself", async () => {
     await make("main/.git/worktrees/w");
     await make("repo/.git", `gitdir: ${folder}/main/.git/worktrees/w\n`);
     expect(await mountsOf([root("repo")], [".git"])).toEqual(["workspace rw repo", "protected ro repo/.git"]);
@@ -185,9 +185,38 @@ describe("a .git file", () => {
     expect(await mountsOf([root("repo")], [".git"])).toContain("protected ro repo/store.git");
   });
 
+  it("whose target holds the whole workspace is refused: nothing of it could be written", async () => {
+    await make("repo/.git", "gitdir: .\n");
+    expect(await refusal([root("repo")], [".git"])).toContain("holds all of");
+    await make("repo/.git", "gitdir: ..\n");
+    expect(await refusal([root("repo")], [".git"])).toContain("holds all of");
+    await symlink("repo", join(folder, "itself"));
+    await make("repo/.git", "gitdir: ../itself\n");
+    expect(await refusal([root("repo")], [".git"])).toContain("holds all of");
+  });
+
   it("whose target does not exist but could be created is refused", async () => {
     await make("repo/.git", "gitdir: later/store.git\n");
     expect(await refusal([root("repo")], [".git"])).toContain("could be created");
+  });
+
+  it("is read as git reads it: line ends at the end are not part of the path, others are", async () => {
+    await make("repo/store.git");
+    await make("repo/odd\nname.git");
+    await make("repo/.git", "gitdir: store.git\r\n\n");
+    expect(await mountsOf([root("repo")], [".git"])).toContain("protected ro repo/store.git");
+    await make("repo/.git", "gitdir: odd\nname.git\n");
+    expect(await mountsOf([root("repo")], [".git"])).toContain("protected ro repo/odd\nname.git");
+  });
+
+  it("that is a directory with a commondir has that one protected as well", async () => {
+    await make("repo/shared.git/hooks");
+    await make("repo/.git/commondir", "../shared.git\n");
+    expect(await mountsOf([root("repo")], [".git"])).toEqual([
+      "workspace rw repo",
+      "protected ro repo/.git",
+      "protected ro repo/shared.git",
+    ]);
   });
 
   it("without a gitdir line is protected as any file", async () => {
@@ -216,9 +245,16 @@ describe("writable roots inside one another", () => {
   });
 
   it("below a protected path are refused", async () => {
-    await make("repo/.git/hooks");
-    expect(await refusal([root("repo"), extra("repo/.git/hooks")])).toContain("lies inside it");
-    expect(await refusal([root("repo"), extra("repo/.git")])).toContain("lies inside it");
+    await make("repo/.codex/data");
+    expect(await refusal([root("repo"), extra("repo/.codex/data")])).toContain("lies inside it");
+    expect(await refusal([root("repo"), extra("repo/.codex")])).toContain("lies inside it");
+  });
+
+  it("or a workspace, inside somebody's .git is refused", async () => {
+    await make("main/.git/modules/sub");
+    expect(await refusal([root("main/.git")])).toContain("inside a .git directory");
+    expect(await refusal([root("main/.git/modules/sub")])).toContain("inside a .git directory");
+    expect(await mountsOf([root("main/.git/modules/sub", { access: "ro" })])).toHaveLength(1);
   });
 
   it("come parents first in the list of mounts", async () => {
