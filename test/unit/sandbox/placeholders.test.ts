@@ -93,6 +93,7 @@ it("a sweep removes only what looks exactly like a placeholder", async () => {
   const names = ["left", "writable", "full", "file", "link", "missing"];
   expect(await removeLeftPlaceholders(names.map(at))).toEqual([at("left")]);
   expect(await readdir(folder)).toEqual(["file", "full", "link", "writable"]);
+  await chmod(at("full"), 0o755);
 });
 
 it.each([
