@@ -11,6 +11,8 @@ import type { Transcript } from "./transcript.js";
 export interface ResponseContext {
   model: ModelClient;
   tools: ToolRegistry;
+  /** Resolves when the sandbox has started. */
+  sandboxReady: Promise<unknown>;
   transcript: Transcript;
   /** Ends everything: the request and every call. */
   stop: AbortController;
@@ -72,6 +74,7 @@ class ResponseCalls {
     this.#context = context;
     this.#scheduler = new CallScheduler(context.tools, {
       signal: context.signal,
+      ready: context.sandboxReady,
       onActivity: ({ callId }, activity) => {
         this.#follow(callId, activity);
       },

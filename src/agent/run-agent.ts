@@ -75,7 +75,8 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentResult> {
   const tools = openTools(options, { run, ready: sandbox.ready });
   const watch = watchStart(sandbox.ready, run);
   try {
-    const ending = await takeTurn(options, { ...run, model: options.model, tools });
+    const { model } = options;
+    const ending = await takeTurn(options, { ...run, model, tools, sandboxReady: sandbox.ready });
     await tools.close();
     return conclude(run, watch, ending);
   } finally {

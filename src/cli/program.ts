@@ -16,6 +16,11 @@ interface CommandEntry {
 /** Every command in the order of the help. Only the one that is asked for is loaded. */
 const commands: CommandEntry[] = [
   {
+    name: "run",
+    summary: "let a model do a task with its tools in a sandbox",
+    load: async () => (await import("./run.js")).defineRun,
+  },
+  {
     name: "exec",
     summary: "run one command in a sandbox",
     load: async () => (await import("./exec.js")).defineExec,

@@ -19,6 +19,8 @@ export interface CallOutcome extends ToolOutput {
 export interface CallSchedulerOptions {
   /** Aborting ends every call; each still gets an output that says so. */
   signal: AbortSignal;
+  /** What every call waits for before its time counts: the sandbox, as a rule. A failure is the call's. Default: nothing. */
+  ready?: Promise<unknown> | undefined;
   /** Must not throw. */
   onActivity?: ((call: ToolCall, activity: ToolActivity) => void) | undefined;
 }
@@ -39,6 +41,7 @@ const timedAbortTools: ReadonlySet<string> = new Set([
 export class CallScheduler {
   readonly #tools: ToolRegistry;
   readonly #options: CallSchedulerOptions;
+  readonly #ready: Promise<unknown>;
   /** The last call that had to be alone, and those after it that run beside each other. */
   #alone: Promise<unknown> = Promise.resolve();
   #together: Promise<unknown>[] = [];
@@ -46,6 +49,9 @@ export class CallScheduler {
   constructor(tools: ToolRegistry, options: CallSchedulerOptions) {
     this.#tools = tools;
     this.#options = options;
+    this.#ready = Promise.race([options.ready, whenAborted(options.signal)]);
+    // Each call gets the failure; where there is none, nobody has to.
+    this.#ready.catch(() => undefined);
   }
 
   /**
@@ -54,8 +60,8 @@ export class CallScheduler {
    */
   run(call: ToolCall): Promise<CallOutcome> {
     const isParallel = this.#tools.has(call.name) && this.#tools.get(call.name).supportsParallel;
-    const turn = isParallel ? this.#alone : Promise.all([this.#alone, ...this.#together]);
-    const outcome = turn.then(() => this.#execute(call));
+    const before = isParallel ? [this.#alone] : [this.#alone, ...this.#together];
+    const outcome = Promise.all([this.#ready, ...before]).then(() => this.#execute(call));
     const over = outcome.catch(() => undefined);
     if (isParallel) {
       this.#together.push(over);
@@ -92,6 +98,14 @@ export class CallScheduler {
       onActivity: (activity) => onActivity?.(call, activity),
     });
   }
+}
+
+/** Never resolves without an abort: it is only good for a race. */
+function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 /** What the model is told of an error that is about its call; any other is thrown on. */

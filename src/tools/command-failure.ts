@@ -1,4 +1,6 @@
 import { constants } from "node:os";
+import { isBrigError } from "../errors.js";
+import type { ToolExit, ToolProcess } from "./sandbox.js";
 import { shellQuote } from "./shell-quote.js";
 
 interface SystemError {
@@ -18,7 +20,40 @@ const systemErrors: Record<string, SystemError> = {
   ENOTDIR: { number: 20, kind: "NotADirectory", message: "Not a directory" },
 };
 
-const errorOfExitCode: Record<number, string> = { 126: "EACCES", 127: "ENOENT" };
+const NOT_EXECUTABLE = 126;
+const NOT_FOUND = 127;
+
+function errorName(reason: string, exitCode: number): string | undefined {
+  const named = /: (E[A-Z0-9]+)$/.exec(reason)?.[1];
+  if (named !== undefined) return named;
+  if (exitCode === NOT_FOUND) return "ENOENT";
+  return reason.endsWith("permission denied") ? "EACCES" : undefined;
+}
+
+/**
+ * Resolves when a process has ended and all it printed was read. A request that the sandbox refused, such as one with a
+ * working directory that does not exist, is a start that failed.
+ */
+export async function endOf(process: ToolProcess, reading: Promise<unknown>): Promise<ToolExit> {
+  const [exit, read] = await Promise.allSettled([process.exit, reading]);
+  if (exit.status === "rejected") return refusedStart(exit.reason);
+  if (read.status === "rejected") throw read.reason;
+  return exit.value;
+}
+
+/** The refusal of a request as the end of a process; any other error is thrown on. */
+export function refusedStart(error: unknown): ToolExit {
+  if (!isBrigError(error, "exec.bad-cwd") && !isBrigError(error, "exec.invalid")) throw error;
+  return {
+    exitCode: error.code === "exec.bad-cwd" ? NOT_FOUND : NOT_EXECUTABLE,
+    signal: null,
+    timedOut: false,
+    outOfMemory: false,
+    durationMs: 0,
+    usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
+    startFailure: error.message,
+  };
+}
 
 /** A start that failed, as `shell` and `shell_command` report it. */
 export function startError(reason: string, exitCode: number): string {
@@ -43,6 +78,6 @@ export function signalError(signal: NodeJS.Signals, output: string): string {
 }
 
 function systemError(reason: string, exitCode: number): SystemError | undefined {
-  const name = /: (E[A-Z0-9]+)$/.exec(reason)?.[1] ?? errorOfExitCode[exitCode];
+  const name = errorName(reason, exitCode);
   return name === undefined ? undefined : systemErrors[name];
 }

@@ -1,5 +1,6 @@
 import type { CapturedOutput } from "./captured-output.js";
 import { renderOutput } from "./captured-output.js";
+import { endOf } from "./command-failure.js";
 import { OutputCapture } from "./output-capture.js";
 import type { ToolExit, ToolProcess } from "./sandbox.js";
 import type { ToolCallOptions } from "./tool.js";
@@ -59,12 +60,12 @@ export class CommandSession {
 
   async #follow(onActivity: ToolCallOptions["onActivity"]): Promise<void> {
     const transcript = new OutputCapture(onActivity === undefined ? 0 : OUTPUT_LIMIT_BYTES);
-    const [exit] = await Promise.all([this.#process.exit, this.#read(transcript, onActivity)]);
+    const exit = await endOf(this.#process, this.#read(transcript, onActivity));
     this.exit = exit;
     onActivity?.({
       kind: "command-ended",
       exitCode: exit.exitCode,
-      output: renderOutput(transcript.take()),
+      output: exit.startFailure ?? renderOutput(transcript.take()),
       durationMs: exit.durationMs,
       usage: exit.usage,
     });

@@ -1,9 +1,9 @@
+import { Readable } from "node:stream";
 import { z } from "zod";
-import { isBrigError } from "../errors.js";
-import { sessionStartError } from "./command-failure.js";
+import { refusedStart, sessionStartError } from "./command-failure.js";
 import { defineTool } from "./define-tool.js";
 import { escalationParameters, refusedEscalation } from "./escalation.js";
-import type { ToolProcess } from "./sandbox.js";
+import type { ToolExit, ToolProcess } from "./sandbox.js";
 import { clampedYield, maxTokensOf, reportSession, sessionParameters } from "./session-report.js";
 import type { Tool, ToolCallOptions } from "./tool.js";
 import { refusedLogin, runnableArgv, scriptArgv, type UserShell } from "./user-shell.js";
@@ -66,10 +66,8 @@ export function execCommandTool(bench: Workbench): Tool {
         cwd: workdirOf(bench, args.workdir),
         tty: args.tty ?? false,
       };
-      const started = await start(bench, command, shownArgv);
-      if (typeof started === "string") return { content: started, success: false };
       call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
-      const session = await bench.sessions.keep(started, call.onActivity);
+      const session = await bench.sessions.keep(await start(bench, command), call.onActivity);
       adviseAgainstTooMany(bench, call);
       await session.waitForEnd(clampedYield(args.yield_time_ms ?? DEFAULT_YIELD_MS), call.signal);
       if (session.exit?.startFailure != null) {
@@ -89,20 +87,25 @@ async function chosenShell(bench: Workbench, path: string | undefined): Promise<
 async function start(
   bench: Workbench,
   { argv, cwd, tty }: { argv: readonly string[]; cwd: string; tty: boolean },
-  shownArgv: readonly string[],
-): Promise<ToolProcess | string> {
+): Promise<ToolProcess> {
   const sandbox = await bench.sandbox();
   const env = { ...bench.environment, ...plainEnvironment };
+  const streams = tty ? { pty: TERMINAL } : { stdin: "closed" as const, mergeOutput: true };
   try {
-    return await sandbox.spawn(
-      argv,
-      tty ? { cwd, env, pty: TERMINAL } : { cwd, env, stdin: "closed", mergeOutput: true },
-    );
+    return await sandbox.spawn(argv, { cwd, env, ...streams });
   } catch (error) {
-    if (isBrigError(error, "exec.bad-cwd")) return sessionStartError(shownArgv, error.message, 127);
-    if (isBrigError(error, "exec.invalid")) return sessionStartError(shownArgv, error.message, 1);
-    throw error;
+    return unstarted(refusedStart(error));
   }
+}
+
+function unstarted(exit: ToolExit): ToolProcess {
+  return {
+    stdin: null,
+    stdout: Readable.from([]),
+    stderr: null,
+    exit: Promise.resolve(exit),
+    kill: () => Promise.resolve(),
+  };
 }
 
 function adviseAgainstTooMany(bench: Workbench, call: ToolCallOptions): void {

@@ -1,10 +1,9 @@
 import type { Readable } from "node:stream";
-import { isBrigError } from "../errors.js";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "./captured-output.js";
-import { signalError, startError } from "./command-failure.js";
+import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
 import { type CommandOutcome, withTimeout } from "./command-output.js";
 import { OutputCapture } from "./output-capture.js";
-import type { ToolExit, ToolProcess } from "./sandbox.js";
+import type { ToolExit } from "./sandbox.js";
 import type { ToolCallOptions } from "./tool.js";
 import { shrinkOutput } from "./truncation.js";
 import type { Workbench } from "./workbench.js";
@@ -37,8 +36,6 @@ export async function runOneShot(
   command: OneShotCommand,
   call: ToolCallOptions,
 ): Promise<OneShotResult> {
-  const started = await start(bench, command, call);
-  if (typeof started === "string") return { kind: "failed", text: started };
   call.onActivity?.({
     kind: "command-started",
     argv: command.shownArgv ?? command.argv,
@@ -46,45 +43,28 @@ export async function runOneShot(
   });
   const stdout = new OutputCapture(OUTPUT_LIMIT_BYTES);
   const stderr = new OutputCapture(OUTPUT_LIMIT_BYTES);
-  const exit = await follow(started, { stdout, stderr }, call);
+  const exit = await runToEnd(bench, command, { call, stdout, stderr });
+  call.signal?.throwIfAborted();
   const output = aggregate(stdout.take(), stderr.take(), exit);
   report(exit, output, call);
   return resultOf(exit, output);
 }
 
-async function start(
+async function runToEnd(
   bench: Workbench,
   { argv, cwd, timeoutMs }: OneShotCommand,
-  { signal }: ToolCallOptions,
-): Promise<ToolProcess | string> {
-  const sandbox = await bench.sandbox();
-  try {
-    return await sandbox.spawn(argv, { cwd, env: bench.environment, timeoutMs, signal, stdin: "closed" });
-  } catch (error) {
-    if (isBrigError(error, "exec.bad-cwd")) return startError(error.message, 127);
-    if (isBrigError(error, "exec.invalid")) return startError(error.message, 1);
-    throw error;
-  }
-}
-
-/** Resolves when the command has ended and everything it printed is captured. */
-async function follow(
-  command: ToolProcess,
-  captures: { stdout: OutputCapture; stderr: OutputCapture },
-  call: ToolCallOptions,
+  { call, stdout, stderr }: { call: ToolCallOptions; stdout: OutputCapture; stderr: OutputCapture },
 ): Promise<ToolExit> {
+  const sandbox = await bench.sandbox();
+  const { signal } = call;
   try {
-    const [exit] = await Promise.all([
-      command.exit,
-      read(command.stdout, captures.stdout, call),
-      read(command.stderr, captures.stderr, call),
-    ]);
-    call.signal?.throwIfAborted();
-    return exit;
+    const options = { cwd, env: bench.environment, timeoutMs, signal, stdin: "closed" as const };
+    const process = await sandbox.spawn(argv, options);
+    const reading = Promise.all([read(process.stdout, stdout, call), read(process.stderr, stderr, call)]);
+    return await endOf(process, reading);
   } catch (error) {
-    // The streams of an aborted command end with errors of their own.
-    call.signal?.throwIfAborted();
-    throw error;
+    signal?.throwIfAborted();
+    return refusedStart(error);
   }
 }
 
@@ -114,7 +94,7 @@ function report(exit: ToolExit, output: CapturedOutput, call: ToolCallOptions): 
   call.onActivity?.({
     kind: "command-ended",
     exitCode: exit.exitCode,
-    output: renderOutput(withTimeout({ ...exit, output })),
+    output: exit.startFailure ?? renderOutput(withTimeout({ ...exit, output })),
     durationMs: exit.durationMs,
     usage: exit.usage,
   });

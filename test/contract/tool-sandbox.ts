@@ -91,18 +91,20 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
       expect(exit.startFailure).toEqual(expect.any(String));
     });
 
-    it("refuses a working directory that does not exist with exec.bad-cwd or as a failed start", async () => {
-      const outcome = await Promise.resolve()
-        .then(() => sandbox.spawn(["/bin/sh", "-c", "pwd"], { cwd: "/nonexistent", stdin: "closed" }))
-        .then(
-          async (started) => {
-            started.stdout.resume();
-            started.stderr?.resume();
-            return (await started.exit).startFailure;
-          },
-          (error: unknown) => (error as { code?: string }).code,
-        );
-      expect(outcome).toEqual(expect.any(String));
+    it("answers with exec.bad-cwd for a working directory that does not exist", async () => {
+      const started = await sandbox.spawn(["/bin/sh", "-c", "pwd"], { cwd: "/nonexistent", stdin: "closed" });
+      started.stdout.on("error", () => undefined);
+      started.stderr?.on("error", () => undefined);
+      await expect(started.exit).rejects.toMatchObject({
+        code: "exec.bad-cwd",
+        message: expect.stringMatching(/\/nonexistent .*: ENOENT$/),
+      });
+    });
+
+    it("refuses NUL in an argument with exec.invalid", async () => {
+      await expect(
+        Promise.resolve().then(() => sandbox.spawn(["echo", "a\0b"], { stdin: "closed" })),
+      ).rejects.toMatchObject({ code: "exec.invalid" });
     });
 
     it("kills the command when the signal is aborted", async () => {

@@ -29,7 +29,8 @@ export class MemorySandbox implements ToolSandbox {
     if (argv.length === 0 || argv.some((word) => word.includes("\0")))
       throw new BrigError("an argument contains NUL", { code: "exec.invalid" });
     const cwd = options.cwd ?? "/";
-    if (!isDirectory(cwd)) throw new BrigError(`${cwd} is not a directory`, { code: "exec.bad-cwd" });
+    if (!isDirectory(cwd))
+      return Promise.resolve(refused(`the working directory ${cwd} cannot be entered: ENOENT`));
     const env = definedOnly({ ...this.#environment, ...options.env });
     const startFailure = findStartFailure(argv[0] ?? "", cwd, env);
     return Promise.resolve(
@@ -128,7 +129,7 @@ function relay(source: Readable | null): PassThrough {
 function unstarted(startFailure: string): ToolProcess {
   const stdout = new PassThrough();
   stdout.end();
-  const exitCode = startFailure.startsWith("EACCES") ? 126 : 127;
+  const exitCode = startFailure.endsWith("permission denied") ? 126 : 127;
   return {
     stdin: null,
     stdout,
@@ -146,13 +147,24 @@ function unstarted(startFailure: string): ToolProcess {
   };
 }
 
+/** As the runner answers: only after the process was handed out. */
+function refused(message: string): ToolProcess {
+  const error = new BrigError(message, { code: "exec.bad-cwd" });
+  const stdout = new PassThrough();
+  stdout.on("error", () => undefined);
+  stdout.destroy(error);
+  const exit = Promise.reject(error);
+  exit.catch(() => undefined);
+  return { stdin: null, stdout, stderr: null, exit, kill: () => Promise.resolve() };
+}
+
 function findStartFailure(program: string, cwd: string, env: Record<string, string>): string | null {
   const candidates = program.includes("/")
     ? [resolve(cwd, program)]
     : (env.PATH ?? "").split(":").map((directory) => join(directory, program));
   const present = candidates.filter((path) => exists(path, constants.F_OK));
-  if (present.length === 0) return `ENOENT: ${program} was not found`;
-  return present.some((path) => exists(path, constants.X_OK)) ? null : `EACCES: ${program} is not executable`;
+  if (present.length === 0) return `${program}: command not found`;
+  return present.some((path) => exists(path, constants.X_OK)) ? null : `${program}: permission denied`;
 }
 
 function exists(path: string, mode: number): boolean {

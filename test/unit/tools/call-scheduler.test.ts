@@ -121,6 +121,21 @@ describe("the output of a call", () => {
     expect(outcome.content).toBe("aborted by user after 0.1s");
   });
 
+  it("counts only from when the sandbox is ready", async () => {
+    const scheduler = new CallScheduler(tools, { signal: never, ready: sleep(300) });
+    const call: ToolCall = { callId: "c", name: "shell", kind: "function", input: '{"command":["true"]}' };
+    expect((await scheduler.run(call)).durationMs).toBeLessThan(250);
+  });
+
+  it("comes at once after an abort, even while the sandbox is still starting", async () => {
+    const scheduler = new CallScheduler(tools, {
+      signal: AbortSignal.timeout(50),
+      ready: new Promise(() => undefined),
+    });
+    const call: ToolCall = { callId: "c", name: "exec_command", kind: "function", input: "{}" };
+    expect((await scheduler.run(call)).content).toBe("aborted by user after 0.1s");
+  });
+
   it("is refused when the sandbox is gone: no call can succeed any more", async () => {
     const gone = new BrigError("the container is gone", { code: "sandbox.gone", reason: "killed" });
     const dead = createToolRegistry({ spawn: () => Promise.reject(gone) }, { cwd: "/" });

@@ -122,8 +122,22 @@ describe("exec_command", () => {
     expect(content).toBe(
       'exec_command failed for `/no/such/shell -c "echo it\'s"`: ' +
         'CreateProcess { message: "No such file or directory (os error 2)" }\n' +
-        "ENOENT: /no/such/shell was not found",
+        "/no/such/shell: command not found",
     );
+    expect(success).toBe(false);
+  });
+
+  it("says that the directory does not exist, and keeps no session", async () => {
+    const { content } = await exec("pwd", { workdir: "/no/such/dir" });
+    expect(content).toMatch(
+      /^exec_command failed for `\S*sh -c pwd`: CreateProcess \{ message: "No such file or directory \(os error 2\)" \}\nthe working directory \/no\/such\/dir /,
+    );
+    expect((await exec("sleep 30", { yield_time_ms: 250 })).content).toContain("session ID 100");
+  });
+
+  it("says what no kernel would take", async () => {
+    const { content, success } = await exec("echo a\0b");
+    expect(content).toContain('CreateProcess { message: "an argument contains NUL" }');
     expect(success).toBe(false);
   });
 

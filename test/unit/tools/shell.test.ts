@@ -65,14 +65,25 @@ describe("shell", () => {
     const { content, success } = await tools.get("shell").execute({ command: ["no-such-program", "x"] });
     expect(content).toBe(
       'execution error: Io(Os { code: 2, kind: NotFound, message: "No such file or directory" })\n' +
-        "ENOENT: no-such-program was not found",
+        "no-such-program: command not found",
     );
     expect(success).toBe(false);
   });
 
+  it("says when a file is not a program", async () => {
+    const { content } = await tools.get("shell").execute({ command: ["/etc/passwd"] });
+    expect(content).toBe(
+      'execution error: Io(Os { code: 13, kind: PermissionDenied, message: "Permission denied" })\n' +
+        "/etc/passwd: permission denied",
+    );
+  });
+
   it("says when the directory does not exist", async () => {
     const { content } = await shell("pwd", { workdir: "/no/such/dir" });
-    expect(content).toContain('message: "No such file or directory" })\n/no/such/dir');
+    expect(content).toBe(
+      'execution error: Io(Os { code: 2, kind: NotFound, message: "No such file or directory" })\n' +
+        "the working directory /no/such/dir cannot be entered: ENOENT",
+    );
   });
 
   it("refuses a command without a program", async () => {

@@ -1,0 +1,174 @@
+import { basename } from "node:path";
+import { styleText } from "node:util";
+import type { AgentEvent } from "../agent/events.js";
+import { formatDuration } from "../lib/durations.js";
+import { NeutralStream, neutralise, neutraliseLine } from "../lib/terminal.js";
+import { shellQuote } from "../tools/shell-quote.js";
+import type { OutputStream } from "./context.js";
+
+/** Lines of a command that are shown as they come; of the rest, as many from its end. */
+const LIVE_LINES = 20;
+const LAST_LINES = 5;
+const SCRIPT_LINES = 8;
+
+type Style = Parameters<typeof styleText>[0];
+
+/**
+ * Shows a person what a session does, on stderr: what the model says before it is done, each call with the output of its
+ * command, and what went wrong. The final message is not shown here: it is the program's result.
+ */
+export class RunDisplay {
+  readonly #target: OutputStream;
+  readonly #usesColour: boolean;
+  readonly #commands = new Map<string, CommandOutput>();
+  #said: string | null = null;
+
+  constructor(target: OutputStream, { usesColour }: { usesColour: boolean }) {
+    this.#target = target;
+    this.#usesColour = usesColour;
+  }
+
+  show(event: AgentEvent): void {
+    switch (event.kind) {
+      case "session-started":
+        this.#line(this.#styled("dim", `session ${event.threadId}`));
+        break;
+      case "sandbox-ready":
+        this.#line(this.#styled("dim", `sandbox ready in ${formatDuration(event.startMs)}`));
+        break;
+      case "reasoning":
+        if (event.text !== "") this.#paragraph(event.text, "italic");
+        break;
+      case "message":
+        this.#sayHeld();
+        this.#said = event.text;
+        break;
+      case "call-started":
+        this.#sayHeld();
+        break;
+      case "command-started":
+        this.#commands.set(event.callId, new CommandOutput());
+        this.#script(event.argv);
+        break;
+      case "command-output":
+        for (const line of this.#commands.get(event.callId)?.push(event.chunk) ?? []) this.#output(line);
+        break;
+      case "command-ended":
+        this.#endCommand(event);
+        break;
+      case "call-ended":
+        if (!event.success && !this.#wasCommand(event.callId)) this.#refusal(event.name, event.content);
+        break;
+      case "reconnecting":
+        this.#line(
+          this.#styled(
+            "yellow",
+            `reconnecting in ${formatDuration(event.delayMs)} (${event.attempt}/${event.maxAttempts}): ${neutraliseLine(event.reason)}`,
+          ),
+        );
+        break;
+      case "warning":
+        this.#line(this.#styled("yellow", `warning: ${neutraliseLine(event.message)}`));
+        break;
+      case "turn-failed":
+      case "turn-interrupted":
+        this.#sayHeld();
+        break;
+      case "turn-started":
+      case "text-delta":
+      case "turn-completed":
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #endCommand({ callId, exitCode, durationMs }: AgentEvent & { kind: "command-ended" }): void {
+    const output = this.#commands.get(callId);
+    if (output === undefined) return;
+    const { hiddenLines, lines } = output.end();
+    if (hiddenLines > 0) this.#output(this.#styled("dim", `⋮ ${hiddenLines} lines not shown`));
+    for (const line of lines) this.#output(line);
+    const mark = exitCode === 0 ? this.#styled("green", "✓") : this.#styled("red", "✗");
+    this.#line(`  ${mark} ${this.#styled("dim", `exit ${exitCode} · ${formatDuration(durationMs)}`)}`);
+  }
+
+  #wasCommand(callId: string): boolean {
+    return this.#commands.has(callId);
+  }
+
+  #script(argv: readonly string[]): void {
+    const lines = neutralise(commandText(argv)).trimEnd().split("\n");
+    const [first = "", ...more] = lines.slice(0, SCRIPT_LINES);
+    this.#line(`${this.#styled("cyan", "$")} ${this.#styled("bold", first)}`);
+    for (const line of more) this.#line(`  ${this.#styled("bold", line)}`);
+    if (lines.length > SCRIPT_LINES)
+      this.#line(this.#styled("dim", `  ⋮ ${lines.length - SCRIPT_LINES} more lines`));
+  }
+
+  #refusal(name: string, content: string): void {
+    const [first = "", ...more] = neutralise(content).trimEnd().split("\n").slice(0, SCRIPT_LINES);
+    this.#line(`${this.#styled("red", "✗")} ${neutraliseLine(name)}: ${first}`);
+    for (const line of more) this.#output(line);
+  }
+
+  #sayHeld(): void {
+    if (this.#said !== null && this.#said.trim() !== "") this.#paragraph(this.#said, "reset");
+    this.#said = null;
+  }
+
+  #paragraph(text: string, style: Style): void {
+    for (const line of neutralise(text).trim().split("\n")) this.#line(this.#styled(style, line));
+  }
+
+  #output(line: string): void {
+    this.#line(`  ${this.#styled("dim", "│")} ${line}`);
+  }
+
+  #styled(style: Style, text: string): string {
+    return this.#usesColour && text !== "" ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  #line(text: string): void {
+    this.#target.write(`${text}\n`);
+  }
+}
+
+/** The output of one command in whole lines, none of which can do anything to a terminal. */
+class CommandOutput {
+  readonly #stream = new NeutralStream();
+  readonly #last: string[] = [];
+  #unfinished = "";
+  #shown = 0;
+  #hidden = 0;
+
+  /** The lines to show now. */
+  push(chunk: Uint8Array): string[] {
+    return this.#take(this.#stream.push(chunk));
+  }
+
+  /** What is left to show: the last lines of those that were held back, and how many more there were. */
+  end(): { hiddenLines: number; lines: string[] } {
+    const rest = this.#take(this.#stream.end());
+    if (this.#unfinished !== "") rest.push(...this.#take("\n"));
+    return { hiddenLines: this.#hidden - this.#last.length, lines: [...rest, ...this.#last] };
+  }
+
+  #take(text: string): string[] {
+    const lines = (this.#unfinished + text).split("\n");
+    this.#unfinished = lines.pop() ?? "";
+    const now = lines.splice(0, Math.max(0, LIVE_LINES - this.#shown));
+    this.#shown += now.length;
+    this.#hidden += lines.length;
+    this.#last.push(...lines.slice(-LAST_LINES));
+    this.#last.splice(0, this.#last.length - LAST_LINES);
+    return now;
+  }
+}
+
+/** A script that a shell runs is shown as the script. */
+function commandText(argv: readonly string[]): string {
+  const [shell = "", flag = "", script] = argv;
+  const isScript = argv.length === 3 && /^-l?c$/.test(flag) && /^(?:ba|z|da)?sh$/.test(basename(shell));
+  return isScript && script !== undefined ? script : shellQuote(argv);
+}

@@ -1,0 +1,116 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { BrigError } from "../errors.js";
+import { imageType } from "../lib/image-type.js";
+import type { CliContext } from "./context.js";
+import { write } from "./render.js";
+
+const MAX_INPUT_BYTES = 64 * 1024 * 1024;
+const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
+
+/**
+ * The prompt: the argument; or standard input where there is none or it is `-`; or both, when something is piped in beside the
+ * argument.
+ */
+export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
+  const { stdin, stderr } = context;
+  const isFromInput = argument === undefined || argument === "-";
+  if (stdin.isTTY === true) {
+    if (!isFromInput) return argument;
+    throw noPrompt("give one as an argument, or pipe it in");
+  }
+  if (!isFromInput) {
+    const more = (
+      await readInput(context, () => write(stderr, "brig: reading more from standard input\n"))
+    ).trim();
+    return more === "" ? argument : `${argument}\n\n<stdin>\n${more}\n</stdin>`;
+  }
+  const prompt = await readInput(context);
+  if (prompt.trim() === "") throw noPrompt("standard input is empty");
+  return prompt;
+}
+
+/** Pictures as data URLs; several files may be given in one argument, separated by commas. */
+export async function readImages(files: readonly string[], cwd: string): Promise<string[]> {
+  return await Promise.all(
+    files.flatMap((list) => list.split(",")).map((file) => readImage(resolve(cwd, file))),
+  );
+}
+
+/** A JSON Schema from a file. */
+export async function readOutputSchema(path: string): Promise<Record<string, unknown>> {
+  const text = (await readGivenFile(path)).toString("utf8");
+  try {
+    const schema: unknown = JSON.parse(text);
+    if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
+  } catch (cause) {
+    throw usage(
+      `the output schema ${path} is not JSON: ${cause instanceof Error ? cause.message : ""}`,
+      cause,
+    );
+  }
+  throw usage(`the output schema ${path} is not a JSON object`);
+}
+
+async function readImage(path: string): Promise<string> {
+  const bytes = await readGivenFile(path);
+  const type = imageType(bytes);
+  if (type === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP picture`);
+  if (bytes.length > MAX_IMAGE_BYTES)
+    throw usage(`the picture ${path} is larger than ${MAX_IMAGE_BYTES} bytes`);
+  return `data:${type};base64,${bytes.toString("base64")}`;
+}
+
+async function readGivenFile(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+    throw usage(`${path} cannot be read: ${reason === "ENOENT" ? "no such file" : reason}`, cause);
+  }
+}
+
+/** `onWait` is told when input does not come at once, so that nobody wonders what is being waited for. */
+async function readInput({ stdin, signal }: CliContext, onWait?: () => Promise<void>): Promise<string> {
+  const timer = setTimeout(() => void onWait?.(), 1000);
+  const stop = () => {
+    stdin.destroy();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of stdin as AsyncIterable<Uint8Array>) {
+      bytes += chunk.length;
+      if (bytes > MAX_INPUT_BYTES) throw usage(`standard input has more than ${MAX_INPUT_BYTES} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  }
+  return decode(Buffer.concat(chunks));
+}
+
+/** UTF-8 or UTF-16 by its byte order mark, else UTF-8. */
+function decode(bytes: Buffer): string {
+  const [first, second] = bytes;
+  const encoding =
+    first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw usage("standard input is not text in UTF-8 or UTF-16", cause);
+  }
+}
+
+function noPrompt(hint: string): BrigError {
+  return new BrigError("there is no prompt", { code: "usage.invalid", hint });
+}
+
+function usage(message: string, cause?: unknown): BrigError {
+  return new BrigError(message, { code: "usage.invalid", cause });
+}
