@@ -24,7 +24,10 @@ export async function setup(): Promise<() => Promise<void>> {
       await sleep(250);
       leaks = await findLeaks(engine, before);
     }
-    if (leaks.length > 0) throw new Error(`the tests left behind:\n${leaks.join("\n")}`);
+    if (leaks.length === 0) return;
+    // vitest prints an error of a teardown, but does not count it.
+    process.exitCode = 1;
+    throw new Error(`the tests left behind:\n${leaks.join("\n")}`);
   };
 }
 
