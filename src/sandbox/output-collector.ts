@@ -1,109 +1,101 @@
+import { StringDecoder } from "node:string_decoder";
+
+const FIRST_CAPACITY = 4096;
+/**
+ * Steep, since an outgrown buffer stays in memory until the next collection; what is allocated and not yet written to
+ * costs nothing.
+ */
+const GROWTH = 16;
+
 /** Keeps the head and the tail of a byte stream within a budget and counts what it drops. Copies what it keeps. */
 export class OutputCollector {
-  readonly #headBudget: number;
-  readonly #tailBudget: number;
-  #head = new GrowingBytes();
-  #tail = new GrowingBytes();
-  /** Once the tail is full it is a ring, and this is where its oldest byte lies. */
-  #tailStart = 0;
+  readonly #maxBytes: number;
+  readonly #headBytes: number;
+  /** Head and tail in one. Once it is full the tail is a ring that begins at `#oldest`. */
+  #kept: Buffer = Buffer.alloc(0);
+  #oldest: number;
   #total = 0;
 
   /** `maxBytes` is split in half between head and tail. */
   constructor(maxBytes: number) {
-    this.#headBudget = Math.ceil(maxBytes / 2);
-    this.#tailBudget = Math.floor(maxBytes / 2);
+    this.#maxBytes = maxBytes;
+    this.#headBytes = Math.ceil(maxBytes / 2);
+    this.#oldest = this.#headBytes;
   }
 
   push(chunk: Buffer): void {
+    const free = Math.min(this.#maxBytes - this.#keptBytes, chunk.length);
+    if (free > 0) this.#append(chunk.subarray(0, free));
+    if (free < chunk.length) this.#overwriteOldest(chunk.subarray(free));
     this.#total += chunk.length;
-    const room = Math.min(this.#headBudget - this.#head.length, chunk.length);
-    if (room > 0) this.#head.append(chunk.subarray(0, room));
-    if (room < chunk.length) this.#pushTail(chunk.subarray(room));
   }
 
   /** Another collector in the same state. */
   clone(): OutputCollector {
-    const copy = new OutputCollector(this.#headBudget + this.#tailBudget);
-    copy.#head = this.#head.clone();
-    copy.#tail = this.#tail.clone();
-    copy.#tailStart = this.#tailStart;
+    const copy = new OutputCollector(this.#maxBytes);
+    copy.#append(this.#kept.subarray(0, this.#keptBytes));
+    copy.#oldest = this.#oldest;
     copy.#total = this.#total;
     return copy;
-  }
-
-  get omittedBytes(): number {
-    return this.#total - this.#head.length - this.#tail.length;
   }
 
   get totalBytes(): number {
     return this.#total;
   }
 
+  get omittedBytes(): number {
+    return this.#total - this.#keptBytes;
+  }
+
   bytes(): Buffer {
-    return Buffer.concat([this.#head.bytes(), ...this.#tailPieces()]);
+    return Buffer.concat([this.#head(), ...this.#tail()]);
   }
 
   /** Decoded as UTF-8; where something was left out the text says how much, and no character is cut in two. */
   text(): string {
-    if (this.#tail.length === 0) return this.#head.bytes().toString("utf8");
-    if (this.omittedBytes === 0) return this.bytes().toString("utf8");
-    const head = withoutBrokenEnd(this.#head.bytes());
-    const tail = withoutBrokenStart(Buffer.concat(this.#tailPieces()));
-    const omitted = this.#total - head.length - tail.length;
-    return `${head.toString("utf8")}\n[… ${omitted} bytes left out …]\n${tail.toString("utf8")}`;
+    if (this.omittedBytes === 0) return this.#kept.toString("utf8", 0, this.#keptBytes);
+    const head = withoutBrokenEnd(this.#head());
+    const tail = withoutBrokenStart(this.#tail());
+    const omitted = this.#total - head.length - tail.reduce((sum, { length }) => sum + length, 0);
+    return `${head.toString("utf8")}\n[… ${omitted} bytes left out …]\n${decode(tail)}`;
   }
 
-  #tailPieces(): Buffer[] {
-    const bytes = this.#tail.bytes();
-    return [bytes.subarray(this.#tailStart), bytes.subarray(0, this.#tailStart)];
+  get #keptBytes(): number {
+    return Math.min(this.#total, this.#maxBytes);
   }
 
-  #pushTail(chunk: Buffer): void {
-    const budget = this.#tailBudget;
-    if (budget === 0) return;
-    const newest = chunk.length > budget ? chunk.subarray(chunk.length - budget) : chunk;
-    const free = Math.min(budget - this.#tail.length, newest.length);
-    if (free > 0) this.#tail.append(newest.subarray(0, free));
-    for (let at = free; at < newest.length; ) {
-      const step = Math.min(budget - this.#tailStart, newest.length - at);
-      this.#tail.overwrite(this.#tailStart, newest.subarray(at, at + step));
-      this.#tailStart = (this.#tailStart + step) % budget;
-      at += step;
+  #head(): Buffer {
+    return this.#kept.subarray(0, Math.min(this.#headBytes, this.#keptBytes));
+  }
+
+  /** Its older and its newer part. */
+  #tail(): Buffer[] {
+    return [
+      this.#kept.subarray(this.#oldest, this.#keptBytes),
+      this.#kept.subarray(this.#headBytes, this.#oldest),
+    ];
+  }
+
+  #append(chunk: Buffer): void {
+    const end = this.#keptBytes + chunk.length;
+    if (end > this.#kept.length) {
+      const capacity = Math.max(end, this.#kept.length * GROWTH, FIRST_CAPACITY);
+      const grown = Buffer.allocUnsafeSlow(Math.min(capacity, this.#maxBytes));
+      this.#kept.copy(grown, 0, 0, this.#keptBytes);
+      this.#kept = grown;
     }
-  }
-}
-
-class GrowingBytes {
-  #data: Buffer = Buffer.alloc(0);
-  #length = 0;
-
-  get length(): number {
-    return this.#length;
+    chunk.copy(this.#kept, this.#keptBytes);
   }
 
-  append(chunk: Buffer): void {
-    const needed = this.#length + chunk.length;
-    if (needed > this.#data.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(needed, this.#data.length * 2, 4096));
-      this.#data.copy(grown, 0, 0, this.#length);
-      this.#data = grown;
+  #overwriteOldest(chunk: Buffer): void {
+    const tailBytes = this.#maxBytes - this.#headBytes;
+    if (tailBytes === 0) return;
+    for (let at = Math.max(0, chunk.length - tailBytes); at < chunk.length; ) {
+      const copied = chunk.copy(this.#kept, this.#oldest, at);
+      at += copied;
+      this.#oldest += copied;
+      if (this.#oldest === this.#maxBytes) this.#oldest = this.#headBytes;
     }
-    chunk.copy(this.#data, this.#length);
-    this.#length = needed;
-  }
-
-  overwrite(at: number, chunk: Buffer): void {
-    chunk.copy(this.#data, at);
-  }
-
-  bytes(): Buffer {
-    return this.#data.subarray(0, this.#length);
-  }
-
-  clone(): GrowingBytes {
-    const copy = new GrowingBytes();
-    if (this.#length > 0) copy.append(this.bytes());
-    return copy;
   }
 }
 
@@ -117,8 +109,19 @@ function withoutBrokenEnd(bytes: Buffer): Buffer {
   return start >= 0 && start + length > bytes.length ? bytes.subarray(0, start) : bytes;
 }
 
-function withoutBrokenStart(bytes: Buffer): Buffer {
-  let start = 0;
-  while (start < 3 && isContinuation(bytes[start])) start++;
-  return bytes.subarray(start);
+/** At most three bytes belong to the character that was cut, wherever the pieces meet. */
+function withoutBrokenStart(pieces: Buffer[]): Buffer[] {
+  let left = 3;
+  return pieces.map((piece) => {
+    let start = 0;
+    while (start < left && isContinuation(piece[start])) start++;
+    left = start === piece.length ? left - start : 0;
+    return piece.subarray(start);
+  });
+}
+
+/** Piece by piece, and without a join: either would hold everything twice. */
+function decode(pieces: Buffer[]): string {
+  const decoder = new StringDecoder("utf8");
+  return pieces.reduce((text, piece) => text + decoder.write(piece), "") + decoder.end();
 }
