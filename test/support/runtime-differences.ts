@@ -6,6 +6,11 @@ const gvisorDifferences = {
   "modes.setuid-bit":
     "gVisor answers system calls itself, without our filter: the bit can be set, and NoNewPrivs leaves it without effect",
   "limits.pids": "this gVisor runs with --ignore-cgroups: there is no process limit to reach",
+  "pty.window-change": "gVisor resizes a terminal without sending SIGWINCH",
+  "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",
+  "pty.line-discipline": "gVisor's terminals pass on ctrl-C, ctrl-D and ctrl-Z as bytes",
+  "pty.foreground": "gVisor does not say which process group has a terminal's foreground",
+  "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
 } as const satisfies Record<string, string>;
 
 export type DifferenceId = keyof typeof gvisorDifferences;

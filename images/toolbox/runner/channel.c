@@ -101,8 +101,15 @@ static void finish_if_complete(struct runner *r, struct channel *c) {
 /* ---- output ---------------------------------------------------------------------------------------------------- */
 
 static void update_output(struct runner *r, struct channel *c, struct source *s) {
-    bool wanted = c->exit_sent || (c->credit > 0 && !link_is_full(&r->link));
+    bool wanted = !c->hung_up && (c->exit_sent || (c->credit > 0 && !link_is_full(&r->link)));
     watch(r, s, is_open(s) && wanted ? EPOLLIN : 0);
+}
+
+/* Somebody may have opened the terminal again; or the command has ended, and what is left of its output is read. */
+static void look_again(struct runner *r, struct channel *c) {
+    if (!c->hung_up) return;
+    c->hung_up = false;
+    update_output(r, c, &c->out);
 }
 
 void channels_resume_output(struct runner *r) {
@@ -122,7 +129,12 @@ static bool read_output(struct runner *r, struct channel *c, struct source *s) {
     if (!payload) return false;
     ssize_t n = read(s->fd, payload, room);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (n <= 0) { /* a pseudo-terminal whose last user is gone reads as EIO */
+    if (n <= 0) { /* a pseudo-terminal that nobody has open reads as EIO */
+        if (c->pty && !c->ended) { /* closing it now would send SIGHUP to a command that is just about to exit */
+            c->hung_up = true;
+            wake_at(r, now_ms() + TERMINAL_RETRY_MS);
+            return false;
+        }
         if (c->pty) close_input(r, c);
         close_source(r, s);
         return false;
@@ -407,6 +419,7 @@ void channel_ended(struct runner *r, struct channel *c, const struct worker_repo
     buffer_append(&c->exit, payload, sizeof payload);
     if (report->result_length) buffer_append(&c->exit, result, report->result_length);
     c->ended = true;
+    look_again(r, c);
     c->deadline_ms = 0;
     c->hold_ms = now_ms() + HOLD_MS;
     finish_if_complete(r, c);
@@ -488,6 +501,7 @@ static void tick(struct runner *r, struct channel *c, uint64_t now) {
     }
     kill_step(r, c, now);
     if (c->pending_signals) send_signals(r, c);
+    look_again(r, c);
     if (c->pty && buffer_length(&c->input) > 0) write_input(r, c);
     finish_if_complete(r, c);
 }

@@ -56,6 +56,7 @@ struct channel {
     struct channel *next;
     uint32_t id;
     bool is_command, pty, ended, exit_sent, dead;
+    bool hung_up; /* nobody has the terminal open at the moment */
     struct worker *worker;
     struct source in, out, err;
     struct buffer input;

@@ -72,7 +72,9 @@ static void on_listener(struct runner *r, struct source *s, uint32_t events) {
 }
 
 static bool open_signals(struct runner *r) {
-    sigset_t set;
+    /* All are blocked, or what a command sends here would end the runner where PID 1 has no protection of its own: gVisor. */
+    sigset_t all, set;
+    sigfillset(&all);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
@@ -80,7 +82,7 @@ static bool open_signals(struct runner *r) {
     sigaddset(&set, SIGQUIT);
     sigaddset(&set, SIGHUP);
     signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) return false;
+    if (sigprocmask(SIG_BLOCK, &all, NULL) != 0) return false;
     r->signals = (struct source){.on_event = on_signal, .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
     return r->signals.fd >= 0;
 }
