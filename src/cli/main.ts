@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import process from "node:process";
+import { commands } from "./commands.js";
 import { openHost } from "./host.js";
 import { runProgram } from "./program.js";
 import { flush } from "./render.js";
 
 const host = openHost(process);
-const failure = await runProgram(process.argv.slice(2), host);
+const failure = await runProgram(process.argv.slice(2), { context: host, commands });
 // Whoever interrupts does not want to wait for a reader that has stopped reading.
 if (host.interruption() === null) await flush(host.stdout);
 await flush(host.stderr);

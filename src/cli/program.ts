@@ -1,68 +1,18 @@
 import { Command, CommanderError } from "commander";
 import { readVersion } from "../version.js";
-import type { CliContext, DefineCommand } from "./context.js";
+import type { CommandEntry } from "./commands.js";
+import type { CliContext } from "./context.js";
 import { describeError, errorAsJson, usageError } from "./errors.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { write, writeJson } from "./render.js";
 
-interface CommandEntry {
-  name: string;
-  summary: string;
-  load: () => Promise<DefineCommand>;
-  /** The exit code is the one of the program inside, so that every failure of brig's own is 125: bad usage too. */
-  passesExitCodeOn?: boolean;
-}
-
-/** Every command in the order of the help. Only the one that is asked for is loaded. */
-const commands: CommandEntry[] = [
-  {
-    name: "run",
-    summary: "let a model do a task with its tools in a sandbox",
-    load: async () => (await import("./run.js")).defineRun,
-  },
-  {
-    name: "exec",
-    summary: "run one command in a sandbox",
-    load: async () => (await import("./exec.js")).defineExec,
-    passesExitCodeOn: true,
-  },
-  {
-    name: "shell",
-    summary: "open an interactive shell in a sandbox",
-    load: async () => (await import("./shell.js")).defineShell,
-    passesExitCodeOn: true,
-  },
-  {
-    name: "tool",
-    summary: "make one tool call",
-    load: async () => (await import("./tool.js")).defineTool,
-  },
-  {
-    name: "tools",
-    summary: "list the tools, and why each is on or off",
-    load: async () => (await import("./tools.js")).defineTools,
-  },
-  {
-    name: "doctor",
-    summary: "say whether this machine is fit for brig, and what to do about it",
-    load: async () => (await import("./doctor.js")).defineDoctor,
-  },
-  {
-    name: "image",
-    summary: "build or list brig's images",
-    load: async () => (await import("./image.js")).defineImage,
-  },
-  {
-    name: "gc",
-    summary: "remove what dead sessions left behind",
-    load: async () => (await import("./gc.js")).defineGc,
-  },
-];
-
 /** Runs one command line and says what went wrong. Resolves to the exit status of a failure, or to null. */
-export async function runProgram(argv: string[], context: CliContext): Promise<number | null> {
+export async function runProgram(
+  argv: string[],
+  { context, commands }: { context: CliContext; commands: readonly CommandEntry[] },
+): Promise<number | null> {
   const asked = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
-  const program = defineProgram(context);
+  const program = defineProgram(context, commands);
   const command = program.commands.find((candidate) => candidate.name() === asked?.name);
   try {
     if (asked && command) (await asked.load())(command, context);
@@ -71,13 +21,13 @@ export async function runProgram(argv: string[], context: CliContext): Promise<n
   } catch (thrown) {
     const error = actualError(thrown, { context, asked });
     if (error === null) return null;
-    await report(error, { context, asJson: command?.opts().json === true });
+    await report(error, { context, asJson: command !== undefined && asksForJson(command) });
     const isOwnFailure = asked?.passesExitCodeOn === true && context.interruption() === null;
     return isOwnFailure ? ownFailure : (context.interruption()?.exitStatus ?? exitStatusOf(error));
   }
 }
 
-function defineProgram(context: CliContext): Command {
+function defineProgram(context: CliContext, commands: readonly CommandEntry[]): Command {
   const program = withoutProcess(new Command("brig"), context)
     .description("Runs AI agents' tool calls in containers, where they can do no harm.")
     .version(readVersion(), "-V, --version")
@@ -94,6 +44,11 @@ function withoutProcess(command: Command, { stdout }: CliContext): Command {
     writeErr: () => undefined,
     getOutHelpWidth: () => stdout.columns ?? 100,
   });
+}
+
+/** `--json` of the command, or of one below it such as `image ls`. */
+function asksForJson(command: Command): boolean {
+  return command.opts().json === true || command.commands.some(asksForJson);
 }
 
 interface Circumstances {

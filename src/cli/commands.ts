@@ -1,0 +1,55 @@
+import type { DefineCommand } from "./context.js";
+
+export interface CommandEntry {
+  name: string;
+  summary: string;
+  load: () => Promise<DefineCommand>;
+  /** The exit code is the one of the program inside, so that every failure of brig's own is 125: bad usage too. */
+  passesExitCodeOn?: boolean;
+}
+
+/** Every command in the order of the help. Only the one that is asked for is loaded. */
+export const commands: CommandEntry[] = [
+  {
+    name: "run",
+    summary: "let a model do a task with its tools in a sandbox",
+    load: async () => (await import("./run.js")).defineRun,
+  },
+  {
+    name: "exec",
+    summary: "run one command in a sandbox",
+    load: async () => (await import("./exec.js")).defineExec,
+    passesExitCodeOn: true,
+  },
+  {
+    name: "shell",
+    summary: "open an interactive shell in a sandbox",
+    load: async () => (await import("./shell.js")).defineShell,
+    passesExitCodeOn: true,
+  },
+  {
+    name: "tool",
+    summary: "make one tool call",
+    load: async () => (await import("./tool.js")).defineTool,
+  },
+  {
+    name: "tools",
+    summary: "list the tools, and why each is on or off",
+    load: async () => (await import("./tools.js")).defineTools,
+  },
+  {
+    name: "doctor",
+    summary: "say whether this machine is fit for brig, and what to do about it",
+    load: async () => (await import("./doctor.js")).defineDoctor,
+  },
+  {
+    name: "image",
+    summary: "build or list brig's images",
+    load: async () => (await import("./image.js")).defineImage,
+  },
+  {
+    name: "gc",
+    summary: "remove what dead sessions left behind",
+    load: async () => (await import("./gc.js")).defineGc,
+  },
+];

@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import { type CommandEntry, commands } from "../../../src/cli/commands.js";
+import { runProgram } from "../../../src/cli/program.js";
+import { BrigError } from "../../../src/errors.js";
+import { readVersion } from "../../../src/version.js";
+import { type TestContextOptions, testContext } from "../../support/cli-context.js";
+
+const failing: CommandEntry = {
+  name: "work",
+  summary: "do some work",
+  load: async () => (command) => {
+    command
+      .option("--json")
+      .option("--level <n>")
+      .action(() => {
+        throw new BrigError("the work failed", { code: "model.failed", hint: "try again" });
+      });
+  },
+};
+const passing: CommandEntry = { ...failing, name: "pass", passesExitCodeOn: true };
+const unloadable: CommandEntry = {
+  name: "heavy",
+  summary: "never loaded",
+  load: () => Promise.reject(new Error("was loaded")),
+};
+const nested: CommandEntry = {
+  name: "image",
+  summary: "has commands of its own",
+  load: async () => (command) => {
+    command
+      .command("ls")
+      .option("--json")
+      .action(() => {
+        throw new BrigError("no engine", { code: "engine.unreachable" });
+      });
+  },
+};
+
+async function run(argv: string[], options: TestContextOptions = {}) {
+  const context = testContext(options);
+  const status = await runProgram(argv, { context, commands: [failing, passing, unloadable, nested] });
+  return { status, ...context.written() };
+}
+
+describe("runProgram", () => {
+  it("prints the help without loading any command", async () => {
+    const { status, stdout, stderr } = await run([]);
+    expect(status).toBeNull();
+    expect(stdout).toContain("do some work");
+    expect(stdout).toContain("never loaded");
+    expect(stderr).toBe("");
+    expect((await run(["--help"])).stdout).toBe(stdout);
+  });
+
+  it.each(["-V", "--version"])("prints the version on %s", async (flag) => {
+    expect(await run([flag])).toEqual({ status: null, stdout: `${readVersion()}\n`, stderr: "" });
+  });
+
+  it("loads the command that is asked for, and only that", async () => {
+    expect((await run(["work", "--help"])).stdout).toContain("--level <n>");
+    expect((await run(["help", "work"])).stdout).toContain("--level <n>");
+    expect((await run(["heavy"])).stderr).toContain("was loaded");
+  });
+
+  it.each([
+    [
+      "an unknown command",
+      ["wrok"],
+      "brig: unknown command 'wrok'\n(Did you mean work?)\nhint: see: brig --help\n",
+    ],
+    [
+      "an unknown option",
+      ["work", "--lvel"],
+      "brig: unknown option '--lvel'\n(Did you mean --level?)\nhint: see: brig work --help\n",
+    ],
+    [
+      "a missing value",
+      ["work", "--level"],
+      "brig: option '--level <n>' argument missing\nhint: see: brig work --help\n",
+    ],
+    ["an argument too many", ["work", "x"], "hint: see: brig work --help\n"],
+  ])("answers %s with 2 and a next step", async (_name, argv, complaint) => {
+    const { status, stdout, stderr } = await run(argv);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toContain(complaint);
+  });
+
+  it("reports what a command could not do on stderr", async () => {
+    expect(await run(["work"])).toEqual({
+      status: 1,
+      stdout: "",
+      stderr: "brig: the work failed\nhint: try again\n",
+    });
+  });
+
+  it("reports it as JSON on stdout with --json", async () => {
+    const { status, stdout, stderr } = await run(["work", "--json"]);
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "" });
+    expect(JSON.parse(stdout).error).toEqual({
+      code: "model.failed",
+      message: "the work failed",
+      hint: "try again",
+    });
+    expect(JSON.parse((await run(["image", "ls", "--json"])).stdout).error.code).toBe("engine.unreachable");
+  });
+
+  it("shows causes with BRIG_DEBUG", async () => {
+    expect((await run(["work"], { variables: { BRIG_DEBUG: "1" } })).stderr).toMatch(/\n +at /);
+  });
+
+  it("exits with 125 for every failure of a command that passes an exit code on", async () => {
+    expect((await run(["pass"])).status).toBe(125);
+    expect((await run(["pass", "--nonsense"])).status).toBe(125);
+  });
+
+  it("takes every error after an interruption for its consequence", async () => {
+    const reason = new BrigError("interrupted by SIGTERM", { code: "aborted" });
+    const interruption = { exitStatus: 143, isQuiet: false, reason };
+    const expected = { status: 143, stdout: "", stderr: "brig: interrupted by SIGTERM\n" };
+    expect(await run(["work"], { interruption })).toEqual(expected);
+    expect(await run(["pass"], { interruption })).toEqual(expected);
+    const quiet = { ...interruption, exitStatus: 141, isQuiet: true };
+    expect(await run(["work"], { interruption: quiet })).toEqual({ status: 141, stdout: "", stderr: "" });
+  });
+});
+
+describe("the commands", () => {
+  it.each(commands.map((entry) => [entry.name, entry] as const))(
+    "%s can be loaded and explains itself",
+    async (name, entry) => {
+      const context = testContext();
+      expect(await runProgram([name, "--help"], { context, commands: [entry] })).toBeNull();
+      expect(context.written().stdout).toMatch(new RegExp(`^Usage: brig ${name} `));
+    },
+  );
+});
