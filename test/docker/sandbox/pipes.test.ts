@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { runningCommands } from "../../support/processes.js";
@@ -68,7 +69,6 @@ describe("a pipe that a background process holds open", () => {
     const first = await beat();
     await expect.poll(beat).not.toBe(first);
     await sandbox.close();
-    const { readFile } = await import("node:fs/promises");
     const last = await readFile(`${directory}/beat`);
     await sleep(200);
     expect(await readFile(`${directory}/beat`)).toEqual(last);

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import type { SandboxProcess, SpawnOptions } from "../../../src/sandbox/types.js";
@@ -151,7 +152,6 @@ describe("a command on a terminal", () => {
     const line = `${"0123456789".repeat(10)}\n`;
     const typed = line.repeat(Math.ceil(1_000_000 / line.length)).slice(0, 1_000_000);
     terminal.type(typed);
-    const { createHash } = await import("node:crypto");
     await terminal.shows(createHash("sha256").update(typed).digest("hex"));
     expect((await terminal.process.exit).exitCode).toBe(0);
   });
