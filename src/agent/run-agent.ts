@@ -163,12 +163,22 @@ async function takeTurn(options: RunAgentOptions, context: Run & ResponseContext
   try {
     begin(options, context);
     await converse(options, context);
+    // Even a turn without calls is not done in a sandbox that could not be made.
+    await beforeAbort(context.sandboxReady, context.signal);
     return { status: "completed" };
   } catch (error) {
     if (options.signal?.aborted) return { status: "interrupted" };
     if (isBrigError(error)) return { status: "failed", error };
     throw error;
   }
+}
+
+async function beforeAbort(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    promise.then(() => resolve(), reject);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 /** Everything the model and the session file are told before the first request. */

@@ -118,6 +118,7 @@ export class RunDisplay {
   }
 
   #paragraph(text: string, style: Style): void {
+    this.#line("");
     for (const line of neutralise(text).trim().split("\n")) this.#line(this.#styled(style, line));
   }
 

@@ -97,10 +97,10 @@ async function runSession(
     overrides: flags.config,
   });
   for (const warning of warnings) await write(stderr, `brig: ${neutralise(warning)}\n`);
-  const threadId = createThreadId(new Date());
-  const model = await openModel(flags, { config, context, threadId });
   const sandbox = configuredSandbox(flags, config, context);
   const setting = await describeSetting(sandbox, flags, context);
+  const threadId = createThreadId(new Date());
+  const model = await openModel(flags, { config, context, threadId });
   const images = await readImages(flags.image ?? [], cwd);
   const outputSchema =
     flags.outputSchema === undefined ? undefined : await readOutputSchema(resolve(cwd, flags.outputSchema));

@@ -221,6 +221,15 @@ describe("the sandbox", () => {
     expect(result).toMatchObject({ status: "failed", error: unreachable });
   });
 
+  it("that cannot start fails a run that calls no tool as well", async () => {
+    const invalid = new BrigError("no such workspace", { code: "workspace.invalid" });
+    const { result } = await run({
+      model: scripted("steps: [{ text: hi }]"),
+      sandbox: () => sleep(50).then(() => Promise.reject(invalid)),
+    });
+    expect(result).toMatchObject({ status: "failed", error: invalid, lastMessage: "hi" });
+  });
+
   it("is closed when it was opened here, and left alone when it was not", async () => {
     let closed = 0;
     const sandbox = Object.assign(new MemorySandbox(), {
