@@ -1,4 +1,4 @@
-import { CommanderError } from "commander";
+import type { CommanderError } from "commander";
 import { BrigError } from "../errors.js";
 import { neutralise } from "../lib/terminal.js";
 
@@ -24,10 +24,6 @@ export function usageError(error: CommanderError, commandPath: string): BrigErro
   if (error.exitCode === 0) return null;
   const message = error.message.replace(/^error: /, "");
   return new BrigError(message, { code: "usage.invalid", hint: `see: ${commandPath} --help`, cause: error });
-}
-
-export function isUsageComplaint(error: unknown): error is CommanderError {
-  return error instanceof CommanderError;
 }
 
 function messageOf(error: unknown): string {

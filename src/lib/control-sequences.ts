@@ -12,7 +12,7 @@ export type TerminalToken =
   | { kind: "escape"; text: string };
 
 /** Longest control string that is recognised, in characters. The text of a longer one comes out as text. */
-export const longestControlString = 16_384;
+const longestControlString = 16_384;
 
 const c0 = String.raw`\x00-\x08\x0b-\x1f`;
 const c1 = String.raw`\x7f-\x9f`;
