@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOSE_ABOVE (256u << 10)
+
 size_t buffer_length(const struct buffer *b) { return b->end - b->start; }
 
-uint8_t *buffer_front(const struct buffer *b) { return b->data + b->start; }
+/* An empty queue may have no memory yet, and C allows no arithmetic on NULL. */
+uint8_t *buffer_front(const struct buffer *b) { return b->start ? b->data + b->start : b->data; }
 
 static int make_room(struct buffer *b, size_t size) {
     size_t length = buffer_length(b);
@@ -43,6 +46,15 @@ int buffer_append(struct buffer *b, const void *data, size_t size) {
 void buffer_drop(struct buffer *b, size_t size) {
     b->start += size;
     if (b->start == b->end) b->start = b->end = 0;
+}
+
+bool buffer_is_loose(const struct buffer *b) { return b->capacity > LOOSE_ABOVE && buffer_length(b) < b->capacity / 4; }
+
+void buffer_tighten(struct buffer *b) {
+    struct buffer small = {0};
+    if (buffer_length(b) > 0 && buffer_append(&small, buffer_front(b), buffer_length(b)) != 0) return;
+    free(b->data);
+    *b = small;
 }
 
 void buffer_free(struct buffer *b) {

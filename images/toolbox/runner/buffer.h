@@ -2,6 +2,7 @@
 #ifndef BRIG_BUFFER_H
 #define BRIG_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,9 @@ void buffer_commit(struct buffer *b, size_t size);
 int buffer_append(struct buffer *b, const void *data, size_t size);
 void buffer_drop(struct buffer *b, size_t size);
 void buffer_free(struct buffer *b);
+/* Whether most of a large buffer lies idle, as after a burst. */
+bool buffer_is_loose(const struct buffer *b);
+/* Gives back what is not needed. The bytes stay, but not where they were. */
+void buffer_tighten(struct buffer *b);
 
 #endif

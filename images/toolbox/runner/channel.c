@@ -21,6 +21,7 @@
 #define GRANT_STEP (128u << 10)
 #define INPUT_MAX (2u * INITIAL_CREDIT)
 #define PTY_READS 16
+#define PIPE_BYTES (64u << 10)
 #define FILE_WORKERS 4      /* file operations under way at once; forking a worker for each of fifty costs more than waiting */
 #define QUEUE_PATIENCE_MS 5 /* after which one that waits gets a worker of its own: those under way may be blocked */
 #define TERMINAL_RETRY_MS 10
@@ -32,6 +33,8 @@
 static void on_output(struct runner *r, struct source *s, uint32_t events);
 static void on_input_ready(struct runner *r, struct source *s, uint32_t events);
 static void close_input(struct runner *r, struct channel *c);
+static bool read_output(struct runner *r, struct channel *c, struct source *s);
+static size_t owed_bytes(const struct channel *c, const struct source *s);
 
 static struct channel *find(struct runner *r, uint32_t id) {
     struct channel *c = r->channels[id % CHANNEL_BUCKETS];
@@ -88,20 +91,39 @@ static void send_exit(struct runner *r, struct channel *c) {
     if (is_open(&c->err)) watch(r, &c->err, EPOLLIN);
 }
 
+/*
+ * A stream that something else holds open may not keep the result back, but what lay in it when the hold was over
+ * belongs to the call, however long the host takes to grant it. Of a call that was cut short nobody may read the rest.
+ */
+static bool hold_is_over(struct runner *r, struct channel *c) {
+    if (now_ms() < c->hold_ms) {
+        wake_at(r, c->hold_ms);
+        return false;
+    }
+    if (!c->owed_is_known) {
+        c->out_owed = owed_bytes(c, &c->out);
+        c->err_owed = owed_bytes(c, &c->err);
+        c->owed_is_known = true;
+    }
+    while (c->out_owed > 0 && read_output(r, c, &c->out)) continue;
+    while (c->err_owed > 0 && read_output(r, c, &c->err)) continue;
+    bool cut_short = c->flags & (EXIT_KILLED | EXIT_TIMED_OUT) || c->deadline_passed;
+    return c->out_owed + c->err_owed == 0 || (cut_short && c->credit == 0);
+}
+
 static void finish_if_complete(struct runner *r, struct channel *c) {
     bool killing = c->kill != KILL_NONE && c->worker && !(c->flags & EXIT_TREE_LEFT);
     bool held = is_open(&c->out) || is_open(&c->err);
-    if (c->ended && !c->exit_sent && !killing) {
-        if (!held || now_ms() >= c->hold_ms) send_exit(r, c);
-        else wake_at(r, c->hold_ms);
-    }
+    if (c->ended && !c->exit_sent && !killing && (!held || hold_is_over(r, c))) send_exit(r, c);
     retire_if_over(r, c);
 }
 
 /* ---- output ---------------------------------------------------------------------------------------------------- */
 
 static void update_output(struct runner *r, struct channel *c, struct source *s) {
-    bool wanted = !c->hung_up && (c->exit_sent || (c->credit > 0 && !link_is_full(&r->link)));
+    bool full = link_is_full(&r->link);
+    if (full) r->output_waits = true;
+    bool wanted = !c->hung_up && (c->exit_sent || (c->credit > 0 && !full));
     watch(r, s, is_open(s) && wanted ? EPOLLIN : 0);
 }
 
@@ -112,23 +134,46 @@ static void look_again(struct runner *r, struct channel *c) {
     update_output(r, c, &c->out);
 }
 
+static void resume_output(struct runner *r, struct channel *c) {
+    update_output(r, c, &c->out);
+    update_output(r, c, &c->err);
+    finish_if_complete(r, c);
+}
+
 void channels_resume_output(struct runner *r) {
+    if (!r->output_waits || link_is_full(&r->link)) return;
+    r->output_waits = false;
     for (int i = 0; i < CHANNEL_BUCKETS; i++)
-        for (struct channel *c = r->channels[i]; c; c = c->next) {
-            update_output(r, c, &c->out);
-            update_output(r, c, &c->err);
+        for (struct channel *c = r->channels[i], *next; c; c = next) {
+            next = c->next;
+            resume_output(r, c);
         }
+}
+
+/* A terminal does not say how much waits in it, so as much is read of it as a pipe could hold. */
+static size_t owed_bytes(const struct channel *c, const struct source *s) {
+    int waiting = 0;
+    if (!is_open(s)) return 0;
+    if (c->pty) return PIPE_BYTES;
+    return ioctl(s->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? (size_t)waiting : 0;
+}
+
+static void settle(struct channel *c, const struct source *s, size_t bytes) {
+    size_t *owed = s == &c->err ? &c->err_owed : &c->out_owed;
+    *owed -= bytes < *owed ? bytes : *owed;
 }
 
 /* False at the end of the stream or when there is nothing more for now. */
 static bool read_output(struct runner *r, struct channel *c, struct source *s) {
     size_t room = MAX_PAYLOAD_OUT;
     if (!c->exit_sent && (size_t)c->credit < room) room = (size_t)c->credit;
-    if (room == 0) return false;
+    if (room == 0 || (!c->exit_sent && link_is_full(&r->link))) return false;
     uint8_t *payload = link_begin(&r->link, room);
     if (!payload) return false;
     ssize_t n = read(s->fd, payload, room);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (n < 0 && errno == EINTR) return false;
+    settle(c, s, n > 0 ? (size_t)n : SIZE_MAX);
+    if (n < 0 && errno == EAGAIN) return false;
     if (n <= 0) { /* a pseudo-terminal that nobody has open reads as EIO */
         if (c->pty && !c->ended) { /* closing it now would send SIGHUP to a command that is just about to exit */
             c->hung_up = true;
@@ -154,9 +199,7 @@ static void on_output(struct runner *r, struct source *s, uint32_t events) {
     struct channel *c = s->owner;
     int reads = c->pty ? PTY_READS : 1; /* a terminal gives 4 KiB at most at a time */
     while (reads-- > 0 && is_open(s) && read_output(r, c, s)) continue;
-    update_output(r, c, &c->out);
-    update_output(r, c, &c->err);
-    finish_if_complete(r, c);
+    resume_output(r, c);
 }
 
 /* ---- input ----------------------------------------------------------------------------------------------------- */
@@ -402,6 +445,7 @@ static uint64_t out_of_memory_kills(void) {
 }
 
 void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result) {
+    if (c->ended) return; /* given up on before: a supervisor that reports after all changes nothing */
     bool failed = report->kind == EXIT_SIGNALLED || report->kind == EXIT_LOST || (report->kind == EXIT_EXITED && report->code != 0);
     if (failed) {
         uint64_t kills = out_of_memory_kills();
@@ -420,7 +464,6 @@ void channel_ended(struct runner *r, struct channel *c, const struct worker_repo
     if (report->result_length) buffer_append(&c->exit, result, report->result_length);
     c->ended = true;
     look_again(r, c);
-    c->deadline_ms = 0;
     c->hold_ms = now_ms() + HOLD_MS;
     finish_if_complete(r, c);
 }
@@ -494,8 +537,11 @@ static void send_signals(struct runner *r, struct channel *c) {
 static void tick(struct runner *r, struct channel *c, uint64_t now) {
     if (c->deadline_ms && now >= c->deadline_ms) {
         c->deadline_ms = 0;
-        c->flags |= EXIT_TIMED_OUT;
-        begin_kill(r, c, c->grace_ms);
+        c->deadline_passed = true;
+        if (!c->ended) {
+            c->flags |= EXIT_TIMED_OUT;
+            begin_kill(r, c, c->grace_ms);
+        }
     } else if (c->deadline_ms) {
         wake_at(r, c->deadline_ms);
     }
@@ -542,6 +588,7 @@ bool channel_take_frame(struct runner *r, const struct frame *frame) {
             c->flags |= c->exit_sent ? 0 : EXIT_KILLED;
             if (c->queued) cancel_queued(r, c);
             else begin_kill(r, c, get32(frame->payload));
+            finish_if_complete(r, c);
         }
         return true;
     case F_CREDIT:
@@ -549,8 +596,7 @@ bool channel_take_frame(struct runner *r, const struct frame *frame) {
         if (!over) {
             c->credit += get32(frame->payload);
             if (c->credit > (64 << 20)) return false;
-            update_output(r, c, &c->out);
-            update_output(r, c, &c->err);
+            resume_output(r, c);
         }
         return true;
     default: return false;

@@ -98,8 +98,4 @@ void link_count_received(struct link *link, size_t bytes) {
     link->untold_bytes = 0;
 }
 
-void link_trim(struct link *link) {
-    if (buffer_length(&link->kept) == 0 && link->kept.capacity > (64u << 10)) buffer_free(&link->kept);
-}
-
 bool link_is_full(const struct link *link) { return buffer_length(&link->kept) >= LINK_HIGH_WATER; }

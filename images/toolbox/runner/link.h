@@ -41,9 +41,6 @@ bool link_resume(struct link *link, uint64_t frames);
 /* One counted frame of `bytes` was taken in; tells the host when it is time. */
 void link_count_received(struct link *link, size_t bytes);
 
-/* Gives memory back while nothing is kept. */
-void link_trim(struct link *link);
-
 bool link_is_full(const struct link *link);
 
 #endif

@@ -64,8 +64,11 @@ struct channel {
     uint32_t input_taken; /* bytes consumed and not yet granted again */
     int64_t credit;
     size_t late_left;
+    bool owed_is_known;
+    size_t out_owed, err_owed; /* output that comes before EXIT though its stream is held open */
     uint8_t flags;
     enum kill_state kill;
+    bool deadline_passed;
     bool terminated;          /* SIGTERM of the kill has found somebody */
     uint64_t pending_signals; /* bit n - 1: signal n came before there was a process to send it to */
     uint32_t grace_ms;
@@ -90,6 +93,7 @@ struct runner {
     struct bridge bridges[MAX_BRIDGES];
     struct bridge *host;
     struct channel *channels[CHANNEL_BUCKETS];
+    bool output_waits; /* some stream is not read because the link is full */
     struct channel *retired;
     struct channel *queue_first, *queue_last;
     struct worker *workers, *retired_workers;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,20 +117,28 @@ static bool lease_is_over(struct runner *r, uint64_t now) {
     return false;
 }
 
+/* The largest buffers: a burst in either direction leaves megabytes in them. */
+static bool is_loose(const struct runner *r) {
+    return buffer_is_loose(&r->link.kept) || (r->host && buffer_is_loose(&r->host->input));
+}
+
+static void tighten_buffers(struct runner *r) {
+    if (buffer_is_loose(&r->link.kept)) buffer_tighten(&r->link.kept);
+    if (r->host && buffer_is_loose(&r->host->input)) buffer_tighten(&r->host->input);
+}
+
 static int wait_ms(const struct runner *r) {
+    if (r->next_deadline_ms == UINT64_MAX) return is_loose(r) ? IDLE_TRIM_MS : -1;
     uint64_t now = now_ms();
     if (r->next_deadline_ms <= now) return 0;
-    uint64_t wait = r->next_deadline_ms - now;
-    return wait > IDLE_TRIM_MS ? IDLE_TRIM_MS : (int)wait;
+    uint64_t wait = r->next_deadline_ms - now, longest = is_loose(r) ? IDLE_TRIM_MS : INT_MAX;
+    return (int)(wait > longest ? longest : wait);
 }
 
 static void turn(struct runner *r) {
     struct epoll_event events[EVENTS];
-    bool was_full = link_is_full(&r->link);
-    bool busy = buffer_length(&r->link.kept) > 0 || r->link.kept.capacity > 0;
-    int wait = r->next_deadline_ms == UINT64_MAX && !busy ? -1 : wait_ms(r);
-    int n = epoll_wait(r->epoll_fd, events, EVENTS, wait);
-    if (n == 0) link_trim(&r->link);
+    int n = epoll_wait(r->epoll_fd, events, EVENTS, wait_ms(r));
+    if (n == 0) tighten_buffers(r);
     for (int i = 0; i < n; i++) {
         struct source *s = events[i].data.ptr;
         if (s->fd >= 0) s->on_event(r, s, events[i].events); /* closed by an earlier event of this batch otherwise */
@@ -142,7 +151,7 @@ static void turn(struct runner *r) {
         if (lease_is_over(r, now)) exit(0);
     }
     channels_start_queued(r);
-    if (was_full && !link_is_full(&r->link)) channels_resume_output(r);
+    channels_resume_output(r);
     host_flush(r);
     channels_free_retired(r);
     pool_free_retired(r);
