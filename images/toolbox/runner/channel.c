@@ -479,7 +479,11 @@ static void terminate(struct runner *r, struct channel *c) {
         c->terminated = tree_signal(c->worker->pid, SIGTERM) > 0;
         tree_signal(c->worker->pid, SIGCONT);
     } else {
-        c->terminated = kill(c->worker->pid, SIGTERM) == 0;
+        /* Its stream ends, and the worker looks here why. No signal: any command could send the same one. */
+        c->worker->slot->cancelled = 1;
+        close_source(r, &c->in);
+        close_source(r, &c->out);
+        c->terminated = true;
     }
     uint64_t again = now_ms() + KILL_STEP_MS;
     wake_at(r, c->terminated || again > c->kill_ms ? c->kill_ms : again);

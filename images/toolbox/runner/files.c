@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,23 +91,6 @@ static uint32_t read_file(const struct file_request *request, const char *path, 
 
 /* ---- write ----------------------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t cancelled;
-
-static void note_cancel(int signal_number) {
-    (void)signal_number;
-    cancelled = 1;
-}
-
-static void listen_for_cancel(bool on) {
-    struct sigaction action = {.sa_handler = on ? note_cancel : SIG_DFL};
-    cancelled = 0;
-    sigaction(SIGTERM, &action, NULL);
-    sigset_t term;
-    sigemptyset(&term);
-    sigaddset(&term, SIGTERM);
-    sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &term, NULL);
-}
-
 /* Follows the links of the last component, so that a write through a link replaces the file and not the link. */
 static uint32_t follow_links(char *path) {
     for (int i = 0; i < MAX_LINKS; i++) {
@@ -123,19 +106,33 @@ static uint32_t follow_links(char *path) {
     return ELOOP;
 }
 
-static uint32_t copy_input(int in, int fd) {
+static uint32_t copy_input(const struct file_operation_job *job, int fd) {
     static uint8_t chunk[COPY_SIZE];
     for (;;) {
-        if (cancelled) return ECANCELED;
-        ssize_t n = read(in, chunk, sizeof chunk);
+        ssize_t n = read(job->stream, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return (uint32_t)errno;
-        if (n == 0) return cancelled ? ECANCELED : 0;
+        if (*job->cancelled) return ECANCELED; /* then the end of the stream is not the end of the data */
+        if (n == 0) return 0;
         if (write_all(fd, chunk, (size_t)n) != 0) return (uint32_t)errno;
     }
 }
 
-static uint32_t replace_file(const struct file_request *request, const char *path, int in) {
+/* Beside the file, under a name that neither a dead session's leftovers nor a command can have taken in advance. */
+static int open_temporary(const char *path, char *temporary) {
+    const char *slash = strrchr(path, '/');
+    int directory = slash ? (int)(slash - path) + 1 : 0;
+    uint64_t unique;
+    if (getrandom(&unique, sizeof unique, 0) != sizeof unique) return -1;
+    int length = snprintf(temporary, PATH_MAX, "%.*s.brig-%016llx.tmp", directory, path, (unsigned long long)unique);
+    if (length >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static uint32_t replace_file(const struct file_operation_job *job, const struct file_request *request, const char *path) {
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (!exists && errno != ENOENT) return (uint32_t)errno;
@@ -146,15 +143,10 @@ static uint32_t replace_file(const struct file_request *request, const char *pat
     if (exists && access(path, W_OK) != 0) return (uint32_t)errno;
 
     char temporary[PATH_MAX];
-    static unsigned counter;
-    const char *slash = strrchr(path, '/');
-    int directory = slash ? (int)(slash - path) + 1 : 0;
-    if (snprintf(temporary, sizeof temporary, "%.*s.brig-%d-%u.tmp", directory, path, (int)getpid(), counter++) >= (int)sizeof temporary)
-        return ENAMETOOLONG;
     mode_t mode = exists ? st.st_mode & 0777 : request->mode & 0777;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open_temporary(path, temporary);
     if (fd < 0) return (uint32_t)errno;
-    uint32_t error = copy_input(in, fd);
+    uint32_t error = copy_input(job, fd);
     if (!error && fchmod(fd, mode) != 0) error = (uint32_t)errno;
     if (close(fd) != 0 && !error) error = (uint32_t)errno;
     if (!error && (request->flags & 1) && link(temporary, path) != 0) error = (uint32_t)errno;
@@ -163,13 +155,9 @@ static uint32_t replace_file(const struct file_request *request, const char *pat
     return error;
 }
 
-static uint32_t write_file(const struct file_request *request, char *path, int in) {
+static uint32_t write_file(const struct file_operation_job *job, const struct file_request *request, char *path) {
     uint32_t error = follow_links(path);
-    if (error) return error;
-    listen_for_cancel(true);
-    error = replace_file(request, path, in);
-    listen_for_cancel(false);
-    return error;
+    return error ? error : replace_file(job, request, path);
 }
 
 /* ---- stat, list ------------------------------------------------------------------------------------------------ */
@@ -306,7 +294,8 @@ static bool path_copy(char *to, const uint8_t *from, uint32_t length) {
     return true;
 }
 
-static uint32_t run(const struct file_request *request, int stream, struct worker_report *report, uint8_t *result) {
+static uint32_t run(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
+    int stream = job->stream;
     char path[PATH_MAX], second[PATH_MAX];
     if (request->operation == FILE_REPORT) {
         char *paths = strndup((const char *)request->path, request->path_length);
@@ -325,7 +314,7 @@ static uint32_t run(const struct file_request *request, int stream, struct worke
         report->result_length = 8;
         return error;
     }
-    case FILE_WRITE: return write_file(request, path, stream);
+    case FILE_WRITE: return write_file(job, request, path);
     case FILE_STAT: return stat_file(request, path, report, result);
     case FILE_LIST: return list_directory(path, stream);
     case FILE_MKDIR: return request->flags & 1 ? make_parents(path, request->mode & 0777) : make_directory(path, request->mode & 0777);
@@ -335,7 +324,7 @@ static uint32_t run(const struct file_request *request, int stream, struct worke
     }
 }
 
-void file_operation_run(const uint8_t *data, size_t size, int stream, struct worker_report *report, uint8_t *result) {
+void file_operation_run(const struct file_operation_job *job, struct worker_report *report, uint8_t *result) {
     struct file_request request;
-    report->error = file_parse(data, size, &request) ? run(&request, stream, report, result) : EINVAL;
+    report->error = file_parse(job->request, job->size, &request) ? run(job, &request, report, result) : EINVAL;
 }

@@ -203,6 +203,7 @@ bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *requ
         struct worker *w = idle_worker(r);
         if (!w) return false;
         w->state = WORKER_BUSY;
+        w->slot->cancelled = 0;
         if (send_job(w, request, fds, fd_count)) {
             w->channel = c;
             c->worker = w;

@@ -274,11 +274,12 @@ static void run_command(int control, struct job *job, struct worker_slot *slot) 
 
 /* ---- the worker ------------------------------------------------------------------------------------------------ */
 
-static void run_file_operation(int control, struct job *job) {
+static void run_file_operation(int control, struct job *job, struct worker_slot *slot) {
     static uint8_t result[RESULT_MAX];
     struct worker_report report = {.what = REPORT_ENDED, .kind = EXIT_FILE};
+    struct file_operation_job operation = {job->payload, job->header.length, job->fds[0], &slot->cancelled};
     if (job->payload == MAP_FAILED) report.error = ENOMEM;
-    else file_operation_run(job->payload, job->header.length, job->fds[0], &report, result);
+    else file_operation_run(&operation, &report, result);
     free_job(job);
     send_report(control, &report, result);
     send_report(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
@@ -303,7 +304,7 @@ _Noreturn void worker_main(int control, struct worker_slot *slot) {
     struct job job;
     while (packet && receive_job(control, packet, &job)) {
         if (job.header.kind == JOB_SPAWN) run_command(control, &job, slot);
-        else run_file_operation(control, &job);
+        else run_file_operation(control, &job, slot);
     }
     _exit(0);
 }

@@ -37,16 +37,25 @@ struct worker_report {
     uint64_t user_us, system_us, max_rss;
 };
 
-/* One cache line of shared memory per worker: the worker writes, the runner reads. */
+/* Shared memory of a worker and the runner; no command can reach it. */
 struct worker_slot {
     volatile pid_t child;
+    volatile uint32_t cancelled; /* by the runner: the file operation at hand is no longer wanted */
 };
 
 /* The worker's whole life, in the forked process. Never returns. */
 _Noreturn void worker_main(int control, struct worker_slot *slot);
 
-/* In the worker: runs a file operation; `stream` is what it reads from (write) or writes to (read, list, report). */
-void file_operation_run(const uint8_t *request, size_t size, int stream, struct worker_report *report, uint8_t *result);
+/* `stream` is what it reads from (write) or writes to (read, list, report). It ends early when the operation is cancelled. */
+struct file_operation_job {
+    const uint8_t *request;
+    size_t size;
+    int stream;
+    const volatile uint32_t *cancelled;
+};
+
+/* In the worker: runs a file operation. */
+void file_operation_run(const struct file_operation_job *job, struct worker_report *report, uint8_t *result);
 
 /* In the worker: writes the read-back of the policy to `out`. `paths`: newline-separated, to be stat'ed. */
 int report_write(int out, const char *paths);
