@@ -240,38 +240,89 @@ static uint32_t make_parents(char *path, mode_t mode) {
     return error;
 }
 
-/* Empties the current directory, however deep, holding one descriptor at a time: it walks with chdir. */
-static uint32_t empty_here(void) {
-    size_t depth = 0;
-    for (;;) {
-        DIR *directory = opendir(".");
-        if (!directory) return (uint32_t)errno;
-        struct dirent *entry;
-        bool descended = false;
-        uint32_t error = 0;
-        while (!descended && !error && (errno = 0, entry = readdir(directory))) {
-            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-            if (unlinkat(AT_FDCWD, entry->d_name, 0) == 0) continue;
-            if (errno != EISDIR && errno != EPERM) error = (uint32_t)errno;
-            else if (unlinkat(AT_FDCWD, entry->d_name, AT_REMOVEDIR) == 0) continue;
-            else if (errno != ENOTEMPTY) error = (uint32_t)errno;
-            else {
-                int fd = open(entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                if (fd < 0 || fchdir(fd) != 0) error = (uint32_t)errno;
-                else descended = true;
-                if (fd >= 0) close(fd);
-            }
-        }
-        closedir(directory);
-        if (error) return error;
-        if (descended) depth++;
-        else if (depth == 0) return 0;
-        else if (chdir("..") != 0) return (uint32_t)errno;
-        else depth--;
+/* The way down to the current directory: on the way up it tells whether somebody has moved one of them meanwhile. */
+struct descent {
+    struct place {
+        dev_t device;
+        ino_t inode;
+    } *places;
+    size_t depth, capacity;
+};
+
+static bool remember_here(struct descent *way) {
+    struct stat here;
+    if (stat(".", &here) != 0) return false;
+    if (way->depth == way->capacity) {
+        size_t capacity = way->capacity ? way->capacity * 2 : 64;
+        struct place *places = realloc(way->places, capacity * sizeof *places);
+        if (!places) return false;
+        way->places = places;
+        way->capacity = capacity;
     }
+    way->places[way->depth++] = (struct place){here.st_dev, here.st_ino};
+    return true;
 }
 
-static uint32_t remove_path(const char *path, uint8_t flags) {
+static uint32_t go_down(struct descent *way, const char *name) {
+    if (!remember_here(way)) return (uint32_t)errno;
+    int fd = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    uint32_t error = fd >= 0 && fchdir(fd) == 0 ? 0 : (uint32_t)errno;
+    if (fd >= 0) close(fd);
+    if (error) way->depth--;
+    return error;
+}
+
+/* Without the check, ".." of a directory that was moved away is a place whose files nobody asked to remove. */
+static uint32_t go_up(struct descent *way) {
+    struct stat here;
+    if (chdir("..") != 0 || stat(".", &here) != 0) return (uint32_t)errno;
+    struct place expected = way->places[--way->depth];
+    return here.st_dev == expected.device && here.st_ino == expected.inode ? 0 : ESTALE;
+}
+
+/* 0 when the entry is gone, ENOTEMPTY when it is a directory that has to be emptied first. */
+static uint32_t remove_entry(const char *name) {
+    if (unlink(name) == 0 || errno == ENOENT) return 0;
+    if (errno != EISDIR && errno != EPERM) return (uint32_t)errno;
+    int error = errno;
+    if (rmdir(name) == 0 || errno == ENOENT) return 0;
+    return (uint32_t)(errno == ENOTDIR ? error : errno);
+}
+
+/* Removes what can be removed here and stops in the first directory below that is not empty, with `*below` set. */
+static uint32_t empty_entries(const struct file_operation_job *job, struct descent *way, bool *below) {
+    DIR *directory = opendir(".");
+    if (!directory) return (uint32_t)errno;
+    struct dirent *entry;
+    uint32_t error = 0;
+    *below = false;
+    while (!error && !*below && (errno = 0, entry = readdir(directory))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        error = *job->cancelled ? ECANCELED : remove_entry(entry->d_name);
+        if (error != ENOTEMPTY) continue;
+        error = go_down(way, entry->d_name);
+        *below = !error;
+    }
+    closedir(directory);
+    return error;
+}
+
+/* Empties the current directory, however deep, holding one descriptor at a time: it walks with chdir. */
+static uint32_t empty_here(const struct file_operation_job *job) {
+    struct descent way = {0};
+    uint32_t error;
+    bool below = false;
+    for (;;) {
+        error = empty_entries(job, &way, &below);
+        if (error || (!below && way.depth == 0)) break;
+        if (!below) error = go_up(&way);
+        if (error) break;
+    }
+    free(way.places);
+    return error;
+}
+
+static uint32_t remove_path(const struct file_operation_job *job, const char *path, uint8_t flags) {
     struct stat st;
     if (lstat(path, &st) != 0) return errno == ENOENT && (flags & 2) ? 0 : (uint32_t)errno;
     if (!S_ISDIR(st.st_mode)) return unlink(path) == 0 ? 0 : (uint32_t)errno;
@@ -279,7 +330,7 @@ static uint32_t remove_path(const char *path, uint8_t flags) {
     if (errno != ENOTEMPTY || !(flags & 1)) return (uint32_t)errno;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return (uint32_t)errno;
-    uint32_t error = fchdir(fd) == 0 ? empty_here() : (uint32_t)errno;
+    uint32_t error = fchdir(fd) == 0 ? empty_here(job) : (uint32_t)errno;
     close(fd);
     if (chdir("/") != 0 && !error) error = (uint32_t)errno;
     return error ? error : rmdir(path) == 0 ? 0 : (uint32_t)errno;
@@ -319,7 +370,7 @@ static uint32_t run(const struct file_operation_job *job, const struct file_requ
     case FILE_LIST: return list_directory(path, stream);
     case FILE_MKDIR: return request->flags & 1 ? make_parents(path, request->mode & 0777) : make_directory(path, request->mode & 0777);
     case FILE_RENAME: return rename(path, second) == 0 ? 0 : (uint32_t)errno;
-    case FILE_REMOVE: return remove_path(path, request->flags);
+    case FILE_REMOVE: return remove_path(job, path, request->flags);
     default: return EINVAL;
     }
 }
