@@ -12,6 +12,7 @@
 #include "tree.h"
 
 #define HELLO_WITHIN_MS 5000
+#define ACCEPT_RETRY_MS 100
 #define READ_SIZE (64u << 10)
 #define PIPE_SIZE (256 << 10)
 
@@ -136,6 +137,7 @@ static void take_ancillary(struct cmsghdr *c, struct bridge_message *out) {
     for (int i = 0; i < count && i < 4; i++) close(received[i]);
 }
 
+/* False when the other side is gone; without a sender when there is nothing yet. */
 static bool receive_message(int fd, struct bridge_message *out) {
     char byte;
     struct iovec part = {&byte, 1};
@@ -144,7 +146,9 @@ static bool receive_message(int fd, struct bridge_message *out) {
         char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * sizeof(int))];
     } ancillary;
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1) return false;
+    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (n != 1) return false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) take_ancillary(c, out);
     return true;
 }
@@ -156,6 +160,7 @@ static bool comes_from_outside(const struct bridge_message *message) {
 
 static void adopt_streams(struct runner *r, struct bridge *b, const int streams[2]) {
     for (int i = 0; i < 2; i++) {
+        note_fd(r, streams[i]);
         fcntl(streams[i], F_SETFL, fcntl(streams[i], F_GETFL) | O_NONBLOCK);
         fcntl(streams[i], F_SETPIPE_SZ, PIPE_SIZE); /* fewer, larger writes; what it is not granted it does without */
     }
@@ -170,6 +175,7 @@ static void on_control(struct runner *r, struct source *s, uint32_t events) {
     struct bridge *b = s->owner;
     struct bridge_message message = {0};
     bool received = b->in.fd < 0 && receive_message(s->fd, &message);
+    if (received && !message.has_sender) return; /* the event was meant for a connection that had this place before */
     bool welcome = received && comes_from_outside(&message);
     if (welcome && message.has_streams) adopt_streams(r, b, message.streams);
     else if (message.has_streams) {
@@ -177,6 +183,13 @@ static void on_control(struct runner *r, struct source *s, uint32_t events) {
         close(message.streams[1]);
     }
     if (!welcome || (!message.has_streams && send(s->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)) bridge_drop(r, b);
+}
+
+/* Refuses at the door, so that no command can take the places of the host. gVisor answers with PID 1 itself: then the messages tell. */
+static bool may_come_from_outside(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || parent_of(peer.pid) == 0;
 }
 
 static struct bridge *free_bridge(struct runner *r) {
@@ -190,7 +203,7 @@ void bridges_accept(struct runner *r) {
     while ((fd = accept4(r->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         struct bridge *b = free_bridge(r);
         int on = 1;
-        if (!b || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+        if (!b || !may_come_from_outside(fd) || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
             close(fd);
             continue;
         }
@@ -201,9 +214,19 @@ void bridges_accept(struct runner *r) {
         watch(r, &b->control, EPOLLIN);
         wake_at(r, b->deadline_ms);
     }
+    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
+    /* Whoever waits would be reported again at once, for ever. */
+    watch(r, &r->listener, 0);
+    wake_at(r, r->accept_again_ms = now_ms() + ACCEPT_RETRY_MS);
 }
 
 void bridges_tick(struct runner *r, uint64_t now) {
+    if (r->accept_again_ms && now >= r->accept_again_ms) {
+        r->accept_again_ms = 0;
+        watch(r, &r->listener, EPOLLIN);
+    } else if (r->accept_again_ms) {
+        wake_at(r, r->accept_again_ms);
+    }
     for (int i = 0; i < MAX_BRIDGES; i++) {
         struct bridge *b = &r->bridges[i];
         if (!b->used || b->is_host) continue;

@@ -274,9 +274,15 @@ static void not_started(struct runner *r, struct channel *c, uint32_t stage, int
 }
 
 /* Keeps one end, non-blocking, in `ours`; the other goes to `theirs` for the command. */
-static bool open_pipe(struct source *ours, bool we_read, int *theirs) {
+static bool open_pipe(struct runner *r, struct source *ours, int *theirs) {
+    bool we_read = ours->on_event == on_output;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    if (!may_use_fd(r, ends[0] > ends[1] ? ends[0] : ends[1])) {
+        close(ends[0]);
+        close(ends[1]);
+        return false;
+    }
     ours->fd = ends[we_read ? 0 : 1];
     *theirs = ends[we_read ? 1 : 0];
     fcntl(ours->fd, F_SETFL, O_NONBLOCK);
@@ -293,10 +299,14 @@ static int open_terminal_peer(int master) {
     return open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
 }
 
-static bool open_terminal(struct channel *c, const struct spawn_request *request, int *theirs) {
+static bool open_terminal(struct runner *r, struct channel *c, const struct spawn_request *request, int *theirs) {
     int unlocked = 0;
     int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     if (master < 0) return false;
+    if (!may_use_fd(r, master + 1)) {
+        close(master);
+        return false;
+    }
     struct winsize size = {.ws_row = request->rows, .ws_col = request->cols};
     if (ioctl(master, TIOCSPTLCK, &unlocked) != 0 || ioctl(master, TIOCSWINSZ, &size) != 0 || (*theirs = open_terminal_peer(master)) < 0) {
         close(master);
@@ -307,23 +317,35 @@ static bool open_terminal(struct channel *c, const struct spawn_request *request
     return true;
 }
 
-/* The descriptors the command gets, in the order worker.c expects them. -1 when one cannot be made. */
-static int open_streams(struct channel *c, const struct spawn_request *request, int theirs[3]) {
-    int count = 0;
-    if (request->flags & SPAWN_PTY) return open_terminal(c, request, &theirs[0]) ? 1 : -1;
-    if (!(request->flags & SPAWN_NO_STDIN)) {
-        if (!open_pipe(&c->in, false, &theirs[count])) return -1;
-        count++;
+/* The descriptors the command gets, in the order worker.c expects them. */
+static bool open_pipes(struct runner *r, struct channel *c, uint8_t flags, struct channel_streams *theirs) {
+    if (!(flags & SPAWN_NO_STDIN)) {
+        if (!open_pipe(r, &c->in, &theirs->fds[theirs->count])) return false;
+        theirs->count++;
     }
-    if (!open_pipe(&c->out, true, &theirs[count])) return -1;
-    count++;
-    if (request->flags & SPAWN_MERGE) return count;
-    if (!open_pipe(&c->err, true, &theirs[count])) return -1;
-    return count + 1;
+    if (!open_pipe(r, &c->out, &theirs->fds[theirs->count])) return false;
+    theirs->count++;
+    if (flags & SPAWN_MERGE) return true;
+    if (!open_pipe(r, &c->err, &theirs->fds[theirs->count])) return false;
+    theirs->count++;
+    return true;
 }
 
 static void close_streams(const struct channel_streams *streams) {
     for (int i = 0; i < streams->count; i++) close(streams->fds[i]);
+}
+
+static struct channel_streams open_streams(struct runner *r, struct channel *c, const struct spawn_request *request) {
+    struct channel_streams theirs = {0};
+    if (request->flags & SPAWN_PTY) {
+        theirs.count = open_terminal(r, c, request, &theirs.fds[0]) ? 1 : -1;
+    } else if (!open_pipes(r, c, request->flags, &theirs)) {
+        int error = errno;
+        close_streams(&theirs);
+        theirs.count = -1;
+        errno = error;
+    }
+    return theirs;
 }
 
 static void start(struct runner *r, struct channel *c, const struct frame *request, const struct channel_streams *streams) {
@@ -405,8 +427,7 @@ static bool start_command(struct runner *r, const struct frame *frame) {
     c->is_command = true;
     c->grace_ms = request.grace_ms;
     if (request.timeout_ms) wake_at(r, c->deadline_ms = now_ms() + request.timeout_ms);
-    struct channel_streams streams;
-    streams.count = open_streams(c, &request, streams.fds);
+    struct channel_streams streams = open_streams(r, c, &request);
     start(r, c, frame, &streams);
     return true;
 }
@@ -419,8 +440,8 @@ static bool start_file_operation(struct runner *r, const struct frame *frame) {
     struct channel_streams streams = {.count = 0};
     bool reads = request.operation == FILE_READ || request.operation == FILE_LIST || request.operation == FILE_REPORT;
     bool writes = request.operation == FILE_WRITE;
-    if (reads) streams.count = open_pipe(&c->out, true, &streams.fds[0]) ? 1 : -1;
-    if (writes) streams.count = open_pipe(&c->in, false, &streams.fds[0]) ? 1 : -1;
+    if (reads) streams.count = open_pipe(r, &c->out, &streams.fds[0]) ? 1 : -1;
+    if (writes) streams.count = open_pipe(r, &c->in, &streams.fds[0]) ? 1 : -1;
     bool must_wait = streams.count >= 0 && (r->queue_first || pool_file_workers(r) >= FILE_WORKERS);
     if (!must_wait || !enqueue(r, c, frame, &streams)) start(r, c, frame, &streams);
     return true;

@@ -37,6 +37,7 @@ static struct worker_slot *free_slot(struct runner *r) {
         for (struct worker *w = r->workers; w && !taken; w = w->next) taken = w->slot == &r->slots[i];
         if (!taken) return &r->slots[i];
     }
+    errno = EAGAIN;
     return NULL;
 }
 
@@ -118,8 +119,8 @@ static struct worker *start_worker(struct runner *r) {
         free(w);
         return NULL;
     }
-    w->slot->child = 0;
-    pid_t pid = fork();
+    *w->slot = (struct worker_slot){0};
+    pid_t pid = may_use_fd(r, pair[1]) ? fork() : -1;
     if (pid == 0) {
         int control = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
         close_all_but(r, control);

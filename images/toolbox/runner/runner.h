@@ -87,7 +87,8 @@ struct bridge {
 
 struct runner {
     int epoll_fd;
-    int highest_fd; /* that was ever watched */
+    int highest_fd; /* that was ever noted */
+    int fd_limit;
     struct source signals, listener;
     struct link link;
     struct bridge bridges[MAX_BRIDGES];
@@ -103,12 +104,17 @@ struct runner {
     uint64_t lease_ms, alone_since_ms;
     uint64_t out_of_memory_kills;
     uint64_t next_deadline_ms;
+    uint64_t accept_again_ms;
 };
 
 uint64_t now_ms(void);
 uint64_t now_us(void);
 void watch(struct runner *r, struct source *s, uint32_t events);
 void close_source(struct runner *r, struct source *s);
+/* A worker closes everything up to the highest number noted. */
+void note_fd(struct runner *r, int fd);
+/* Whether channels and workers may use so high a number; the last few are kept for a host that comes back and for /proc. */
+bool may_use_fd(struct runner *r, int fd);
 /* Asks the loop to come round no later than this. */
 void wake_at(struct runner *r, uint64_t when_ms);
 

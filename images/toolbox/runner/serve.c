@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 
 #define EVENTS 64
 #define IDLE_TRIM_MS 1000
+#define RESERVED_FDS 24
 #define SLOT_BYTES (1024 * sizeof(struct worker_slot))
 
 uint64_t now_us(void) {
@@ -40,10 +42,21 @@ void wake_at(struct runner *r, uint64_t when_ms) {
 /* A source that waits for nothing leaves the set: a hang-up would be reported for it all the same, for ever. */
 void watch(struct runner *r, struct source *s, uint32_t events) {
     if (s->fd < 0 || s->armed == events) return;
-    if (s->fd > r->highest_fd) r->highest_fd = s->fd;
+    note_fd(r, s->fd);
     struct epoll_event event = {.events = events, .data.ptr = s};
     int operation = s->armed == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
     if (epoll_ctl(r->epoll_fd, operation, s->fd, &event) == 0) s->armed = events;
+}
+
+void note_fd(struct runner *r, int fd) {
+    if (fd > r->highest_fd) r->highest_fd = fd;
+}
+
+bool may_use_fd(struct runner *r, int fd) {
+    note_fd(r, fd);
+    if (fd < r->fd_limit - RESERVED_FDS) return true;
+    errno = EMFILE;
+    return false;
 }
 
 void close_source(struct runner *r, struct source *s) {
@@ -100,6 +113,8 @@ static bool set_up(struct runner *r) {
     prctl(PR_SET_DUMPABLE, 0);
     umask(022);
     if (chdir("/") != 0) return false;
+    struct rlimit limit;
+    r->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     r->slots = mmap(NULL, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     r->listener = (struct source){.on_event = on_listener, .fd = listen_for_bridges()};
