@@ -20,6 +20,7 @@
 #define IDLE_WORKERS_MAX 6
 #define SLOTS 1024
 #define ORPHAN_ROUNDS 100
+#define ATTEMPTS 64 /* a command may have killed every idle worker, and none has been reaped yet */
 
 static struct worker *find_worker(struct runner *r, pid_t pid) {
     for (struct worker *w = r->workers; w; w = w->next)
@@ -83,8 +84,8 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n < (ssize_t)sizeof report || report.result_length != (size_t)n - sizeof report) {
-            kill(w->pid, SIGKILL); /* it will be reaped as lost */
             watch(r, s, 0);
+            if (!w->reaped) kill(w->pid, SIGKILL); /* it will be reaped as lost */
             return;
         }
         struct channel *c = w->channel;
@@ -200,7 +201,7 @@ int pool_file_workers(const struct runner *r) {
 void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }
 
 bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count) {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < ATTEMPTS; i++) {
         struct worker *w = idle_worker(r);
         if (!w) return false;
         w->state = WORKER_BUSY;
@@ -239,6 +240,7 @@ void pool_reap(struct runner *r) {
             worker_continue(w);
             continue;
         }
+        w->reaped = true;
         /* What it said before it ended still counts. */
         if (w->control.fd >= 0) on_report(r, &w->control, 0);
         lose(r, w);

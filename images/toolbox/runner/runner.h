@@ -33,6 +33,7 @@ struct worker {
     struct worker_slot *slot;
     struct channel *channel;
     enum worker_state state;
+    bool reaped; /* its pid may be another process's by now */
 };
 
 /* The ends of a channel's pipes that its worker gets; count is -1 when they could not be made. */
