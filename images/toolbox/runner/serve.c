@@ -95,6 +95,8 @@ static bool open_signals(struct runner *r) {
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGQUIT);
     sigaddset(&set, SIGHUP);
+    /* What the engine ignores, as one started by nohup does, would else be ignored by every command. */
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &all, NULL) != 0) return false;
     r->signals = (struct source){.on_event = on_signal, .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "sha256.h"
 
 #include <string.h>
@@ -50,6 +51,6 @@ void sha256_short(const uint8_t *data, size_t size, uint8_t digest[32]) {
         digest[i * 4 + 2] = (uint8_t)(v >> 8);
         digest[i * 4 + 3] = (uint8_t)v;
     }
-    memset(block, 0, sizeof block);
-    memset(w, 0, sizeof w);
+    explicit_bzero(block, sizeof block);
+    explicit_bzero(w, sizeof w);
 }
