@@ -58,6 +58,8 @@ export interface SandboxOptions {
   environment?: Environment | undefined;
   signal?: AbortSignal | undefined;
   onProgress?: ((line: string) => void) | undefined;
+  /** A volume to mount at /.brig instead of this version's toolbox: for tests of other builds of the runner. */
+  toolboxVolume?: string | undefined;
   /** Output of a process that outlived its call; `call` counts the sandbox's requests from 1. */
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
 }
@@ -81,7 +83,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   const engine = options.engine ?? (await connectEngine({ env: environment }));
   const [image, toolboxVolume, plan] = await Promise.all([
     requireImage(engine, options.image ?? DEFAULT_IMAGE),
-    requireToolbox(engine),
+    options.toolboxVolume ?? requireToolbox(engine),
     makePlan(options, { environment, engine, policy, leaseSeconds }),
   ]);
   const token = randomBytes(32);
