@@ -11,6 +11,7 @@ const gvisorDifferences = {
   "pty.line-discipline": "gVisor's terminals pass on ctrl-C, ctrl-D and ctrl-Z as bytes",
   "pty.foreground": "gVisor does not say which process group has a terminal's foreground",
   "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
+  "runner.crowded-socket": "gVisor names a connection's sender only once it has sent something",
 } as const satisfies Record<string, string>;
 
 export type DifferenceId = keyof typeof gvisorDifferences;

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished } from "vitest";
+import type { Engine } from "../../../src/docker/types.js";
+import { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { testEngine } from "../../support/engine.js";
+import { testRuntime } from "../../support/runtime-differences.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+const holder = fileURLToPath(new URL("../../fixtures/hold-sandbox.ts", import.meta.url));
+
+interface Host {
+  process: ChildProcess;
+  containerId: string;
+}
+
+/** A process of its own that holds a sandbox with a lease of two seconds. */
+async function startHost(workspace: string, ...commands: string[]): Promise<Host> {
+  const child = spawn(process.execPath, ["--import", "tsx", holder, "2", workspace, ...commands], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [line] = await once(child.stdout!, "data");
+  return { process: child, containerId: String(line).trim() };
+}
+
+async function requireContainerGone(engine: Engine, containerId: string): Promise<void> {
+  await expect
+    .poll(() => engine.inspectContainer(containerId), { timeout: 30_000, interval: 100 })
+    .toBeNull();
+}
+
+describe("the container of a host process that is no more", () => {
+  sandboxTest.for(["SIGKILL", "SIGTERM"] as const)(
+    "ends with its lease after %s",
+    async (signal, { directory }) => {
+      const engine = await testEngine();
+      const host = await startHost(directory);
+      expect(await engine.inspectContainer(host.containerId)).toMatchObject({ running: true });
+      host.process.kill(signal);
+      await requireContainerGone(engine, host.containerId);
+    },
+  );
+
+  sandboxTest("takes every background process with it", async ({ directory }) => {
+    const engine = await testEngine();
+    const beat = join(directory, "beat");
+    const host = await startHost(
+      directory,
+      `setsid sh -c 'trap "" TERM HUP; while :; do date +%s%N > ${beat}; sleep 0.05; done' &`,
+      "sleep 1000",
+    );
+    const first = await readFile(beat, "utf8");
+    await expect.poll(() => readFile(beat, "utf8"), { timeout: 10_000 }).not.toBe(first);
+    host.process.kill("SIGKILL");
+    await requireContainerGone(engine, host.containerId);
+    const last = await readFile(beat, "utf8");
+    await sleep(300);
+    expect(await readFile(beat, "utf8")).toBe(last);
+  });
+});
+
+describe("a lease", () => {
+  sandboxTest("does not end while the host is there, however idle", async ({ open }) => {
+    const sandbox = await open({ leaseSeconds: 1 });
+    await sleep(3000);
+    expect((await sandbox.exec(["echo", "here"])).stdout).toBe("here\n");
+  });
+
+  sandboxTest("begins anew with each broken stream", async ({ open }) => {
+    const sandbox = await open({ leaseSeconds: 1 });
+    for (let i = 0; i < 6; i++) {
+      sandbox.link.breakStream();
+      await sleep(300);
+    }
+    expect((await sandbox.exec(["echo", "here"])).stdout).toBe("here\n");
+  });
+
+  sandboxTest.for([0, -1, Number.NaN, 10 ** 9])(
+    "of %s seconds is refused",
+    async (leaseSeconds, { open }) => {
+      await expect(open({ leaseSeconds })).rejects.toMatchObject({ code: "usage.invalid" });
+    },
+  );
+
+  sandboxTest("is not kept by a container that was asked to be kept", async ({ directory }) => {
+    const sandbox = await Sandbox.create({
+      workspace: directory,
+      runtime: testRuntime,
+      keep: true,
+      leaseSeconds: 1,
+    });
+    onTestFinished(() => sandbox.engine.removeContainer(sandbox.containerId));
+    await sandbox.close();
+    await sleep(2500);
+    expect(await sandbox.engine.inspectContainer(sandbox.containerId)).toMatchObject({ running: true });
+  });
+});

@@ -1,0 +1,71 @@
+import { readdir } from "node:fs/promises";
+import { describe, expect } from "vitest";
+import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import type { ExecResult } from "../../../src/sandbox/types.js";
+import { randomNumbers } from "../../support/random.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+interface Call {
+  stdout: string;
+  stderr: string;
+  exitCode: number;
+}
+
+/** A call of random size and exit code, with a mark of its own at both ends of each stream. */
+function makeCall(index: number, random: () => number): Call {
+  const size = random() < 0.02 ? 100_000 : Math.floor(random() ** 3 * 8000);
+  const filling = "abcdefghij".repeat(size / 10);
+  return {
+    stdout: `<${index}${filling}${index}>`,
+    stderr: `!${index}${random() < 0.5 ? filling.slice(0, 300) : ""}`,
+    exitCode: Math.floor(random() * 256),
+  };
+}
+
+async function make(sandbox: Sandbox, { stdout, stderr, exitCode }: Call): Promise<ExecResult> {
+  const script = 'printf %s "$1"; printf %s "$2" >&2; exit "$3"';
+  return await sandbox.exec(["sh", "-c", script, "sh", stdout, stderr, String(exitCode)]);
+}
+
+function isRight(call: Call, result: ExecResult): boolean {
+  return (
+    result.stdout === call.stdout &&
+    result.stderr === call.stderr &&
+    result.exitCode === call.exitCode &&
+    result.signal === null &&
+    !result.truncated
+  );
+}
+
+/** Makes calls, so many at a time, and returns those whose result was not exactly right. */
+async function soak(sandbox: Sandbox, calls: readonly Call[], atATime: number): Promise<Call[]> {
+  const wrong: Call[] = [];
+  const queue = calls.values();
+  const workers = Array.from({ length: atATime }, async () => {
+    for (const call of queue) if (!isRight(call, await make(sandbox, call))) wrong.push(call);
+  });
+  await Promise.all(workers);
+  return wrong;
+}
+
+const openDescriptors = async () => (await readdir("/proc/self/fd")).length;
+
+describe("10 000 short calls", () => {
+  const seed = Number(process.env.BRIG_TEST_SEED ?? Date.now() % 1_000_000);
+  const random = randomNumbers(seed);
+  const calls = Array.from({ length: 10_000 }, (_, index) => makeCall(index, random));
+
+  sandboxTest(`no lost byte, no wrong code, nothing that grows (seed ${seed})`, async ({ sandbox }) => {
+    await soak(sandbox, calls.slice(0, 200), 16);
+    const descriptors = await openDescriptors();
+    const memory = process.memoryUsage.rss();
+
+    expect(await soak(sandbox, calls.slice(0, 3000), 1)).toEqual([]);
+    expect(await soak(sandbox, calls.slice(3000), 16)).toEqual([]);
+
+    expect(await openDescriptors()).toBeLessThanOrEqual(descriptors);
+    expect(process.memoryUsage.rss() - memory).toBeLessThan(96 * 1024 * 1024);
+    const { stdout: runnerKilobytes } = await sandbox.exec(["ps", "-o", "rss=", "-p", "1"]);
+    expect(Number(runnerKilobytes)).toBeLessThan(8 * 1024);
+  });
+});
