@@ -3,7 +3,8 @@ import { pause } from "../lib/pause.js";
 import { retryDelayMs } from "../model/backoff.js";
 import type { ModelClient, TokenUsage } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
-import { createToolRegistry, type ToolRegistry } from "../tools/registry.js";
+import { createToolRegistry, type ToolRegistry, type ToolRegistryOptions } from "../tools/registry.js";
+import type { TruncationPolicy } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
 import { type AgentSandbox, type SandboxSource, startSandbox } from "./agent-sandbox.js";
 import type { AgentListener } from "./events.js";
@@ -31,6 +32,10 @@ export interface RunAgentOptions {
   setting: SessionSetting;
   /** Default: brig's registry, working in the setting's directory. Closed at the end. */
   tools?: ((sandbox: Promise<AgentSandbox>) => ToolRegistry) | undefined;
+  /** How much of an output the model is given. Default: what is known of the model. */
+  truncation?: TruncationPolicy | undefined;
+  /** For brig's registry. */
+  toolOptions?: Pick<ToolRegistryOptions, "allowsLoginShell" | "gates"> | undefined;
   /** Default: brig's own. */
   instructions?: string | undefined;
   /** A JSON Schema that the final message has to follow. */
@@ -105,7 +110,7 @@ function prepare(options: RunAgentOptions): Run {
     transcript: new Transcript({
       log: options.session ?? noSessionLog,
       onEvent: options.onEvent,
-      truncation: profileOf(options.model.model).truncation,
+      truncation: truncationOf(options),
     }),
     stop,
     signal: options.signal === undefined ? stop.signal : AbortSignal.any([options.signal, stop.signal]),
@@ -114,18 +119,24 @@ function prepare(options: RunAgentOptions): Run {
 }
 
 function openTools(
-  { tools, setting, model }: RunAgentOptions,
+  options: RunAgentOptions,
   { run, ready }: { run: Run; ready: Promise<AgentSandbox> },
 ): ToolRegistry {
-  if (tools !== undefined) return tools(ready);
+  const { setting, toolOptions } = options;
+  if (options.tools !== undefined) return options.tools(ready);
   return createToolRegistry(ready, {
+    ...toolOptions,
     cwd: setting.cwd,
-    truncation: profileOf(model.model).truncation,
+    truncation: truncationOf(options),
     environment: {
       CODEX_THREAD_ID: run.threadId,
       ...(setting.network.kind === "none" ? { CODEX_SANDBOX_NETWORK_DISABLED: "1" } : {}),
     },
   });
+}
+
+function truncationOf({ truncation, model }: RunAgentOptions): TruncationPolicy {
+  return truncation ?? profileOf(model.model).truncation;
 }
 
 interface StartWatch {
@@ -186,7 +197,7 @@ function begin(options: RunAgentOptions, { threadId, turnId, transcript, now }: 
   const { model, setting } = options;
   const instructions = options.instructions ?? defaultInstructions;
   const meta = { threadId, cwd: setting.cwd, version: readVersion(), provider: model.provider, instructions };
-  const truncation = profileOf(model.model).truncation;
+  const truncation = truncationOf(options);
   transcript.keep(records.sessionMeta({ ...meta, startedAt: now() }));
   transcript.emit({ kind: "session-started", threadId, sessionFile: transcript.sessionFile });
   transcript.keep(records.turnStartedEvent(turnId));

@@ -13,6 +13,7 @@ import { BrigError } from "../errors.js";
 import { formatDuration } from "../lib/durations.js";
 import { neutralise } from "../lib/terminal.js";
 import type { ModelClient } from "../model/model-client.js";
+import { profileOf } from "../model/model-profile.js";
 import { resolveProvider } from "../model/resolve-provider.js";
 import { createResponsesClient } from "../model/responses-client.js";
 import { loadScript } from "../model/script.js";
@@ -22,6 +23,7 @@ import { parseNetwork } from "../policy/network.js";
 import { DEFAULT_MODE } from "../policy/policy.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import { Sandbox } from "../sandbox/sandbox.js";
+import { BYTES_PER_TOKEN, type TruncationPolicy } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./errors.js";
@@ -111,6 +113,8 @@ async function runSession(
     model,
     sandbox: () => openSandbox(sandbox, flags, context),
     setting,
+    truncation: configuredTruncation(config, model.model),
+    toolOptions: { allowsLoginShell: config.allow_login_shell, gates: { shell: config.tools?.shell } },
     outputSchema,
     signal,
     session,
@@ -152,6 +156,17 @@ function configuredSandbox(flags: RunFlags, config: Config, context: CliContext)
     network: options.network ?? (opensNetwork ? "full" : undefined),
     writableRoots: workspaceWrite?.writable_roots.map((root) => resolve(context.cwd, root)),
   };
+}
+
+/** `tool_output_token_limit` counts tokens, whatever the model's own policy counts. */
+function configuredTruncation(
+  { tool_output_token_limit: tokens }: Config,
+  model: string,
+): TruncationPolicy | undefined {
+  if (tokens === undefined) return undefined;
+  return profileOf(model).truncation.mode === "tokens"
+    ? { mode: "tokens", limit: tokens }
+    : { mode: "bytes", limit: tokens * BYTES_PER_TOKEN };
 }
 
 /** What the model is told before there is a sandbox to ask. */

@@ -47,6 +47,16 @@ const shared = {
   sandbox_workspace_write: workspaceWriteSchema.optional(),
   tool_output_token_limit: z.int().min(1).optional(),
   allow_login_shell: z.boolean().optional(),
+  tools: z
+    .looseObject({
+      shell: z
+        .enum(["unified_exec", "shell_command", "default", "disabled"])
+        .optional()
+        .describe("Which shell tools the model is told of. Default: unified_exec"),
+      view_image: unused,
+      web_search: unused,
+    })
+    .optional(),
 };
 
 /** Codex's keys beyond those that brig uses. */
@@ -80,7 +90,6 @@ const unusedKeys = Object.fromEntries(
     "review_model",
     "shell_environment_policy",
     "sqlite_home",
-    "tools",
     "tui",
     "web_search",
   ].map((key) => [key, unused]),

@@ -18,7 +18,7 @@ export function retryAfterOf(headers: Headers | undefined, nowMs: number): numbe
   const retryAfter = headers?.get("retry-after");
   const seconds = number(retryAfter);
   if (seconds !== null) return seconds * 1000;
-  const date = Date.parse(retryAfter ?? "");
+  const date = /^[A-Z][a-z]+,? /.test(retryAfter ?? "") ? Date.parse(retryAfter ?? "") : Number.NaN;
   return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
 }
 

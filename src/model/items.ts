@@ -53,15 +53,15 @@ const knownItem = z.discriminatedUnion("type", [
 const knownTypes: ReadonlySet<string> = new Set(knownItem.options.map((option) => option.shape.type.value));
 
 export type MessageItem = z.infer<typeof messageItem>;
-export type FunctionCallItem = z.infer<typeof functionCallItem>;
-export type CustomToolCallItem = z.infer<typeof customToolCallItem>;
+type FunctionCallItem = z.infer<typeof functionCallItem>;
+type CustomToolCallItem = z.infer<typeof customToolCallItem>;
 export type ToolCallItem = FunctionCallItem | CustomToolCallItem;
 export type ToolOutputItem =
   | z.infer<typeof functionCallOutputItem>
   | z.infer<typeof customToolCallOutputItem>;
 
 /** An item of a kind brig does nothing with, kept and sent back as it came. */
-export interface OpaqueItem {
+interface OpaqueItem {
   type: "opaque";
   item: Readonly<Record<string, unknown>>;
 }

@@ -11,7 +11,7 @@ export interface ModelRequest {
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
 }
 
-export interface ToolDeclaration {
+interface ToolDeclaration {
   readonly type: string;
   readonly name: string;
 }

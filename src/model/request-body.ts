@@ -14,7 +14,7 @@ export interface ModelSettings {
 export function requestBody(
   request: ModelRequest,
   { model, threadId, settings }: { model: string; threadId: string; settings: ModelSettings },
-) {
+): Readonly<Record<string, unknown>> {
   const reasoning = reasoningOf(model, settings);
   return {
     model,

@@ -19,12 +19,14 @@ export interface OneShotCommand {
 export type OneShotResult = { kind: "ended"; outcome: CommandOutcome } | { kind: "failed"; text: string };
 
 const DEFAULT_TIMEOUT_MS = 10_000;
+const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 const OUTPUT_LIMIT_BYTES = 1024 * 1024;
 const OUT_OF_MEMORY_NOTICE =
   "\n[the sandbox ran out of memory: the kernel killed a process of this command]\n";
 
+/** No command of a model's runs for ever: 0 is over at once, and nothing is longer than a day. */
 export function timeoutOf(timeoutMs: number | undefined): number {
-  return timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  return Math.min(Math.max(timeoutMs ?? DEFAULT_TIMEOUT_MS, 1), MAX_TIMEOUT_MS);
 }
 
 /**

@@ -7,6 +7,8 @@ import type { Workbench } from "./workbench.js";
 const DEFAULT_MAX_TOKENS = 10_000;
 const MIN_YIELD_MS = 250;
 const MAX_YIELD_MS = 30_000;
+const MIN_POLL_MS = 5000;
+const MAX_POLL_MS = 300_000;
 
 export const sessionParameters = {
   max_output_tokens: z
@@ -22,6 +24,11 @@ export function maxTokensOf(args: { max_output_tokens?: number | undefined }): n
 
 export function clampedYield(yieldMs: number): number {
   return Math.min(Math.max(yieldMs, MIN_YIELD_MS), MAX_YIELD_MS);
+}
+
+/** Reading on without typing waits longer: a model that polls would else spend its turns on nothing. */
+export function clampedPoll(yieldMs: number): number {
+  return Math.min(Math.max(yieldMs, MIN_POLL_MS), MAX_POLL_MS);
 }
 
 /** What a session did since the last report. A session that has ended is reported once and then forgotten. */

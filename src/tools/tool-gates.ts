@@ -1,6 +1,5 @@
 /** Which shell tools a model is offered. */
-export const SHELL_KINDS = ["unified_exec", "shell_command", "default", "disabled"] as const;
-export type ShellKind = (typeof SHELL_KINDS)[number];
+type ShellKind = "unified_exec" | "shell_command" | "default" | "disabled";
 
 export interface ToolGates {
   /** `default` is the argument-list tool `shell`. Default: unified_exec. */

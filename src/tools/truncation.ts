@@ -17,9 +17,10 @@ export interface TruncationPolicy {
   limit: number;
 }
 
-const BYTES_PER_TOKEN = 4;
+/** The estimate that everything counts with. */
+export const BYTES_PER_TOKEN = 4;
 
-export function byteBudget({ mode, limit }: TruncationPolicy): number {
+function byteBudget({ mode, limit }: TruncationPolicy): number {
   return mode === "tokens" ? limit * BYTES_PER_TOKEN : limit;
 }
 

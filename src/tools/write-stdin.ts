@@ -2,13 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { CommandSession } from "./command-session.js";
 import { defineTool } from "./define-tool.js";
-import { clampedYield, maxTokensOf, reportSession, sessionParameters } from "./session-report.js";
+import {
+  clampedPoll,
+  clampedYield,
+  maxTokensOf,
+  reportSession,
+  sessionParameters,
+} from "./session-report.js";
 import type { Tool } from "./tool.js";
 import type { Workbench } from "./workbench.js";
 
 const DEFAULT_YIELD_MS = 250;
-const MIN_POLL_MS = 5000;
-const MAX_POLL_MS = 300_000;
 /** Time for a program to react, so that its answer comes with the same call. */
 const REACTION_MS = 100;
 
@@ -59,10 +63,6 @@ async function type(session: CommandSession, chars: string, signal?: AbortSignal
   if (!isTyped && session.exit === null) return "failed to write to stdin";
   await sleep(REACTION_MS, undefined, { signal });
   return null;
-}
-
-function clampedPoll(yieldMs: number): number {
-  return Math.min(Math.max(yieldMs, MIN_POLL_MS), MAX_POLL_MS);
 }
 
 function failure(reason: string) {

@@ -230,6 +230,20 @@ http_headers = { "x-team" = "blue" }
     expect(server.requests[0]?.headers).toMatchObject({ "x-team": "blue", authorization: "Bearer k" });
   });
 
+  it("offers the tools and gives as much output as the configuration says", async () => {
+    await using server = await startResponsesServer([
+      respond(callDone("a", "shell_command", { command: "seq 1 1000" })),
+      respond(messageDone("ok")),
+    ]);
+    const overrides = ["tools.shell=shell_command", "tool_output_token_limit=200", "allow_login_shell=false"];
+    const done = await run(["-m", "gpt-5-test", ...overrides.flatMap((override) => ["-c", override]), "go"], {
+      env: { OPENAI_API_KEY: "k", OPENAI_BASE_URL: server.url },
+    });
+    expect(done.exitCode).toBe(0);
+    expect(server.requests[0]?.body.tools).toMatchObject([{ name: "shell_command" }]);
+    expect(JSON.stringify(server.requests[1]?.body.input)).toContain("…774 tokens truncated…");
+  });
+
   it("appends what is piped in to the prompt", async () => {
     await using server = await startResponsesServer([respond(messageDone("ok"))]);
     await run(["sum it up"], {

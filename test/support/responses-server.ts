@@ -19,7 +19,7 @@ export type Reply =
   | { kind: "status"; status: number; headers?: Record<string, string>; body?: object | string }
   | { kind: "hang-up" };
 
-export interface ReceivedRequest {
+interface ReceivedRequest {
   url: string;
   headers: IncomingHttpHeaders;
   body: Record<string, unknown> & { input: Record<string, unknown>[] };
@@ -129,7 +129,7 @@ export function callDone(callId: string, name: string, args: unknown): object {
   };
 }
 
-export const sampleUsage = {
+const sampleUsage = {
   input_tokens: 100,
   input_tokens_details: { cached_tokens: 40 },
   output_tokens: 20,

@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { afterAll, describe, expect, it } from "vitest";
+import type { CliContext, InputStream } from "../../../src/cli/context.js";
+import { readImages, readOutputSchema, readPrompt } from "../../../src/cli/run-input.js";
+import { readEnvironment } from "../../../src/config/env.js";
+
+const folder = mkdtempSync(join(tmpdir(), "brig-input-"));
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function context(input: InputStream, signal = new AbortController().signal): CliContext & { said(): string } {
+  const stderr = new PassThrough();
+  return {
+    stdin: input,
+    stdout: new PassThrough(),
+    stderr,
+    cwd: folder,
+    environment: readEnvironment({}),
+    signal,
+    interruption: () => null,
+    setExitStatus: () => undefined,
+    said: () => String(stderr.read() ?? ""),
+  };
+}
+
+function piped(...chunks: Uint8Array[]): InputStream {
+  return Readable.from(chunks);
+}
+
+const terminal = (): InputStream => Object.assign(new PassThrough(), { isTTY: true });
+
+describe("the prompt", () => {
+  it("is the argument at a terminal", async () => {
+    expect(await readPrompt("do it", context(terminal()))).toBe("do it");
+  });
+
+  it.each([undefined, "-"])("is standard input when the argument is %j", async (argument) => {
+    expect(await readPrompt(argument, context(piped(Buffer.from("do "), Buffer.from("it\n"))))).toBe(
+      "do it\n",
+    );
+  });
+
+  it("is both when something is piped in beside the argument", async () => {
+    expect(await readPrompt("sum up", context(piped(Buffer.from("text\n"))))).toBe(
+      "sum up\n\n<stdin>\ntext\n</stdin>",
+    );
+    expect(await readPrompt("sum up", context(piped()))).toBe("sum up");
+  });
+
+  it("may be split within a character, and in UTF-16", async () => {
+    const [first, ...rest] = Buffer.from("ü");
+    expect(await readPrompt("-", context(piped(Buffer.from([first ?? 0]), Buffer.from(rest))))).toBe("ü");
+    expect(await readPrompt("-", context(piped(Buffer.from("\ufeffhé", "utf16le"))))).toBe("hé");
+    expect(await readPrompt("-", context(piped(Buffer.from("\ufeffhé", "utf16le").swap16())))).toBe("hé");
+    expect(await readPrompt("-", context(piped(Buffer.from("\ufeffhé"))))).toBe("hé");
+  });
+
+  it.each([
+    ["missing at a terminal", terminal()],
+    ["empty", piped()],
+    ["blank", piped(Buffer.from(" \n"))],
+  ])("that is %s is refused", async (_, input) => {
+    await expect(readPrompt(undefined, context(input))).rejects.toMatchObject({ code: "usage.invalid" });
+  });
+
+  it("that is not text is refused", async () => {
+    await expect(readPrompt("-", context(piped(Buffer.from([0xc3, 0x28]))))).rejects.toMatchObject({
+      code: "usage.invalid",
+      message: "standard input is not text in UTF-8 or UTF-16",
+    });
+  });
+
+  it("is not waited for after an interruption", async () => {
+    await expect(readPrompt("-", context(new PassThrough(), AbortSignal.timeout(50)))).rejects.toMatchObject({
+      name: "TimeoutError",
+    });
+  });
+
+  it("says after a second that it waits for more input", async () => {
+    const input = new PassThrough();
+    const cli = context(input);
+    setTimeout(() => input.end("late"), 1200);
+    expect(await readPrompt("go", cli)).toContain("late");
+    expect(cli.said()).toBe("brig: reading more from standard input\n");
+  });
+});
+
+describe("a picture", () => {
+  it.each([
+    ["image/png", Buffer.from("\x89PNG\r\n\x1a\nrest", "latin1")],
+    ["image/jpeg", Buffer.from([0xff, 0xd8, 0xff, 0xe0])],
+    ["image/gif", Buffer.from("GIF89a..")],
+    ["image/webp", Buffer.from("RIFF....WEBPVP8 ")],
+  ])("of type %s is told by its bytes, whatever its name", async (type, bytes) => {
+    writeFileSync(join(folder, "picture.txt"), bytes);
+    expect(await readImages(["picture.txt"], folder)).toEqual([
+      `data:${type};base64,${bytes.toString("base64")}`,
+    ]);
+  });
+
+  it("may be one of several, separated by commas", async () => {
+    writeFileSync(join(folder, "a"), "GIF89a");
+    expect(await readImages(["a,a", "a"], folder)).toHaveLength(3);
+  });
+
+  it.each([
+    ["that is not there", "missing", "no such file"],
+    ["that is none", "text", "is not a PNG, JPEG, GIF or WebP picture"],
+    ["that is a folder", ".", "cannot be read: EISDIR"],
+  ])("%s is refused", async (_, file, reason) => {
+    writeFileSync(join(folder, "text"), "RIFF....WAVE");
+    await expect(readImages([file], folder)).rejects.toMatchObject({
+      code: "usage.invalid",
+      message: expect.stringContaining(reason),
+    });
+  });
+});
+
+describe("an output schema", () => {
+  it("is a JSON object", async () => {
+    writeFileSync(join(folder, "schema.json"), '{"type":"object"}');
+    expect(await readOutputSchema(join(folder, "schema.json"))).toEqual({ type: "object" });
+  });
+
+  it.each(["[]", "7", "null", "{"])("is not %s", async (text) => {
+    writeFileSync(join(folder, "schema.json"), text);
+    await expect(readOutputSchema(join(folder, "schema.json"))).rejects.toMatchObject({
+      code: "usage.invalid",
+    });
+  });
+});
