@@ -113,13 +113,14 @@ export class RunDisplay {
   }
 
   #sayHeld(): void {
-    if (this.#said !== null && this.#said.trim() !== "") this.#paragraph(this.#said, "reset");
+    if (this.#said !== null && this.#said.trim() !== "") this.#paragraph(this.#said);
     this.#said = null;
   }
 
-  #paragraph(text: string, style: Style): void {
+  #paragraph(text: string, style?: Style): void {
     this.#line("");
-    for (const line of neutralise(text).trim().split("\n")) this.#line(this.#styled(style, line));
+    for (const line of neutralise(text).trim().split("\n"))
+      this.#line(style === undefined ? line : this.#styled(style, line));
   }
 
   #output(line: string): void {
