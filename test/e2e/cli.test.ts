@@ -57,6 +57,7 @@ describe("brig exec", () => {
       cwd: workspace,
       input,
       encoding: "buffer",
+      stripFinalNewline: false,
     });
     expect(exitCode).toBe(0);
     expect(Buffer.compare(Buffer.from(stdout), input)).toBe(0);
