@@ -9,6 +9,8 @@ import type { DirectoryEntry, FileStat, FileType, ReadOptions, SandboxFiles } fr
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
 const NOT_REGULAR = 4096;
+/** Flag of a read: fail with EFBIG if there is more than was asked for. */
+const REFUSE_LONGER = 1;
 
 const operations = {
   read: 1,
@@ -99,7 +101,8 @@ async function readFile(setting: CommandSetting, path: string, options: ReadOpti
     operation: "read",
     path,
     offsetBytes,
-    // One byte more than allowed tells a file that is too large from one that just fits.
+    // A size the kernel tells is refused by the runner at once. Elsewhere one byte more than allowed shows it.
+    flags: lengthBytes === undefined ? REFUSE_LONGER : 0,
     lengthBytes: lengthBytes ?? maxBytes + 1,
     signal,
     onOutput: (data) => {
@@ -108,9 +111,9 @@ async function readFile(setting: CommandSetting, path: string, options: ReadOpti
     },
   });
   if (total > maxBytes)
-    throw new BrigError(`${path} is larger than ${maxBytes} bytes`, {
-      code: "file.too-large",
-      hint: "read it in ranges with offsetBytes and lengthBytes, or raise maxBytes",
+    throw new BrigError(`cannot read ${path}: ${codes.EFBIG.text}`, {
+      code: codes.EFBIG.code,
+      hint: codes.EFBIG.hint,
     });
   return pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
 }
@@ -198,15 +201,32 @@ function checkedPath(path: string): string {
   });
 }
 
-const codes: Readonly<Record<string, { code: ErrorCode; text: string }>> = {
+interface Failure {
+  code: ErrorCode;
+  text: string;
+  hint?: string;
+}
+
+const codes = {
   ENOENT: { code: "file.not-found", text: "no such file or directory" },
   EACCES: { code: "file.not-permitted", text: "permission denied" },
   EPERM: { code: "file.not-permitted", text: "operation not permitted" },
-  EROFS: { code: "file.read-only", text: "read-only file system" },
+  EROFS: {
+    code: "file.read-only",
+    text: "read-only file system",
+    hint: "the sandbox's mode makes this place read-only",
+  },
   EISDIR: { code: "file.is-directory", text: "is a directory" },
   ENOTDIR: { code: "file.not-directory", text: "not a directory" },
   EEXIST: { code: "file.exists", text: "file exists" },
-};
+  EFBIG: {
+    code: "file.too-large",
+    text: "the file is too large",
+    hint: "read it in ranges with offsetBytes and lengthBytes, or raise maxBytes",
+  },
+} as const satisfies Record<string, Failure>;
+
+const failureOf: ReadonlyMap<string, Failure> = new Map(Object.entries(codes));
 
 function fileError(request: FileRequest, record: ExitRecord): BrigError {
   const { operation, path } = request;
@@ -217,11 +237,10 @@ function fileError(request: FileRequest, record: ExitRecord): BrigError {
     });
   }
   const errno = record.kind === "file" ? errnoName(record.errno) : "EIO";
-  const known = codes[errno];
-  const hint = errno === "EROFS" ? "the sandbox's mode makes this place read-only" : undefined;
+  const known = failureOf.get(errno);
   return new BrigError(`cannot ${operation} ${path}: ${known?.text ?? errno}`, {
     code: known?.code ?? "file.failed",
-    hint,
+    hint: known?.hint,
     cause: Object.assign(new Error(errno), { code: errno, errno: -record.errno }),
   });
 }

@@ -84,7 +84,9 @@ static uint32_t read_file(const struct file_request *request, const char *path, 
     uint32_t error = open_regular(path, &fd, &st);
     if (error) return error;
     *size = (uint64_t)st.st_size;
-    error = request->offset > INT64_MAX ? EINVAL : copy_range(fd, out, request->offset, request->length);
+    bool too_large = (request->flags & 1) && *size > request->offset && *size - request->offset > request->length;
+    if (too_large) error = EFBIG; /* said before a single byte of it was read: it may be a sparse terabyte */
+    else error = request->offset > INT64_MAX ? EINVAL : copy_range(fd, out, request->offset, request->length);
     close(fd);
     return error;
 }
@@ -228,13 +230,16 @@ static uint32_t make_directory(const char *path, mode_t mode) {
 }
 
 static uint32_t make_parents(char *path, mode_t mode) {
+    uint32_t denied = 0; /* which is what some kernels say of a directory that exists, and why another is missing */
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
         uint32_t error = make_directory(path, 0777);
         *at = '/';
-        if (error && error != EEXIST && error != EROFS && error != EACCES) return error;
+        if (error == EROFS || error == EACCES) denied = error;
+        else if (error && error != EEXIST && !(denied && error == ENOENT)) return error;
     }
     uint32_t error = make_directory(path, mode);
+    if (error == ENOENT && denied) return denied;
     struct stat st;
     if (error && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return 0;
     return error;
