@@ -1,5 +1,6 @@
 import type { ExecStream } from "../../docker/types.js";
 import { BrigError } from "../../errors.js";
+import { YoungGarbage } from "../../lib/young-garbage.js";
 import { Demultiplexer } from "./demultiplexer.js";
 import {
   encodeFrame,
@@ -30,6 +31,7 @@ export class RunnerStream {
   readonly #exec: ExecStream;
   readonly #demultiplexer = new Demultiplexer();
   readonly #parser = new FrameParser();
+  readonly #garbage = new YoungGarbage();
   readonly #events: StreamEvents;
   #bridgeMessage = "";
   #isCorked = false;
@@ -69,6 +71,7 @@ export class RunnerStream {
         if (isStderr) this.#note(data);
         else this.#parser.push(data, (frame) => this.#events.onFrame(frame));
       });
+      this.#garbage.add(chunk.length);
     } catch (error) {
       this.#end(error instanceof BrigError ? error : protocolError("its frames could not be handled", error));
     }
