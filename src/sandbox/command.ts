@@ -90,19 +90,17 @@ export class Command implements ChannelEvents {
   onOutput(data: Buffer, isStderr: boolean): void {
     this.#outputCredit -= data.length;
     if (this.#outputCredit < 0) throw protocolError("more output than it was granted");
-    const consume = () => this.#consume(data.length);
-    const fail = (error: unknown) => {
-      this.#failure ??= { error };
-      this.kill();
-      consume();
-    };
-    try {
-      const pending = this.#failure ? undefined : this.#events.onOutput(data, isStderr);
-      if (pending instanceof Promise) pending.then(consume, fail);
-      else consume();
-    } catch (error) {
-      fail(error);
-    }
+    const bytes = data.length;
+    const pending = this.#deliver(data, isStderr);
+    if (pending instanceof Promise)
+      pending.then(
+        () => this.#consume(bytes),
+        (error: unknown) => {
+          this.#fail(error);
+          this.#consume(bytes);
+        },
+      );
+    else this.#consume(bytes);
   }
 
   onCredit(bytes: number): void {
@@ -124,6 +122,22 @@ export class Command implements ChannelEvents {
   onGone(error: BrigError): void {
     this.#finish();
     this.#reject(error);
+  }
+
+  #deliver(data: Buffer, isStderr: boolean): unknown {
+    if (this.#failure) return undefined;
+    try {
+      return this.#events.onOutput(data, isStderr);
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  /** A caller's own listener failed: the command ends, and the error is the caller's. */
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.kill();
   }
 
   #consume(bytes: number): void {

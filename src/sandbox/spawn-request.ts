@@ -9,7 +9,8 @@ export const MAX_STRING_BYTES = 128 * 1024;
 const FLAG_PTY = 1;
 const FLAG_NO_STDIN = 2;
 const FLAG_MERGE = 4;
-const MAX_TIMEOUT_MS = 0xffff_ffff;
+/** Twenty days: Node's timers, one of which watches the timeout, fire at once beyond 24.8. */
+const MAX_TIMEOUT_MS = 20 * 24 * 3600 * 1000;
 
 export interface SpawnRequest {
   argv: readonly string[];
