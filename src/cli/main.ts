@@ -10,5 +10,5 @@ const failure = await runProgram(process.argv.slice(2), { context: host, command
 // Whoever interrupts does not want to wait for a reader that has stopped reading.
 if (host.interruption() === null) await flush(host.stdout);
 await flush(host.stderr);
-// biome-ignore lint/nursery/noProcessExit: everything is closed by now; an open stdin alone would keep the process alive
+// Everything is closed by now; an open stdin alone would keep the process alive.
 process.exit(failure ?? host.exitStatus());

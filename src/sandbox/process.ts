@@ -110,6 +110,8 @@ class RunningProcess implements SandboxProcess {
 
 /** A Readable whose source waits while its buffer is full. */
 class PacedReadable extends Readable {
+  /** Pending while the buffer is full. Several pieces may wait for the same room: their credit was granted before. */
+  #room: Promise<void> | undefined;
   #resume: (() => void) | undefined;
 
   constructor() {
@@ -121,13 +123,15 @@ class PacedReadable extends Readable {
   offer(data: Buffer): void | Promise<void> {
     // The bytes are borrowed: they lie in the buffer the stream reads into.
     if (this.destroyed || this.push(Buffer.from(data))) return undefined;
-    return new Promise((resolve) => {
+    this.#room ??= new Promise((resolve) => {
       this.#resume = resolve;
     });
+    return this.#room;
   }
 
   override _read(): void {
     const resume = this.#resume;
+    this.#room = undefined;
     this.#resume = undefined;
     resume?.();
   }

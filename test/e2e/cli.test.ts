@@ -63,6 +63,20 @@ describe("brig exec", () => {
     expect(Buffer.compare(Buffer.from(stdout), input)).toBe(0);
   });
 
+  it("passes 300 MB on to a slow reader to the last byte", async () => {
+    const child = brig(["exec", "--", "head", "-c", "300000000", "/dev/zero"], {
+      cwd: workspace,
+      keepsOutput: false,
+    });
+    let bytes = 0;
+    for await (const chunk of child.stdout) {
+      bytes += chunk.length;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await child).exitCode).toBe(0);
+    expect(bytes).toBe(300_000_000);
+  });
+
   it("does not wait for input that was not asked for", async () => {
     const child = brig(["exec", "--", "cat"], { cwd: workspace, holdsInputOpen: true });
     const { exitCode, stdout } = await child;
