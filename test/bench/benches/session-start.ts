@@ -1,0 +1,152 @@
+import { randomUUID } from "node:crypto";
+import type { Sandbox } from "brig";
+import { type Bench, type BenchContext, compare } from "../bench.js";
+import { execInSandbox, execOverEngineApi, outputOf } from "../rivals.js";
+import { type Contender, repeat, takeTurns } from "../sampling.js";
+
+type Engine = Sandbox["engine"];
+
+/** From nothing to the end of the first command. Removing the container afterwards is not part of it. */
+export const sessionStart: Bench = {
+  name: "session-start",
+  async run(context) {
+    const { isQuick, progress, signal } = context;
+    await using first = await context.openSandbox();
+    const { engine, image } = first;
+    const rival = await containerStart(engine, { image, context });
+    const contenders = {
+      ours: startOf(context, { name: "Sandbox.create + exec", engine }),
+      unconnected: startOf(context, { name: "the same, connecting first" }),
+      rival,
+    };
+    for (const { sample } of Object.values(contenders)) await repeat(2, sample);
+
+    const rounds = isQuick ? 5 : 24;
+    const {
+      ours,
+      unconnected,
+      rival: plain,
+    } = await takeTurns(contenders, {
+      rounds,
+      signal,
+      onRound: (round) => progress(`starting sessions, round ${round} of ${rounds}`),
+    });
+    return [
+      compare(ours, plain, {
+        title: "create to first command finished",
+        unit: "ms",
+        direction: "ours / rival",
+        target: { kind: "at-most", value: 1.3 },
+      }),
+      compare(unconnected, plain, {
+        title: "… and connect to the engine before",
+        unit: "ms",
+        direction: "ours / rival",
+      }),
+    ];
+  },
+};
+
+function startOf(
+  { openSandbox }: BenchContext,
+  { name, engine }: { name: string; engine?: Engine },
+): Contender {
+  return {
+    name,
+    batch: 1,
+    async sample() {
+      const startedAt = performance.now();
+      await using sandbox = await openSandbox({ engine });
+      await execInSandbox(sandbox, ["true"]);
+      return performance.now() - startedAt;
+    },
+  };
+}
+
+interface PlainContainer {
+  image: string;
+  context: BenchContext;
+}
+
+/** With the docker program where it is installed, else the same steps over the Engine API. */
+async function containerStart(engine: Engine, plain: PlainContainer): Promise<Contender> {
+  const docker = ["--host", engine.endpoint];
+  const hasProgram = await outputOf("docker", [...docker, "version", "--format", "{{.Server.Version}}"]).then(
+    () => true,
+    () => false,
+  );
+  return hasProgram ? startWithProgram(docker, plain) : startOverEngineApi(engine, plain);
+}
+
+/** Ends the container by itself, should nobody be left to remove it. */
+const idle = ["sleep", "600"];
+const label = "brig.bench";
+
+function startWithProgram(docker: string[], { image, context }: PlainContainer): Contender {
+  const runtime = context.runtime === undefined ? [] : ["--runtime", context.runtime];
+  const options = ["-d", "--rm", "--network", "none", "--label", label, ...runtime];
+  return {
+    name: "docker run -d + docker exec",
+    batch: 1,
+    async sample() {
+      const name = `brig-bench-${randomUUID()}`;
+      try {
+        const startedAt = performance.now();
+        await outputOf("docker", [...docker, "run", ...options, "--name", name, image, ...idle]);
+        await outputOf("docker", [...docker, "exec", name, "true"]);
+        return performance.now() - startedAt;
+      } finally {
+        await outputOf("docker", [...docker, "rm", "--force", name]);
+      }
+    },
+  };
+}
+
+function startOverEngineApi(engine: Engine, { image, context }: PlainContainer): Contender {
+  return {
+    name: "Engine API: run + exec",
+    batch: 1,
+    async sample() {
+      const startedAt = performance.now();
+      const containerId = await engine.createContainer(plainBody(image, context.runtime));
+      try {
+        await engine.startContainer(containerId);
+        await execOverEngineApi({ engine, containerId }, ["true"]);
+        return performance.now() - startedAt;
+      } finally {
+        await engine.removeContainer(containerId);
+      }
+    },
+  };
+}
+
+/** What `docker run -d --rm --network none` asks for. */
+function plainBody(image: string, runtime: string | undefined): Parameters<Engine["createContainer"]>[0] {
+  return {
+    Image: image,
+    Entrypoint: [],
+    Cmd: idle,
+    Env: [],
+    Labels: { [label]: "" },
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    HostConfig: {
+      AutoRemove: true,
+      Privileged: false,
+      ReadonlyRootfs: false,
+      NetworkMode: "none",
+      CgroupnsMode: "private",
+      CapDrop: [],
+      CapAdd: [],
+      SecurityOpt: [],
+      Mounts: [],
+      Tmpfs: {},
+      LogConfig: { Type: "json-file", Config: {} },
+      RestartPolicy: { Name: "no" },
+      ...(runtime === undefined ? {} : { Runtime: runtime }),
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Sandbox } from "brig";
+import { type BenchOptions, readArguments, usage } from "./arguments.js";
+import type { Bench, BenchContext } from "./bench.js";
+import { callLatency } from "./benches/call-latency.js";
+import { cliStart } from "./benches/cli-start.js";
+import { outputFlood } from "./benches/output-flood.js";
+import { parallelCalls } from "./benches/parallel-calls.js";
+import { roundTrip } from "./benches/round-trip.js";
+import { runnerFootprint } from "./benches/runner-footprint.js";
+import { sessionStart } from "./benches/session-start.js";
+import { describeMachine } from "./machine.js";
+import { type Measured, type Report, reportAsText } from "./report.js";
+
+const benches: Bench[] = [
+  callLatency,
+  parallelCalls,
+  sessionStart,
+  outputFlood,
+  runnerFootprint,
+  cliStart,
+  roundTrip,
+];
+
+const options = readArguments(
+  process.argv.slice(2),
+  benches.map(({ name }) => name),
+);
+if (options.kind === "refused") {
+  process.stderr.write(`bench: ${options.reason}\n${usage}`);
+  process.exitCode = 2;
+} else {
+  const isComplete = await measure(options);
+  if (!isComplete) process.exitCode = 1;
+}
+
+/** False when a bench failed. A target that was missed is a result. */
+async function measure({ only, isQuick, runtime, asJson, out }: BenchOptions): Promise<boolean> {
+  const interruption = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => interruption.abort());
+  const workspace = await mkdtemp(join(tmpdir(), "brig-bench-"));
+  const { signal } = interruption;
+  const context: BenchContext = {
+    isQuick,
+    runtime,
+    workspace,
+    signal,
+    progress: (line) => process.stderr.write(`${line}\n`),
+    openSandbox: (more = {}) => Sandbox.create({ workspace, runtime, signal, ...more }),
+  };
+  try {
+    const machine = await describeMachine(context);
+    const measured: Measured[] = [];
+    for (const bench of benches.filter(({ name }) => only.length === 0 || only.includes(name))) {
+      measured.push(await runOne(bench, context));
+      if (signal.aborted) break;
+    }
+    const report: Report = { machine: machine(), isQuick, runtime: runtime ?? null, benches: measured };
+    const json = `${JSON.stringify(report, null, 2)}\n`;
+    if (out !== undefined) await writeFile(out, json);
+    process.stdout.write(asJson ? json : reportAsText(report));
+    return measured.every(({ failure }) => failure === null);
+  } finally {
+    await rm(workspace, { recursive: true, force: true });
+  }
+}
+
+async function runOne(bench: Bench, context: BenchContext): Promise<Measured> {
+  try {
+    return { name: bench.name, rows: await bench.run(context), failure: null };
+  } catch (error) {
+    const failure = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`bench ${bench.name} failed: ${failure}\n`);
+    return { name: bench.name, rows: [], failure };
+  }
+}

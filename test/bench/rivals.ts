@@ -1,0 +1,46 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Sandbox } from "brig";
+
+/** One command over the Engine API: create the exec, start it, read its stream to the end, ask for its exit code. */
+export async function execOverEngineApi(
+  { engine, containerId }: Pick<Sandbox, "engine" | "containerId">,
+  argv: string[],
+): Promise<{ bytes: number }> {
+  const exec = await engine.openExec(containerId, argv);
+  let bytes = 0;
+  exec.stream.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  await once(exec.stream, "end");
+  const { exitCode } = await exec.inspect();
+  if (exitCode !== 0) throw new Error(`${argv[0]} ended with ${exitCode} over the Engine API`);
+  return { bytes };
+}
+
+/** The same command on the host, without any sandbox. */
+export async function spawnOnHost(program: string, args: string[] = []): Promise<void> {
+  await ended(spawn(program, args));
+}
+
+/** Resolves to what the program printed. */
+export async function outputOf(program: string, args: string[]): Promise<string> {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  await ended(child);
+  return output;
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  const [exitCode] = await once(child, "close");
+  if (exitCode !== 0) throw new Error(`${child.spawnargs.join(" ")} ended with ${exitCode}`);
+}
+
+/** Fails unless the command succeeded: a failed call is fast, and must not count. */
+export async function execInSandbox(sandbox: Sandbox, argv: string[]): Promise<void> {
+  const { exitCode, output } = await sandbox.exec(argv);
+  if (exitCode !== 0) throw new Error(`${argv[0]} ended with ${exitCode} in the sandbox: ${output}`);
+}
