@@ -1,4 +1,3 @@
-import { execa } from "execa";
 import { BrigError } from "../errors.js";
 
 export interface AptOptions {
@@ -36,6 +35,8 @@ export async function runLoudly(
   signal?.throwIfAborted();
   const printed: string[] = [];
   try {
+    // Loaded here: it takes longer than everything else in a start, and a start never gets here.
+    const { execa } = await import("execa");
     const running = execa(program, argv, {
       all: true,
       buffer: false,

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { execa } from "execa";
 import * as z from "zod";
 import { readTarFile } from "../docker/tar.js";
 import { BrigError } from "../errors.js";
@@ -49,6 +48,7 @@ async function readInstalled({ name, version }: RipgrepPackage): Promise<Uint8Ar
 async function fetchRipgrep({ name, version }: RipgrepPackage): Promise<Uint8Array> {
   return await inTemporaryDirectory(async (directory) => {
     try {
+      const { execa } = await import("execa");
       const { stdout } = await execa("npm", ["pack", "--silent", `${name}@${version}`], { cwd: directory });
       return await readTarFile(join(directory, stdout.trim()), "package/bin/rg");
     } catch (cause) {
