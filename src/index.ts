@@ -24,6 +24,7 @@ export type {
   ExitStatus,
   FileStat,
   FileType,
+  ListOptions,
   PtySize,
   ReadOptions,
   SandboxFiles,

@@ -5,7 +5,7 @@ import { errnoName } from "./errno.js";
 import type { CommandSetting } from "./exec.js";
 import type { ExitRecord } from "./exit-record.js";
 import { lengthPrefixed } from "./spawn-request.js";
-import type { DirectoryEntry, FileStat, FileType, ReadOptions, SandboxFiles } from "./types.js";
+import type { DirectoryEntry, FileStat, FileType, ListOptions, ReadOptions, SandboxFiles } from "./types.js";
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
 const NOT_REGULAR = 4096;
@@ -37,7 +37,7 @@ const fileTypes: readonly FileType[] = [
 
 interface FileRequest {
   operation: Operation;
-  path: string;
+  path: string | Uint8Array;
   second?: string;
   flags?: number;
   mode?: number;
@@ -68,7 +68,7 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
         (await run(setting, { operation: "stat", path, flags, signal: options.signal })).result,
       );
     },
-    list: (path, options = {}) => listDirectory(setting, path, options.signal),
+    list: (path, options = {}) => listDirectory(setting, path, options),
     mkdir: async (path, options = {}) => {
       const { recursive, mode = 0o777, signal } = options;
       await run(setting, { operation: "mkdir", path, flags: recursive ? 1 : 0, mode, signal });
@@ -120,17 +120,24 @@ async function readFile(setting: CommandSetting, path: string, options: ReadOpti
 
 async function listDirectory(
   setting: CommandSetting,
-  path: string,
-  signal: AbortSignal | undefined,
+  path: string | Uint8Array,
+  { onEntries, signal }: ListOptions,
 ): Promise<DirectoryEntry[]> {
-  const pieces: Buffer[] = [];
+  const kept: DirectoryEntry[] = [];
+  const take = onEntries ?? ((entries) => void kept.push(...entries));
+  let rest: Buffer = Buffer.alloc(0);
   await run(setting, {
     operation: "list",
     path,
     signal,
-    onOutput: (data) => void pieces.push(Buffer.from(data)),
+    onOutput(data) {
+      const parsed = parseEntries(Buffer.concat([rest, data]));
+      rest = parsed.rest;
+      take(parsed.entries);
+    },
   });
-  return parseEntries(Buffer.concat(pieces));
+  if (rest.length > 0) throw protocolError("a directory entry that is cut off");
+  return kept;
 }
 
 /** The read-back of the policy: sections by name, see PROTOCOL.md. */
@@ -193,9 +200,14 @@ function checkedCount(value: number | undefined, name: string): bigint {
   throw new BrigError(`${name} must be a whole number of bytes, not ${value}`, { code: "file.failed" });
 }
 
-function checkedPath(path: string): string {
-  if (typeof path === "string" && path.startsWith("/") && !path.includes("\0")) return path;
-  throw new BrigError(`${JSON.stringify(path)} is not an absolute path`, {
+function pathText(path: string | Uint8Array): string {
+  return path instanceof Uint8Array ? Buffer.from(path).toString("utf8") : String(path);
+}
+
+function checkedPath<Path extends string | Uint8Array>(path: Path): Path {
+  const text = pathText(path);
+  if (text.startsWith("/") && !text.includes("\0")) return path;
+  throw new BrigError(`${JSON.stringify(text)} is not an absolute path`, {
     code: "file.not-found",
     hint: "paths inside a sandbox are absolute; the workspace has the same path as on the host",
   });
@@ -229,7 +241,8 @@ const codes = {
 const failureOf: ReadonlyMap<string, Failure> = new Map(Object.entries(codes));
 
 function fileError(request: FileRequest, record: ExitRecord): BrigError {
-  const { operation, path } = request;
+  const { operation } = request;
+  const path = pathText(request.path);
   if (record.errno >= NOT_REGULAR) {
     const type = fileTypes[record.errno - NOT_REGULAR] ?? "unknown";
     return new BrigError(`cannot ${operation} ${path}: it is not a regular file but a ${type}`, {
@@ -262,11 +275,13 @@ function parseStat(record: Buffer): FileStat {
   };
 }
 
-function parseEntries(bytes: Buffer): DirectoryEntry[] {
+/** The entries that are complete, and the beginning of one that is not. The bytes are the caller's to give away. */
+function parseEntries(bytes: Buffer): { entries: DirectoryEntry[]; rest: Buffer } {
   const entries: DirectoryEntry[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const end = at + 4 + (at + 4 <= bytes.length ? bytes.readUInt16LE(at + 2) : bytes.length);
-    if (end > bytes.length) throw protocolError("a directory entry that is cut off");
+  let at = 0;
+  while (at + 4 <= bytes.length) {
+    const end = at + 4 + bytes.readUInt16LE(at + 2);
+    if (end > bytes.length) break;
     const nameBytes = bytes.subarray(at + 4, end);
     entries.push({
       nameBytes,
@@ -275,7 +290,7 @@ function parseEntries(bytes: Buffer): DirectoryEntry[] {
     });
     at = end;
   }
-  return entries;
+  return { entries, rest: bytes.subarray(at) };
 }
 
 function parseSections(bytes: Buffer): Map<string, Buffer> {

@@ -132,6 +132,12 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
+export interface ListOptions {
+  /** Called with some entries at a time as they arrive, for directories of any size; the result is then empty. */
+  onEntries?: ((entries: DirectoryEntry[]) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
 /**
  * Files as the sandbox's own user sees them: every path is resolved by the kernel inside the container, never on the host.
  * Paths are absolute. Failures are BrigErrors with `file.*` codes; `cause` carries the errno name.
@@ -146,8 +152,8 @@ export interface SandboxFiles {
     options?: { mode?: number; signal?: AbortSignal },
   ): Promise<void>;
   stat(path: string, options?: { followSymlinks?: boolean; signal?: AbortSignal }): Promise<FileStat>;
-  /** Unsorted entries of one directory, without `.` and `..`. */
-  list(path: string, options?: { signal?: AbortSignal }): Promise<DirectoryEntry[]>;
+  /** Unsorted entries of one directory, without `.` and `..`. The path may be bytes, as a name need not be UTF-8. */
+  list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
   /** As `mkdir -p` with `recursive`. */
   mkdir(path: string, options?: { recursive?: boolean; mode?: number; signal?: AbortSignal }): Promise<void>;
   rename(from: string, to: string, options?: { signal?: AbortSignal }): Promise<void>;
