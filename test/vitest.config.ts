@@ -36,6 +36,16 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: "sanitized",
+          include: ["test/docker/sandbox/**/*.test.ts"],
+          env: { BRIG_TEST_TOOLBOX: "asan" },
+          sequence: { groupOrder: 3 },
+          ...usesEngine,
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           sequence: { groupOrder: 2 },

@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import { test } from "vitest";
 import type { SandboxOptions } from "../../src/sandbox/open-sandbox.js";
 import { Sandbox } from "../../src/sandbox/sandbox.js";
+import { testEngine } from "./engine.js";
+import { sanitizerFindings, watchedToolbox } from "./runner-builds.js";
 import { testRuntime } from "./runtime-differences.js";
 
 /** A directory of this machine that goes away with its owner. */
@@ -23,6 +25,9 @@ export async function temporaryDirectory(): Promise<TemporaryDirectory> {
   };
 }
 
+/** The tests run on a runner that sanitizers watch, and fail when these find something. */
+export const isWatched = process.env.BRIG_TEST_TOOLBOX === "asan";
+
 /** A sandbox with what was made for it. Disposing of it fails when its container outlives it. */
 export interface TestSandbox extends AsyncDisposable {
   readonly sandbox: Sandbox;
@@ -35,13 +40,16 @@ export async function openTestSandbox(options: SandboxOptions = {}): Promise<Tes
   const directory = await temporaryDirectory();
   const workspace = options.workspace ?? directory.path;
   try {
-    const sandbox = await Sandbox.create({ runtime: testRuntime, ...options, workspace });
+    const toolboxVolume = await toolboxUnderTest();
+    const sandbox = await Sandbox.create({ runtime: testRuntime, toolboxVolume, ...options, workspace });
     return {
       sandbox,
       workspace,
       async [Symbol.asyncDispose]() {
+        const findings = isWatched ? await sanitizerFindings(sandbox) : "";
         await sandbox.close();
         await directory[Symbol.asyncDispose]();
+        if (findings !== "") throw new Error(`a sanitizer stopped the runner:\n${findings}`);
         if (!options.keep) await requireGone(sandbox);
       },
     };
@@ -49,6 +57,10 @@ export async function openTestSandbox(options: SandboxOptions = {}): Promise<Tes
     await directory[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+async function toolboxUnderTest(): Promise<string | undefined> {
+  return isWatched ? await watchedToolbox(await testEngine()) : undefined;
 }
 
 async function requireGone({ engine, containerId }: Sandbox): Promise<void> {

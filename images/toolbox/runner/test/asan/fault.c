@@ -1,0 +1,13 @@
+/* The control: a fault of the kind the sanitizers are there for. If its report is not found, no report would be. */
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char **argv) {
+    size_t length = strlen(argv[argc - 1]);
+    char *copy = malloc(length);
+    if (!copy) return 2;
+    memcpy(copy, argv[argc - 1], length + 1);
+    int seen = copy[0];
+    free(copy);
+    return seen == 0;
+}

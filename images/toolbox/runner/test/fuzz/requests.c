@@ -1,0 +1,87 @@
+/* SPAWN, FILE and HELLO: what is accepted can be written back byte for byte, so nothing was read wrongly or left over. */
+#include <string.h>
+
+#include "../../wire.h"
+#include "input.h"
+
+struct writer {
+    uint8_t *data;
+    size_t size;
+};
+
+static void write_bytes(struct writer *w, const void *data, size_t size) {
+    if (size) memcpy(w->data + w->size, data, size);
+    w->size += size;
+}
+
+static void write32(struct writer *w, uint32_t value) {
+    put32(w->data + w->size, value);
+    w->size += 4;
+}
+
+static void write_string(struct writer *w, const char *text) {
+    write32(w, (uint32_t)strlen(text));
+    write_bytes(w, text, strlen(text));
+}
+
+static void fuzz_spawn(const uint8_t *data, size_t size) {
+    struct spawn_request request;
+    if (!spawn_parse(data, size, &request)) return;
+    REQUIRE(request.argc > 0);
+    char *store = malloc(size);
+    char **argv = malloc((request.argc + 1) * sizeof *argv), **envp = malloc((request.envc + 1) * sizeof *envp), *cwd;
+    REQUIRE(store && argv && envp);
+    spawn_strings(&request, store, argv, envp, &cwd);
+    REQUIRE(!argv[request.argc] && !envp[request.envc]);
+
+    struct writer again = {malloc(size), 0};
+    REQUIRE(again.data);
+    write_bytes(&again, data, 16);
+    put16(again.data + 2, request.rows);
+    put16(again.data + 4, request.cols);
+    put32(again.data + 8, request.timeout_ms);
+    put32(again.data + 12, request.grace_ms);
+    again.data[0] = request.flags;
+    write_string(&again, cwd);
+    write32(&again, request.argc);
+    for (uint32_t i = 0; i < request.argc; i++) write_string(&again, argv[i]);
+    write32(&again, request.envc);
+    for (uint32_t i = 0; i < request.envc; i++) write_string(&again, envp[i]);
+    REQUIRE(again.size == size && memcmp(again.data, data, size) == 0);
+    free(again.data);
+    free(store);
+    free(argv);
+    free(envp);
+}
+
+static void fuzz_file(const uint8_t *data, size_t size) {
+    struct file_request request;
+    if (!file_parse(data, size, &request)) return;
+    REQUIRE(request.operation >= FILE_READ && request.operation <= FILE_REPORT);
+    REQUIRE(size == 24 + 8 + (size_t)request.path_length + request.second_length);
+    REQUIRE(request.operation == data[0] && request.flags == data[1]);
+    REQUIRE(request.offset == get64(data + 8) && request.length == get64(data + 16));
+    REQUIRE(request.path == data + 28 && request.second == request.path + request.path_length + 4);
+    REQUIRE(!memchr(request.path, 0, request.path_length) && !memchr(request.second, 0, request.second_length));
+}
+
+static void fuzz_hello(const uint8_t *data, size_t size) {
+    struct hello hello;
+    if (!hello_parse(data, size, &hello)) return;
+    REQUIRE(size == 44 && hello.version == get32(data) && hello.token == data + 4 && hello.received == get64(data + 36));
+}
+
+/* The copy ends where the payload ends, so that the sanitizer sees a read past it. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size < 1) return 0;
+    uint8_t *payload = malloc(size - 1 ? size - 1 : 1);
+    REQUIRE(payload);
+    memcpy(payload, data + 1, size - 1);
+    switch (data[0] % 3) {
+    case 0: fuzz_spawn(payload, size - 1); break;
+    case 1: fuzz_file(payload, size - 1); break;
+    default: fuzz_hello(payload, size - 1);
+    }
+    free(payload);
+    return 0;
+}

@@ -1,0 +1,321 @@
+/* Native tests of the parts that need no event loop. One line for each; the first thing that does not hold ends the run. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* Included, so that the walk of a removal can be stopped halfway. */
+#include "../../files.c"
+
+#include "../../buffer.h"
+#include "../../link.h"
+#include "../../sha256.h"
+#include "../../tree.h"
+
+#define REQUIRE(condition)                                                                        \
+    do {                                                                                          \
+        if (!(condition)) {                                                                       \
+            printf("failed: %s:%d: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno);      \
+            exit(1);                                                                              \
+        }                                                                                         \
+    } while (0)
+
+/* What files.c wants of worker.c and report.c. */
+int write_all(int fd, const void *data, size_t size) { return write(fd, data, size) == (ssize_t)size ? 0 : -1; }
+int report_write(int out, const char *paths) { return out < 0 || !paths ? -1 : 0; }
+
+/* ---- small parts -------------------------------------------------------------------------------------------------- */
+
+static void require_digest(const char *text, const char *expected) {
+    uint8_t digest[32];
+    char hex[65];
+    sha256_short((const uint8_t *)text, strlen(text), digest);
+    for (size_t i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    REQUIRE(strcmp(hex, expected) == 0);
+}
+
+static void digests_are_those_of_the_standard(void) {
+    require_digest("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    require_digest("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    require_digest("0123456789abcdef0123456789abcdef0123456789abcdef0123456", "72fa96f64bf2dd082aafb08cf80ed17f5b3d2c6cd527c4b138b69506f5e5c173");
+}
+
+static void numbers_are_little_endian(void) {
+    uint8_t bytes[8];
+    put64(bytes, UINT64_C(0x8877665544332211));
+    for (int i = 0; i < 8; i++) REQUIRE(bytes[i] == 0x11 * (i + 1));
+    REQUIRE(get64(bytes) == UINT64_C(0x8877665544332211) && get32(bytes) == 0x44332211u && get16(bytes) == 0x2211);
+}
+
+static void a_buffer_gives_back_what_a_burst_took(void) {
+    struct buffer b = {0};
+    static uint8_t burst[3 << 20];
+    REQUIRE(buffer_append(&b, burst, sizeof burst) == 0 && buffer_append(&b, "tail", 4) == 0);
+    REQUIRE(!buffer_is_loose(&b));
+    buffer_drop(&b, sizeof burst);
+    REQUIRE(buffer_is_loose(&b));
+    buffer_tighten(&b);
+    REQUIRE(!buffer_is_loose(&b) && b.capacity <= 4096 && buffer_length(&b) == 4 && memcmp(buffer_front(&b), "tail", 4) == 0);
+    buffer_free(&b);
+}
+
+static void an_acknowledgement_of_what_was_not_sent_is_refused(void) {
+    struct link link = {0};
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    REQUIRE(link_send(&link, F_STDOUT, 1, "a", 1) == 0 && !link_acknowledge(&link, 1));
+    REQUIRE(link_flush(&link, ends[1]) == 0 && !link_acknowledge(&link, 2) && link_acknowledge(&link, 1));
+    REQUIRE(!link_acknowledge(&link, 0) && !link_resume(&link, 0) && link_resume(&link, 1));
+    close(ends[0]);
+    close(ends[1]);
+    buffer_free(&link.kept);
+    buffer_free(&link.control);
+}
+
+/* ---- file operations ---------------------------------------------------------------------------------------------- */
+
+static char root[64];
+
+static const char *in_root(const char *name) {
+    static char paths[8][PATH_MAX];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    snprintf(path, PATH_MAX, "%s/%s", root, name);
+    return path;
+}
+
+static void put_file(const char *name, const char *text, mode_t mode) {
+    int fd = open(in_root(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    REQUIRE(fd >= 0 && fchmod(fd, mode) == 0 && write_all(fd, text, strlen(text)) == 0 && close(fd) == 0);
+}
+
+static void require_file(const char *name, const char *text) {
+    char content[256] = {0};
+    int fd = open(in_root(name), O_RDONLY | O_CLOEXEC);
+    REQUIRE(fd >= 0 && read(fd, content, sizeof content - 1) == (ssize_t)strlen(text) && strcmp(content, text) == 0);
+    close(fd);
+}
+
+static size_t entries(const char *name) {
+    DIR *directory = opendir(in_root(name));
+    size_t count = 0;
+    REQUIRE(directory);
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count - 2;
+}
+
+struct operation {
+    uint8_t what, flags;
+    const char *path, *second, *input;
+    bool cancelled;
+    uint64_t offset, length;
+};
+
+/* Runs an operation as a worker does. The output, if any, is left in `output`. */
+static uint32_t perform(const struct operation *o, char *output) {
+    uint8_t request[2 * PATH_MAX + 32] = {o->what, o->flags}, result[RESULT_MAX];
+    const char *second = o->second ? o->second : "";
+    size_t path_length = strlen(o->path), second_length = strlen(second);
+    put32(request + 4, 0644);
+    put64(request + 8, o->offset);
+    put64(request + 16, o->length);
+    put32(request + 24, (uint32_t)path_length);
+    memcpy(request + 28, o->path, path_length);
+    put32(request + 28 + path_length, (uint32_t)second_length);
+    memcpy(request + 32 + path_length, second, second_length);
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    if (o->input) REQUIRE(write_all(ends[1], o->input, strlen(o->input)) == 0);
+    if (o->what == FILE_WRITE) close(ends[1]);
+    uint32_t cancelled = o->cancelled;
+    struct worker_report report = {0};
+    struct file_operation_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled};
+    file_operation_run(&job, &report, result);
+    if (o->what != FILE_WRITE) close(ends[1]);
+    ssize_t n = output ? read(ends[0], output, 255) : 0;
+    if (output) output[n > 0 ? n : 0] = 0;
+    close(ends[0]);
+    return report.error;
+}
+
+static void a_range_of_a_file_is_read(void) {
+    char output[256];
+    put_file("digits", "0123456789", 0600);
+    REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = in_root("digits"), .offset = 3, .length = 4}, output) == 0);
+    REQUIRE(strcmp(output, "3456") == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = in_root("digits"), .offset = UINT64_MAX}, output) == EINVAL);
+}
+
+static void what_is_not_a_regular_file_is_not_read(void) {
+    REQUIRE(mkfifo(in_root("fifo"), 0600) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = in_root("fifo")}, NULL) == NOT_REGULAR + 4);
+    REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = "/dev/null"}, NULL) == NOT_REGULAR + 6);
+    REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = root}, NULL) == EISDIR);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("fifo"), .input = "x"}, NULL) == NOT_REGULAR + 4);
+}
+
+static void a_file_is_replaced_whole_and_keeps_its_mode(void) {
+    struct stat st;
+    put_file("kept", "before", 0640);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("kept"), .input = "after"}, NULL) == 0);
+    require_file("kept", "after");
+    REQUIRE(stat(in_root("kept"), &st) == 0 && (st.st_mode & 0777) == 0640);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .flags = 1, .path = in_root("kept"), .input = "never"}, NULL) == EEXIST);
+    require_file("kept", "after");
+}
+
+static void a_cancelled_write_leaves_the_file_and_nothing_else(void) {
+    REQUIRE(mkdir(in_root("quiet"), 0700) == 0);
+    put_file("quiet/file", "before", 0600);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("quiet/file"), .input = "half", .cancelled = true}, NULL) == ECANCELED);
+    require_file("quiet/file", "before");
+    REQUIRE(entries("quiet") == 1);
+}
+
+/* A command sends SIGTERM to everything it can reach; a worker has it blocked, and it stays pending for ever. */
+static void a_signal_of_a_command_cancels_nothing(void) {
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    REQUIRE(sigprocmask(SIG_BLOCK, &term, NULL) == 0 && raise(SIGTERM) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("signalled"), .input = "whole"}, NULL) == 0);
+    require_file("signalled", "whole");
+    signal(SIGTERM, SIG_IGN); /* discards it */
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &term, NULL);
+}
+
+static void a_write_follows_links_to_the_file(void) {
+    struct stat st;
+    put_file("target", "before", 0600);
+    REQUIRE(symlink("target", in_root("near")) == 0 && symlink(in_root("near"), in_root("far")) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("far"), .input = "through"}, NULL) == 0);
+    require_file("target", "through");
+    REQUIRE(lstat(in_root("far"), &st) == 0 && S_ISLNK(st.st_mode));
+    REQUIRE(symlink("loop", in_root("loop")) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("loop"), .input = "x"}, NULL) == ELOOP);
+}
+
+static void a_tree_deeper_than_any_path_is_removed(void) {
+    REQUIRE(mkdir(in_root("deep"), 0700) == 0 && chdir(in_root("deep")) == 0);
+    for (int i = 0; i < 3000; i++) {
+        REQUIRE(mkdir("directory", 0700) == 0);
+        if (i % 1000 == 0) REQUIRE(close(open("file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0 && symlink("/etc", "link") == 0);
+        REQUIRE(chdir("directory") == 0);
+    }
+    REQUIRE(chdir("/") == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_REMOVE, .path = in_root("deep")}, NULL) == ENOTEMPTY);
+    REQUIRE(perform(&(struct operation){.what = FILE_REMOVE, .flags = 1, .path = in_root("deep")}, NULL) == 0);
+    REQUIRE(access(in_root("deep"), F_OK) != 0 && access("/etc/passwd", F_OK) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_REMOVE, .path = in_root("deep")}, NULL) == ENOENT);
+    REQUIRE(perform(&(struct operation){.what = FILE_REMOVE, .flags = 2, .path = in_root("deep")}, NULL) == 0);
+}
+
+static void a_removal_does_not_follow_a_directory_that_is_moved_away(void) {
+    struct descent way = {0};
+    REQUIRE(mkdir(in_root("removed"), 0700) == 0 && mkdir(in_root("removed/inner"), 0700) == 0 && mkdir(in_root("elsewhere"), 0700) == 0);
+    put_file("elsewhere/precious", "stays", 0600);
+    REQUIRE(chdir(in_root("removed")) == 0 && go_down(&way, "inner") == 0);
+    REQUIRE(rename(in_root("removed/inner"), in_root("elsewhere/inner")) == 0);
+    REQUIRE(go_up(&way) == ESTALE);
+    free(way.places);
+    REQUIRE(chdir("/") == 0);
+    require_file("elsewhere/precious", "stays");
+}
+
+static void a_cancelled_removal_stops(void) {
+    REQUIRE(mkdir(in_root("large"), 0700) == 0);
+    put_file("large/file", "", 0600);
+    REQUIRE(perform(&(struct operation){.what = FILE_REMOVE, .flags = 1, .path = in_root("large"), .cancelled = true}, NULL) == ECANCELED);
+    REQUIRE(entries("large") == 1);
+}
+
+static void relative_paths_and_paths_too_long_are_refused(void) {
+    static char path[PATH_MAX + 8];
+    memset(path, 'a', PATH_MAX);
+    path[0] = '/';
+    REQUIRE(perform(&(struct operation){.what = FILE_STAT, .path = "etc"}, NULL) == EINVAL);
+    path[PATH_MAX - 1] = 0;
+    REQUIRE(perform(&(struct operation){.what = FILE_STAT, .path = path}, NULL) == ENAMETOOLONG);
+    REQUIRE(perform(&(struct operation){.what = FILE_RENAME, .path = in_root("target"), .second = "b"}, NULL) == EINVAL);
+}
+
+/* ---- process trees ------------------------------------------------------------------------------------------------ */
+
+/* A child of a child that has its own session and whose parent is gone: it hangs below this process, a subreaper. */
+static void spawn_daemon(int ready) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid > 0) {
+        REQUIRE(waitpid(pid, NULL, 0) == pid);
+        return;
+    }
+    setsid();
+    if (fork() != 0) _exit(0);
+    signal(SIGTERM, SIG_IGN);
+    REQUIRE(write_all(ready, "x", 1) == 0);
+    for (;;) pause();
+}
+
+static void a_tree_is_killed_with_its_daemons(void) {
+    int ends[2];
+    char byte;
+    REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && pipe2(ends, O_CLOEXEC) == 0);
+    for (int i = 0; i < 5; i++) spawn_daemon(ends[1]);
+    for (int i = 0; i < 5; i++) REQUIRE(read(ends[0], &byte, 1) == 1);
+    REQUIRE(tree_signal(getpid(), SIGTERM) == 5); /* ignored */
+    REQUIRE(tree_kill(getpid()) == 5);
+    for (int i = 0; i < 5; i++) {
+        int status;
+        REQUIRE(waitpid(-1, &status, 0) > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    REQUIRE(tree_kill(getpid()) == 0 && waitpid(-1, NULL, 0) < 0 && errno == ECHILD);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_parent_is_found_behind_any_name(void) {
+    REQUIRE(prctl(PR_SET_NAME, "a) R 1 (b") == 0);
+    REQUIRE(parent_of(getpid()) == getppid() && parent_of(0) == -1);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- */
+
+#define TEST(name) {#name, name}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
+    TEST(digests_are_those_of_the_standard),
+    TEST(numbers_are_little_endian),
+    TEST(a_buffer_gives_back_what_a_burst_took),
+    TEST(an_acknowledgement_of_what_was_not_sent_is_refused),
+    TEST(a_range_of_a_file_is_read),
+    TEST(what_is_not_a_regular_file_is_not_read),
+    TEST(a_file_is_replaced_whole_and_keeps_its_mode),
+    TEST(a_cancelled_write_leaves_the_file_and_nothing_else),
+    TEST(a_signal_of_a_command_cancels_nothing),
+    TEST(a_write_follows_links_to_the_file),
+    TEST(a_tree_deeper_than_any_path_is_removed),
+    TEST(a_removal_does_not_follow_a_directory_that_is_moved_away),
+    TEST(a_cancelled_removal_stops),
+    TEST(relative_paths_and_paths_too_long_are_refused),
+    TEST(a_tree_is_killed_with_its_daemons),
+    TEST(a_parent_is_found_behind_any_name),
+};
+
+int main(void) {
+    setvbuf(stdout, NULL, _IONBF, 0); /* nothing is left in it for a forked child to print again */
+    snprintf(root, sizeof root, "/tmp/brig-unit-XXXXXX");
+    REQUIRE(mkdtemp(root));
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        tests[i].run();
+        printf("ok %s\n", tests[i].name);
+    }
+    static char path[64];
+    snprintf(path, sizeof path, "%s", root);
+    return (int)perform(&(struct operation){.what = FILE_REMOVE, .flags = 1, .path = path}, NULL);
+}

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testEngine } from "../support/engine.js";
+import {
+  type CheckContainer,
+  openCheckContainer,
+  runnerChecks,
+  sanitizerFindings,
+  watchedToolbox,
+} from "../support/runner-builds.js";
+import { openTestSandbox } from "../support/sandbox.js";
+
+const fuzzSeconds = Number(process.env.BRIG_FUZZ_SECONDS ?? 30);
+const buildMs = 15 * 60_000;
+
+describe("the runner's native tests", () => {
+  let checks: CheckContainer;
+
+  beforeAll(async () => {
+    const engine = await testEngine();
+    checks = await openCheckContainer(engine, await runnerChecks(engine));
+  }, buildMs);
+
+  afterAll(() => checks[Symbol.asyncDispose]());
+
+  it("its parts do what they promise, under the address and undefined-behaviour sanitizers", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit"]);
+    expect(output).not.toContain("failed");
+    expect(output.match(/^ok /gm)).toHaveLength(16);
+    expect(exitCode).toBe(0);
+  });
+
+  it(
+    "no input makes its parsers, its stream or its event loop break a rule",
+    async () => {
+      const { exitCode, output } = await checks.run(["/checks/run", String(fuzzSeconds)]);
+      process.stdout.write(
+        `fuzzed for ${fuzzSeconds} s: target, executions, edges, features, inputs\n${output}`,
+      );
+      expect(exitCode, output).toBe(0);
+      const found = output.trim().split("\n").map(fuzzResult);
+      expect(found.map(({ target }) => target)).toEqual(["frames", "requests", "link", "session"]);
+      for (const { executions, edges } of found) {
+        expect(executions).toBeGreaterThan(50);
+        expect(edges).toBeGreaterThan(40);
+      }
+    },
+    (fuzzSeconds + 120) * 1000,
+  );
+
+  it("the fuzzer finds a frame parser that trusts the length it is told", async () => {
+    const { exitCode, output } = await checks.run(["/src/test/fuzz/plant-fault"]);
+    expect(output).toMatch(/does not hold: used <= size|heap-buffer-overflow/);
+    expect(exitCode).not.toBe(0);
+  });
+});
+
+describe("the runner that sanitizers watch", () => {
+  it(
+    "leaves a report in the sandbox when something goes wrong in it",
+    async () => {
+      const toolboxVolume = await watchedToolbox(await testEngine());
+      await using opened = await openTestSandbox({ toolboxVolume });
+      const { sandbox } = opened;
+      expect(await sanitizerFindings(sandbox)).toBe("");
+      const { exitCode } = await sandbox.exec(["/.brig/fault", "too long by one"]);
+      expect(exitCode).not.toBe(0);
+      expect(await sanitizerFindings(sandbox)).toContain("heap-buffer-overflow");
+    },
+    buildMs,
+  );
+});
+
+function fuzzResult(line: string): { target: string; executions: number; edges: number } {
+  const [target = "", executions, edges] = line.split(" ");
+  return { target, executions: Number(executions), edges: Number(edges) };
+}

@@ -1,0 +1,137 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { packTar, type TarFile } from "../../src/docker/tar.js";
+import type { Engine } from "../../src/docker/types.js";
+import { isBrigError } from "../../src/errors.js";
+import { completeFiles, readBuildContext } from "../../src/images/build-context.js";
+import type { ImageDefinition } from "../../src/images/definition.js";
+import { withLock } from "../../src/images/lock.js";
+import { provideParent } from "../../src/images/parent.js";
+import { ensureToolboxVolume } from "../../src/images/toolbox-volume.js";
+import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { runnerSeeds } from "./runner-seeds.js";
+import { testLabels } from "./test-run.js";
+
+/** Where the sanitizers of the watched runner write what they find, a file per process: see its test/asan/options.c. */
+const reports = { directory: "/tmp", prefix: "asan." };
+
+/** A toolbox volume whose runner the address and undefined-behaviour sanitizers watch. Builds it when it is missing. */
+export async function watchedToolbox(engine: Engine): Promise<string> {
+  return await ensureToolboxVolume(engine, await buildRunner(engine, { name: "asan", files: [] }));
+}
+
+/** What the sanitizers have found in this sandbox so far; empty when it is gone: then its own calls have failed. */
+export async function sanitizerFindings(sandbox: Sandbox): Promise<string> {
+  try {
+    const entries = await sandbox.files.list(reports.directory);
+    const found = entries.filter(({ name }) => name.startsWith(reports.prefix));
+    const texts = found.map(({ name }) => sandbox.files.read(`${reports.directory}/${name}`));
+    return Buffer.concat(await Promise.all(texts)).toString();
+  } catch (error) {
+    if (isBrigError(error, "sandbox.gone")) return "";
+    throw error;
+  }
+}
+
+/** The image with the runner's fuzz targets and native tests in /checks. Builds it when it is missing. */
+export async function runnerChecks(engine: Engine): Promise<string> {
+  return await buildRunner(engine, { name: "fuzz", files: runnerSeeds() });
+}
+
+async function buildRunner(
+  engine: Engine,
+  { name, files }: { name: "asan" | "fuzz"; files: TarFile[] },
+): Promise<string> {
+  const { arch } = await engine.info();
+  const context = await readBuildContext(definition(name), arch);
+  const tag = files.length === 0 ? context.tag : `${context.tag}-${contentHash(files)}`;
+  await withLock(tag, async () => {
+    if ((await engine.inspectImage(tag)) !== null) return;
+    await engine.buildImage(packTar([...(await completeFiles(context)), ...files]), {
+      tag,
+      dockerfile: `runner/test/${name}/Dockerfile`,
+      buildArgs: { PARENT: await provideParent(engine, { arch, mayInstall: true }) },
+      labels: { "brig.image": `test-runner-${name}` },
+    });
+  });
+  return tag;
+}
+
+function contentHash(files: TarFile[]): string {
+  const hash = createHash("sha256");
+  for (const { path, content } of files) hash.update(`${path}\0${content.length}\0`).update(content);
+  return hash.digest("hex").slice(0, 12);
+}
+
+function definition(name: "asan" | "fuzz"): ImageDefinition {
+  return {
+    name: "toolbox",
+    repository: `brig/test-runner-${name}`,
+    directory: fileURLToPath(new URL("../../images/toolbox", import.meta.url)),
+    isPart: (path) => /^runner\/([^/]+\.[ch]|test\/.*)$/.test(path),
+    needsRipgrep: name === "asan",
+    hasMovingTag: false,
+  };
+}
+
+/** A container of an image that is there for the commands run in it. */
+export interface CheckContainer extends AsyncDisposable {
+  run(argv: string[]): Promise<{ exitCode: number; output: string }>;
+}
+
+export async function openCheckContainer(engine: Engine, image: string): Promise<CheckContainer> {
+  const id = await engine.createContainer({
+    Image: image,
+    Entrypoint: ["sleep"],
+    Cmd: ["3600"],
+    Env: [],
+    Labels: testLabels(),
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    HostConfig: {
+      AutoRemove: true,
+      Privileged: false,
+      ReadonlyRootfs: false,
+      NetworkMode: "none",
+      CgroupnsMode: "private",
+      CapDrop: [],
+      // For the leak check at the end of a run, which stops the process to look at its memory.
+      CapAdd: ["SYS_PTRACE"],
+      SecurityOpt: [],
+      Mounts: [],
+      Tmpfs: { "/tmp": "rw,exec,size=512m" },
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+      Init: true,
+    },
+  });
+  await engine.startContainer(id);
+  return {
+    run: (argv) => run(engine, id, argv),
+    async [Symbol.asyncDispose]() {
+      await engine.removeContainer(id);
+    },
+  };
+}
+
+async function run(
+  engine: Engine,
+  id: string,
+  argv: string[],
+): Promise<{ exitCode: number; output: string }> {
+  const exec = await engine.openExec(id, argv);
+  const demultiplexer = new Demultiplexer();
+  const pieces: Buffer[] = [];
+  exec.stream.on("data", (chunk: Buffer) =>
+    demultiplexer.push(chunk, (data) => pieces.push(Buffer.from(data))),
+  );
+  exec.stream.end();
+  await once(exec.stream, "close");
+  const { exitCode } = await exec.inspect();
+  return { exitCode: exitCode ?? -1, output: Buffer.concat(pieces).toString() };
+}

@@ -1,0 +1,231 @@
+import type { TarFile } from "../../src/docker/tar.js";
+import {
+  encodeFrame,
+  FrameType,
+  INITIAL_CREDIT,
+  PROTOCOL_VERSION,
+} from "../../src/sandbox/channel/frames.js";
+import { encodeSize, encodeSpawn, encodeUint32, lengthPrefixed } from "../../src/sandbox/spawn-request.js";
+
+/** What each fuzz target of images/toolbox/runner/test/fuzz begins with, made by the host's own encoders. */
+export function runnerSeeds(): TarFile[] {
+  return Object.entries({ frames, requests, link, session }).flatMap(([target, seeds]) =>
+    Object.entries(seeds()).map(([name, content]) => ({
+      path: `seeds/${target}/${name}`,
+      mode: 0o644,
+      content,
+    })),
+  );
+}
+
+/** The first byte is the size of the pieces. */
+function frames(): Record<string, Buffer> {
+  const stream = Buffer.concat([
+    encodeFrame(FrameType.hello, 0, hello()),
+    encodeFrame(FrameType.spawn, 1, spawn()),
+    encodeFrame(FrameType.input, 1, Buffer.from("input")),
+    encodeFrame(FrameType.input, 1, Buffer.alloc(0)),
+    encodeFrame(FrameType.resize, 1, encodeSize({ rows: 24, cols: 80 })),
+    encodeFrame(FrameType.kill, 1, encodeUint32(500)),
+    encodeFrame(FrameType.credit, 1, encodeUint32(INITIAL_CREDIT)),
+    encodeFrame(FrameType.file, 2, file(1, "/etc/passwd")),
+    encodeFrame(FrameType.ping, 0, Buffer.from("1")),
+  ]);
+  return {
+    whole: Buffer.concat([Buffer.of(63), stream]),
+    bytewise: Buffer.concat([Buffer.of(0), stream]),
+    cut: Buffer.concat([Buffer.of(6), stream.subarray(0, -1)]),
+    "too-long": Buffer.concat([Buffer.of(6), encodeUint32(0xffff_ffff), Buffer.alloc(8, 1)]),
+    "session-type-on-a-channel": Buffer.concat([
+      Buffer.of(6),
+      encodeFrame(FrameType.hello, 1, Buffer.alloc(0)),
+    ]),
+  };
+}
+
+/** The first byte is the kind: SPAWN, FILE, HELLO. */
+function requests(): Record<string, Buffer> {
+  return {
+    spawn: Buffer.concat([Buffer.of(0), spawn()]),
+    read: Buffer.concat([Buffer.of(1), file(1, "/etc/passwd")]),
+    rename: Buffer.concat([Buffer.of(1), file(6, "/a", "/b")]),
+    hello: Buffer.concat([Buffer.of(2), hello()]),
+  };
+}
+
+function spawn(): Buffer {
+  return encodeSpawn({
+    argv: ["sh", "-c", "exit 3"],
+    cwd: "/tmp",
+    env: { A: "1", B: undefined },
+    timeoutMs: 1000,
+    pty: { rows: 24, cols: 80 },
+    hasStdin: true,
+    mergeOutput: false,
+  });
+}
+
+function file(operation: number, path: string, second = ""): Buffer {
+  const head = Buffer.alloc(24);
+  head.writeUInt8(operation);
+  return Buffer.concat([head, lengthPrefixed(Buffer.from(path)), lengthPrefixed(Buffer.from(second))]);
+}
+
+function hello(): Buffer {
+  return Buffer.concat([encodeUint32(PROTOCOL_VERSION), Buffer.alloc(32, 7), Buffer.alloc(8)]);
+}
+
+/** Steps of fuzz/link.c: the choice, then its arguments. */
+function link(): Record<string, Buffer> {
+  const send = (length: number) => [0, ...word(length)];
+  const [flush, read, acknowledge, reconnect] = [[3], [5, ...word(8000)], [6], [8]];
+  return {
+    "sent-and-acknowledged": Buffer.from([...send(100), ...flush, ...read, ...acknowledge]),
+    "broken-within-a-frame": Buffer.from([...send(5900), ...flush, 5, ...word(3000), ...reconnect, ...flush]),
+    "control-between": Buffer.from([...send(5900), 2, 64, ...flush, ...send(10), ...read, ...flush, ...read]),
+    "acknowledged-falsely": Buffer.from([
+      ...send(9),
+      ...send(9),
+      ...flush,
+      7,
+      4,
+      ...read,
+      7,
+      0,
+      ...acknowledge,
+    ]),
+    "much-taken-in": Buffer.from(Array.from({ length: 8 }, () => [9, ...word(40_000), 1]).flat()),
+  };
+}
+
+/** Steps of fuzz/session.c. Two workers are ready: the first command goes to worker 1, the next ones to 0, 2, 3 … */
+function session(): Record<string, Buffer> {
+  const turn = [200];
+  const clock = (ms: number) => [250, ...word(ms)];
+  const spawned = (flags: number, timeout = 0) => [0, flags, timeout];
+  const noStdin = 2;
+  const read = [6, ...word(59_999)];
+  const acknowledge = [7];
+  const [disconnect, connect] = [[8], [9]];
+  const writes = (worker: number, bytes: number) => [100, worker, ...word(bytes - 1)];
+  const reads = (worker: number) => [103, worker, ...word(4095)];
+  const ends = (worker: number) => [107, worker];
+  const isEmpty = (worker: number) => [108, worker];
+  const dies = (worker: number) => [109, worker];
+  const over = (worker: number) => [...ends(worker), ...isEmpty(worker), ...turn, ...turn, ...read];
+  const workers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+  const start = [...spawned(noStdin), ...turn, ...turn];
+  return {
+    output: Buffer.from([
+      ...start,
+      ...writes(1, 60_000),
+      ...turn,
+      ...read,
+      ...acknowledge,
+      ...turn,
+      ...over(1),
+    ]),
+    "ends-unread": Buffer.from([
+      ...start,
+      ...writes(1, 60_000),
+      ...turn,
+      ...turn,
+      ...ends(1),
+      ...turn,
+      ...clock(400),
+      ...turn,
+      ...read,
+    ]),
+    broken: Buffer.from([
+      ...start,
+      ...writes(1, 60_000),
+      ...turn,
+      ...disconnect,
+      ...turn,
+      ...writes(1, 3000),
+      ...connect,
+      ...turn,
+      ...read,
+      ...over(1),
+    ]),
+    background: Buffer.from([
+      ...start,
+      ...ends(1),
+      ...writes(1, 9000),
+      ...turn,
+      ...clock(300),
+      ...turn,
+      ...writes(1, 9000),
+      ...turn,
+      ...read,
+    ]),
+    killed: Buffer.from([
+      ...spawned(0),
+      ...turn,
+      3,
+      0,
+      ...word(3000),
+      ...turn,
+      ...reads(1),
+      5,
+      0,
+      100,
+      ...turn,
+      ...clock(200),
+      ...turn,
+      ...over(1),
+    ]),
+    "timed-out": Buffer.from([
+      ...spawned(noStdin, 200),
+      ...turn,
+      ...writes(1, 100),
+      ...clock(250),
+      ...turn,
+      ...clock(600),
+      ...turn,
+      ...over(1),
+    ]),
+    files: Buffer.from([
+      2,
+      0,
+      2,
+      1,
+      2,
+      2,
+      ...turn,
+      ...turn,
+      3,
+      1,
+      ...word(3000),
+      ...turn,
+      ...reads(0),
+      ...writes(1, 3000),
+      ...over(1),
+      ...over(0),
+    ]),
+    "lost-workers": Buffer.from([
+      ...start,
+      ...spawned(0),
+      ...turn,
+      ...turn,
+      ...dies(1),
+      ...turn,
+      ...dies(0),
+      ...turn,
+    ]),
+    many: Buffer.from([
+      ...workers.slice(2).flatMap((index) => spawned(index & 3)),
+      ...turn,
+      ...turn,
+      ...workers.flatMap((worker) => writes(worker, 60_000)),
+      ...turn,
+      ...turn,
+      ...read,
+      ...acknowledge,
+      ...turn,
+      ...workers.flatMap(over),
+    ]),
+  };
+}
+
+const word = (value: number): [number, number] => [value & 0xff, value >> 8];
