@@ -7,7 +7,36 @@ export interface Guarantee {
 }
 
 /** Every promise of the README. A test cites one with `promised(id, title)`. */
-export const guarantees = [] as const satisfies Guarantee[];
+export const guarantees = [
+  { id: "contained.read-only", sentence: "In `read-only` not one byte of the workspace can be changed." },
+  {
+    id: "contained.protected",
+    sentence:
+      "In `workspace-write` `.git`, `.codex`, `.agents` and `.brig` stay as they are, present or absent.",
+  },
+  { id: "contained.network", sentence: "Without `--network full` there is no interface but loopback." },
+  { id: "contained.system-calls", sentence: "A system call outside the allow-list is refused." },
+  { id: "contained.proof", sentence: "A container that is weaker than its policy runs nothing." },
+  { id: "contained.secrets", sentence: "The session's token and your environment are nowhere inside." },
+  {
+    id: "kept.kill",
+    sentence: "A timeout or a cancel ends the whole process tree, however it tried to get away.",
+  },
+  { id: "kept.output", sentence: "No byte of output is lost, and no exit code is wrong." },
+  {
+    id: "kept.stream",
+    sentence: "A stream that breaks is opened again: nothing is lost, and nothing happens twice.",
+  },
+  { id: "kept.files", sentence: "A file is replaced whole or not at all." },
+  {
+    id: "kept.lease",
+    sentence: "When the process that holds a sandbox dies, its container ends with the lease.",
+  },
+  {
+    id: "kept.terminal",
+    sentence: "What a command printed reaches your terminal without control sequences.",
+  },
+] as const satisfies Guarantee[];
 
 export type GuaranteeId = (typeof guarantees)[number]["id"];
 

@@ -11,6 +11,7 @@ import { SANDBOX_MODES } from "../../src/policy/policy.js";
 import type { SandboxPlan } from "../../src/sandbox/plan.js";
 import { planSandbox, type SandboxRequest } from "../../src/sandbox/plan-sandbox.js";
 import { proveSandbox } from "../../src/sandbox/proof.js";
+import { promised } from "../guarantees.js";
 import { testEngine } from "../support/engine.js";
 import { startRawContainer } from "../support/raw-container.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
@@ -61,7 +62,7 @@ describe("the engine enforces", () => {
     expect(await proofOf(await planFor({ mode }))).toMatchObject({ differences: [], notProvable: [] });
   });
 
-  it("the same without a workspace, and for an ordinary user", async () => {
+  it(promised("contained.network", "the same without a workspace, and for an ordinary user"), async () => {
     const plan = await planFor({ workspaceKind: "none", hostUser: { uid: 1234, gid: 4321 } });
     expect(await proofOf(plan)).toMatchObject({
       differences: [],
@@ -216,7 +217,7 @@ describe("a container weaker than its plan is told by the read-back:", () => {
     ["no process limit", ["F1-limits"], host((config) => delete config.PidsLimit)],
     ["no CPU limit", ["F1-limits"], host((config) => delete config.NanoCpus)],
     ["core dumps and more files", ["F14-resource-limits"], host((config) => (config.Ulimits = []))],
-  ])("%s", async (_, assertions, weaken) => {
+  ])(promised("contained.proof", "%s"), async (_, assertions, weaken) => {
     const { differences } = await proofOf(await planFor(), weaken);
     const found = [...new Set(differences.map(({ assertion }) => assertion))].toSorted();
     expect(found, JSON.stringify(differences, null, 1)).toEqual(assertions);
@@ -271,16 +272,22 @@ describe("the system call filter", () => {
     }
   });
 
-  it("answers EPERM to everything it refuses, which without it reaches the kernel (N1, N4, N6 to N10, N13, N14)", () => {
-    const refused = [...filtered.keys()].filter(
-      (name) => ![...granted, ...openFamilies, ...unknown].includes(name),
-    );
-    expect(refused.length).toBeGreaterThan(120);
-    for (const name of refused) {
-      expect([name, filtered.get(name)]).toEqual([name, "1"]);
-      expect([name, control.get(name)]).not.toEqual([name, "1"]);
-    }
-  });
+  it(
+    promised(
+      "contained.system-calls",
+      "answers EPERM to everything it refuses, which without it reaches the kernel (N1, N4, N6 to N10, N13, N14)",
+    ),
+    () => {
+      const refused = [...filtered.keys()].filter(
+        (name) => ![...granted, ...openFamilies, ...unknown].includes(name),
+      );
+      expect(refused.length).toBeGreaterThan(120);
+      for (const name of refused) {
+        expect([name, filtered.get(name)]).toEqual([name, "1"]);
+        expect([name, control.get(name)]).not.toEqual([name, "1"]);
+      }
+    },
+  );
 
   it("answers ENOSYS where callers fall back on an older call (N11)", () => {
     for (const name of unknown) {

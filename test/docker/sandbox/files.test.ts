@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { lstat, readFile as readHostFile, readlink, stat as statHost } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
+import { promised } from "../../guarantees.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 describe("reading", () => {
@@ -99,6 +100,7 @@ describe("reading", () => {
     expect(await failure("/tmp/loop")).toEqual(["file.failed", "ELOOP"]);
     expect(await failure(`/tmp/${"x".repeat(256)}`)).toEqual(["file.failed", "ENAMETOOLONG"]);
     expect(await failure(`/${"x/".repeat(5000)}`)).toEqual(["file.failed", "ENAMETOOLONG"]);
+    expect(await failure(`/${"x".repeat(5_000_000)}`)).toEqual(["exec.invalid", undefined]);
     expect(await failure("relative")).toEqual(["file.not-found", undefined]);
     expect(await failure("")).toEqual(["file.not-found", undefined]);
     expect(await failure("/tmp/a\0b")).toEqual(["file.not-found", undefined]);
@@ -163,7 +165,7 @@ describe("writing", () => {
     });
   });
 
-  sandboxTest("a reader never sees half a file", async ({ sandbox, workspace }) => {
+  sandboxTest(promised("kept.files", "a reader never sees half a file"), async ({ sandbox, workspace }) => {
     const path = `${workspace}/replaced`;
     await sandbox.files.write(path, "a".repeat(500_000));
     const script = `

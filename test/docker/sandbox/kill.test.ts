@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { promised } from "../../guarantees.js";
 import { changedPolicy } from "../../support/policies.js";
 import { runningCommands, zombieCount } from "../../support/processes.js";
 import { differs, titled } from "../../support/runtime-differences.js";
@@ -26,7 +27,7 @@ async function requireHealthy(sandbox: Sandbox): Promise<void> {
 }
 
 describe("a timeout ends the whole tree", () => {
-  sandboxTest.for(escapes)("%s", async (kind, { sandbox }) => {
+  sandboxTest.for(escapes)(promised("kept.kill", "%s"), async (kind, { sandbox }) => {
     const result = await sandbox.exec(program("escapes.sh", kind), { timeoutMs: 400 });
     expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\n" });
     await requireHealthy(sandbox);

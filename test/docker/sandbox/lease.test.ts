@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished } from "vitest";
 import type { Engine } from "../../../src/docker/types.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { promised } from "../../guarantees.js";
 import { testEngine } from "../../support/engine.js";
 import { testRuntime } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
@@ -36,7 +37,7 @@ async function requireContainerGone(engine: Engine, containerId: string): Promis
 
 describe("the container of a host process that is no more", () => {
   sandboxTest.for(["SIGKILL", "SIGTERM"] as const)(
-    "ends with its lease after %s",
+    promised("kept.lease", "ends with its lease after %s"),
     async (signal, { directory }) => {
       const engine = await testEngine();
       const host = await startHost(directory);

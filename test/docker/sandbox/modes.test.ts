@@ -1,6 +1,7 @@
 import { chown, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, vi } from "vitest";
+import { promised } from "../../guarantees.js";
 import { attempt, attemptEach } from "../../support/attempts.js";
 import { treeDigest } from "../../support/host-tree.js";
 import { differs, titled } from "../../support/runtime-differences.js";
@@ -20,26 +21,29 @@ const systemPlaces = ["/new", "/etc/new", "/usr/new", "/usr/bin/new", "/var/new"
 const scratchPlaces = ["/tmp/new", "/home/brig/new", "/run/new", "/dev/shm/new"];
 
 describe("read-only", () => {
-  sandboxTest("not one byte of the workspace can be changed", async ({ open, directory }) => {
-    await makeRepository(directory);
-    const before = await treeDigest(directory);
-    const sandbox = await open({ workspace: directory, mode: "read-only" });
-    expect(
-      await attempt(sandbox, [
-        ["create", `${directory}/new`],
-        ["append", `${directory}/src/main.c`],
-        ["truncate", `${directory}/src/main.c`],
-        ["unlink", `${directory}/src/main.c`],
-        ["rename", `${directory}/src`, `${directory}/moved`],
-        ["mkdir", `${directory}/.agents`],
-        ["append", `${directory}/.git/config`],
-        ["read", `${directory}/src/main.c`],
-      ]),
-    ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "ok"]);
-    expect(await treeDigest(directory)).toBe(before);
-    await sandbox.close();
-    expect(await treeDigest(directory)).toBe(before);
-  });
+  sandboxTest(
+    promised("contained.read-only", "not one byte of the workspace can be changed"),
+    async ({ open, directory }) => {
+      await makeRepository(directory);
+      const before = await treeDigest(directory);
+      const sandbox = await open({ workspace: directory, mode: "read-only" });
+      expect(
+        await attempt(sandbox, [
+          ["create", `${directory}/new`],
+          ["append", `${directory}/src/main.c`],
+          ["truncate", `${directory}/src/main.c`],
+          ["unlink", `${directory}/src/main.c`],
+          ["rename", `${directory}/src`, `${directory}/moved`],
+          ["mkdir", `${directory}/.agents`],
+          ["append", `${directory}/.git/config`],
+          ["read", `${directory}/src/main.c`],
+        ]),
+      ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "ok"]);
+      expect(await treeDigest(directory)).toBe(before);
+      await sandbox.close();
+      expect(await treeDigest(directory)).toBe(before);
+    },
+  );
 
   sandboxTest("the system cannot be changed either, and scratch space can", async ({ open }) => {
     const sandbox = await open({ mode: "read-only" });
@@ -86,24 +90,27 @@ describe("workspace-write", () => {
       expect(await stat(join(directory, name))).toMatchObject({ uid: 1234, gid: 4321 });
   });
 
-  sandboxTest("protected names stay as they are, present or absent", async ({ open, directory }) => {
-    await makeRepository(directory);
-    const before = await treeDigest(directory);
-    const sandbox = await open({ workspace: directory });
-    expect(
-      await attempt(sandbox, [
-        ["append", `${directory}/.git/config`],
-        ["create", `${directory}/.git/hooks/post-checkout`],
-        ["unlink", `${directory}/.git/config`],
-        ["append", `${directory}/.codex/config.toml`],
-        ["create", `${directory}/.agents/new`],
-        ["create", `${directory}/.brig/new`],
-        ["rmdir", `${directory}/.agents`],
-      ]),
-    ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EBUSY"]);
-    await sandbox.close();
-    expect(await treeDigest(directory)).toBe(before);
-  });
+  sandboxTest(
+    promised("contained.protected", "protected names stay as they are, present or absent"),
+    async ({ open, directory }) => {
+      await makeRepository(directory);
+      const before = await treeDigest(directory);
+      const sandbox = await open({ workspace: directory });
+      expect(
+        await attempt(sandbox, [
+          ["append", `${directory}/.git/config`],
+          ["create", `${directory}/.git/hooks/post-checkout`],
+          ["unlink", `${directory}/.git/config`],
+          ["append", `${directory}/.codex/config.toml`],
+          ["create", `${directory}/.agents/new`],
+          ["create", `${directory}/.brig/new`],
+          ["rmdir", `${directory}/.agents`],
+        ]),
+      ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EBUSY"]);
+      await sandbox.close();
+      expect(await treeDigest(directory)).toBe(before);
+    },
+  );
 
   sandboxTest("a protected name cannot be moved out of the way", async ({ open, directory }) => {
     await makeRepository(directory);

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { promised } from "../../guarantees.js";
 import { runningCommands } from "../../support/processes.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -60,7 +61,7 @@ describe("a stream that breaks", () => {
     expect(hash.digest("hex")).toBe(expected.digest("hex"));
   });
 
-  sandboxTest("does nothing twice", async ({ sandbox, workspace }) => {
+  sandboxTest(promised("kept.stream", "does nothing twice"), async ({ sandbox, workspace }) => {
     using _ = keepBreaking(sandbox, 60);
     const append = (i: number) =>
       sandbox.exec(["sh", "-c", 'echo "$1" >> "$2"', "sh", String(i), `${workspace}/lines`]);

@@ -2,6 +2,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, vi } from "vitest";
 import type { Engine } from "../../../src/docker/types.js";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { promised } from "../../guarantees.js";
 import { call, testEngine } from "../../support/engine.js";
 import { differs, titled } from "../../support/runtime-differences.js";
 import { program, sandboxTest } from "../../support/sandbox.js";
@@ -32,7 +33,7 @@ async function whereFound(sandbox: Sandbox, ...secrets: Buffer[]): Promise<strin
 }
 
 describe("the session's token", () => {
-  sandboxTest("is nowhere inside", async ({ open }) => {
+  sandboxTest(promised("contained.secrets", "is nowhere inside"), async ({ open }) => {
     const { engine, token } = await overhearingEngine();
     const sandbox = await open({ engine });
     expect(token()).toHaveLength(32);

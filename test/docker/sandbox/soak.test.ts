@@ -2,6 +2,7 @@ import { readdir } from "node:fs/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import type { ExecResult } from "../../../src/sandbox/types.js";
+import { promised } from "../../guarantees.js";
 import { randomNumbers } from "../../support/random.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -55,17 +56,20 @@ describe("10 000 short calls", () => {
   const random = randomNumbers(seed);
   const calls = Array.from({ length: 10_000 }, (_, index) => makeCall(index, random));
 
-  sandboxTest(`no lost byte, no wrong code, nothing that grows (seed ${seed})`, async ({ sandbox }) => {
-    await soak(sandbox, calls.slice(0, 200), 16);
-    const descriptors = await openDescriptors();
-    const memory = process.memoryUsage.rss();
+  sandboxTest(
+    promised("kept.output", `no lost byte, no wrong code, nothing that grows (seed ${seed})`),
+    async ({ sandbox }) => {
+      await soak(sandbox, calls.slice(0, 200), 16);
+      const descriptors = await openDescriptors();
+      const memory = process.memoryUsage.rss();
 
-    expect(await soak(sandbox, calls.slice(0, 3000), 1)).toEqual([]);
-    expect(await soak(sandbox, calls.slice(3000), 16)).toEqual([]);
+      expect(await soak(sandbox, calls.slice(0, 3000), 1)).toEqual([]);
+      expect(await soak(sandbox, calls.slice(3000), 16)).toEqual([]);
 
-    expect(await openDescriptors()).toBeLessThanOrEqual(descriptors);
-    expect(process.memoryUsage.rss() - memory).toBeLessThan(96 * 1024 * 1024);
-    const { stdout: runnerKilobytes } = await sandbox.exec(["ps", "-o", "rss=", "-p", "1"]);
-    expect(Number(runnerKilobytes)).toBeLessThan(8 * 1024);
-  });
+      expect(await openDescriptors()).toBeLessThanOrEqual(descriptors);
+      expect(process.memoryUsage.rss() - memory).toBeLessThan(96 * 1024 * 1024);
+      const { stdout: runnerKilobytes } = await sandbox.exec(["ps", "-o", "rss=", "-p", "1"]);
+      expect(Number(runnerKilobytes)).toBeLessThan(8 * 1024);
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NeutralStream, neutralise, neutraliseLine } from "../../../src/lib/terminal.js";
+import { promised } from "../../guarantees.js";
 
 const withColours = { colours: true };
 
@@ -137,15 +138,21 @@ const allowedSgr = new RegExp(`${esc}\\[[0-9;:]*m`, "g");
 const acting = /(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\u200b-\u200f]/u;
 
 describe("whatever goes in", () => {
-  it("nothing that comes out moves the cursor, changes the terminal or hides, but for colours", () => {
-    fc.assert(
-      fc.property(hostileText, fc.boolean(), (text, colours) => {
-        const shown = neutralise(text, { colours });
-        expect(colours ? shown.replace(allowedSgr, "") : shown).not.toMatch(acting);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+  it(
+    promised(
+      "kept.terminal",
+      "nothing that comes out moves the cursor, changes the terminal or hides, but for colours",
+    ),
+    () => {
+      fc.assert(
+        fc.property(hostileText, fc.boolean(), (text, colours) => {
+          const shown = neutralise(text, { colours });
+          expect(colours ? shown.replace(allowedSgr, "") : shown).not.toMatch(acting);
+        }),
+        { numRuns: 2_000 },
+      );
+    },
+  );
 
   it("what comes out goes through unchanged a second time", () => {
     fc.assert(
