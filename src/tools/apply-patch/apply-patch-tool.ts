@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { defineTool } from "../define-tool.js";
+import type { FileChange, Tool } from "../tool.js";
+import type { PatchChange } from "./apply-edits.js";
+import { patchGrammar } from "./grammar.js";
+import { type PatchOutputForm, patchOutput } from "./patch-output.js";
+import { type Patcher, pathsOf } from "./patcher.js";
+
+export interface ApplyPatchToolOptions {
+  /** Absolute path inside the sandbox that relative paths start from. */
+  cwd: string;
+  /** "freeform" (default): a custom tool whose input is the patch. "function": the patch is the argument `input`. */
+  form?: PatchOutputForm | undefined;
+}
+
+const name = "apply_patch";
+const purpose = "Edits files: adds, changes, moves and deletes them, several in one patch.";
+const parameters = z.object({
+  input: z.string().describe("The whole patch, from `*** Begin Patch` to `*** End Patch`."),
+});
+
+/** `apply_patch`. Runs beside other calls; patches with a path in common wait for each other. */
+export function applyPatchTool(patcher: Patcher, { cwd, form = "freeform" }: ApplyPatchToolOptions): Tool {
+  const description =
+    form === "function"
+      ? `${purpose}\n\n${formatGuide}`
+      : `${purpose} The input is the patch itself as plain text: do not wrap it in JSON.`;
+  const format = { type: "grammar", syntax: "lark", definition: patchGrammar } as const;
+  return defineTool({
+    name,
+    description,
+    parameters,
+    supportsParallel: true,
+    isFreeform: true,
+    spec: form === "function" ? undefined : { type: "custom", name, description, format },
+    changedFiles: ({ input }) => pathsOf(input, cwd),
+    async run({ input }, { signal, onActivity }) {
+      const outcome = await patcher.applyPatch(input, {
+        cwd,
+        signal,
+        onStart: (changes) => onActivity?.({ kind: "patch-started", changes: changes.map(activityOf) }),
+        onEnd: (changes, success) =>
+          onActivity?.({ kind: "patch-ended", changes: changes.map(activityOf), success }),
+      });
+      return { content: patchOutput(outcome, form), success: outcome.kind === "applied" };
+    },
+  });
+}
+
+function activityOf({ kind, path, movedFrom }: PatchChange): FileChange {
+  return { kind, path: movedFrom ?? path };
+}
+
+const formatGuide = `A patch looks like this:
+
+*** Begin Patch
+*** Update File: src/greeting.py
+*** Move to: src/welcome.py
+@@ class Greeter:
+ def greet(name):
+-    return "Hi"
++    return f"Hi {name}"
+@@
+ # end
++print(greet("you"))
+*** End of File
+*** Add File: notes.txt
++one line
+*** Delete File: old.txt
+*** End Patch
+
+Paths are relative to the working directory. "Add File" gives the whole text, every line after a "+"; a file that is there is replaced. "Delete File" stands alone. "Update File" may be followed by "Move to", and then has one or more places to change. A place starts with "@@", optionally with a line that comes before it, such as the head of the class or function it is in, and consists of lines that start with " " (stays), "-" (goes) or "+" (is new). Give about three lines around a change, as they are in the file, so that the first such place after the one before it is the right one. "*** End of File" after a place says that it is the end of the file.`;

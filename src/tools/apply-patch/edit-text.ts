@@ -1,0 +1,138 @@
+import { LineSearch, patchPasses } from "./line-search.js";
+import type { Chunk } from "./patch.js";
+import { joinLines, splitLines, type TextLine } from "./text-lines.js";
+
+/** The changed text of a file, or why the changes do not fit, told with the name of the file. */
+export type Edited = { kind: "text"; text: string } | { kind: "mismatch"; reason: string };
+
+/** New lines that come before line `start` of the file, instead of it and the next `length - 1` lines. */
+interface Replacement {
+  start: number;
+  length: number;
+  lines: string[];
+}
+
+/**
+ * Changes a text. Lines that stay are left as they are, new ones end as the first line does, and so does a last line that
+ * nothing ended.
+ */
+export function applyChunks(text: string, chunks: readonly Chunk[], fileName: string): Edited {
+  const lines = splitLines(text);
+  const ending = lines[0]?.ending || "\n";
+  const search = new LineSearch(
+    lines.map((line) => line.text),
+    patchPasses,
+  );
+  const replacements: Replacement[][] = [];
+  let cursor = 0;
+  for (const chunk of chunks) {
+    if (chunk.anchor !== null) {
+      const at = search.find([chunk.anchor], { from: cursor, isAtEnd: false });
+      if (at === null) return mismatch(`Failed to find context '${chunk.anchor}' in ${fileName}`);
+      cursor = at + 1;
+    }
+    const block = blockOf(chunk);
+    if (block.old.length === 0) {
+      replacements.push(replacementsOf(block, lines.length));
+      continue;
+    }
+    const place = locate(search, block, { from: cursor, isAtEnd: chunk.isAtEnd });
+    if (place === null)
+      return mismatch(`Failed to find expected lines in ${fileName}:\n${block.old.join("\n")}`);
+    replacements.push(replacementsOf(place.block, place.start));
+    cursor = place.start + place.block.old.length;
+  }
+  return { kind: "text", text: joinLines(replace(lines, replacements.flat(), ending)) };
+}
+
+function mismatch(reason: string): Edited {
+  return { kind: "mismatch", reason };
+}
+
+/** A chunk as what is there and what comes instead; a line that stays is in both. */
+interface Block {
+  old: string[];
+  new: NewLine[];
+}
+
+interface NewLine {
+  text: string;
+  /** Index in `old` of the line that stays; null for a line that is new. */
+  keeps: number | null;
+}
+
+function blockOf({ changes }: Chunk): Block {
+  const block: Block = { old: [], new: [] };
+  for (const { kind, text } of changes) {
+    if (kind !== "remove") block.new.push({ text, keeps: kind === "context" ? block.old.length : null });
+    if (kind !== "add") block.old.push(text);
+  }
+  return block;
+}
+
+/** Where the block is; a last empty line may be one too many, as when a blank line separates two chunks of a patch. */
+function locate(
+  search: LineSearch,
+  block: Block,
+  range: { from: number; isAtEnd: boolean },
+): { start: number; block: Block } | null {
+  const start = search.find(block.old, range);
+  if (start !== null) return { start, block };
+  if (block.old.at(-1) !== "") return null;
+  const shorter = withoutLastEmptyLine(block);
+  const retried = search.find(shorter.old, range);
+  return retried === null ? null : { start: retried, block: shorter };
+}
+
+function withoutLastEmptyLine(block: Block): Block {
+  const old = block.old.slice(0, -1);
+  const kept = block.new.at(-1)?.text === "" ? block.new.slice(0, -1) : block.new;
+  return {
+    old,
+    new: kept.map(({ text, keeps }) => ({
+      text,
+      keeps: keeps !== null && keeps < old.length ? keeps : null,
+    })),
+  };
+}
+
+/** One replacement for each stretch between lines that stay. */
+function replacementsOf(block: Block, start: number): Replacement[] {
+  const replacements: Replacement[] = [];
+  let at = 0;
+  let lines: string[] = [];
+  const replaceUpTo = (end: number) => {
+    if (end > at || lines.length > 0) replacements.push({ start: start + at, length: end - at, lines });
+    lines = [];
+  };
+  for (const { text, keeps } of block.new) {
+    if (keeps === null) {
+      lines.push(text);
+      continue;
+    }
+    replaceUpTo(keeps);
+    at = keeps + 1;
+  }
+  replaceUpTo(block.old.length);
+  return replacements;
+}
+
+/** Additions to the end of the file may come from any chunk, so the replacements are sorted first; equal places keep their order. */
+function replace(
+  lines: readonly TextLine[],
+  replacements: readonly Replacement[],
+  ending: string,
+): TextLine[] {
+  const result: TextLine[] = [];
+  let copied = 0;
+  const copyUpTo = (end: number) => {
+    for (const line of lines.slice(copied, end)) result.push(line.ending === "" ? { ...line, ending } : line);
+  };
+  for (const { start, length, lines: added } of replacements.toSorted((a, b) => a.start - b.start)) {
+    copyUpTo(start);
+    for (const text of added) result.push({ text, ending });
+    copied = start + length;
+  }
+  copyUpTo(lines.length);
+  return result;
+}

@@ -1,0 +1,226 @@
+import {
+  ADD,
+  ANCHOR,
+  BEGIN,
+  type Change,
+  type Chunk,
+  DELETE,
+  END,
+  END_OF_FILE,
+  ENVIRONMENT,
+  type Hunk,
+  MOVE,
+  type Patch,
+  UPDATE,
+} from "./patch.js";
+import { trim, trimEnd } from "./white-space.js";
+
+/** A patch, or why the text is none in words models know. */
+export type ParsedPatch = { kind: "patch"; patch: Patch } | { kind: "invalid"; reason: string };
+
+/** Reads a patch, which may be wrapped in what is left of a shell heredoc: `<<EOF` … `EOF`. */
+export function parsePatch(text: string): ParsedPatch {
+  const lines = withoutHeredoc(splitLines(trim(text)));
+  try {
+    return { kind: "patch", patch: new PatchReader(lines).read() };
+  } catch (error) {
+    if (error instanceof InvalidPatch) return { kind: "invalid", reason: error.message };
+    throw error;
+  }
+}
+
+class InvalidPatch extends Error {}
+
+const firstLineReason = `invalid patch: The first line of the patch must be '${BEGIN}'`;
+const lastLineReason = `invalid patch: The last line of the patch must be '${END}'`;
+const heredocStarts: ReadonlySet<string> = new Set(["<<EOF", "<<'EOF'", '<<"EOF"']);
+
+/** A line ends with LF, CRLF or even CR CR LF; a last line that nothing ends counts. */
+function splitLines(text: string): string[] {
+  if (text === "") return [];
+  return text.split("\n").map((line) => line.replace(/\r\r?$/, ""));
+}
+
+function withoutHeredoc(lines: string[]): string[] {
+  const isWrapped =
+    !isEnveloped(lines) &&
+    lines.length >= 4 &&
+    heredocStarts.has(lines[0] ?? "") &&
+    lines.at(-1)?.endsWith("EOF");
+  return isWrapped ? lines.slice(1, -1) : lines;
+}
+
+function isEnveloped(lines: readonly string[]): boolean {
+  return trim(lines[0] ?? "") === BEGIN && trim(lines.at(-1) ?? "") === END;
+}
+
+function expectEnvelope(lines: readonly string[]): void {
+  if (lines.length > 0 && trim(lines[0] ?? "") !== BEGIN) throw new InvalidPatch(firstLineReason);
+  if (trim(lines.at(-1) ?? "") !== END || lines.length < 2) throw new InvalidPatch(lastLineReason);
+}
+
+type UpdateHunk = Extract<Hunk, { kind: "update" }>;
+
+/** Reads line by line; `#next` is the index of the line to read next, and so the number of the line read last. */
+class PatchReader {
+  readonly #lines: readonly string[];
+  #next = 0;
+
+  constructor(lines: readonly string[]) {
+    expectEnvelope(lines);
+    // Indented, the last line would be a context line of an update.
+    this.#lines = [...lines.slice(0, -1), END];
+  }
+
+  read(): Patch {
+    this.#next = 1;
+    const environmentId = this.#readEnvironment();
+    const hunks: Hunk[] = [];
+    while (!this.#atHeader(END)) hunks.push(this.#readHunk());
+    this.#next++;
+    // What follows an earlier end is not part of any hunk.
+    while (this.#next < this.#lines.length - 1) {
+      if (trim(this.#take()) !== "") throw new InvalidPatch(lastLineReason);
+    }
+    return { environmentId, hunks };
+  }
+
+  #readEnvironment(): string | null {
+    let id: string | null = null;
+    for (; trim(this.#peek()).startsWith(ENVIRONMENT); this.#next++) {
+      if (id !== null)
+        throw new InvalidPatch(
+          "invalid patch: apply_patch environment_id cannot be specified more than once",
+        );
+      id = trim(trim(this.#peek()).slice(ENVIRONMENT.length));
+      if (id === "") throw new InvalidPatch("invalid patch: apply_patch environment_id cannot be empty");
+    }
+    return id;
+  }
+
+  #readHunk(): Hunk {
+    const header = trim(this.#take());
+    if (header.startsWith(ADD))
+      return { kind: "add", path: header.slice(ADD.length), lines: this.#readAdded() };
+    if (header.startsWith(DELETE)) return { kind: "delete", path: header.slice(DELETE.length) };
+    if (header.startsWith(UPDATE)) return this.#readUpdate(header.slice(UPDATE.length));
+    throw this.#invalidHere(
+      `'${header}' is not a valid hunk header. Valid hunk headers: '${ADD}{path}', '${DELETE}{path}', '${UPDATE}{path}'`,
+    );
+  }
+
+  #readAdded(): string[] {
+    const lines: string[] = [];
+    while (this.#peek().startsWith("+")) lines.push(this.#take().slice(1));
+    return lines;
+  }
+
+  #readUpdate(path: string): UpdateHunk {
+    const headerLine = this.#next;
+    const moveTo = this.#readMove();
+    const chunks: Chunk[] = [];
+    while (!this.#atUpdateEnd()) chunks.push(this.#readChunk(chunks.length === 0));
+    if (chunks.length === 0) throw invalidHunk(headerLine, `Update file hunk for path '${path}' is empty`);
+    return { kind: "update", path, moveTo, chunks };
+  }
+
+  /** An end-of-file marker before any chunk says nothing. */
+  #readMove(): string | null {
+    let moveTo: string | null = null;
+    for (;;) {
+      const line = trimEnd(this.#peek());
+      if (moveTo === null && line.startsWith(MOVE)) moveTo = line.slice(MOVE.length);
+      else if (line !== END_OF_FILE) return moveTo;
+      this.#next++;
+    }
+  }
+
+  #readChunk(isFirst: boolean): Chunk {
+    const first = trimEnd(this.#peek());
+    const hasMarker = first === ANCHOR || first.startsWith(`${ANCHOR} `);
+    if (!hasMarker && !isFirst)
+      throw this.#invalidNext(
+        `Expected update hunk to start with a @@ context marker, got: '${this.#peek()}'`,
+      );
+    if (hasMarker) this.#next++;
+    const anchor = first.startsWith(`${ANCHOR} `) ? first.slice(ANCHOR.length + 1) : null;
+    const changes = this.#readChanges();
+    if (changes.length === 0) throw this.#noChanges();
+    const isAtEnd = trimEnd(this.#peek()) === END_OF_FILE;
+    if (isAtEnd) this.#skipEndOfFile();
+    return { anchor, changes, isAtEnd };
+  }
+
+  /** The marker, and blank lines after it, which belong to no chunk. */
+  #skipEndOfFile(): void {
+    do this.#next++;
+    while (trim(this.#peek()) === "");
+  }
+
+  #readChanges(): Change[] {
+    const changes: Change[] = [];
+    for (let change = changeOf(this.#peek()); change !== null; change = changeOf(this.#peek())) {
+      changes.push(change);
+      this.#next++;
+    }
+    return changes;
+  }
+
+  #noChanges(): InvalidPatch {
+    const line = this.#atUpdateEnd() ? trimEnd(this.#peek()) : this.#peek();
+    if (line === END || trimEnd(line) === END_OF_FILE)
+      return this.#invalidNext("Update hunk does not contain any lines");
+    return this.#invalidNext(
+      `Unexpected line found in update hunk: '${line}'. Every line should start with ' ' (context line), ` +
+        "'+' (added line), or '-' (removed line)",
+    );
+  }
+
+  /** Inside an update a header counts only at the start of its line. */
+  #atUpdateEnd(): boolean {
+    const line = trimEnd(this.#peek());
+    return line === END || [ADD, DELETE, UPDATE].some((header) => line.startsWith(header));
+  }
+
+  #atHeader(header: string): boolean {
+    return trim(this.#peek()) === header;
+  }
+
+  /** The envelope makes sure that a last line is there to stop at. */
+  #peek(): string {
+    return this.#lines[this.#next] ?? END;
+  }
+
+  #take(): string {
+    const line = this.#peek();
+    this.#next++;
+    return line;
+  }
+
+  #invalidHere(reason: string): InvalidPatch {
+    return invalidHunk(this.#next, reason);
+  }
+
+  #invalidNext(reason: string): InvalidPatch {
+    return invalidHunk(this.#next + 1, reason);
+  }
+}
+
+function changeOf(line: string): Change | null {
+  const text = line.slice(1);
+  switch (line.charAt(0)) {
+    case "":
+    case " ":
+      return { kind: "context", text };
+    case "+":
+      return { kind: "add", text };
+    case "-":
+      return { kind: "remove", text };
+    default:
+      return null;
+  }
+}
+
+function invalidHunk(line: number, reason: string): InvalidPatch {
+  return new InvalidPatch(`invalid hunk at line ${line}, ${reason}`);
+}
