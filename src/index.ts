@@ -34,4 +34,13 @@ export type {
 export type { ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";
 export type { ToolSandbox } from "./tools/sandbox.js";
-export type { FunctionToolSpec, Tool, ToolActivity, ToolCallOptions, ToolOutput } from "./tools/tool.js";
+export type {
+  FileChange,
+  OutputPart,
+  PlanStep,
+  Tool,
+  ToolActivity,
+  ToolCallOptions,
+  ToolOutput,
+  ToolSpec,
+} from "./tools/tool.js";

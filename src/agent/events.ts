@@ -1,11 +1,12 @@
 import type { BrigError } from "../errors.js";
 import type { TokenUsage } from "../model/model-client.js";
 import type { ResourceUsage } from "../tools/sandbox.js";
+import type { FileChange, PlanStep } from "../tools/tool.js";
 
 /**
  * Everything that happens in a session, in this order: `session-started`, `turn-started`; then, as often as it takes, the
  * model's `text-delta`, `reasoning`, `message` and, for each call, `call-started`, perhaps a command's `command-started`,
- * `command-output` and `command-ended`, and `call-ended`; at the end exactly one of `turn-completed`, `turn-failed` and
+ * `command-output` and `command-ended`, a patch's `patch-started` and `patch-ended`, or a `plan-updated`, and `call-ended`; at the end exactly one of `turn-completed`, `turn-failed` and
  * `turn-interrupted`. `sandbox-ready` comes once, whenever the sandbox is; a `command-ended` may come after its call's end, for a
  * command that outlived it.
  */
@@ -27,6 +28,9 @@ export type AgentEvent =
       durationMs: number;
       usage: ResourceUsage;
     }
+  | { kind: "patch-started"; callId: string; changes: readonly FileChange[] }
+  | { kind: "patch-ended"; callId: string; changes: readonly FileChange[]; success: boolean }
+  | { kind: "plan-updated"; callId: string; explanation: string | null; steps: readonly PlanStep[] }
   | {
       kind: "call-ended";
       callId: string;

@@ -1,11 +1,12 @@
 import {
+  type CallOutput,
   isToolCall,
   isToolOutput,
   type ResponseItem,
   type ToolCallItem,
   type ToolOutputItem,
 } from "../model/items.js";
-import { type TruncationPolicy, truncateText } from "../tools/truncation.js";
+import { type TruncationPolicy, truncateParts, truncateText } from "../tools/truncation.js";
 
 /** Outputs are cut by their tools already; this much above that a recorded one may be. */
 const RECORDED_SHARE = 1.2;
@@ -22,7 +23,7 @@ export class History {
   /** Adds an item and returns it as it was recorded. */
   record(item: ResponseItem): ResponseItem {
     const recorded = isToolOutput(item)
-      ? { ...item, output: truncateText(item.output, this.#outputPolicy) }
+      ? { ...item, output: shortened(item.output, this.#outputPolicy) }
       : item;
     this.#items.push(recorded);
     return recorded;
@@ -45,7 +46,11 @@ export function normalised(items: readonly ResponseItem[]): ResponseItem[] {
 }
 
 /** The item that answers a call. */
-export function outputItem(call: ToolCallItem, output: string): ToolOutputItem {
-  const type = call.type === "function_call" ? "function_call_output" : "custom_tool_call_output";
+export function outputItem(call: ToolCallItem, output: CallOutput): ToolOutputItem {
+  const type = call.type === "custom_tool_call" ? "custom_tool_call_output" : "function_call_output";
   return { type, call_id: call.call_id, output };
+}
+
+function shortened(output: CallOutput, policy: TruncationPolicy): CallOutput {
+  return typeof output === "string" ? truncateText(output, policy) : truncateParts(output, policy);
 }

@@ -1,4 +1,5 @@
 import { shellQuote } from "../tools/shell-quote.js";
+import type { FileChange, PlanStep } from "../tools/tool.js";
 import type { AgentEvent } from "./events.js";
 
 /** One object of `--json`, as `codex exec --json` prints it. */
@@ -11,11 +12,13 @@ interface OpenCommand {
 
 /**
  * Translates a session's events into the objects of `--json`. Items are numbered through, start and end of one sharing the
- * number; a command that is still running at the end of the turn is completed there.
+ * number; what is still open at the end of the turn is completed there.
  */
 export class JsonEvents {
   #nextItem = 0;
   readonly #commands = new Map<string, OpenCommand>();
+  readonly #patches = new Map<string, { id: string; changes: readonly FileChange[] }>();
+  #plan: { id: string; steps: readonly PlanStep[] } | null = null;
 
   translate(event: AgentEvent): readonly JsonEvent[] {
     switch (event.kind) {
@@ -33,11 +36,17 @@ export class JsonEvents {
         return [this.#startCommand(event.callId, shellQuote(event.argv))];
       case "command-ended":
         return this.#endCommand(event.callId, { output: event.output, exitCode: event.exitCode });
+      case "patch-started":
+        return [this.#startPatch(event.callId, event.changes)];
+      case "patch-ended":
+        return this.#endPatch(event.callId, event);
+      case "plan-updated":
+        return [this.#updatePlan(event.steps)];
       case "reconnecting":
         return [{ type: "error", message: `Reconnecting... ${event.attempt}/${event.maxAttempts}` }];
       case "turn-completed":
         return [
-          ...this.#endOpenCommands(),
+          ...this.#endOpenItems(),
           {
             type: "turn.completed",
             usage: {
@@ -49,9 +58,9 @@ export class JsonEvents {
           },
         ];
       case "turn-failed":
-        return [...this.#endOpenCommands(), { type: "turn.failed", error: { message: event.error.message } }];
+        return [...this.#endOpenItems(), { type: "turn.failed", error: { message: event.error.message } }];
       case "turn-interrupted":
-        return this.#endOpenCommands();
+        return this.#endOpenItems();
       case "sandbox-ready":
       case "text-delta":
       case "call-started":
@@ -87,10 +96,42 @@ export class JsonEvents {
     return [{ type: "item.completed", item: commandItem(open, { output, exitCode, status }) }];
   }
 
-  #endOpenCommands(): JsonEvent[] {
-    return [...this.#commands.keys()].flatMap((callId) =>
-      this.#endCommand(callId, { output: "", exitCode: null }),
-    );
+  #startPatch(callId: string, changes: readonly FileChange[]): JsonEvent {
+    const open = { id: this.#newId(), changes };
+    this.#patches.set(callId, open);
+    return { type: "item.started", item: patchItem(open, "in_progress") };
+  }
+
+  #endPatch(
+    callId: string,
+    { changes, success }: { changes: readonly FileChange[]; success: boolean },
+  ): JsonEvent[] {
+    const open = this.#patches.get(callId);
+    if (open === undefined) return [];
+    this.#patches.delete(callId);
+    const status = success ? "completed" : "failed";
+    return [{ type: "item.completed", item: patchItem({ ...open, changes }, status) }];
+  }
+
+  /** One list for the whole turn. */
+  #updatePlan(steps: readonly PlanStep[]): JsonEvent {
+    const type = this.#plan === null ? "item.started" : "item.updated";
+    this.#plan = { id: this.#plan?.id ?? this.#newId(), steps };
+    return { type, item: planItem(this.#plan) };
+  }
+
+  #endOpenItems(): JsonEvent[] {
+    const plan = this.#plan;
+    this.#plan = null;
+    return [
+      ...[...this.#commands.keys()].flatMap((callId) =>
+        this.#endCommand(callId, { output: "", exitCode: null }),
+      ),
+      ...[...this.#patches].flatMap(([callId, { changes }]) =>
+        this.#endPatch(callId, { changes, success: false }),
+      ),
+      ...(plan === null ? [] : [{ type: "item.completed", item: planItem(plan) }]),
+    ];
   }
 
   #newId(): string {
@@ -103,4 +144,13 @@ function commandItem(
   { output, exitCode, status }: { output: string; exitCode: number | null; status: string },
 ) {
   return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
+}
+
+function patchItem({ id, changes }: { id: string; changes: readonly FileChange[] }, status: string) {
+  return { id, type: "file_change", changes: changes.map(({ path, kind }) => ({ path, kind })), status };
+}
+
+function planItem({ id, steps }: { id: string; steps: readonly PlanStep[] }) {
+  const items = steps.map(({ step, status }) => ({ text: step, completed: status === "completed" }));
+  return { id, type: "todo_list", items };
 }

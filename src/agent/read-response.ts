@@ -125,7 +125,11 @@ class ResponseCalls {
 }
 
 function toolCall(item: ToolCallItem): ToolCall {
-  return item.type === "function_call"
-    ? { callId: item.call_id, name: item.name, kind: "function", input: item.arguments }
-    : { callId: item.call_id, name: item.name, kind: "custom", input: item.input };
+  const callId = item.call_id;
+  if (item.type === "function_call")
+    return { callId, name: item.name, kind: "function", input: item.arguments };
+  if (item.type === "custom_tool_call") return { callId, name: item.name, kind: "custom", input: item.input };
+  const { command, working_directory: workdir, timeout_ms } = item.action;
+  const input = JSON.stringify({ command, workdir, timeout_ms });
+  return { callId, name: "local_shell", kind: "function", input };
 }

@@ -58,7 +58,9 @@ export class Transcript {
 
   /** Null stands for a call that was cut short together with everything else. */
   recordOutput(call: ToolCallItem, outcome: CallOutcome | null): void {
-    this.recordItem(outputItem(call, outcome?.content ?? "aborted"));
+    this.recordItem(
+      outputItem(call, outcome === null ? "aborted" : (outcome.parts?.slice() ?? outcome.content)),
+    );
     if (outcome !== null) this.callLatenciesMs.push(outcome.durationMs);
   }
 

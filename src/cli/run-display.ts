@@ -4,12 +4,16 @@ import type { AgentEvent } from "../agent/events.js";
 import { formatDuration } from "../lib/durations.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../lib/terminal.js";
 import { shellQuote } from "../tools/shell-quote.js";
+import type { PlanStep } from "../tools/tool.js";
 import type { OutputStream } from "./context.js";
 
 /** Lines of a command that are shown as they come; of the rest, as many from its end. */
 const LIVE_LINES = 20;
 const LAST_LINES = 5;
 const SCRIPT_LINES = 8;
+
+const changeMarks = { add: "A", update: "M", delete: "D" } as const;
+const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as const;
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -59,6 +63,15 @@ export class RunDisplay {
       case "call-ended":
         if (!event.success && !this.#wasCommand(event.callId)) this.#refusal(event.name, event.content);
         break;
+      case "patch-started":
+        for (const { path, kind } of event.changes)
+          this.#line(
+            `${this.#styled("cyan", changeMarks[kind])} ${this.#styled("bold", neutraliseLine(path))}`,
+          );
+        break;
+      case "plan-updated":
+        this.#plan(event.steps);
+        break;
       case "reconnecting":
         this.#line(
           this.#styled(
@@ -74,6 +87,7 @@ export class RunDisplay {
       case "turn-interrupted":
         this.#sayHeld();
         break;
+      case "patch-ended":
       case "turn-started":
       case "text-delta":
       case "turn-completed":
@@ -110,6 +124,11 @@ export class RunDisplay {
     const [first = "", ...more] = neutralise(content).trimEnd().split("\n").slice(0, SCRIPT_LINES);
     this.#line(`${this.#styled("red", "✗")} ${neutraliseLine(name)}: ${first}`);
     for (const line of more) this.#output(line);
+  }
+
+  #plan(steps: readonly PlanStep[]): void {
+    for (const { step, status } of steps)
+      this.#line(`  ${this.#styled("cyan", planMarks[status])} ${neutraliseLine(step)}`);
   }
 
   #sayHeld(): void {

@@ -23,10 +23,22 @@ const functionCallItem = z.object({
   call_id: z.string(),
 });
 
+const outputPart = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("input_text"), text: z.string() }),
+  z.object({
+    type: z.literal("input_image"),
+    image_url: z.string(),
+    detail: z.enum(["high", "original"]).optional().catch(undefined),
+  }),
+]);
+
+/** A text, or texts and pictures. */
+const output = z.union([z.string(), z.array(outputPart)]);
+
 const functionCallOutputItem = z.object({
   type: z.literal("function_call_output"),
   call_id: z.string(),
-  output: z.string(),
+  output,
 });
 
 const customToolCallItem = z.object({
@@ -39,7 +51,22 @@ const customToolCallItem = z.object({
 const customToolCallOutputItem = z.object({
   type: z.literal("custom_tool_call_output"),
   call_id: z.string(),
-  output: z.string(),
+  output,
+});
+
+/** The call of a tool that has a kind of item to itself; it is answered as a function is. */
+const localShellCallItem = z.object({
+  type: z.literal("local_shell_call"),
+  call_id: z.string({ error: "LocalShellCall without call_id or id" }),
+  status: z.enum(["completed", "in_progress", "incomplete"]).catch("completed"),
+  action: z.object({
+    type: z.literal("exec"),
+    command: z.array(z.string()),
+    working_directory: z.string().nullish(),
+    timeout_ms: z.number().nullish(),
+    env: z.record(z.string(), z.string()).nullish(),
+    user: z.string().nullish(),
+  }),
 });
 
 const knownItem = z.discriminatedUnion("type", [
@@ -49,13 +76,16 @@ const knownItem = z.discriminatedUnion("type", [
   functionCallOutputItem,
   customToolCallItem,
   customToolCallOutputItem,
+  localShellCallItem,
 ]);
 const knownTypes: ReadonlySet<string> = new Set(knownItem.options.map((option) => option.shape.type.value));
 
 export type MessageItem = z.infer<typeof messageItem>;
 type FunctionCallItem = z.infer<typeof functionCallItem>;
 type CustomToolCallItem = z.infer<typeof customToolCallItem>;
-export type ToolCallItem = FunctionCallItem | CustomToolCallItem;
+type LocalShellCallItem = z.infer<typeof localShellCallItem>;
+export type ToolCallItem = FunctionCallItem | CustomToolCallItem | LocalShellCallItem;
+export type CallOutput = z.infer<typeof output>;
 export type ToolOutputItem =
   | z.infer<typeof functionCallOutputItem>
   | z.infer<typeof customToolCallOutputItem>;
@@ -74,6 +104,8 @@ const anyItem = z.looseObject({ type: z.string() });
 /** Reads an item that an endpoint sent or a session file holds; throws a ZodError for one that has lost its parts. */
 export function parseItem(value: unknown): ResponseItem {
   const item = anyItem.parse(value);
+  if (item.type === "local_shell_call")
+    return localShellCallItem.parse({ ...item, call_id: item.call_id ?? item.id });
   if (knownTypes.has(item.type)) return knownItem.parse(item);
   const { id: _id, status: _status, ...kept } = item;
   return { type: "opaque", item: kept };
@@ -85,7 +117,9 @@ export function wireItem(item: ResponseItem): Readonly<Record<string, unknown>> 
 }
 
 export function isToolCall(item: ResponseItem): item is ToolCallItem {
-  return item.type === "function_call" || item.type === "custom_tool_call";
+  return (
+    item.type === "function_call" || item.type === "custom_tool_call" || item.type === "local_shell_call"
+  );
 }
 
 export function isToolOutput(item: ResponseItem): item is ToolOutputItem {
@@ -96,6 +130,12 @@ export function messageText(item: MessageItem): string {
   return item.content
     .map((part) => (part.type === "refusal" ? part.refusal : part.type === "input_image" ? "" : part.text))
     .join("");
+}
+
+/** The texts of an output; a picture has none. */
+export function outputText({ output }: ToolOutputItem): string {
+  if (typeof output === "string") return output;
+  return output.flatMap((part) => (part.type === "input_text" ? [part.text] : [])).join("\n");
 }
 
 export function textMessage(role: "user" | "developer", ...texts: string[]): MessageItem {

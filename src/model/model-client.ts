@@ -13,7 +13,8 @@ export interface ModelRequest {
 
 interface ToolDeclaration {
   readonly type: string;
-  readonly name: string;
+  /** Absent for kinds of tools that there is one of. */
+  readonly name?: string;
 }
 
 export interface TokenUsage {

@@ -1,5 +1,5 @@
 import { BrigError } from "../errors.js";
-import { isToolOutput, type ResponseItem, type ToolCallItem } from "./items.js";
+import { isToolOutput, outputText, type ResponseItem, type ToolCallItem } from "./items.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "./model-client.js";
 import type { Expectation, Script, ScriptedCall, ScriptStep } from "./script.js";
 
@@ -87,7 +87,8 @@ function exitCodeOf(output: string): number | null {
 }
 
 function outputOf(input: readonly ResponseItem[], id: string): string {
-  return input.filter(isToolOutput).findLast((item) => item.call_id === id)?.output ?? "";
+  const item = input.filter(isToolOutput).findLast(({ call_id }) => call_id === id);
+  return item === undefined ? "" : outputText(item);
 }
 
 function callItem(call: ScriptedCall, id: string, captures: ReadonlyMap<string, string>): ToolCallItem {

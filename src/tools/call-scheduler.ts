@@ -1,7 +1,7 @@
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { parseArguments } from "./define-tool.js";
 import type { ToolRegistry } from "./registry.js";
-import type { ToolActivity, ToolOutput } from "./tool.js";
+import type { Tool, ToolActivity, ToolOutput } from "./tool.js";
 
 /** A call as a model makes it. */
 export interface ToolCall {
@@ -34,17 +34,23 @@ const timedAbortTools: ReadonlySet<string> = new Set([
   "unified_exec",
 ]);
 
+/** What a call may run beside: other readers, changes of other files, or nothing. */
+type Claim = { kind: "reads" } | { kind: "changes"; files: readonly string[] } | { kind: "alone" };
+
+interface RunningCall {
+  claim: Claim;
+  over: Promise<unknown>;
+}
+
 /**
- * Runs the calls of one response. A call starts as soon as it is handed over: beside the others if all their tools support it,
- * else after every call before it, and before every call after it.
+ * Runs the calls of one response. A call starts as soon as it is handed over and every call before it that it must not run beside is
+ * over.
  */
 export class CallScheduler {
   readonly #tools: ToolRegistry;
   readonly #options: CallSchedulerOptions;
   readonly #ready: Promise<unknown>;
-  /** The last call that had to be alone, and those after it that run beside each other. */
-  #alone: Promise<unknown> = Promise.resolve();
-  #together: Promise<unknown>[] = [];
+  readonly #running = new Set<RunningCall>();
 
   constructor(tools: ToolRegistry, options: CallSchedulerOptions) {
     this.#tools = tools;
@@ -59,17 +65,27 @@ export class CallScheduler {
    * more, e.g. with `sandbox.gone`.
    */
   run(call: ToolCall): Promise<CallOutcome> {
-    const isParallel = this.#tools.has(call.name) && this.#tools.get(call.name).supportsParallel;
-    const before = isParallel ? [this.#alone] : [this.#alone, ...this.#together];
-    const outcome = Promise.all([this.#ready, ...before]).then(() => this.#execute(call));
-    const over = outcome.catch(() => undefined);
-    if (isParallel) {
-      this.#together.push(over);
-    } else {
-      this.#alone = over;
-      this.#together = [];
-    }
+    const claim = this.#claimOf(call);
+    const before = [...this.#running].filter((other) => excludes(other.claim, claim));
+    const outcome = Promise.all([this.#ready, ...before.map(({ over }) => over)]).then(() =>
+      this.#execute(call),
+    );
+    const running: RunningCall = { claim, over: Promise.resolve() };
+    running.over = outcome.then(
+      () => this.#running.delete(running),
+      () => this.#running.delete(running),
+    );
+    this.#running.add(running);
     return outcome;
+  }
+
+  #claimOf(call: ToolCall): Claim {
+    if (!this.#tools.has(call.name)) return { kind: "reads" };
+    const tool = this.#tools.get(call.name);
+    if (!tool.supportsParallel) return { kind: "alone" };
+    if (tool.changedFiles === undefined) return { kind: "reads" };
+    const files = changedFiles(tool, call);
+    return files === null ? { kind: "alone" } : { kind: "changes", files };
   }
 
   async #execute(call: ToolCall): Promise<CallOutcome> {
@@ -86,18 +102,46 @@ export class CallScheduler {
   async #dispatch(call: ToolCall): Promise<ToolOutput> {
     const { signal, onActivity } = this.#options;
     signal.throwIfAborted();
-    if (call.kind === "custom")
-      return {
-        content: this.#tools.has(call.name)
-          ? `tool ${call.name} invoked with incompatible payload`
-          : `unsupported custom tool call: ${call.name}`,
-        success: false,
-      };
-    return await this.#tools.get(call.name).execute(parseArguments(call.input), {
+    const refusal = this.#refusal(call);
+    if (refusal !== null) return { content: refusal, success: false };
+    return await this.#tools.get(call.name).execute(argumentsOf(call), {
       signal,
       onActivity: (activity) => onActivity?.(call, activity),
     });
   }
+
+  /** What the model is told of a call that cannot be made, else null. */
+  #refusal({ kind, name }: ToolCall): string | null {
+    if (!this.#tools.has(name))
+      return kind === "custom" ? `unsupported custom tool call: ${name}` : `unsupported call: ${name}`;
+    const isTakenAsText = this.#tools.get(name).isFreeform === true;
+    return kind === "custom" && !isTakenAsText ? `tool ${name} invoked with incompatible payload` : null;
+  }
+}
+
+/** A custom call's text is the one parameter of a freeform tool. */
+function argumentsOf({ kind, input }: ToolCall): unknown {
+  return kind === "custom" ? { input } : parseArguments(input);
+}
+
+function changedFiles(tool: Tool, call: ToolCall): readonly string[] | null {
+  try {
+    return tool.changedFiles?.(argumentsOf(call)) ?? null;
+  } catch (error) {
+    if (isBrigError(error, "tool.invalid-input")) return null;
+    throw error;
+  }
+}
+
+function excludes(one: Claim, other: Claim): boolean {
+  if (one.kind === "reads" && other.kind === "reads") return false;
+  if (one.kind !== "changes" || other.kind !== "changes") return true;
+  return one.files.some((path) => other.files.some((file) => overlaps(path, file)));
+}
+
+/** The same path, or one below the other. */
+function overlaps(a: string, b: string): boolean {
+  return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
 }
 
 /** Never resolves without an abort: it is only good for a race. */

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { BrigError } from "../errors.js";
 import { jsonSchemaOf } from "./json-schema.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "./tool.js";
+import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 
 export interface ToolDefinition<Parameters extends z.ZodObject> {
   name: string;
@@ -11,19 +11,41 @@ export interface ToolDefinition<Parameters extends z.ZodObject> {
   /** Other spellings of a parameter that are understood but not advertised: other → real. */
   parameterAliases?: Readonly<Record<string, string>>;
   supportsParallel: boolean;
+  /** How it is declared to a model. Default: as a function with these parameters. */
+  spec?: ToolSpec | undefined;
+  /** Its one parameter is a text, `input`, which a model may also send as it is. Default: false. */
+  isFreeform?: boolean | undefined;
+  /** See `Tool`. */
+  changedFiles?: ((args: z.output<Parameters>) => readonly string[] | null) | undefined;
   run(args: z.output<Parameters>, call: ToolCallOptions): Promise<ToolOutput>;
 }
 
 export function defineTool<Parameters extends z.ZodObject>(definition: ToolDefinition<Parameters>): Tool {
-  const { name, description, parameters, supportsParallel } = definition;
+  const { name, description, parameters, supportsParallel, isFreeform = false, changedFiles } = definition;
+  const parse = (args: unknown) => parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
   return {
     name,
     description,
     supportsParallel,
-    spec: { type: "function", name, description, strict: false, parameters: jsonSchemaOf(parameters) },
+    isFreeform,
+    spec: definition.spec ?? {
+      type: "function",
+      name,
+      description,
+      strict: false,
+      parameters: jsonSchemaOf(parameters),
+    },
+    ...(changedFiles === undefined
+      ? {}
+      : {
+          changedFiles(args) {
+            const parsed = parse(args);
+            return parsed.success ? changedFiles(parsed.data) : null;
+          },
+        }),
     async execute(args, call = {}) {
       call.signal?.throwIfAborted();
-      const parsed = parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
+      const parsed = parse(args);
       if (!parsed.success) throw invalidArguments(describeIssues(parsed.error), parsed.error);
       return await definition.run(parsed.data, call);
     },

@@ -5,7 +5,7 @@ import { execCommandTool } from "./exec-command.js";
 import type { ToolSandbox } from "./sandbox.js";
 import { shellTool } from "./shell.js";
 import { shellCommandTool } from "./shell-command.js";
-import type { FunctionToolSpec, Tool } from "./tool.js";
+import type { Tool, ToolSpec } from "./tool.js";
 import { isOffered, type ToolGates } from "./tool-gates.js";
 import type { TruncationPolicy } from "./truncation.js";
 import { findUserShell, type UserShell } from "./user-shell.js";
@@ -48,7 +48,7 @@ export interface ToolRegistry {
   getToolNames(): string[];
   getAll(): Tool[];
   /** What a model is told: the tools that are on. */
-  getSpecs(): FunctionToolSpec[];
+  getSpecs(): ToolSpec[];
   close(): Promise<void>;
 }
 

@@ -5,9 +5,16 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   /** What the model is told about it. */
-  readonly spec: FunctionToolSpec;
+  readonly spec: ToolSpec;
   /** May run beside other calls of the same turn that may too. */
   readonly supportsParallel: boolean;
+  /** Takes one text, `input`, so that a model may also send the text itself instead of JSON. Default: false. */
+  readonly isFreeform?: boolean;
+  /**
+   * Absolute paths of the files that a call would change, null where that cannot be told. A tool that has this and supports
+   * parallel calls runs beside calls of its kind that change other files, and alone otherwise.
+   */
+  changedFiles?(args: unknown): readonly string[] | null;
   /**
    * Runs the tool. What a command does, a timeout included, is in the content; arguments that do not fit are
    * `tool.invalid-input`, and a sandbox that no longer answers is thrown as it is.
@@ -19,7 +26,15 @@ export interface Tool {
 export interface ToolOutput {
   content: string;
   success: boolean;
+  /** What the model is given instead of `content`, for an output with pictures; `content` then describes them in words. */
+  parts?: readonly OutputPart[];
 }
+
+/** A part of an output, as the Responses API takes it. */
+export type OutputPart =
+  | { type: "input_text"; text: string }
+  /** `image_url` is a data URL. */
+  | { type: "input_image"; image_url: string; detail?: "high" | "original" | undefined };
 
 export interface ToolCallOptions {
   /** Aborting kills what the call started, then rejects with the reason. */
@@ -33,16 +48,52 @@ export type ToolActivity =
   | { kind: "command-started"; argv: readonly string[]; cwd: string }
   | { kind: "command-output"; chunk: Uint8Array }
   | { kind: "command-ended"; exitCode: number; output: string; durationMs: number; usage: ResourceUsage }
+  | { kind: "patch-started"; changes: readonly FileChange[] }
+  | { kind: "patch-ended"; changes: readonly FileChange[]; success: boolean }
+  | { kind: "plan-updated"; explanation: string | null; steps: readonly PlanStep[] }
   /** Something the model should be told besides the output. */
   | { kind: "advice"; text: string };
 
-/** A function tool as the Responses API takes it. */
+/** What a patch does to one file. A file that moves is an update of where it was. */
+export interface FileChange {
+  path: string;
+  kind: "add" | "delete" | "update";
+}
+
+export interface PlanStep {
+  step: string;
+  status: "pending" | "in_progress" | "completed";
+}
+
+/** How a tool is declared to the Responses API. */
+export type ToolSpec = FunctionToolSpec | CustomToolSpec | LocalShellSpec | WebSearchSpec;
+
 export interface FunctionToolSpec {
   type: "function";
   name: string;
   description: string;
   strict: false;
   parameters: JsonSchema;
+}
+
+/** A tool that takes text of a grammar instead of JSON. */
+export interface CustomToolSpec {
+  type: "custom";
+  name: string;
+  description: string;
+  format: { type: "grammar"; syntax: "lark"; definition: string };
+}
+
+/** A tool that models of one family know without being told. */
+export interface LocalShellSpec {
+  type: "local_shell";
+}
+
+/** A tool that the model's provider runs. */
+export interface WebSearchSpec {
+  type: "web_search";
+  /** Whether pages are fetched, instead of read from the provider's own store. */
+  external_web_access: boolean;
 }
 
 export interface JsonSchema {

@@ -10,6 +10,7 @@ import {
   totalChars,
   totalLineFeeds,
 } from "./captured-output.js";
+import type { OutputPart } from "./tool.js";
 
 /** How much of an output a model is given. One token counts as four bytes. */
 export interface TruncationPolicy {
@@ -58,6 +59,30 @@ export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy)
       ? `…${tokensOfBytes(totalBytes(output) - announcedBytes - budget)} tokens truncated…`
       : `…${cut.chars} chars truncated…`;
   return renderOutput(start) + marker + renderOutput(end);
+}
+
+/**
+ * Spends the budget on the texts in their order; pictures cost nothing. The text that crosses the budget is cut, those after it are
+ * counted at the end.
+ */
+export function truncateParts(parts: readonly OutputPart[], policy: TruncationPolicy): OutputPart[] {
+  const { mode } = policy;
+  let left = policy.limit;
+  let omitted = 0;
+  const kept = parts.flatMap((part): OutputPart[] => {
+    if (part.type !== "input_text") return [part];
+    if (left <= 0) {
+      omitted++;
+      return [];
+    }
+    const text = truncateText(part.text, { mode, limit: left });
+    const bytes = Buffer.byteLength(part.text);
+    left -= mode === "tokens" ? tokensOfBytes(bytes) : bytes;
+    return [{ ...part, text }];
+  });
+  return omitted === 0
+    ? kept
+    : [...kept, { type: "input_text", text: `[omitted ${omitted} text items ...]` }];
 }
 
 /** As `truncateOutput`, for an output that is kept and perhaps cut again: the middle becomes a gap. */

@@ -129,6 +129,29 @@ export function callDone(callId: string, name: string, args: unknown): object {
   };
 }
 
+export function customCallDone(callId: string, name: string, input: string): object {
+  return {
+    type: "response.output_item.done",
+    item: {
+      id: `ctc_${callId}`,
+      type: "custom_tool_call",
+      status: "completed",
+      call_id: callId,
+      name,
+      input,
+    },
+  };
+}
+
+/** `callId` null leaves it out, as some endpoints do; the item's own id then names the call. */
+export function localShellCallDone(callId: string | null, action: object): object {
+  const id = { id: "lsh_1", ...(callId === null ? {} : { call_id: callId }) };
+  return {
+    type: "response.output_item.done",
+    item: { ...id, type: "local_shell_call", status: "completed", action: { type: "exec", ...action } },
+  };
+}
+
 const sampleUsage = {
   input_tokens: 100,
   input_tokens_details: { cached_tokens: 40 },

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { History, normalised } from "../../../src/agent/history.js";
-import { isToolCall, isToolOutput, type ResponseItem, textMessage } from "../../../src/model/items.js";
+import {
+  isToolCall,
+  isToolOutput,
+  outputText,
+  type ResponseItem,
+  textMessage,
+} from "../../../src/model/items.js";
 
 const callOf = (id: string): ResponseItem => ({
   type: "function_call",
@@ -62,6 +68,44 @@ describe("History", () => {
     expect(history.record(outputOf("a", "x".repeat(12)))).toEqual(outputOf("a", "x".repeat(12)));
     expect(history.record(outputOf("b", "x".repeat(13)))).toEqual(
       outputOf("b", "xxxxxx…1 chars truncated…xxxxxx"),
+    );
+  });
+
+  it("cuts the texts of an output with pictures together, and leaves the pictures", () => {
+    const history = new History({ mode: "bytes", limit: 10 });
+    const image = { type: "input_image" as const, image_url: "data:image/png;base64,AAAA" };
+    const text = (of: string) => ({ type: "input_text" as const, text: of });
+    history.record(callOf("a"));
+    const output = [text("x".repeat(8)), image, text("y".repeat(8)), text("z"), image];
+    expect(history.record({ type: "function_call_output", call_id: "a", output })).toEqual({
+      type: "function_call_output",
+      call_id: "a",
+      output: [
+        text("x".repeat(8)),
+        image,
+        text("yy…4 chars truncated…yy"),
+        image,
+        text("[omitted 1 text items ...]"),
+      ],
+    });
+  });
+
+  it("never records more of an output than 1.2 times the policy and what says so", () => {
+    const policy = fc.record({
+      mode: fc.constantFrom("tokens" as const, "bytes" as const),
+      limit: fc.integer({ min: 1, max: 40 }),
+    });
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 400 }), policy, (text, { mode, limit }) => {
+        const history = new History({ mode, limit });
+        history.record(callOf("a"));
+        const recorded = history.record(outputOf("a", text));
+        const output = isToolOutput(recorded) ? outputText(recorded) : "";
+        const budget = Math.ceil(limit * 1.2) * (mode === "tokens" ? 4 : 1);
+        const cut = /…\d+ (?:tokens|chars) truncated…/.exec(output)?.[0] ?? "";
+        if (Buffer.byteLength(text) <= budget) expect(output).toBe(text);
+        else expect(Buffer.byteLength(output) - Buffer.byteLength(cut)).toBeLessThanOrEqual(budget);
+      }),
     );
   });
 });

@@ -88,4 +88,44 @@ describe("the events of --json", () => {
       { type: "item.completed", item: { exit_code: null, status: "failed" } },
     ]);
   });
+
+  it("tell a patch as a file change, and one that never ended as failed", () => {
+    const changes = [{ path: "/w/a", kind: "add" as const }];
+    const item = { type: "file_change", changes };
+    expect(
+      translate([
+        { kind: "patch-started", callId: "c", changes },
+        { kind: "patch-ended", callId: "c", changes, success: true },
+        { kind: "patch-started", callId: "d", changes },
+        { kind: "turn-interrupted" },
+      ]),
+    ).toEqual([
+      { type: "item.started", item: { id: "item_0", ...item, status: "in_progress" } },
+      { type: "item.completed", item: { id: "item_0", ...item, status: "completed" } },
+      { type: "item.started", item: { id: "item_1", ...item, status: "in_progress" } },
+      { type: "item.completed", item: { id: "item_1", ...item, status: "failed" } },
+    ]);
+  });
+
+  it("tell the plan as one list that grows and is completed with the turn", () => {
+    const plan = (status: "pending" | "completed"): AgentEvent => ({
+      kind: "plan-updated",
+      callId: "c",
+      explanation: null,
+      steps: [{ step: "look", status }],
+    });
+    const list = (completed: boolean) => ({
+      item: { id: "item_0", type: "todo_list", items: [{ text: "look", completed }] },
+    });
+    const [first, second, third] = translate([
+      plan("pending"),
+      plan("completed"),
+      { kind: "turn-interrupted" },
+    ]);
+    expect([first, second, third]).toEqual([
+      { type: "item.started", ...list(false) },
+      { type: "item.updated", ...list(true) },
+      { type: "item.completed", ...list(true) },
+    ]);
+  });
 });

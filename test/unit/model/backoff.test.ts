@@ -21,7 +21,7 @@ describe("retryDelayMs", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 100 }),
-        fc.double({ min: 0, max: 1, maxExcluded: true }),
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (attempt, r) => {
           const delay = retryDelayMs(attempt, { retryAfterMs: null, random: () => r });
           expect(delay).toBeGreaterThanOrEqual(180);

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { captured } from "../../../src/tools/captured-output.js";
-import { truncateOutput, truncateText, truncateWithLineCount } from "../../../src/tools/truncation.js";
+import {
+  truncateOutput,
+  truncateParts,
+  truncateText,
+  truncateWithLineCount,
+} from "../../../src/tools/truncation.js";
 
 const anyText = fc.string({ unit: "binary", maxLength: 200 });
 const anyPolicy = fc.record({
@@ -126,5 +131,61 @@ describe("truncateWithLineCount", () => {
     const cut = truncateWithLineCount(captured(text, "x".repeat(50)), { mode: "bytes", limit: 10 });
     const expected = text.endsWith("\n") || text === "" ? lines + 1 : lines;
     expect(cut).toContain(`Total output lines: ${expected}\n\n`);
+  });
+});
+
+describe("truncateParts", () => {
+  const anyPart = fc.oneof(
+    anyText.map((text) => ({ type: "input_text" as const, text })),
+    fc.constant({ type: "input_image" as const, image_url: "data:image/png;base64,AAAA" }),
+  );
+  const isImage = ({ type }: { type: string }) => type === "input_image";
+
+  it("keeps every picture, never exceeds the budget, and counts every text it leaves out", () => {
+    fc.assert(
+      fc.property(fc.array(anyPart, { maxLength: 8 }), anyPolicy, (parts, policy) => {
+        const kept = truncateParts(parts, policy);
+        expect(kept.filter(isImage)).toEqual(parts.filter(isImage));
+        const texts = kept.flatMap((part) => (part.type === "input_text" ? [part.text] : []));
+        const omitted = Number(/^\[omitted (\d+) text items \.\.\.\]$/.exec(texts.at(-1) ?? "")?.[1] ?? 0);
+        if (omitted > 0) texts.pop();
+        expect(texts.length + omitted).toBe(parts.length - parts.filter(isImage).length);
+        const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text.replace(marker, "")), 0);
+        expect(bytes).toBeLessThanOrEqual(policy.mode === "tokens" ? policy.limit * 4 : policy.limit);
+        expect(texts.join("|")).not.toMatch(/\p{Surrogate}/u);
+      }),
+    );
+  });
+});
+
+describe("truncateOutput of many pieces", () => {
+  const anyGap = fc.record({
+    bytes: fc.integer({ min: 1, max: 500 }),
+    chars: fc.integer({ min: 1, max: 500 }),
+    lineFeeds: fc.constant(0),
+  });
+
+  it("never exceeds the budget, and what is announced and what is kept add up to the whole", () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(anyText, anyGap), { maxLength: 6 }), anyPolicy, (pieces, policy) => {
+        fc.pre(!pieces.some((piece) => typeof piece === "string" && /[…\p{Surrogate}]|bytes/u.test(piece)));
+        const result = truncateOutput(captured(...pieces), { ...policy, mode: "bytes" });
+        const gapNotice = /\n\.\.\. (\d+) bytes omitted \.\.\.\n/g;
+        const notices = [...result.matchAll(gapNotice)];
+        const kept = result.replace(marker, "").replaceAll(gapNotice, "");
+        expect(Buffer.byteLength(kept)).toBeLessThanOrEqual(
+          Math.max(policy.limit, marker.test(result) ? 0 : Buffer.byteLength(kept)),
+        );
+        const texts = pieces.filter((piece) => typeof piece === "string");
+        const gaps = pieces.filter((piece) => typeof piece !== "string");
+        const announcedChars = gaps
+          .filter(({ bytes }) => notices.some(([, count]) => Number(count) === bytes))
+          .reduce((sum, { chars }) => sum + chars, 0);
+        const cutChars = Number(marker.exec(result)?.[1] ?? 0);
+        const allChars = [...texts.join("")].length + gaps.reduce((sum, { chars }) => sum + chars, 0);
+        fc.pre(new Set(gaps.map(({ bytes }) => bytes)).size === gaps.length);
+        expect([...kept].length + cutChars + announcedChars).toBe(allChars);
+      }),
+    );
   });
 });
