@@ -43,8 +43,7 @@ export class Command implements ChannelEvents {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#channel = link.openChannel(this);
-    link.send(request.type, this.#channel, request.payload);
+    this.#channel = link.openChannel(request, this);
     if (request.timeoutMs !== undefined) this.#watch(request.timeoutMs + STUCK_AFTER_MS);
   }
 

@@ -224,7 +224,8 @@ class SandboxContainer {
   async start(body: ContainerBody, { signal }: SandboxOptions): Promise<void> {
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     const name = `brig-${this.#plan.sessionId}`;
-    this.#id = await this.#engine.createContainer(body, { name, ...(signal ? { signal } : {}) });
+    // Never called off half-way: the engine would go on, and make a container that nobody knows of.
+    this.#id = await this.#engine.createContainer(body, { name });
     signal?.throwIfAborted();
     await this.#engine.startContainer(this.#id);
     signal?.throwIfAborted();

@@ -6,6 +6,8 @@ const gvisorDifferences = {
   "modes.setuid-bit":
     "gVisor answers system calls itself, without our filter: the bit can be set, and NoNewPrivs leaves it without effect",
   "limits.pids": "this gVisor runs with --ignore-cgroups: there is no process limit to reach",
+  "limits.memory": "this gVisor runs with --ignore-cgroups: there is no memory limit to reach",
+  "limits.inodes": "gVisor's tmpfs has no limit of inodes",
   "pty.window-change": "gVisor resizes a terminal without sending SIGWINCH",
   "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",
   "pty.line-discipline": "gVisor's terminals pass on ctrl-C, ctrl-D and ctrl-Z as bytes",

@@ -63,9 +63,12 @@ export class RunnerLink {
     this.#options = options;
   }
 
+  /** Errors: `engine.failed` when the runner does not answer, `protocol.invalid` when something else does. */
   static async open(options: LinkOptions): Promise<RunnerLink> {
     const link = new RunnerLink(options);
-    await link.#connect();
+    await link.#connect().catch((error: unknown) => {
+      throw isBrigError(error) ? error : notConnected(error);
+    });
     return link;
   }
 
@@ -75,24 +78,23 @@ export class RunnerLink {
     if (this.#gone) listener(this.#gone);
   }
 
-  /** The number of a new channel; its first frame must follow. */
-  openChannel(events: ChannelEvents): number {
+  /** Sends a request on a new channel and returns its number. Error: `exec.invalid` when it is too large for a frame. */
+  openChannel(request: { type: number; payload: Uint8Array }, events: ChannelEvents): number {
     if (this.#gone) throw this.#gone;
+    const { length } = request.payload;
+    if (length > MAX_PAYLOAD_TO_RUNNER)
+      throw new BrigError(`a request of ${length} bytes is over the limit of ${MAX_PAYLOAD_TO_RUNNER}`, {
+        code: "exec.invalid",
+        hint: "pass large data through stdin or a file",
+      });
     this.#lastChannel++;
     this.#channels.set(this.#lastChannel, events);
+    this.send(request.type, this.#lastChannel, request.payload);
     return this.#lastChannel;
   }
 
   send(type: number, channel: number, payload: Uint8Array): void {
     if (this.#gone) return;
-    if (payload.length > MAX_PAYLOAD_TO_RUNNER)
-      throw new BrigError(
-        `a request of ${payload.length} bytes is over the limit of ${MAX_PAYLOAD_TO_RUNNER}`,
-        {
-          code: "exec.invalid",
-          hint: "pass large data through stdin or a file",
-        },
-      );
     const frame = encodeFrame(type, channel, payload);
     if (isCounted(type)) this.#kept.push(frame);
     this.#stream?.write(frame);
@@ -246,6 +248,15 @@ export class RunnerLink {
     this.#kept.splice(0, Number(count));
     this.#acknowledged = frames;
   }
+}
+
+function notConnected(cause: unknown): BrigError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new BrigError(`the sandbox was started, but its runner cannot be reached: ${reason}`, {
+    code: "engine.failed",
+    hint: "`brig doctor` may say what is wrong with the engine",
+    cause,
+  });
 }
 
 function unreachable(cause: unknown): BrigError {

@@ -34,6 +34,7 @@ export class RunnerStream {
   readonly #garbage = new YoungGarbage();
   readonly #events: StreamEvents;
   #bridgeMessage = "";
+  #firstByte: number | undefined;
   #isCorked = false;
   #ended = false;
 
@@ -68,7 +69,7 @@ export class RunnerStream {
     if (this.#ended) return;
     try {
       this.#demultiplexer.push(chunk, (data, isStderr) => {
-        if (isStderr) this.#note(data);
+        if (isStderr || this.#isEngineSpeaking(data)) this.#note(data);
         else this.#parser.push(data, (frame) => this.#events.onFrame(frame));
       });
       this.#garbage.add(chunk.length);
@@ -77,7 +78,16 @@ export class RunnerStream {
     }
   }
 
-  /** What `connect` says when it cannot reach PID 1. */
+  /**
+   * Where the bridge could not be started, because its container is ending, the engine says so on stdout. A stream of
+   * frames begins with WELCOME's length, which is no character.
+   */
+  #isEngineSpeaking(data: Buffer): boolean {
+    this.#firstByte ??= data[0];
+    return this.#firstByte !== undefined && this.#firstByte >= 0x20 && this.#firstByte < 0x7f;
+  }
+
+  /** What `connect`, or the engine in its place, says when PID 1 cannot be reached. */
   #note(data: Buffer): void {
     if (this.#bridgeMessage.length < MAX_BRIDGE_MESSAGE) this.#bridgeMessage += data.toString("latin1");
   }

@@ -1,0 +1,199 @@
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect } from "vitest";
+import { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { call, harmedEngine } from "../../support/engine.js";
+import { changedPolicy } from "../../support/policies.js";
+import { runningCommands } from "../../support/processes.js";
+import { differs, titled } from "../../support/runtime-differences.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+/** What brig itself never asks of the engine. */
+async function ask(
+  sandbox: Sandbox,
+  action: "pause" | "unpause" | "stop?t=0" | "restart?t=0",
+): Promise<void> {
+  const socket = new URL(sandbox.engine.endpoint).pathname;
+  const path = `/containers/${sandbox.containerId}/${action}`;
+  await text(await call(socket, { method: "POST", path }));
+}
+
+describe("a container that is taken away", () => {
+  sandboxTest("during calls: each ends with what happened, and the host goes on", async ({ open }) => {
+    const sandbox = await open();
+    const calls: Promise<unknown>[] = [
+      sandbox.exec(["sleep", "301"]),
+      sandbox.exec(["cat"], { stdin: Buffer.alloc(3_000_000) }).then(() => sandbox.exec(["sleep", "302"])),
+      sandbox.exec(["sh", "-c", "yes > /dev/null"], { timeoutMs: 100_000 }),
+      sandbox.files.write("/tmp/x", Buffer.alloc(1000)).then(() => sandbox.exec(["sleep", "303"])),
+    ];
+    calls.push((await sandbox.spawn(["cat"])).exit);
+    const outcomes = Promise.all(calls.map((one) => one.catch((error) => error)));
+    await sleep(300);
+    await sandbox.engine.removeContainer(sandbox.containerId);
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ code: "sandbox.gone", reason: "killed" });
+    await expect(sandbox.exec(["true"])).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
+    await sandbox.close();
+  });
+
+  sandboxTest("stopped from outside: the same", async ({ open }) => {
+    const sandbox = await open();
+    const running = expect(sandbox.exec(["sleep", "301"])).rejects.toMatchObject({
+      code: "sandbox.gone",
+      reason: "killed",
+    });
+    await ask(sandbox, "stop?t=0");
+    await running;
+  });
+
+  sandboxTest("while nobody calls: the next call says so", async ({ open }) => {
+    const sandbox = await open();
+    await sandbox.engine.removeContainer(sandbox.containerId);
+    await expect(sandbox.exec(["true"])).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
+    await expect(sandbox.exec(["true"])).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
+  });
+});
+
+describe("a container that is paused", () => {
+  sandboxTest("holds its calls up and loses none of them", async ({ open }) => {
+    const sandbox = await open();
+    const script = "for i in $(seq 40); do echo $i; sleep 0.02; done";
+    const running = sandbox.exec(["bash", "-c", script]);
+    await sleep(200);
+    await ask(sandbox, "pause");
+    const waiting = sandbox.exec(["echo", "waited"]);
+    let isOver = false;
+    void waiting.then(() => {
+      isOver = true;
+    });
+    await sleep(700);
+    expect(isOver).toBe(false);
+    await ask(sandbox, "unpause");
+    expect((await waiting).stdout).toBe("waited\n");
+    expect((await running).stdout).toBe(Array.from({ length: 40 }, (_, i) => `${i + 1}\n`).join(""));
+  });
+
+  sandboxTest("and whose stream broke meanwhile is found again", async ({ open }) => {
+    const sandbox = await open();
+    const running = sandbox.exec(["sh", "-c", "sleep 0.3; echo through"]);
+    await ask(sandbox, "pause");
+    sandbox.link.breakStream();
+    await sleep(700);
+    await ask(sandbox, "unpause");
+    expect((await running).stdout).toBe("through\n");
+  });
+
+  sandboxTest("can be closed", async ({ open }) => {
+    const sandbox = await open();
+    await ask(sandbox, "pause");
+    await sandbox.close();
+  });
+});
+
+describe("a limit that is reached", () => {
+  sandboxTest.skipIf(differs("limits.memory"))(
+    titled("limits.memory", "memory: the command is killed and says why, the session lives"),
+    async ({ open, directory }) => {
+      const policyFile = await changedPolicy(directory, { memoryMb: 128, sizeMb: 16, shmMb: 8 });
+      const sandbox = await open({ policyFile });
+      const bomb = ["python3", "-c", "x = bytearray(400_000_000); x[::4096] = b'x' * len(x[::4096])"];
+      for (let i = 0; i < 2; i++) {
+        expect(await sandbox.exec(bomb)).toMatchObject({
+          exitCode: 137,
+          signal: "SIGKILL",
+          outOfMemory: true,
+        });
+        const next = await sandbox.exec(["sh", "-c", "echo fine; exit 2"]);
+        expect(next).toMatchObject({ exitCode: 2, stdout: "fine\n", outOfMemory: false });
+      }
+      // A shell that outlives its child still tells that there was not enough.
+      const shell = await sandbox.exec(["sh", "-c", `"$@"; echo "code $?"; exit 1`, "sh", ...bomb]);
+      expect(shell).toMatchObject({ exitCode: 1, stdout: "code 137\n", outOfMemory: true });
+    },
+  );
+
+  sandboxTest(
+    "scratch space: the writer is told, the session lives, and space can be freed",
+    async ({ open, directory }) => {
+      const policyFile = await changedPolicy(directory, { sizeMb: 16, maxInodes: 500 });
+      const sandbox = await open({ policyFile });
+      const fill = "head -c 100000000 /dev/zero > /tmp/fill || echo failed";
+      const filled = await sandbox.exec(["sh", "-c", fill]);
+      expect(filled.stdout).toBe("failed\n");
+      expect(filled.stderr).toMatch(/No space left/);
+      expect((await sandbox.exec(["sh", "-c", "echo fine; ls -s /tmp"])).stdout).toContain("fine\n");
+      await expect(sandbox.files.write("/tmp/more", Buffer.alloc(100_000))).rejects.toMatchObject({
+        code: "file.failed",
+        cause: { code: "ENOSPC" },
+      });
+      await sandbox.files.remove("/tmp/fill");
+      await sandbox.files.write("/tmp/more", Buffer.alloc(100_000));
+    },
+  );
+
+  sandboxTest.skipIf(differs("limits.inodes"))(
+    titled("limits.inodes", "files in scratch space: no more than so many"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, { maxInodes: 500 }) });
+      const script = "for i in $(seq 600); do : > /tmp/$i || break; done 2>/dev/null; ls /tmp | wc -l";
+      expect(Number((await sandbox.exec(["bash", "-c", script])).stdout)).toBeLessThan(500);
+      expect((await sandbox.exec(["echo", "fine"])).stdout).toBe("fine\n");
+    },
+  );
+
+  sandboxTest.skipIf(differs("limits.pids"))(
+    titled("limits.pids", "processes: a command that finds no place is a result, and the session recovers"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 64 }) });
+      const full = await sandbox.spawn(["bash", "-c", "while :; do sleep 300 & done 2>/dev/null"]);
+      await expect
+        .poll(async () => (await sandbox.exec(["true"])).exitCode, { timeout: 20_000, interval: 20 })
+        .toBe(126);
+      const refused = await sandbox.exec(["true"]);
+      expect(refused.exitCode).toBe(126);
+      expect(refused.stderr).toMatch(
+        /^brig: no process can be started: \w+ \(the sandbox's process or memory limit/,
+      );
+      await full.kill();
+      await expect.poll(() => runningCommands(sandbox), { timeout: 20_000 }).toEqual([]);
+      expect((await sandbox.exec(["sh", "-c", "echo fine; exit 3"])).exitCode).toBe(3);
+    },
+  );
+
+  sandboxTest("open files: commands are held to it, and the runner goes on", async ({ open, directory }) => {
+    const sandbox = await open({ policyFile: await changedPolicy(directory, { openFiles: 64 }) });
+    const script =
+      "import os\nfds = []\ntry:\n  while True: fds.append(os.dup(0))\nexcept OSError as e: print(e.errno)";
+    expect((await sandbox.exec(["python3", "-c", script])).stdout).toBe("24\n");
+    const many = await Promise.all(
+      Array.from({ length: 60 }, (_, i) => sandbox.exec(["sh", "-c", `sleep 0.2; exit ${i}`])),
+    );
+    // Each gets its own code, or is refused for want of descriptors: nothing else.
+    for (const [i, { exitCode, stderr }] of many.entries())
+      if (exitCode !== i) expect([exitCode, stderr]).toEqual([126, expect.stringMatching(/^brig: no /)]);
+    expect((await sandbox.exec(["echo", "fine"])).stdout).toBe("fine\n");
+  });
+});
+
+describe("an engine that is stopped", () => {
+  sandboxTest("during a call: the call ends with what happened", async () => {
+    await using harmed = await harmedEngine();
+    // The toolbox alone is image enough.
+    await using sandbox = await Sandbox.create({
+      engine: harmed.engine,
+      image: harmed.images.toolbox,
+      workspaceKind: "none",
+      leaseSeconds: 3,
+    });
+    expect((await sandbox.exec(["/.brig/rg", "--version"])).stdout).toContain("ripgrep");
+    const spawned = await sandbox.spawn(["/.brig/rg", "never"]);
+    const running = expect(spawned.exit).rejects.toMatchObject({ code: "sandbox.gone", reason: "engine" });
+    await harmed.stop();
+    await running;
+    await expect(sandbox.exec(["/.brig/rg"])).rejects.toMatchObject({
+      code: "sandbox.gone",
+      reason: "engine",
+    });
+  });
+});
