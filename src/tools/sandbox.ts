@@ -4,6 +4,44 @@ import type { Readable, Writable } from "node:stream";
 export interface ToolSandbox {
   /** Starts a program. One that cannot be started still gives a process, whose `exit` says why. */
   spawn(argv: readonly string[], options?: ToolSpawnOptions): Promise<ToolProcess>;
+  readonly files: ToolFiles;
+}
+
+/**
+ * Looking at the sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors with `file.*`
+ * codes whose `cause` carries the errno as Linux names it.
+ */
+export interface ToolFiles {
+  /** A part of a regular file; anything else is refused at once. Less than was asked for is where the file ends. */
+  read(path: string, options: ToolReadOptions): Promise<Uint8Array>;
+  /** Follows symbolic links. */
+  stat(path: string, options: { signal?: AbortSignal | undefined }): Promise<ToolFileStat>;
+  /** Hands over the entries of a directory, unsorted and some at a time. */
+  list(path: string | Uint8Array, options: ToolListOptions): Promise<unknown>;
+}
+
+export interface ToolReadOptions {
+  offsetBytes: number;
+  lengthBytes: number;
+  signal?: AbortSignal | undefined;
+}
+
+export interface ToolFileStat {
+  /** "file", "directory", "fifo" … */
+  type: string;
+  sizeBytes: number;
+}
+
+export interface ToolListOptions {
+  onEntries(entries: readonly ToolDirectoryEntry[]): void;
+  signal?: AbortSignal | undefined;
+}
+
+export interface ToolDirectoryEntry {
+  /** A name need not be UTF-8. */
+  nameBytes: Uint8Array;
+  /** Not of what a link points to: "file", "directory", "symlink" … */
+  type: string;
 }
 
 export interface ToolSpawnOptions {

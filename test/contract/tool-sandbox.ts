@@ -132,6 +132,95 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
       expect(output).toContain("24 80");
       expect(output).toContain("got:hello");
     });
+
+    describe("its files", () => {
+      const directory = "/tmp/brig-contract-files";
+
+      beforeAll(async () => {
+        await run(
+          `rm -rf ${directory}; mkdir -p ${directory}/sub; cd ${directory}; printf 0123456789 > digits; : > empty
+           mkfifo fifo; ln -s digits link; ln -s nowhere dangling; mkdir "$(printf 'bytes\\377')"; : > "$(printf 'bytes\\377')/inner"`,
+        );
+      });
+
+      afterAll(async () => {
+        await run(`rm -rf ${directory}`);
+      });
+
+      async function entriesOf(path: string | Uint8Array) {
+        const entries: string[] = [];
+        await sandbox.files.list(path, {
+          onEntries(some) {
+            for (const { nameBytes, type } of some)
+              entries.push(`${Buffer.from(nameBytes).toString("latin1")} ${type}`);
+          },
+        });
+        return entries.sort();
+      }
+
+      it.each([
+        ["digits", 0, 4, "0123"],
+        ["digits", 8, 4, "89"],
+        ["digits", 10, 4, ""],
+        ["digits", 99, 4, ""],
+        ["link", 3, 2, "34"],
+        ["empty", 0, 4, ""],
+      ])("reads of %s, from byte %i, at most %i bytes", async (name, offsetBytes, lengthBytes, expected) => {
+        const bytes = await sandbox.files.read(`${directory}/${name}`, { offsetBytes, lengthBytes });
+        expect(Buffer.from(bytes).toString()).toBe(expected);
+      });
+
+      it.each([
+        ["fifo", "file.not-regular", undefined],
+        ["sub", "file.is-directory", "EISDIR"],
+        ["missing", "file.not-found", "ENOENT"],
+        ["dangling", "file.not-found", "ENOENT"],
+        ["digits/below", "file.not-directory", "ENOTDIR"],
+      ])("refuses to read %s with %s", async (name, code, errno) => {
+        const reading = sandbox.files.read(`${directory}/${name}`, { offsetBytes: 0, lengthBytes: 1 });
+        await expect(reading).rejects.toMatchObject({ code, ...(errno && { cause: { code: errno } }) });
+      });
+
+      it.each([
+        ["digits", "file", 10],
+        ["link", "file", 10],
+        ["sub", "directory", expect.any(Number)],
+        ["fifo", "fifo", 0],
+      ])("tells what %s is, or leads to", async (name, type, sizeBytes) => {
+        expect(await sandbox.files.stat(`${directory}/${name}`, {})).toMatchObject({ type, sizeBytes });
+      });
+
+      it("lists names as bytes, with their types", async () => {
+        expect(await entriesOf(directory)).toEqual([
+          "bytes\xff directory",
+          "dangling symlink",
+          "digits file",
+          "empty file",
+          "fifo fifo",
+          "link symlink",
+          "sub directory",
+        ]);
+      });
+
+      it("lists a directory whose name is not UTF-8", async () => {
+        const name = Buffer.concat([Buffer.from(`${directory}/bytes`), Buffer.of(0xff)]);
+        expect(await entriesOf(name)).toEqual(["inner file"]);
+      });
+
+      it.each([
+        ["missing", "file.not-found"],
+        ["digits", "file.not-directory"],
+      ])("refuses to list %s with %s", async (name, code) => {
+        await expect(entriesOf(`${directory}/${name}`)).rejects.toMatchObject({ code });
+      });
+
+      it.each(["relative", "/nul\0byte"])("refuses the path %j", async (path) => {
+        const reading = Promise.resolve().then(() =>
+          sandbox.files.read(path, { offsetBytes: 0, lengthBytes: 1 }),
+        );
+        await expect(reading).rejects.toMatchObject({ code: "file.not-found" });
+      });
+    });
   });
 }
 

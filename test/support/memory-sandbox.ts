@@ -5,12 +5,14 @@ import { join, resolve } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { BrigError } from "../../src/errors.js";
 import type { ToolExit, ToolProcess, ToolSandbox, ToolSpawnOptions } from "../../src/tools/sandbox.js";
+import { hostFiles } from "./host-files.js";
 
 const HELD_PIPE_MS = 250;
 
 /** A sandbox for tests without a container: real processes of this machine, with no isolation whatever. */
 export class MemorySandbox implements ToolSandbox {
   readonly id = "memory";
+  readonly files = hostFiles;
   readonly #running = new Set<ChildProcess>();
   readonly #environment: NodeJS.ProcessEnv;
 

@@ -138,7 +138,8 @@ describe("the output of a call", () => {
 
   it("is refused when the sandbox is gone: no call can succeed any more", async () => {
     const gone = new BrigError("the container is gone", { code: "sandbox.gone", reason: "killed" });
-    const dead = createToolRegistry({ spawn: () => Promise.reject(gone) }, { cwd: "/" });
+    const { files } = new MemorySandbox();
+    const dead = createToolRegistry({ spawn: () => Promise.reject(gone), files }, { cwd: "/" });
     const scheduler = new CallScheduler(dead, { signal: never });
     await expect(
       scheduler.run({ callId: "c", name: "shell", kind: "function", input: '{"command":["ls"]}' }),
