@@ -27,6 +27,7 @@ export type ErrorCode =
   | "protocol.invalid"
   | "sandbox.gone"
   | "session.invalid"
+  | "tool.failed"
   | "tool.invalid-input"
   | "tool.unknown"
   | "usage.invalid"

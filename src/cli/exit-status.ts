@@ -34,6 +34,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "protocol.invalid": ownFailure,
   "sandbox.gone": ownFailure,
   "session.invalid": badUsage,
+  "tool.failed": failed,
   "tool.invalid-input": badUsage,
   "tool.unknown": badUsage,
   "usage.invalid": badUsage,
