@@ -4,6 +4,7 @@ import { retryDelayMs } from "../model/backoff.js";
 import type { ModelClient, TokenUsage } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
 import { createToolRegistry, type ToolRegistry, type ToolRegistryOptions } from "../tools/registry.js";
+import { mergeGates } from "../tools/tool-gates.js";
 import type { TruncationPolicy } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
 import { type AgentSandbox, type SandboxSource, startSandbox } from "./agent-sandbox.js";
@@ -35,7 +36,7 @@ export interface RunAgentOptions {
   /** How much of an output the model is given. Default: what is known of the model. */
   truncation?: TruncationPolicy | undefined;
   /** For brig's registry. */
-  toolOptions?: Pick<ToolRegistryOptions, "allowsLoginShell" | "gates"> | undefined;
+  toolOptions?: Pick<ToolRegistryOptions, "allowsLoginShell" | "gates" | "user"> | undefined;
   /** Default: brig's own. */
   instructions?: string | undefined;
   /** A JSON Schema that the final message has to follow. */
@@ -126,6 +127,10 @@ function openTools(
   if (options.tools !== undefined) return options.tools(ready);
   return createToolRegistry(ready, {
     ...toolOptions,
+    gates: mergeGates([
+      { source: "model", gates: profileOf(options.model.model).tools },
+      { source: "options", gates: toolOptions?.gates ?? {} },
+    ]),
     cwd: setting.cwd,
     truncation: truncationOf(options),
     environment: {

@@ -25,6 +25,7 @@ import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import { Sandbox } from "../sandbox/sandbox.js";
 import { BYTES_PER_TOKEN, type TruncationPolicy } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
+import { terminalUser } from "./ask-user.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./errors.js";
 import { exitStatusOf } from "./exit-status.js";
@@ -38,8 +39,7 @@ import {
   type SandboxFlags,
   sandboxOptions,
 } from "./sandbox-options.js";
-
-const DEFAULT_MODEL = "gpt-5.2-codex";
+import { canAsk, configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
 
 interface RunFlags extends SandboxFlags {
   model?: string;
@@ -114,7 +114,11 @@ async function runSession(
     sandbox: () => openSandbox(sandbox, flags, context),
     setting,
     truncation: configuredTruncation(config, model.model),
-    toolOptions: { allowsLoginShell: config.allow_login_shell, gates: { shell: config.tools?.shell } },
+    toolOptions: {
+      allowsLoginShell: config.allow_login_shell,
+      gates: configuredGates(config, { hasFullAccess: setting.sandboxMode === "danger-full-access" }),
+      user: canAsk(context) ? terminalUser(context) : undefined,
+    },
     outputSchema,
     signal,
     session,

@@ -1,40 +1,59 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { formatTable } from "../lib/table.js";
-import { describeGate, isOffered } from "../tools/tool-gates.js";
+import { explainGate, type GateLayer } from "../tools/tool-gates.js";
 import type { CliContext } from "./context.js";
 import { write, writeJson } from "./render.js";
 import { toolCatalogue } from "./tool-catalogue.js";
+import { chosenModel, gateLayers } from "./tool-settings.js";
 
-export function defineTools(command: Command, { stdout }: CliContext): void {
-  command.option("--json", "print them as JSON").action(async ({ json }: { json?: boolean }) => {
-    const tools = describeTools();
-    if (json === true) return await writeJson(stdout, tools);
-    const rows = tools.map(({ name, isOn, why, supportsParallel }) => [
-      name,
-      isOn ? "on" : "off",
-      supportsParallel ? "yes" : "no",
-      why,
-    ]);
-    await write(stdout, formatTable([["TOOL", "STATE", "PARALLEL", "WHY"], ...rows]));
-  });
+interface ToolsFlags {
+  json?: boolean;
+  model?: string;
+  profile?: string;
+  config?: string[];
+}
+
+export function defineTools(command: Command, context: CliContext): void {
+  command
+    .option("-m, --model <name>", "for this model (default: the configuration's)")
+    .option("-p, --profile <name>", "a profile of config.toml")
+    .addOption(
+      new Option(
+        "-c, --config <key=value>",
+        "a key of config.toml, for example tools.js_repl=true; may be repeated",
+      ).argParser((value: string, earlier: string[] = []) => [...earlier, value]),
+    )
+    .option("--json", "print them as JSON")
+    .action(async (flags: ToolsFlags) => {
+      const choice = { profile: flags.profile, overrides: flags.config };
+      const model = await chosenModel({ ...choice, model: flags.model }, context);
+      const tools = describeTools(await gateLayers({ ...choice, model }, context));
+      if (flags.json === true) return await writeJson(context.stdout, tools);
+      const rows = tools.map(({ name, isOn, why, supportsParallel }) => [
+        name,
+        isOn ? "on" : "off",
+        supportsParallel ? "yes" : "no",
+        why,
+      ]);
+      await write(context.stdout, formatTable([["TOOL", "STATE", "PARALLEL", "WHY"], ...rows]));
+    });
 }
 
 interface ToolDescription {
   name: string;
   isOn: boolean;
-  /** Which setting decides. */
+  /** Which setting decides, and where it is made. */
   why: string;
   supportsParallel: boolean;
   description: string;
 }
 
-function describeTools(): ToolDescription[] {
+function describeTools(layers: readonly GateLayer[]): ToolDescription[] {
   return toolCatalogue()
     .getAll()
     .map(({ name, supportsParallel, description }) => ({
       name,
-      isOn: isOffered(name),
-      why: describeGate(name),
+      ...explainGate(name, layers),
       supportsParallel,
       description,
     }));

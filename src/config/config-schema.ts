@@ -35,6 +35,9 @@ const workspaceWriteSchema = z.looseObject({
   exclude_tmpdir_env_var: unused,
 });
 
+const onOrOff = z.boolean().optional();
+const webSearchMode = z.enum(["cached", "live", "disabled"]);
+
 const shared = {
   model: z.string().min(1).optional(),
   model_provider: z.string().optional().describe("Default: openai"),
@@ -50,13 +53,27 @@ const shared = {
   tools: z
     .looseObject({
       shell: z
-        .enum(["unified_exec", "shell_command", "default", "disabled"])
+        .enum(["unified_exec", "shell_command", "default", "local", "disabled"])
         .optional()
         .describe("Which shell tools the model is told of. Default: unified_exec"),
-      view_image: unused,
-      web_search: unused,
+      apply_patch: z
+        .union([z.boolean(), z.enum(["freeform", "function"])])
+        .optional()
+        .describe("Default: as text of a grammar, for models that take that, else as a function"),
+      read_file: onOrOff,
+      list_dir: onOrOff,
+      grep_files: onOrOff,
+      view_image: onOrOff,
+      update_plan: onOrOff,
+      request_user_input: onOrOff.describe("Default: on where somebody can answer"),
+      js_repl: onOrOff.describe("Default: off"),
+      web_search: z
+        .union([z.boolean(), webSearchMode])
+        .optional()
+        .describe("The provider's search; true is live. Default: `web_search`, else disabled"),
     })
     .optional(),
+  web_search: webSearchMode.optional(),
 };
 
 /** Codex's keys beyond those that brig uses. */
@@ -91,7 +108,6 @@ const unusedKeys = Object.fromEntries(
     "shell_environment_policy",
     "sqlite_home",
     "tui",
-    "web_search",
   ].map((key) => [key, unused]),
 );
 

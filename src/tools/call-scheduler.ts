@@ -114,6 +114,8 @@ export class CallScheduler {
   #refusal({ kind, name }: ToolCall): string | null {
     if (!this.#tools.has(name))
       return kind === "custom" ? `unsupported custom tool call: ${name}` : `unsupported call: ${name}`;
+    const off = this.#tools.refusalOf(name);
+    if (off !== null) return off;
     const isTakenAsText = this.#tools.get(name).isFreeform === true;
     return kind === "custom" && !isTakenAsText ? `tool ${name} invoked with incompatible payload` : null;
   }

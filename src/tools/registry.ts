@@ -2,13 +2,17 @@ import { randomInt } from "node:crypto";
 import { BrigError } from "../errors.js";
 import { CommandSessions, type RandomInteger } from "./command-sessions.js";
 import { execCommandTool } from "./exec-command.js";
+import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
+import { readFileFace, readFileTool } from "./read-file/read-file.js";
+import { type AskedUser, requestUserInputTool } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
-import { shellTool } from "./shell.js";
+import { localShellTool, shellTool } from "./shell.js";
 import { shellCommandTool } from "./shell-command.js";
 import type { Tool, ToolSpec } from "./tool.js";
-import { isOffered, type ToolGates } from "./tool-gates.js";
+import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolGates } from "./tool-gates.js";
 import type { TruncationPolicy } from "./truncation.js";
 import { findUserShell, type UserShell } from "./user-shell.js";
+import { webSearchTool } from "./web-search.js";
 import type { Workbench } from "./workbench.js";
 import { writeStdinTool } from "./write-stdin.js";
 
@@ -16,9 +20,17 @@ import { writeStdinTool } from "./write-stdin.js";
 const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
   shellTool,
   shellCommandTool,
+  localShellTool,
   execCommandTool,
   writeStdinTool,
+  readFileTool,
+  listDirTool,
+  requestUserInputTool,
+  webSearchTool,
 ];
+
+/** The same for programs. What one answers besides `ToolOutput` is in its own type. */
+const faceMakers: readonly ((bench: Workbench) => Tool)[] = [readFileFace, listDirFace];
 
 /** Other names under which models call a tool. */
 const aliases: Readonly<Record<string, string>> = { "container.exec": "shell" };
@@ -34,8 +46,10 @@ export interface ToolRegistryOptions {
   truncation?: TruncationPolicy | undefined;
   /** Whether scripts may be run by a login shell, which is then the default. Default: true. */
   allowsLoginShell?: boolean | undefined;
-  /** Which tools are offered to a model. Default: `exec_command` and `write_stdin`. */
+  /** Which tools a model is offered. What is not set is as `brig tools` lists it. */
   gates?: ToolGates | undefined;
+  /** Who answers `request_user_input`. Default: nobody. */
+  user?: AskedUser | undefined;
   /** Numbers for session and chunk ids. Default: random ones. */
   random?: RandomInteger | undefined;
 }
@@ -49,6 +63,8 @@ export interface ToolRegistry {
   getAll(): Tool[];
   /** What a model is told: the tools that are on. */
   getSpecs(): ToolSpec[];
+  /** What to answer a model that calls a tool which is off; null for one that it may call. */
+  refusalOf(name: string): string | null;
   close(): Promise<void>;
 }
 
@@ -58,7 +74,9 @@ export function createToolRegistry(
   options: ToolRegistryOptions,
 ): ToolRegistry {
   const bench = createWorkbench(sandbox, options);
-  const tools = new Map(toolMakers.map((make) => make(bench)).map((tool) => [tool.name, tool]));
+  const tools = new Map(
+    [...toolMakers, ...faceMakers].map((make) => make(bench)).map((tool) => [tool.name, tool]),
+  );
   const find = (name: string) => tools.get(name) ?? tools.get(aliases[name] ?? "");
   return {
     get(name) {
@@ -73,7 +91,8 @@ export function createToolRegistry(
     getToolNames: () => [...tools.keys()],
     getAll: () => [...tools.values()],
     getSpecs: () =>
-      [...tools.values()].filter(({ name }) => isOffered(name, options.gates)).map(({ spec }) => spec),
+      [...tools.values()].filter(({ name }) => isOffered(name, bench.gates)).map(({ spec }) => spec),
+    refusalOf: (name) => refusalOf(find(name)?.name ?? name, bench.gates),
     close: () => bench.sessions.close(),
   };
 }
@@ -90,6 +109,12 @@ function createWorkbench(
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
     allowsLoginShell: options.allowsLoginShell ?? true,
     sessions: new CommandSessions(random),
+    gates: mergeGates([
+      defaultGates,
+      { source: "options", gates: options.gates ?? {} },
+      ...(options.user === undefined ? [nobodyToAsk] : []),
+    ]),
+    user: options.user ?? null,
     sandbox: async () => await sandbox,
     shell() {
       shell ??= Promise.resolve(sandbox).then(findUserShell);

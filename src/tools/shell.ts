@@ -3,7 +3,7 @@ import { structuredOutput } from "./command-output.js";
 import { defineTool } from "./define-tool.js";
 import { escalationParameters, refusedEscalation } from "./escalation.js";
 import { runOneShot, timeoutOf } from "./one-shot-command.js";
-import type { Tool } from "./tool.js";
+import type { Tool, ToolSpec } from "./tool.js";
 import { type Workbench, workdirOf } from "./workbench.js";
 
 const parameters = z.object({
@@ -22,8 +22,18 @@ const parameters = z.object({
 });
 
 export function shellTool(bench: Workbench): Tool {
+  return argvTool(bench, { name: "shell" });
+}
+
+/** `shell` for models that know it by a kind of item of its own. */
+export function localShellTool(bench: Workbench): Tool {
+  return argvTool(bench, { name: "local_shell", spec: { type: "local_shell" } });
+}
+
+function argvTool(bench: Workbench, { name, spec }: { name: string; spec?: ToolSpec }): Tool {
   return defineTool({
-    name: "shell",
+    name,
+    spec,
     description:
       "Runs a program in the sandbox and returns its output, with its exit code and duration, as JSON.",
     parameters,

@@ -1,6 +1,8 @@
 import { posix } from "node:path";
 import type { CommandSessions } from "./command-sessions.js";
+import type { AskedUser } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
+import type { ToolGates } from "./tool-gates.js";
 import type { TruncationPolicy } from "./truncation.js";
 import type { UserShell } from "./user-shell.js";
 
@@ -13,6 +15,10 @@ export interface Workbench {
   readonly truncation: TruncationPolicy;
   readonly allowsLoginShell: boolean;
   readonly sessions: CommandSessions;
+  /** Settings that some tools look different under. */
+  readonly gates: ToolGates;
+  /** Null where nobody can answer. */
+  readonly user: AskedUser | null;
   sandbox(): Promise<ToolSandbox>;
   /** The shell of the sandbox's image, asked once. */
   shell(): Promise<UserShell>;

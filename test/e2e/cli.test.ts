@@ -397,8 +397,16 @@ describe("brig tools", () => {
   it("lists the tools, and why each is on or off", async () => {
     const { exitCode, stdout } = await brig(["tools"]);
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^exec_command +on +no +tools\.shell = unified_exec$/m);
+    expect(stdout).toMatch(/^exec_command +on +no +tools\.shell = unified_exec \(default\)$/m);
     expect(stdout).toMatch(/^shell +off/m);
+    expect(stdout).toMatch(/^request_user_input +off .*nobody can answer here/m);
+  });
+
+  it("goes by the model's family and by what -c says", async () => {
+    const { stdout } = await brig(["tools", "-m", "codex-mini-latest", "-c", "tools.web_search=true"]);
+    expect(stdout).toMatch(/^local_shell +on +no +tools\.shell = local \(model codex-mini-latest\)$/m);
+    expect(stdout).toMatch(/^exec_command +off +no +tools\.shell = local \(model codex-mini-latest\)$/m);
+    expect(stdout).toMatch(/^web_search +on +yes +tools\.web_search = live \(-c\)$/m);
   });
 
   it("lists them as JSON", async () => {
