@@ -120,18 +120,47 @@ static uint32_t copy_input(const struct file_operation_job *job, int fd) {
     }
 }
 
-/* Beside the file, under a name that neither a dead session's leftovers nor a command can have taken in advance. */
-static int open_temporary(const char *path, char *temporary) {
+/* The new content of a file until it takes the file's place, beside it. */
+struct temporary {
+    char name[PATH_MAX];
+    int fd;
+    bool is_named;
+};
+
+/* A name that neither a dead session's leftovers nor a command can have taken in advance. */
+static bool choose_name(struct temporary *new, const char *path) {
     const char *slash = strrchr(path, '/');
     int directory = slash ? (int)(slash - path) + 1 : 0;
     uint64_t unique;
-    if (getrandom(&unique, sizeof unique, 0) != sizeof unique) return -1;
-    int length = snprintf(temporary, PATH_MAX, "%.*s.brig-%016llx.tmp", directory, path, (unsigned long long)unique);
-    if (length >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    return open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (getrandom(&unique, sizeof unique, 0) != sizeof unique) return false;
+    int length = snprintf(new->name, sizeof new->name, "%.*s.brig-%016llx.tmp", directory, path, (unsigned long long)unique);
+    if (length < (int)sizeof new->name) return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+/* Without a name where the file system can do that: then nothing is left of it when this process or its container is killed. */
+static bool open_temporary(struct temporary *new, const char *path) {
+    if (!choose_name(new, path)) return false;
+    char *base = strrchr(new->name, '/') + 1, first = *base;
+    *base = 0;
+    new->fd = open(new->name, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    *base = first;
+    new->is_named = new->fd < 0;
+    if (new->is_named) new->fd = open(new->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return new->fd >= 0;
+}
+
+static bool give_name(struct temporary *new) {
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", new->fd);
+    if (!new->is_named) new->is_named = linkat(AT_FDCWD, self, AT_FDCWD, new->name, AT_SYMLINK_FOLLOW) == 0;
+    return new->is_named;
+}
+
+static uint32_t take_place(const struct temporary *new, const char *path, bool only_if_free) {
+    int failed = only_if_free ? link(new->name, path) : rename(new->name, path);
+    return failed ? (uint32_t)errno : 0;
 }
 
 static uint32_t replace_file(const struct file_operation_job *job, const struct file_request *request, const char *path) {
@@ -144,16 +173,15 @@ static uint32_t replace_file(const struct file_operation_job *job, const struct 
     /* A rename would replace even a file its user has made read-only; a plain write would not, so neither do we. */
     if (exists && access(path, W_OK) != 0) return (uint32_t)errno;
 
-    char temporary[PATH_MAX];
-    mode_t mode = exists ? st.st_mode & 0777 : request->mode & 0777;
-    int fd = open_temporary(path, temporary);
-    if (fd < 0) return (uint32_t)errno;
-    uint32_t error = copy_input(job, fd);
-    if (!error && fchmod(fd, mode) != 0) error = (uint32_t)errno;
-    if (close(fd) != 0 && !error) error = (uint32_t)errno;
-    if (!error && (request->flags & 1) && link(temporary, path) != 0) error = (uint32_t)errno;
-    else if (!error && !(request->flags & 1) && rename(temporary, path) != 0) error = (uint32_t)errno;
-    if (error || (request->flags & 1)) unlink(temporary);
+    struct temporary new;
+    if (!open_temporary(&new, path)) return (uint32_t)errno;
+    bool only_if_free = request->flags & 1;
+    uint32_t error = copy_input(job, new.fd);
+    if (!error && fchmod(new.fd, exists ? st.st_mode & 0777 : request->mode & 0777) != 0) error = (uint32_t)errno;
+    if (!error && !give_name(&new)) error = (uint32_t)errno;
+    if (close(new.fd) != 0 && !error) error = (uint32_t)errno;
+    if (!error) error = take_place(&new, path, only_if_free);
+    if (new.is_named && (error || only_if_free)) unlink(new.name);
     return error;
 }
 

@@ -187,6 +187,24 @@ static void a_signal_of_a_command_cancels_nothing(void) {
     sigprocmask(SIG_UNBLOCK, &term, NULL);
 }
 
+static void a_write_on_a_file_system_without_unnamed_files_works_too(void) {
+    struct temporary new;
+    put_file("named", "before", 0600);
+    REQUIRE(choose_name(&new, in_root("named")));
+    new.fd = open(new.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    new.is_named = true;
+    REQUIRE(write_all(new.fd, "after", 5) == 0 && give_name(&new) && close(new.fd) == 0);
+    REQUIRE(take_place(&new, in_root("named"), true) == EEXIST && take_place(&new, in_root("named"), false) == 0);
+    require_file("named", "after");
+}
+
+/* Where the file system has unnamed files, as tmpfs does, a worker that is killed leaves nothing behind. */
+static void a_killed_write_leaves_no_temporary_file(void) {
+    struct temporary new;
+    REQUIRE(mkdir(in_root("clean"), 0700) == 0 && open_temporary(&new, in_root("clean/file")));
+    REQUIRE(!new.is_named && entries("clean") == 0 && close(new.fd) == 0 && entries("clean") == 0);
+}
+
 static void a_write_follows_links_to_the_file(void) {
     struct stat st;
     put_file("target", "before", 0600);
@@ -298,6 +316,8 @@ static const struct {
     TEST(a_file_is_replaced_whole_and_keeps_its_mode),
     TEST(a_cancelled_write_leaves_the_file_and_nothing_else),
     TEST(a_signal_of_a_command_cancels_nothing),
+    TEST(a_write_on_a_file_system_without_unnamed_files_works_too),
+    TEST(a_killed_write_leaves_no_temporary_file),
     TEST(a_write_follows_links_to_the_file),
     TEST(a_tree_deeper_than_any_path_is_removed),
     TEST(a_removal_does_not_follow_a_directory_that_is_moved_away),
