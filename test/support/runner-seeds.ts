@@ -175,6 +175,15 @@ function session(): Record<string, Buffer> {
       ...turn,
       ...over(1),
     ]),
+    "given-up": Buffer.from([
+      ...start,
+      ...[5, 0, 0],
+      ...Array.from({ length: 8 }, () => [...turn, ...clock(900)]).flat(),
+      ...turn,
+      ...ends(1),
+      ...turn,
+      ...read,
+    ]),
     "timed-out": Buffer.from([
       ...spawned(noStdin, 200),
       ...turn,

@@ -18,7 +18,7 @@
 #define KILL_STEP_MS 10
 #define KILL_GIVE_UP_MS 5000
 #define LATE_MAX (1u << 20) /* output after the result that is passed on; more is read and dropped */
-#define GRANT_STEP (128u << 10)
+#define GRANT_STEP (INITIAL_CREDIT / 2)
 #define INPUT_MAX (2u * INITIAL_CREDIT)
 #define PTY_READS 16
 #define PIPE_BYTES (64u << 10)
