@@ -25,7 +25,7 @@ import { type Proof, proveSandbox } from "./proof.js";
 export const DEFAULT_IMAGE = "brig/base";
 export const DEFAULT_LEASE_SECONDS = 60;
 const MAX_LEASE_SECONDS = 7 * 24 * 3600;
-const REMOVAL_WAIT_MS = 10_000;
+const REMOVAL_WAIT_MS = 30_000;
 
 export interface SandboxOptions {
   /** Directory of the host, visible at the same path. Default: the current directory. */
@@ -203,6 +203,15 @@ async function prove(
   });
 }
 
+/** It answers to no call whose error its own could be. */
+function tellLate({ onLateOutput }: SandboxOptions, data: Buffer, call: number): void {
+  try {
+    onLateOutput?.(data, call);
+  } catch (error) {
+    process.emitWarning(error instanceof Error ? error : String(error));
+  }
+}
+
 /** The container of one session, with the placeholders made for it. */
 class SandboxContainer {
   readonly #engine: Engine;
@@ -239,7 +248,7 @@ class SandboxContainer {
       diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
       reconnectForMs:
         leaseMs > 0 ? Math.min(leaseMs, DEFAULT_LEASE_SECONDS * 1000) : DEFAULT_LEASE_SECONDS * 1000,
-      onLate: (call, data) => options.onLateOutput?.(Buffer.from(data), call),
+      onLate: (call, data) => tellLate(options, Buffer.from(data), call),
     });
   }
 

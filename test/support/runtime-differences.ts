@@ -12,7 +12,13 @@ const gvisorDifferences = {
   "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",
   "pty.line-discipline": "gVisor's terminals pass on ctrl-C, ctrl-D and ctrl-Z as bytes",
   "pty.foreground": "gVisor does not say which process group has a terminal's foreground",
+  "proc.of-pid-1":
+    "gVisor lets a process of the same user read another's environ, maps and descriptor numbers, dumpable or not; its memory and its descriptors stay closed",
   "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
+  "exec.argument-limit": "gVisor takes more arguments than the kernel does",
+  "exec.text-busy": "gVisor runs a program that somebody is writing",
+  "runner.descriptors":
+    "this gVisor lets any process open the descriptors of PID 1: a command can disturb the session's stream there",
   "runner.crowded-socket": "gVisor names a connection's sender only once it has sent something",
 } as const satisfies Record<string, string>;
 

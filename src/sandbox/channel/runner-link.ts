@@ -38,6 +38,8 @@ const ACK_EVERY_FRAMES = 64;
 const ACK_EVERY_BYTES = 128 * 1024;
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
+/** How long nothing may come for somebody who waits before the runner is asked, and then the engine. */
+const SILENCE_MS = 2000;
 
 /**
  * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and opens the
@@ -56,6 +58,8 @@ export class RunnerLink {
   #pingCount = 0;
   #bootId: bigint | undefined;
   #stream: RunnerStream | undefined;
+  #silenceTimer: NodeJS.Timeout | undefined;
+  #silentTurns = 0;
   #gone: BrigError | undefined;
   #onGone: ((error: BrigError) => void) | undefined;
 
@@ -69,6 +73,7 @@ export class RunnerLink {
     await link.#connect().catch((error: unknown) => {
       throw isBrigError(error) ? error : notConnected(error);
     });
+    link.#silenceTimer = setInterval(() => void link.#checkSilence(), SILENCE_MS).unref();
     return link;
   }
 
@@ -121,6 +126,7 @@ export class RunnerLink {
   close(error: BrigError): void {
     if (this.#gone) return;
     this.#gone = error;
+    clearInterval(this.#silenceTimer);
     this.#stream?.destroy(error);
     const channels = [...this.#channels.values()];
     this.#channels.clear();
@@ -139,6 +145,7 @@ export class RunnerLink {
   }
 
   #resume(welcome: Welcome, stream: RunnerStream): StreamEvents {
+    if (this.#gone) throw this.#gone;
     if (this.#bootId !== undefined && this.#bootId !== welcome.bootId)
       throw protocolError("another runner answered");
     this.#bootId = welcome.bootId;
@@ -179,8 +186,22 @@ export class RunnerLink {
     }
   }
 
+  /** Some runtimes leave the stream of a container that has ended open: then only the engine tells. */
+  async #checkSilence(): Promise<void> {
+    if (this.#channels.size + this.#pings.size === 0 || !this.#stream) {
+      this.#silentTurns = 0;
+      return;
+    }
+    this.#silentTurns++;
+    if (this.#silentTurns === 2) this.send(FrameType.ping, 0, Buffer.from("silence"));
+    if (this.#silentTurns < 3) return;
+    const diagnosis = await this.#options.diagnose(0).catch(() => null);
+    if (diagnosis && this.#silentTurns > 0) this.close(diagnosis);
+  }
+
   #take(frame: Frame): void {
     if (this.#gone) return;
+    this.#silentTurns = 0;
     if (isCounted(frame.type)) this.#count(frame);
     switch (frame.type) {
       case FrameType.ackFromRunner:

@@ -18,6 +18,8 @@ async function makeRepository(directory: string): Promise<void> {
 }
 
 const systemPlaces = ["/new", "/etc/new", "/usr/new", "/usr/bin/new", "/var/new", "/root/new", "/.brig/new"];
+/** A directory without a write bit, on a read-only mount: kernels differ in which of the two they see first. */
+const refused = expect.stringMatching(/^(?:EROFS|EACCES)$/);
 const scratchPlaces = ["/tmp/new", "/home/brig/new", "/run/new", "/dev/shm/new"];
 
 describe("read-only", () => {
@@ -48,7 +50,7 @@ describe("read-only", () => {
   sandboxTest("the system cannot be changed either, and scratch space can", async ({ open }) => {
     const sandbox = await open({ mode: "read-only" });
     expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
-      Object.fromEntries(systemPlaces.map((path) => [path, "EROFS"])),
+      Object.fromEntries(systemPlaces.map((path) => [path, refused])),
     );
     expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
       Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
@@ -106,7 +108,7 @@ describe("workspace-write", () => {
           ["create", `${directory}/.brig/new`],
           ["rmdir", `${directory}/.agents`],
         ]),
-      ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EBUSY"]);
+      ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", refused, refused, "EBUSY"]);
       await sandbox.close();
       expect(await treeDigest(directory)).toBe(before);
     },
@@ -167,7 +169,7 @@ describe("workspace-write", () => {
           ["append", `${directory}/.git/config`],
           ["create", `${directory}/.agents/new`],
         ]),
-      ).toEqual(["ok", "EROFS", "EROFS"]);
+      ).toEqual(["ok", "EROFS", refused]);
       expect((await stat(join(directory, "new"))).uid).toBe(process.getuid?.());
     },
   );
@@ -179,7 +181,7 @@ describe("workspace-write", () => {
       const sandbox = await open();
       expect(await attempt(sandbox, [["read", join(directory, "secret")]])).toEqual(["ENOENT"]);
       expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
-        Object.fromEntries(systemPlaces.map((path) => [path, "EROFS"])),
+        Object.fromEntries(systemPlaces.map((path) => [path, refused])),
       );
       expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
         Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
@@ -223,7 +225,7 @@ describe("danger-full-access", () => {
 
   sandboxTest("the toolbox stays read-only", async ({ open }) => {
     const sandbox = await open({ mode: "danger-full-access" });
-    expect(await attempt(sandbox, [["create", "/.brig/new"]])).toEqual(["EROFS"]);
+    expect(await attempt(sandbox, [["create", "/.brig/new"]])).toEqual([refused]);
   });
 });
 
