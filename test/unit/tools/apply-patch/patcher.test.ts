@@ -1,0 +1,534 @@
+import { chmod, link, mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { PatchFiles } from "../../../../src/tools/apply-patch/patch-files.js";
+import { summary } from "../../../../src/tools/apply-patch/patch-output.js";
+import { createPatcher, pathsOf } from "../../../../src/tools/apply-patch/patcher.js";
+import { hostFiles, readTree } from "./host-files.js";
+import { patchOf } from "./patches.js";
+
+/** A directory to patch, and what the patcher did to it. */
+const it = test
+  // biome-ignore lint/correctness/noEmptyPattern: a fixture names what it needs, and this one needs nothing
+  .extend("root", async ({}, { onCleanup }) => {
+    const root = await realpath(await mkdtemp(join(tmpdir(), "brig-patch-")));
+    onCleanup(() => rm(root, { recursive: true }));
+    return root;
+  })
+  .extend("write", ({ root }) => async (files: Record<string, string | Buffer>) => {
+    for (const [name, content] of Object.entries(files)) {
+      await mkdir(dirname(join(root, name)), { recursive: true });
+      await writeFile(join(root, name), content);
+    }
+  })
+  .extend("apply", ({ root }) => async (...lines: string[]) => {
+    const outcome = await createPatcher(() => hostFiles).applyPatch(patchOf(...lines), { cwd: root });
+    switch (outcome.kind) {
+      case "applied":
+        return summary(outcome.changes);
+      case "empty":
+        return "empty";
+      default:
+        return `${outcome.kind}: ${outcome.reason}`.replaceAll(root, "ROOT");
+    }
+  })
+  .extend("diff", ({ root }) => async (...lines: string[]) => {
+    const outcome = await createPatcher(() => hostFiles).applyAnyPatch(lines.join("\n"), { cwd: root });
+    return outcome.kind === "applied"
+      ? summary(outcome.changes)
+      : "reason" in outcome
+        ? outcome.reason.replaceAll(root, "ROOT")
+        : "";
+  });
+
+const success = (...lines: string[]) => ["Success. Updated the following files:", ...lines, ""].join("\n");
+const change = (from: string, to: string) => ["@@", `-${from}`, `+${to}`];
+
+describe("an applied patch", () => {
+  it("adds, updates, moves and deletes files, and lists them in this order", async ({
+    root,
+    write,
+    apply,
+  }) => {
+    await write({ "u.txt": "a\n", "m.txt": "b\n", "d.txt": "c\n", "o.txt": "old\n" });
+    const listed = await apply(
+      "*** Delete File: d.txt",
+      "*** Update File: u.txt",
+      ...change("a", "A"),
+      "*** Update File: m.txt",
+      "*** Move to: new/place/m.txt",
+      ...change("b", "B"),
+      "*** Add File: ./new/a.txt",
+      "+x",
+      "+y",
+      "*** Add File: o.txt",
+      "+new",
+      "*** Add File: empty.txt",
+    );
+    expect(listed).toBe(
+      success("A ./new/a.txt", "A o.txt", "A empty.txt", "M u.txt", "M new/place/m.txt", "D d.txt"),
+    );
+    expect(await readTree(root)).toEqual({
+      "empty.txt": "",
+      "new/": null,
+      "new/a.txt": "x\ny\n",
+      "new/place/": null,
+      "new/place/m.txt": "B\n",
+      "o.txt": "new\n",
+      "u.txt": "A\n",
+    });
+  });
+
+  it("changes nothing when it is empty", async ({ root, apply }) => {
+    expect(await apply()).toBe("empty");
+    expect(await readTree(root)).toEqual({});
+  });
+
+  it("takes absolute paths, and paths out of the directory", async ({ root, write, apply }) => {
+    await write({ "sub/f": "a\n" });
+    expect(await apply(`*** Update File: ${root}/sub/f`, ...change("a", "b"))).toBe(
+      success(`M ${root}/sub/f`),
+    );
+    expect(await apply("*** Update File: nowhere/../sub/f", ...change("b", "c"))).toBe(
+      success("M nowhere/../sub/f"),
+    );
+    expect(await readTree(root)).toEqual({ "sub/": null, "sub/f": "c\n" });
+  });
+
+  it("keeps the mode of a file that it replaces or moves", async ({ root, write, apply }) => {
+    await write({ u: "a\n", m: "a\n", o: "a\n" });
+    for (const name of ["u", "m", "o"]) await chmod(join(root, name), 0o750);
+    await apply(
+      "*** Update File: u",
+      ...change("a", "b"),
+      "*** Update File: m",
+      "*** Move to: n",
+      ...change("a", "b"),
+      "*** Add File: o",
+      "+b",
+    );
+    for (const name of ["u", "n", "o"]) expect((await stat(join(root, name))).mode & 0o777).toBe(0o750);
+  });
+
+  it("follows links when it writes, and removes them when it deletes", async ({ root, write, apply }) => {
+    await write({ f: "a\n", g: "a\n" });
+    for (const name of ["u", "d", "m"]) await symlink("f", join(root, name));
+    await symlink("nothing", join(root, "n"));
+    await apply("*** Update File: u", ...change("a", "b"), "*** Delete File: d", "*** Add File: n", "+x");
+    expect(await apply("*** Update File: m", "*** Move to: moved", ...change("b", "c"))).toBe(
+      success("M moved"),
+    );
+    expect(await readTree(root)).toEqual({
+      f: "b\n",
+      g: "a\n",
+      u: "-> f",
+      n: "-> nothing",
+      nothing: "x\n",
+      moved: "c\n",
+    });
+  });
+
+  it("does what each hunk says to what the hunks before it left", async ({ root, write, apply }) => {
+    await write({ f: "a\n", g: "x\n" });
+    const listed = await apply(
+      "*** Update File: f",
+      ...change("a", "b"),
+      "*** Update File: ./f",
+      ...change("b", "c"),
+      "*** Add File: n",
+      "+1",
+      "*** Update File: n",
+      "*** Move to: g",
+      ...change("1", "2"),
+      "*** Update File: g",
+      ...change("2", "3"),
+      "*** Delete File: f",
+      "*** Add File: f",
+      "+again",
+    );
+    expect(listed).toBe(success("A n", "A f", "M f", "M ./f", "M g", "M g", "D f"));
+    expect(await readTree(root)).toEqual({ f: "again\n", g: "3\n" });
+  });
+
+  it("loses no change of a file that it names in two ways", async ({ root, write, apply }) => {
+    await write({ f: "a\nb\n" });
+    await symlink("f", join(root, "l"));
+    expect(
+      await apply("*** Update File: f", ...change("a", "A"), "*** Update File: l", ...change("b", "B")),
+    ).toBe(success("M f", "M l"));
+    expect(await readTree(root)).toEqual({ f: "A\nB\n", l: "-> f" });
+  });
+
+  it("does not change the other names of a file it replaces", async ({ root, write, apply }) => {
+    await write({ f: "a\n" });
+    await link(join(root, "f"), join(root, "other"));
+    await apply("*** Update File: f", ...change("a", "b"));
+    expect(await readTree(root)).toEqual({ f: "b\n", other: "a\n" });
+  });
+
+  it("keeps a file that it moves to where it is", async ({ root, write, apply }) => {
+    await write({ f: "a\n", "d/g": "a\n" });
+    await symlink("f", join(root, "l"));
+    await symlink("d", join(root, "e"));
+    expect(await apply("*** Update File: f", "*** Move to: ./f", ...change("a", "b"))).toBe(success("M ./f"));
+    expect(await apply("*** Update File: f", "*** Move to: l", ...change("b", "c"))).toBe(success("M l"));
+    expect(await apply("*** Update File: d/g", "*** Move to: e/g", ...change("a", "b"))).toBe(
+      success("M e/g"),
+    );
+    expect(await readTree(root)).toEqual({ f: "c\n", l: "-> f", "d/": null, "d/g": "b\n", e: "-> d" });
+  });
+
+  it("removes one of two names when it moves a file from it to the other", async ({ root, write, apply }) => {
+    await write({ f: "a\n" });
+    await link(join(root, "f"), join(root, "other"));
+    await apply("*** Update File: f", "*** Move to: other", ...change("a", "b"));
+    expect(await readTree(root)).toEqual({ other: "b\n" });
+  });
+
+  it("may replace a file that is no text", async ({ root, write, apply }) => {
+    await write({ f: "a\n", g: Buffer.of(0xff), o: Buffer.of(0xff) });
+    await apply("*** Add File: o", "+x", "*** Update File: f", "*** Move to: g", ...change("a", "b"));
+    expect(await readTree(root)).toEqual({ g: "b\n", o: "x\n" });
+  });
+});
+
+describe("a patch that does not fit", () => {
+  const none = "No such file or directory (os error 2)";
+  it.for([
+    [
+      "updates a missing file",
+      ["*** Update File: no", ...change("a", "b")],
+      `Failed to read file to update ROOT/no: ${none}`,
+    ],
+    [
+      "updates a file in a missing directory",
+      ["*** Update File: no/f", ...change("a", "b")],
+      `Failed to read file to update ROOT/no/f: ${none}`,
+    ],
+    [
+      "updates a file below a file",
+      ["*** Update File: f/g", ...change("a", "b")],
+      "Failed to read file to update ROOT/f/g: Not a directory (os error 20)",
+    ],
+    [
+      "updates a directory",
+      ["*** Update File: dir", ...change("a", "b")],
+      "Failed to read file to update ROOT/dir: path `ROOT/dir` is not a file",
+    ],
+    [
+      "updates what is no text",
+      ["*** Update File: bin", ...change("a", "b")],
+      "Failed to read file to update ROOT/bin: invalid utf-8 sequence of 1 bytes from index 2",
+    ],
+    [
+      "updates a link to nothing",
+      ["*** Update File: dangling", ...change("a", "b")],
+      `Failed to read file to update ROOT/dangling: ${none}`,
+    ],
+    [
+      "updates a file with a long name",
+      [`*** Update File: ${"n".repeat(300)}`, ...change("a", "b")],
+      `Failed to read file to update ROOT/${"n".repeat(300)}: Filename too long (os error 36)`,
+    ],
+    [
+      "updates a file that it deleted",
+      ["*** Delete File: f", "*** Update File: f", ...change("a", "b")],
+      `Failed to read file to update ROOT/f: ${none}`,
+    ],
+    [
+      "updates a file that it moved",
+      [
+        "*** Update File: f",
+        "*** Move to: g",
+        ...change("a", "b"),
+        "*** Update File: f",
+        ...change("b", "c"),
+      ],
+      `Failed to read file to update ROOT/f: ${none}`,
+    ],
+    ["deletes a missing file", ["*** Delete File: no"], `Failed to read ROOT/no: ${none}`],
+    [
+      "deletes a directory",
+      ["*** Delete File: dir"],
+      "Failed to read ROOT/dir: path `ROOT/dir` is not a file",
+    ],
+    [
+      "deletes what is no text",
+      ["*** Delete File: bin"],
+      "Failed to read ROOT/bin: invalid utf-8 sequence of 1 bytes from index 2",
+    ],
+    ["deletes a link to nothing", ["*** Delete File: dangling"], `Failed to read ROOT/dangling: ${none}`],
+    ["deletes a file twice", ["*** Delete File: f", "*** Delete File: f"], `Failed to read ROOT/f: ${none}`],
+    [
+      "changes lines that are not there",
+      ["*** Update File: f", ...change("x", "b")],
+      "Failed to find expected lines in ROOT/f:\nx",
+    ],
+    [
+      "follows an anchor that is not there",
+      ["*** Update File: f", "@@ x", "-a"],
+      "Failed to find context 'x' in ROOT/f",
+    ],
+    [
+      "changes lines that it changed before",
+      ["*** Update File: f", ...change("a", "b"), "*** Update File: f", ...change("a", "c")],
+      "Failed to find expected lines in ROOT/f:\na",
+    ],
+    ["names a file with NUL", ["*** Update File: f\0", ...change("a", "b")], "'f\0' is invalid on 'linux'"],
+    [
+      "moves to a name with NUL",
+      ["*** Update File: f", "*** Move to: g\0", ...change("a", "b")],
+      "'g\0' is invalid on 'linux'",
+    ],
+    [
+      "is no patch",
+      ["hello"],
+      "invalid hunk at line 2, 'hello' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'",
+    ],
+  ] as const)(
+    "because it %s is refused, and nothing is changed",
+    async ([, lines, reason], { root, write, apply }) => {
+      await write({ f: "a\n", bin: Buffer.from([0x61, 0x0a, 0xff]), "dir/x": "" });
+      await symlink("nothing", join(root, "dangling"));
+      const before = await readTree(root);
+      expect(await apply("*** Add File: first", "+x", ...lines)).toBe(
+        `refused: ${reason.replace("at line 2", "at line 4")}`,
+      );
+      expect(await readTree(root)).toEqual(before);
+    },
+  );
+
+  it("because it has a file that is too large is refused", async ({ root, write }) => {
+    await write({ f: "" });
+    const large: PatchFiles = { ...hostFiles, read: (path) => hostFiles.read(path, { maxBytes: -1 }) };
+    const text = patchOf("*** Update File: f", "@@", "+a");
+    expect(await createPatcher(() => large).applyPatch(text, { cwd: root })).toMatchObject({
+      kind: "refused",
+      reason: `Failed to read file to update ${root}/f: file is larger than 67108864 bytes`,
+    });
+  });
+});
+
+describe("a patch that fails half way", () => {
+  it.for([
+    [
+      "a directory is in the way",
+      ["*** Add File: dir", "+x"],
+      "Failed to write file ROOT/dir: path `ROOT/dir` is not a file",
+    ],
+    [
+      "a file is where a directory should be",
+      ["*** Add File: f/g", "+x"],
+      "Failed to write file ROOT/f/g: Not a directory (os error 20)",
+    ],
+    [
+      "a file cannot be moved there",
+      ["*** Update File: f", "*** Move to: dir", ...change("a", "b")],
+      "Failed to write file ROOT/dir: path `ROOT/dir` is not a file",
+    ],
+  ] as const)(
+    "because %s keeps what it did before, and does nothing after",
+    async ([, lines, reason], { root, write, apply }) => {
+      await write({ f: "a\n", "dir/x": "" });
+      expect(await apply("*** Add File: before", "+x", ...lines, "*** Add File: after", "+x")).toBe(
+        `failed: ${reason}`,
+      );
+      expect(await readTree(root)).toEqual({ before: "x\n", f: "a\n", "dir/": null, "dir/x": "" });
+    },
+  );
+
+  it("says which directory it could not make", async ({ root }) => {
+    const failing: PatchFiles = { ...hostFiles, mkdir: (path) => hostFiles.remove(`${path}/no`, {}) };
+    const outcome = await createPatcher(() => failing).applyPatch(patchOf("*** Add File: d/f", "+x"), {
+      cwd: root,
+    });
+    expect(outcome).toMatchObject({
+      kind: "failed",
+      reason: `Failed to create parent directories for ${root}/d/f: No such file or directory (os error 2)`,
+    });
+  });
+
+  it("says what it could not remove", async ({ root, write }) => {
+    await write({ f: "a\n", g: "a\n" });
+    const keeping: PatchFiles = { ...hostFiles, remove: (path) => hostFiles.remove(`${path}/.`, {}) };
+    const patcher = createPatcher(() => keeping);
+    const outcomes = [
+      await patcher.applyPatch(patchOf("*** Delete File: f"), { cwd: root }),
+      await patcher.applyPatch(patchOf("*** Update File: g", "*** Move to: h", ...change("a", "b")), {
+        cwd: root,
+      }),
+    ];
+    expect(outcomes).toMatchObject([
+      {
+        kind: "failed",
+        reason: `Failed to delete file ${root}/f: Not a directory (os error 20)`,
+        changes: [],
+      },
+      {
+        kind: "failed",
+        reason: `Failed to remove original ${root}/g: Not a directory (os error 20)`,
+        changes: [],
+      },
+    ]);
+    expect(await readTree(root)).toEqual({ f: "a\n", g: "a\n", h: "b\n" });
+  });
+
+  it("tells of its start and of what was done", async ({ root, write }) => {
+    await write({ "dir/x": "" });
+    const told: unknown[] = [];
+    await createPatcher(() => hostFiles).applyPatch(
+      patchOf("*** Add File: a", "+x", "*** Add File: dir", "+x"),
+      {
+        cwd: root,
+        onStart: (changes) => told.push(changes.map(({ path }) => path)),
+        onEnd: (changes, success) =>
+          told.push(
+            changes.map(({ path }) => path),
+            success,
+          ),
+      },
+    );
+    expect(told).toEqual([[`${root}/a`, `${root}/dir`], [`${root}/a`], false]);
+  });
+});
+
+describe("a failure that is not about a file", () => {
+  it("is thrown", async ({ root }) => {
+    const gone = new Error("the sandbox is gone");
+    const files: PatchFiles = { ...hostFiles, write: () => Promise.reject(gone) };
+    const text = patchOf("*** Add File: a", "+x");
+    await expect(createPatcher(() => files).applyPatch(text, { cwd: root })).rejects.toBe(gone);
+    await expect(createPatcher(() => Promise.reject(gone)).applyPatch(text, { cwd: root })).rejects.toBe(
+      gone,
+    );
+  });
+
+  it("as an abort stops before the next file", async ({ root }) => {
+    const abort = new AbortController();
+    const files: PatchFiles = {
+      ...hostFiles,
+      async write(path, data, options) {
+        await hostFiles.write(path, data, options);
+        abort.abort(new Error("enough"));
+      },
+    };
+    const text = patchOf("*** Add File: a", "+x", "*** Add File: b", "+x");
+    await expect(
+      createPatcher(() => files).applyPatch(text, { cwd: root, signal: abort.signal }),
+    ).rejects.toThrow("enough");
+    expect(await readTree(root)).toEqual({ a: "x\n" });
+  });
+});
+
+describe("patches together", () => {
+  it("lose no change of a file that several change", async ({ root, write }) => {
+    const letters = [..."abcdefghijkl"];
+    await write({ all: letters.map((letter) => `${letter}\n`).join("") });
+    const patcher = createPatcher(() => hostFiles);
+    const outcomes = await Promise.all(
+      letters.map((letter) =>
+        patcher.applyPatch(
+          patchOf("*** Update File: all", ...change(letter, letter.toUpperCase()), `*** Add File: ${letter}`),
+          { cwd: root },
+        ),
+      ),
+    );
+    expect(outcomes.every(({ kind }) => kind === "applied")).toBe(true);
+    expect((await readTree(root)).all).toBe(letters.map((letter) => `${letter.toUpperCase()}\n`).join(""));
+  });
+
+  it("name every file they touch, moves at both ends, each once", () => {
+    const text = patchOf(
+      "*** Add File: a",
+      "*** Update File: ./a",
+      "*** Move to: ../b",
+      "-x",
+      "*** Delete File: /c",
+    );
+    expect(pathsOf(text, "/w")).toEqual(["/w/a", "/b", "/c"]);
+    expect(pathsOf("no patch", "/w")).toEqual([]);
+  });
+});
+
+describe("a unified diff as a patch", () => {
+  it("updates, adds, deletes and renames", async ({ root, write, diff }) => {
+    await write({ u: "a\nb\n", d: "gone\n", "old name": "x\n", e: "" });
+    const listed = await diff(
+      ...["--- a/u", "+++ b/u", "@@ -1,2 +1,2 @@", " a", "-b", "+c"],
+      ...["--- /dev/null", "+++ b/new/n", "@@ -0,0 +1 @@", "+n", "\\ No newline at end of file"],
+      ...["--- a/d", "+++ /dev/null", "@@ -1 +0,0 @@", "-gone"],
+      ...[
+        "diff --git a/old name b/new name",
+        "similarity index 100%",
+        "rename from old name",
+        "rename to new name",
+      ],
+      ...["diff --git a/e b/e", "deleted file mode 100644", "index e69de29..0"],
+      ...[
+        "diff --git a/run b/run",
+        "new file mode 100755",
+        "--- /dev/null",
+        "+++ b/run",
+        "@@ -0,0 +1 @@",
+        "+#!/bin/sh",
+      ],
+    );
+    expect(listed).toBe(success("A new/n", "A run", "M u", "M new name", "D d", "D e"));
+    expect(await readTree(root)).toEqual({
+      u: "a\nc\n",
+      "new/": null,
+      "new/n": "n",
+      "new name": "x\n",
+      run: "#!/bin/sh\n",
+    });
+    expect((await stat(join(root, "run"))).mode & 0o777).toBe(0o755);
+  });
+
+  it.for([
+    [
+      "adds a file that is there",
+      ["--- /dev/null", "+++ b/f", "@@ -0,0 +1 @@", "+x"],
+      "ROOT/f exists already",
+    ],
+    [
+      "renames to a file that is there",
+      ["diff --git a/f b/g", "rename from f", "rename to g"],
+      "ROOT/g exists already",
+    ],
+    [
+      "deletes more than it shows",
+      ["--- a/g", "+++ /dev/null", "@@ -1 +0,0 @@", "-b"],
+      "ROOT/g has more lines than the patch deletes",
+    ],
+    [
+      "deletes what is not there",
+      ["--- a/f", "+++ /dev/null", "@@ -1 +0,0 @@", "-x"],
+      "Failed to find expected lines in ROOT/f:\nx",
+    ],
+    [
+      "updates a missing file",
+      ["--- a/n", "+++ b/n", "@@ -1 +1 @@", "-x", "+y"],
+      "Failed to read file to update ROOT/n: No such file or directory (os error 2)",
+    ],
+    ["is no diff", ["--- a/n", "+++ b/n"], "invalid diff at line 2: a file without hunks"],
+  ] as const)(
+    "is refused when it %s, and nothing is changed",
+    async ([, lines, reason], { root, write, diff }) => {
+      await write({ f: "a\n", g: "b\nc\n" });
+      expect(await diff("--- a/f", "+++ b/f", "@@ -1 +1 @@", "-a", "+A", ...lines)).toBe(
+        reason.replace("line 2", "line 7"),
+      );
+      expect(await readTree(root)).toEqual({ f: "a\n", g: "b\nc\n" });
+    },
+  );
+
+  it("may be in a heredoc for apply_patch, as a patch may", async ({ root, write, diff }) => {
+    await write({ "sub/f": "a\n" });
+    await diff("cd sub && apply_patch <<'EOF'", "--- a/f", "+++ b/f", "@@ -1 +1 @@", "-a", "+b", "EOF");
+    await diff("apply_patch <<'EOF'", patchOf("*** Update File: sub/f", ...change("b", "c")), "EOF");
+    await diff("<<'EOF'", patchOf("*** Update File: sub/f", ...change("c", "d")), "EOF");
+    await diff(patchOf("*** Update File: sub/f", ...change("d", "e")));
+    expect(await readTree(root)).toEqual({ "sub/": null, "sub/f": "e\n" });
+  });
+});
