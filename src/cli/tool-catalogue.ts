@@ -5,10 +5,15 @@ import { createToolRegistry, type ToolRegistry } from "../tools/registry.js";
 /** The tools without a sandbox: to name and describe them, not to call them. */
 export function toolCatalogue(): ToolRegistry {
   const nowhere = () => Promise.reject(new BrigError("there is no sandbox", { code: "exec.invalid" }));
-  return createToolRegistry(
-    { spawn: nowhere, files: { read: nowhere, stat: nowhere, list: nowhere } },
-    { cwd: "/" },
-  );
+  const files = {
+    read: nowhere,
+    stat: nowhere,
+    list: nowhere,
+    write: nowhere,
+    mkdir: nowhere,
+    remove: nowhere,
+  };
+  return createToolRegistry({ spawn: nowhere, files }, { cwd: "/" });
 }
 
 /** Error: `tool.unknown`, with the name that was probably meant. */

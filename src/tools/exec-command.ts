@@ -3,9 +3,10 @@ import { z } from "zod";
 import { refusedStart, sessionStartError } from "./command-failure.js";
 import { defineTool } from "./define-tool.js";
 import { escalationParameters, refusedEscalation } from "./escalation.js";
+import { interceptPatch } from "./patch-interception.js";
 import type { ToolExit, ToolProcess } from "./sandbox.js";
 import { clampedYield, maxTokensOf, reportSession, sessionParameters } from "./session-report.js";
-import type { Tool, ToolCallOptions } from "./tool.js";
+import type { Tool, ToolCallOptions, ToolOutput } from "./tool.js";
 import { refusedLogin, runnableArgv, scriptArgv, type UserShell } from "./user-shell.js";
 import { type Workbench, workdirOf } from "./workbench.js";
 
@@ -66,6 +67,9 @@ export function execCommandTool(bench: Workbench): Tool {
         cwd: workdirOf(bench, args.workdir),
         tty: args.tty ?? false,
       };
+      const asked = { tool: "exec_command", argv: shownArgv, cwd: command.cwd };
+      const patched = await interceptPatch(bench, asked, call);
+      if (patched !== null) return withWallTime(patched);
       call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
       const session = await bench.sessions.keep(await start(bench, command), call.onActivity);
       adviseAgainstTooMany(bench, call);
@@ -78,6 +82,11 @@ export function execCommandTool(bench: Workbench): Tool {
       return reportSession(bench, session, { startedAt, maxTokens: maxTokensOf(args) });
     },
   });
+}
+
+/** A patch makes no session, so there is no more to say about one. */
+function withWallTime({ content, success }: ToolOutput): ToolOutput {
+  return { content: `Wall time: 0.0000 seconds\nOutput:\n${content}`, success };
 }
 
 async function chosenShell(bench: Workbench, path: string | undefined): Promise<UserShell> {

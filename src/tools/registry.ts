@@ -1,8 +1,12 @@
 import { randomInt } from "node:crypto";
 import { BrigError } from "../errors.js";
+import { applyPatchFace } from "./apply-patch/apply-patch-face.js";
+import { applyPatchTool } from "./apply-patch/apply-patch-tool.js";
+import { createPatcher } from "./apply-patch/patcher.js";
 import { CommandSessions, type RandomInteger } from "./command-sessions.js";
 import { execCommandTool } from "./exec-command.js";
 import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
+import { patchFormOf } from "./patch-interception.js";
 import { readFileFace, readFileTool } from "./read-file/read-file.js";
 import { type AskedUser, requestUserInputTool } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
@@ -25,12 +29,17 @@ const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
   writeStdinTool,
   readFileTool,
   listDirTool,
+  patchTool,
   requestUserInputTool,
   webSearchTool,
 ];
 
 /** The same for programs. What one answers besides `ToolOutput` is in its own type. */
-const faceMakers: readonly ((bench: Workbench) => Tool)[] = [readFileFace, listDirFace];
+const faceMakers: readonly ((bench: Workbench) => Tool)[] = [
+  (bench) => applyPatchFace(bench.patcher, bench),
+  readFileFace,
+  listDirFace,
+];
 
 /** Other names under which models call a tool. */
 const aliases: Readonly<Record<string, string>> = { "container.exec": "shell" };
@@ -66,6 +75,10 @@ export interface ToolRegistry {
   /** What to answer a model that calls a tool which is off; null for one that it may call. */
   refusalOf(name: string): string | null;
   close(): Promise<void>;
+}
+
+function patchTool(bench: Workbench): Tool {
+  return applyPatchTool(bench.patcher, { cwd: bench.cwd, form: patchFormOf(bench) });
 }
 
 /** The sandbox may still be starting: it is waited for when the first call needs it. */
@@ -109,6 +122,7 @@ function createWorkbench(
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
     allowsLoginShell: options.allowsLoginShell ?? true,
     sessions: new CommandSessions(random),
+    patcher: createPatcher(async () => (await sandbox).files),
     gates: mergeGates([
       defaultGates,
       { source: "options", gates: options.gates ?? {} },

@@ -1,10 +1,11 @@
 import type { Readable, Writable } from "node:stream";
+import type { PatchFiles } from "./apply-patch/patch-files.js";
 
 /** What the tools need of a sandbox; the real one offers more. */
 export interface ToolSandbox {
   /** Starts a program. One that cannot be started still gives a process, whose `exit` says why. */
   spawn(argv: readonly string[], options?: ToolSpawnOptions): Promise<ToolProcess>;
-  readonly files: ToolFiles;
+  readonly files: ToolFiles & PatchFiles;
 }
 
 /**

@@ -3,6 +3,7 @@ import { freeformOutput } from "./command-output.js";
 import { defineTool } from "./define-tool.js";
 import { escalationParameters, refusedEscalation } from "./escalation.js";
 import { runOneShot, timeoutOf } from "./one-shot-command.js";
+import { interceptPatch } from "./patch-interception.js";
 import type { Tool } from "./tool.js";
 import { refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
 import { type Workbench, workdirOf } from "./workbench.js";
@@ -37,6 +38,9 @@ export function shellCommandTool(bench: Workbench): Tool {
         cwd: workdirOf(bench, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
       };
+      const { shownArgv: argv, cwd } = command;
+      const patched = await interceptPatch(bench, { tool: "shell_command", argv, cwd }, call);
+      if (patched !== null) return patched;
       const result = await runOneShot(bench, command, call);
       if (result.kind === "failed") return { content: result.text, success: false };
       return {

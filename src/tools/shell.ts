@@ -3,6 +3,7 @@ import { structuredOutput } from "./command-output.js";
 import { defineTool } from "./define-tool.js";
 import { escalationParameters, refusedEscalation } from "./escalation.js";
 import { runOneShot, timeoutOf } from "./one-shot-command.js";
+import { interceptPatch } from "./patch-interception.js";
 import type { Tool, ToolSpec } from "./tool.js";
 import { type Workbench, workdirOf } from "./workbench.js";
 
@@ -47,6 +48,8 @@ function argvTool(bench: Workbench, { name, spec }: { name: string; spec?: ToolS
         cwd: workdirOf(bench, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
       };
+      const patched = await interceptPatch(bench, { ...command, tool: name }, call);
+      if (patched !== null) return patched;
       const result = await runOneShot(bench, command, call);
       if (result.kind === "failed") return { content: result.text, success: false };
       return {

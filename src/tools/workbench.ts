@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import type { Patcher } from "./apply-patch/patcher.js";
 import type { CommandSessions } from "./command-sessions.js";
 import type { AskedUser } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
@@ -15,6 +16,7 @@ export interface Workbench {
   readonly truncation: TruncationPolicy;
   readonly allowsLoginShell: boolean;
   readonly sessions: CommandSessions;
+  readonly patcher: Patcher;
   /** Settings that some tools look different under. */
   readonly gates: ToolGates;
   /** Null where nobody can answer. */

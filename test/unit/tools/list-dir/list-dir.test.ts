@@ -264,5 +264,5 @@ function fakeTree(paths: readonly string[], depth: number) {
 
 function registryOver(list: ToolFiles["list"]) {
   const spawn = () => Promise.reject(new Error("nothing is spawned"));
-  return createToolRegistry({ spawn, files: { ...hostFiles, list } }, { cwd: "/" });
+  return createToolRegistry({ spawn, files: { ...new MemorySandbox().files, list } }, { cwd: "/" });
 }
