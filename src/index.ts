@@ -31,7 +31,9 @@ export type {
   SandboxProcess,
   SpawnOptions,
 } from "./sandbox/types.js";
-export type { ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
+export type { ExecText, ExecToolResult } from "./tools/exec.js";
+export type { FileMatch, FileSearchResult } from "./tools/file-search.js";
+export type { ToolOf, ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";
 export type { ToolSandbox } from "./tools/sandbox.js";
 export type {

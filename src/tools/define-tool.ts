@@ -3,7 +3,7 @@ import { BrigError } from "../errors.js";
 import { jsonSchemaOf } from "./json-schema.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 
-export interface ToolDefinition<Parameters extends z.ZodObject> {
+export interface ToolDefinition<Parameters extends z.ZodObject, Output extends ToolOutput = ToolOutput> {
   name: string;
   description: string;
   /** Unknown keys are ignored, as models send them. */
@@ -17,10 +17,12 @@ export interface ToolDefinition<Parameters extends z.ZodObject> {
   isFreeform?: boolean | undefined;
   /** See `Tool`. */
   changedFiles?: ((args: z.output<Parameters>) => readonly string[] | null) | undefined;
-  run(args: z.output<Parameters>, call: ToolCallOptions): Promise<ToolOutput>;
+  run(args: z.output<Parameters>, call: ToolCallOptions): Promise<Output>;
 }
 
-export function defineTool<Parameters extends z.ZodObject>(definition: ToolDefinition<Parameters>): Tool {
+export function defineTool<Parameters extends z.ZodObject, Output extends ToolOutput>(
+  definition: ToolDefinition<Parameters, Output>,
+): Tool<Output> {
   const { name, description, parameters, supportsParallel, isFreeform = false, changedFiles } = definition;
   const parse = (args: unknown) => parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
   return {

@@ -1,10 +1,13 @@
 import { randomInt } from "node:crypto";
 import { BrigError } from "../errors.js";
-import { applyPatchFace } from "./apply-patch/apply-patch-face.js";
+import { type ApplyPatchResult, applyPatchFace } from "./apply-patch/apply-patch-face.js";
 import { applyPatchTool } from "./apply-patch/apply-patch-tool.js";
 import { createPatcher } from "./apply-patch/patcher.js";
 import { CommandSessions, type RandomInteger } from "./command-sessions.js";
+import { type ExecToolResult, execFace } from "./exec.js";
 import { execCommandTool } from "./exec-command.js";
+import { type FileSearchResult, fileSearchFace } from "./file-search.js";
+import { grepFilesFace, grepFilesTool } from "./grep-files.js";
 import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
 import { patchFormOf } from "./patch-interception.js";
 import { readFileFace, readFileTool } from "./read-file/read-file.js";
@@ -15,6 +18,7 @@ import { shellCommandTool } from "./shell-command.js";
 import type { Tool, ToolSpec } from "./tool.js";
 import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolGates } from "./tool-gates.js";
 import type { TruncationPolicy } from "./truncation.js";
+import { updatePlanTool } from "./update-plan.js";
 import { findUserShell, type UserShell } from "./user-shell.js";
 import { webSearchTool } from "./web-search.js";
 import type { Workbench } from "./workbench.js";
@@ -29,6 +33,8 @@ const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
   writeStdinTool,
   readFileTool,
   listDirTool,
+  grepFilesTool,
+  updatePlanTool,
   patchTool,
   requestUserInputTool,
   webSearchTool,
@@ -39,6 +45,9 @@ const faceMakers: readonly ((bench: Workbench) => Tool)[] = [
   (bench) => applyPatchFace(bench.patcher, bench),
   readFileFace,
   listDirFace,
+  grepFilesFace,
+  fileSearchFace,
+  execFace,
 ];
 
 /** Other names under which models call a tool. */
@@ -63,10 +72,19 @@ export interface ToolRegistryOptions {
   random?: RandomInteger | undefined;
 }
 
+/** Tools that tell a program more than `ToolOutput` does. */
+interface TellingTools {
+  applyPatch: Tool<ApplyPatchResult>;
+  exec: Tool<ExecToolResult>;
+  fileSearch: Tool<FileSearchResult>;
+}
+
+export type ToolOf<Name extends string> = Name extends keyof TellingTools ? TellingTools[Name] : Tool;
+
 /** The tools of one sandbox. Close it, or the sandbox, to end the command sessions that are still running. */
 export interface ToolRegistry {
   /** The tool of that name; `tool.unknown` when there is none. */
-  get(name: string): Tool;
+  get<Name extends string>(name: Name): ToolOf<Name>;
   has(name: string): boolean;
   getToolNames(): string[];
   getAll(): Tool[];
@@ -92,9 +110,9 @@ export function createToolRegistry(
   );
   const find = (name: string) => tools.get(name) ?? tools.get(aliases[name] ?? "");
   return {
-    get(name) {
+    get<Name extends string>(name: Name) {
       const tool = find(name);
-      if (tool !== undefined) return tool;
+      if (tool !== undefined) return tool as ToolOf<Name>;
       throw new BrigError(`unsupported call: ${name}`, {
         code: "tool.unknown",
         hint: `the tools are ${[...tools.keys()].join(", ")}`,

@@ -1,7 +1,7 @@
 import type { ResourceUsage } from "./sandbox.js";
 
 /** One tool of the registry. */
-export interface Tool {
+export interface Tool<Output extends ToolOutput = ToolOutput> {
   readonly name: string;
   readonly description: string;
   /** What the model is told about it. */
@@ -19,7 +19,7 @@ export interface Tool {
    * Runs the tool. What a command does, a timeout included, is in the content; arguments that do not fit are
    * `tool.invalid-input`, and a sandbox that no longer answers is thrown as it is.
    */
-  execute(args: unknown, call?: ToolCallOptions): Promise<ToolOutput>;
+  execute(args: unknown, call?: ToolCallOptions): Promise<Output>;
 }
 
 /** What the model reads. `success` is for callers and never sent to it. */
