@@ -66,7 +66,7 @@ function registryWith(sandbox: Promise<MemorySandbox>, ...more: Tool[]): ToolReg
   return {
     ...real,
     has: (name) => extra.has(name) || real.has(name),
-    get: (name) => extra.get(name) ?? real.get(name),
+    get: ((name: string) => extra.get(name) ?? real.get(name)) as ToolRegistry["get"],
     getSpecs: () => [...real.getSpecs(), ...more.map(({ spec }) => spec)],
   };
 }

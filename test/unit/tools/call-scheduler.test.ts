@@ -13,7 +13,7 @@ function createJournal(parallelTools: readonly string[]) {
   const registry: ToolRegistry = {
     ...real,
     has: () => true,
-    get: (name): Tool => ({
+    get: ((name: string): Tool => ({
       ...real.get("shell"),
       name,
       supportsParallel: parallelTools.includes(name),
@@ -24,7 +24,7 @@ function createJournal(parallelTools: readonly string[]) {
         journal.push(`${id} ends`);
         return { content: id, success: true };
       },
-    }),
+    })) as ToolRegistry["get"],
   };
   return { journal, registry };
 }
