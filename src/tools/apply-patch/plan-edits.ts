@@ -35,10 +35,15 @@ export async function planEdits(
 }
 
 /** A file as it is at some point of the patch. */
-type FileState =
-  | { kind: "text"; text: string; mode: number; hasTwin: boolean }
-  | { kind: "unreadable"; reason: string }
-  | { kind: "missing" };
+type FileState = TextState | { kind: "unreadable"; reason: string } | { kind: "missing" };
+
+interface TextState {
+  kind: "text";
+  text: string;
+  mode: number;
+  /** The patch names the file in another way too. */
+  hasTwin: boolean;
+}
 
 type Tree = Map<string, FileState>;
 
@@ -90,14 +95,18 @@ function isPresent(tree: Tree, path: string): boolean {
   return (tree.get(path) ?? missing).kind !== "missing";
 }
 
-function reasonOf(state: Exclude<FileState, { kind: "text" }>): string {
+function reasonOf(state: Exclude<FileState, TextState>): string {
   return state.kind === "missing" ? MISSING : state.reason;
 }
 
 const MISSING = "No such file or directory (os error 2)";
 
-/** How many files are read at a time. */
-const PARALLEL_READS = 32;
+/** How many files are looked at at a time. */
+const BATCH = 32;
+
+async function inBatches<T>(items: readonly T[], look: (item: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += BATCH) await Promise.all(items.slice(at, at + BATCH).map(look));
+}
 
 /** Every file whose text an edit needs, or whose absence. */
 async function readTree(files: PatchFiles, edits: readonly FileEdit[], options: EditOptions): Promise<Tree> {
@@ -108,14 +117,10 @@ async function readTree(files: PatchFiles, edits: readonly FileEdit[], options: 
       want(wanted, edit.moveTo.path, false);
   }
   const tree: Tree = new Map();
-  const paths = [...wanted];
-  for (let at = 0; at < paths.length; at += PARALLEL_READS)
-    await Promise.all(
-      paths.slice(at, at + PARALLEL_READS).map(async ([path, { needsMode }]) => {
-        tree.set(path, await readState(files, path, { ...options, needsMode }));
-      }),
-    );
-  markTwins(tree);
+  await inBatches([...wanted], async ([path, { needsMode }]) => {
+    tree.set(path, await readState(files, path, { ...options, needsMode }));
+  });
+  await markTwins(files, tree, options);
   return tree;
 }
 
@@ -146,13 +151,36 @@ async function readState(
   }
 }
 
-/** Two names of one file have the same text, so only files with the same text need a second look. */
-function markTwins(tree: Tree): void {
-  const seen = new Map<string, Extract<FileState, { kind: "text" }>>();
-  for (const state of tree.values()) {
-    if (state.kind !== "text") continue;
-    const twin = seen.get(state.text);
-    if (twin === undefined) seen.set(state.text, state);
-    else twin.hasTwin = state.hasTwin = true;
+/** Finds names of one file. They have the same text, so only files with the same text need a second look. */
+async function markTwins(files: PatchFiles, tree: Tree, options: EditOptions): Promise<void> {
+  const byIdentity = new Map<string, TextState[]>();
+  await inBatches(sameTexts(tree), async ([path, state]) => {
+    const identity = await identityOf(files, path, options);
+    const same = byIdentity.get(identity);
+    if (same === undefined) byIdentity.set(identity, [state]);
+    else same.push(state);
+  });
+  for (const same of byIdentity.values()) for (const state of same) state.hasTwin = same.length > 1;
+}
+
+/** The file behind the name; where that cannot be told, one that may be any other such. */
+async function identityOf(files: PatchFiles, path: string, { signal }: EditOptions): Promise<string> {
+  try {
+    const { dev, ino } = await files.stat(path, { followSymlinks: true, signal });
+    return `${dev}:${ino}`;
+  } catch (error) {
+    failureText(path, error);
+    return "unknown";
   }
+}
+
+function sameTexts(tree: Tree): [string, TextState][] {
+  const byText = new Map<string, [string, TextState][]>();
+  for (const [path, state] of tree) {
+    if (state.kind !== "text") continue;
+    const same = byText.get(state.text);
+    if (same === undefined) byText.set(state.text, [[path, state]]);
+    else same.push([path, state]);
+  }
+  return [...byText.values()].filter((same) => same.length > 1).flat();
 }
