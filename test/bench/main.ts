@@ -32,12 +32,11 @@ if (options.kind === "refused") {
   process.stderr.write(`bench: ${options.reason}\n${usage}`);
   process.exitCode = 2;
 } else {
-  const isComplete = await measure(options);
-  if (!isComplete) process.exitCode = 1;
+  process.exitCode = await measure(options);
 }
 
-/** False when a bench failed. A target that was missed is a result. */
-async function measure({ only, isQuick, runtime, asJson, out }: BenchOptions): Promise<boolean> {
+/** The exit status: 1 when a bench failed, 130 after an interruption. A target that was missed is a result. */
+async function measure({ only, isQuick, runtime, asJson, out }: BenchOptions): Promise<number> {
   const interruption = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => interruption.abort());
   const workspace = await mkdtemp(join(tmpdir(), "brig-bench-"));
@@ -55,13 +54,13 @@ async function measure({ only, isQuick, runtime, asJson, out }: BenchOptions): P
     const measured: Measured[] = [];
     for (const bench of benches.filter(({ name }) => only.length === 0 || only.includes(name))) {
       measured.push(await runOne(bench, context));
-      if (signal.aborted) break;
+      if (signal.aborted) return 130;
     }
     const report: Report = { machine: machine(), isQuick, runtime: runtime ?? null, benches: measured };
     const json = `${JSON.stringify(report, null, 2)}\n`;
     if (out !== undefined) await writeFile(out, json);
     process.stdout.write(asJson ? json : reportAsText(report));
-    return measured.every(({ failure }) => failure === null);
+    return measured.every(({ failure }) => failure === null) ? 0 : 1;
   } finally {
     await rm(workspace, { recursive: true, force: true });
   }
@@ -71,6 +70,7 @@ async function runOne(bench: Bench, context: BenchContext): Promise<Measured> {
   try {
     return { name: bench.name, rows: await bench.run(context), failure: null };
   } catch (error) {
+    if (context.signal.aborted) return { name: bench.name, rows: [], failure: "interrupted" };
     const failure = error instanceof Error ? (error.stack ?? error.message) : String(error);
     process.stderr.write(`bench ${bench.name} failed: ${failure}\n`);
     return { name: bench.name, rows: [], failure };

@@ -18,7 +18,7 @@ export interface TurnOptions {
 
 /**
  * Samples all sides in small batches, in turns, so that whatever slows the machine hits each of them. The order changes
- * from round to round so that each side follows each other side equally often: some leave work behind for the next.
+ * from round to round so that each side follows each other one about equally often: some leave work behind for the next.
  */
 export async function takeTurns<Name extends string>(
   contenders: Record<Name, Contender>,
@@ -36,11 +36,11 @@ export async function takeTurns<Name extends string>(
   return Object.fromEntries(samples) as Record<Name, Samples>;
 }
 
-/** Every second round backwards, every second pair of rounds begun one side later. */
+/** Two rounds forwards, two backwards, and then the same begun one side later. */
 function orderOf<Name>(names: readonly Name[], round: number): Name[] {
-  const start = Math.floor(round / 2) % names.length;
+  const start = Math.floor(round / 4) % names.length;
   const order = [...names.slice(start), ...names.slice(0, start)];
-  return round % 2 === 0 ? order : order.reverse();
+  return round % 4 < 2 ? order : order.reverse();
 }
 
 async function takeBatch({ sample, batch }: Contender, signal: AbortSignal): Promise<number[]> {
