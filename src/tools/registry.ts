@@ -20,6 +20,7 @@ import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolG
 import type { TruncationPolicy } from "./truncation.js";
 import { updatePlanTool } from "./update-plan.js";
 import { findUserShell, type UserShell } from "./user-shell.js";
+import { viewImageTool } from "./view-image/view-image.js";
 import { webSearchTool } from "./web-search.js";
 import type { Workbench } from "./workbench.js";
 import { writeStdinTool } from "./write-stdin.js";
@@ -34,6 +35,7 @@ const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
   readFileTool,
   listDirTool,
   grepFilesTool,
+  viewImageTool,
   updatePlanTool,
   patchTool,
   requestUserInputTool,
