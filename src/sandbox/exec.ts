@@ -1,3 +1,4 @@
+import { BrigError } from "../errors.js";
 import { FrameType } from "./channel/frames.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { Command } from "./command.js";
@@ -63,6 +64,13 @@ async function feed(command: Command, stdin: string | Uint8Array | undefined): P
   command.endInput();
 }
 
+function checkedBudget(maxOutputBytes = DEFAULT_MAX_OUTPUT_BYTES): number {
+  if (Number.isSafeInteger(maxOutputBytes) && maxOutputBytes >= 0) return maxOutputBytes;
+  throw new BrigError(`maxOutputBytes must be a whole number of bytes, not ${maxOutputBytes}`, {
+    code: "exec.invalid",
+  });
+}
+
 /** Stdout, stderr and both in order of arrival, each within the same budget. */
 class GatheredOutput {
   readonly #options: ExecOptions;
@@ -72,7 +80,7 @@ class GatheredOutput {
   #both: OutputCollector | undefined;
 
   constructor(options: ExecOptions) {
-    const maxBytes = options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
+    const maxBytes = checkedBudget(options.maxOutputBytes);
     this.#options = options;
     this.#stdout = new OutputCollector(maxBytes);
     this.#stderr = new OutputCollector(maxBytes);

@@ -38,6 +38,8 @@ describe("a command that no kernel could run", () => {
     ["a timeout of zero", ["true"], { timeoutMs: 0 }],
     ["a timeout that is no number", ["true"], { timeoutMs: Number.NaN }],
     ["a timeout beyond all measure", ["true"], { timeoutMs: 1e15 }],
+    ["a negative budget for output", ["true"], { maxOutputBytes: -1 }],
+    ["a budget that is no number", ["true"], { maxOutputBytes: Number.NaN }],
   ];
   sandboxTest.for(cases)("%s", async ([, argv, options], { sandbox }) => {
     const [code, message] = await failureOf(sandbox.exec(argv as string[], options));
