@@ -200,6 +200,15 @@ describe("apply_patch in a sandbox", () => {
     await expect(lstat(join(directory, "after"))).rejects.toMatchObject({ code: "ENOENT" });
   });
 
+  sandboxTest("leaves a file alone that its user has made read-only", async ({ open, directory }) => {
+    const sandbox = await open({ workspace: directory });
+    await sandbox.exec(["sh", "-c", "echo a >f; chmod 444 f"]);
+    expect(await apply(sandbox, directory, "*** Update File: f", ...change("a", "b"))).toMatch(
+      /Failed to write file WORKSPACE\/f: Permission denied \(os error 13\)\n$/,
+    );
+    expect(await readFile(join(directory, "f"), "utf8")).toBe("a\n");
+  });
+
   sandboxTest("writes anywhere in the container with full access", async ({ open }) => {
     const sandbox = await open({ mode: "danger-full-access" });
     expect(await apply(sandbox, "/", "*** Add File: etc/brig/new", "+x")).toMatch(/^Success/);

@@ -12,7 +12,7 @@ export interface FileName {
   path: string;
 }
 
-export interface FileAddition {
+interface FileAddition {
   kind: "add";
   file: FileName;
   text: string;
@@ -22,7 +22,7 @@ export interface FileAddition {
   mustBeNew: boolean;
 }
 
-export interface FileDeletion {
+interface FileDeletion {
   kind: "delete";
   file: FileName;
   /** Makes nothing of the text that may go. Without it any text may. */

@@ -73,6 +73,7 @@ class DiffReader {
     } else if (line.startsWith("diff --git ")) this.#startGitSection(line);
     else if (this.#atNames()) this.#readNames();
     else if (line.startsWith("@@")) this.#readHunk();
+    else if (binaryNote.test(line)) throw this.#invalid("binary changes are not supported");
     else if (this.#section?.isGit && this.#section.hunks.length === 0) this.#readExtendedHeader(line);
     else if (/^[ +-]/.test(line) && this.#section !== null)
       throw this.#invalid("a line that belongs to no hunk");
@@ -98,6 +99,7 @@ class DiffReader {
         else section.newName = unquoteName(value);
         break;
       case "new file mode":
+        if (!value.startsWith("100")) throw this.#invalid("links and submodules are not supported");
         section.oldName = null;
         section.mode = Number.parseInt(value, 8) & 0o777;
         break;
@@ -111,9 +113,6 @@ class DiffReader {
       case "copy from":
       case "copy to":
         throw this.#invalid("copies are not supported");
-      case "GIT binary patch":
-      case "Binary files":
-        throw this.#invalid("binary changes are not supported");
       default:
         break;
     }
@@ -236,7 +235,9 @@ const emptySection: Omit<Section, "hunks"> = {
 };
 
 const extendedHeader =
-  /^(rename from|rename to|new file mode|deleted file mode|old mode|new mode|copy from|copy to|GIT binary patch|Binary files) ?(.*)$/;
+  /^(rename from|rename to|new file mode|deleted file mode|old mode|new mode|copy from|copy to) (.*)$/;
+
+const binaryNote = /^(?:GIT binary patch|Binary files .* differ)$/;
 
 const changeKinds: Readonly<Record<string, DiffLine["kind"] | undefined>> = {
   "": "context",

@@ -19,7 +19,7 @@ export type PatchOutcome =
   | { kind: "failed"; reason: string; changes: PatchChange[]; durationMs: number };
 
 /** Aborting stops before the next file; files changed so far stay so. */
-export interface PatchOptions extends ApplyOptions {
+interface PatchOptions extends ApplyOptions {
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
 }

@@ -179,6 +179,16 @@ describe("a unified diff", () => {
       "invalid diff at line 2: binary changes are not supported",
     ],
     [
+      "two binary files without git",
+      ["Binary files f and g differ", ...names, ...change],
+      "invalid diff at line 1: binary changes are not supported",
+    ],
+    [
+      "a new link",
+      ["diff --git a/f b/f", "new file mode 120000", "--- /dev/null", "+++ b/f", ...change],
+      "invalid diff at line 2: links and submodules are not supported",
+    ],
+    [
       "a change of a mode",
       ["diff --git a/f b/f", "old mode 100644", "new mode 100755"],
       "invalid diff at line 3: a change of a file's mode is not supported",
