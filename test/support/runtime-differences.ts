@@ -15,6 +15,8 @@ const gvisorDifferences = {
   "proc.of-pid-1":
     "gVisor lets a process of the same user read another's environ, maps and descriptor numbers, dumpable or not; its memory and its descriptors stay closed",
   "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
+  "files.unnamed":
+    "gVisor has no unnamed files: a write whose worker is killed leaves its temporary file behind",
   "exec.argument-limit": "gVisor takes more arguments than the kernel does",
   "exec.text-busy": "gVisor runs a program that somebody is writing",
   "runner.descriptors":
