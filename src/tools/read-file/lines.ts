@@ -14,29 +14,31 @@ export type LineVisitor = (head: Buffer, number: number) => boolean;
 
 /**
  * Visits the lines from `firstLine` on and returns how many lines were seen in all. Lines end with LF or CR LF; a final line
- * without an end counts, nothing after the last end does not.
+ * without an end counts, nothing after the last end does not. Of a long line no more is read than has to be.
  */
 export async function visitLines(
   chunks: AsyncIterable<Buffer>,
   firstLine: number,
   visit: LineVisitor,
 ): Promise<number> {
-  const open = new OpenLine();
-  let seen = 0;
+  const line = new OpenLine();
+  let number = 1;
   for await (const chunk of chunks) {
     let at = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, at)) {
-      seen++;
-      if (seen >= firstLine && !visit(open.finish(chunk, at, end), seen)) return seen;
-      if (seen < firstLine) open.drop();
+      const isNews = number >= firstLine && !line.isKnown;
+      if (isNews && !visit(line.endingWith(chunk, at, end), number)) return number;
+      line.startAnew();
+      number++;
       at = end + 1;
     }
-    open.add(chunk.subarray(at), seen + 1);
+    const wasKnown = line.isKnown;
+    line.add(chunk.subarray(at), number);
+    if (number >= firstLine && line.isKnown && !wasKnown && !visit(line.head, number)) return number;
   }
-  if (open.isEmpty) return seen;
-  seen++;
-  if (seen >= firstLine) visit(open.head, seen);
-  return seen;
+  if (line.isEmpty) return number - 1;
+  if (number >= firstLine && !line.isKnown) visit(line.head, number);
+  return number;
 }
 
 /** A line whose end has not been seen. */
@@ -46,6 +48,11 @@ class OpenLine {
 
   get isEmpty(): boolean {
     return this.#bytes === 0;
+  }
+
+  /** No more of it is looked at. */
+  get isKnown(): boolean {
+    return this.#head.length === LINE_HEAD_BYTES;
   }
 
   get head(): Buffer {
@@ -59,17 +66,16 @@ class OpenLine {
     if (wanted > 0 && bytes.length > 0) this.#head = Buffer.concat([this.#head, bytes.subarray(0, wanted)]);
   }
 
-  /** The head of the line that ends at `end` of a chunk, and a new line begins. */
-  finish(chunk: Buffer, start: number, end: number): Buffer {
+  /** The head of the line whose last bytes stand in a chunk. */
+  endingWith(chunk: Buffer, start: number, end: number): Buffer {
     const bytes = this.#bytes + end - start;
     const rest = chunk.subarray(start, Math.min(end, start + LINE_HEAD_BYTES - this.#head.length));
     const head = this.isEmpty ? rest : Buffer.concat([this.#head, rest]);
-    this.drop();
     const endsInReturn = bytes === head.length && head.at(-1) === CARRIAGE_RETURN;
     return endsInReturn ? head.subarray(0, -1) : head;
   }
 
-  drop(): void {
+  startAnew(): void {
     if (this.isEmpty) return;
     this.#head = Buffer.alloc(0);
     this.#bytes = 0;
@@ -77,11 +83,8 @@ class OpenLine {
 }
 
 function lineTooLong(number: number): BrigError {
-  const hint = number > 1 ? `; only the ${number - 1} before it can be read` : "";
   return new BrigError(
-    `failed to read file: line ${number} is longer than ${formatBytes(MAX_LINE_BYTES)}${hint}`,
-    {
-      code: "file.too-large",
-    },
+    `failed to read file: line ${number} is longer than ${formatBytes(MAX_LINE_BYTES)}; lower the limit to end with it`,
+    { code: "file.too-large" },
   );
 }
