@@ -160,6 +160,14 @@ describe("an applied patch", () => {
     expect(await readTree(root)).toEqual({ f: "A\nB\n", l: "-> f" });
   });
 
+  it("does not see through a link what it is about to add", async ({ root, apply }) => {
+    await symlink("f", join(root, "l"));
+    expect(await apply("*** Add File: l", "+a", "*** Update File: f", ...change("a", "b"))).toBe(
+      "refused: Failed to read file to update ROOT/f: No such file or directory (os error 2)",
+    );
+    expect(await readTree(root)).toEqual({ l: "-> f" });
+  });
+
   it("does not change the other names of a file it replaces", async ({ root, write, apply }) => {
     await write({ f: "a\n" });
     await link(join(root, "f"), join(root, "other"));
