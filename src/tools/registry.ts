@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { BrigError } from "../errors.js";
+import { answer } from "./answer.js";
 import { type ApplyPatchResult, applyPatchFace } from "./apply-patch/apply-patch-face.js";
 import { applyPatchTool } from "./apply-patch/apply-patch-tool.js";
 import { createPatcher } from "./apply-patch/patcher.js";
@@ -8,6 +9,9 @@ import { type ExecToolResult, execFace } from "./exec.js";
 import { execCommandTool } from "./exec-command.js";
 import { type FileSearchResult, fileSearchFace } from "./file-search.js";
 import { grepFilesFace, grepFilesTool } from "./grep-files.js";
+import { JsKernel } from "./js-repl/js-kernel.js";
+import { jsReplResetTool, jsReplTool } from "./js-repl/js-repl.js";
+import { KernelSlot } from "./js-repl/kernel-slot.js";
 import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
 import { patchFormOf } from "./patch-interception.js";
 import { readFileFace, readFileTool } from "./read-file/read-file.js";
@@ -15,7 +19,7 @@ import { type AskedUser, requestUserInputTool } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
 import { localShellTool, shellTool } from "./shell.js";
 import { shellCommandTool } from "./shell-command.js";
-import type { Tool, ToolSpec } from "./tool.js";
+import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolGates } from "./tool-gates.js";
 import type { TruncationPolicy } from "./truncation.js";
 import { updatePlanTool } from "./update-plan.js";
@@ -39,6 +43,8 @@ const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
   updatePlanTool,
   patchTool,
   requestUserInputTool,
+  jsReplTool,
+  jsReplResetTool,
   webSearchTool,
 ];
 
@@ -106,12 +112,14 @@ export function createToolRegistry(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
 ): ToolRegistry {
-  const bench = createWorkbench(sandbox, options);
+  const bench = createWorkbench(sandbox, options, (name, args, call) =>
+    callTool(registry, { name, args }, call),
+  );
   const tools = new Map(
     [...toolMakers, ...faceMakers].map((make) => make(bench)).map((tool) => [tool.name, tool]),
   );
   const find = (name: string) => tools.get(name) ?? tools.get(aliases[name] ?? "");
-  return {
+  const registry: ToolRegistry = {
     get<Name extends string>(name: Name) {
       const tool = find(name);
       if (tool !== undefined) return tool as ToolOf<Name>;
@@ -126,17 +134,31 @@ export function createToolRegistry(
     getSpecs: () =>
       [...tools.values()].filter(({ name }) => isOffered(name, bench.gates)).map(({ spec }) => spec),
     refusalOf: (name) => refusalOf(find(name)?.name ?? name, bench.gates),
-    close: () => bench.sessions.close(),
+    async close() {
+      await Promise.all([bench.sessions.close(), bench.jsKernel.reset()]);
+    },
   };
+  return registry;
+}
+
+async function callTool(
+  tools: ToolRegistry,
+  { name, args }: { name: string; args: unknown },
+  call: ToolCallOptions,
+): Promise<ToolOutput> {
+  const refusal = tools.refusalOf(name);
+  if (refusal !== null) return { content: refusal, success: false };
+  return await answer(() => tools.get(name).execute(args, call));
 }
 
 function createWorkbench(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
+  callTool: Workbench["callTool"],
 ): Workbench {
   const random = options.random ?? randomInt;
   let shell: Promise<UserShell> | undefined;
-  return {
+  const bench: Workbench = {
     cwd: options.cwd,
     environment: options.environment ?? {},
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
@@ -155,5 +177,8 @@ function createWorkbench(
       return shell;
     },
     nextChunkId: () => random(0, CHUNK_IDS).toString(16).padStart(6, "0"),
+    jsKernel: new KernelSlot(() => JsKernel.start(bench)),
+    callTool,
   };
+  return bench;
 }

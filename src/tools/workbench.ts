@@ -1,8 +1,10 @@
 import { posix } from "node:path";
 import type { Patcher } from "./apply-patch/patcher.js";
 import type { CommandSessions } from "./command-sessions.js";
+import type { KernelSlot } from "./js-repl/kernel-slot.js";
 import type { AskedUser } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
+import type { ToolCallOptions, ToolOutput } from "./tool.js";
 import type { ToolGates } from "./tool-gates.js";
 import type { TruncationPolicy } from "./truncation.js";
 import type { UserShell } from "./user-shell.js";
@@ -17,6 +19,9 @@ export interface Workbench {
   readonly allowsLoginShell: boolean;
   readonly sessions: CommandSessions;
   readonly patcher: Patcher;
+  readonly jsKernel: KernelSlot;
+  /** Calls another tool on a model's behalf: one that is off is refused, and what is wrong with the call is the output. */
+  callTool(name: string, args: unknown, call: ToolCallOptions): Promise<ToolOutput>;
   /** Settings that some tools look different under. */
   readonly gates: ToolGates;
   /** Null where nobody can answer. */
