@@ -22,8 +22,8 @@ import type { SandboxPlan } from "./plan.js";
 import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
 
-export const DEFAULT_IMAGE = "brig/base";
-export const DEFAULT_LEASE_SECONDS = 60;
+const DEFAULT_IMAGE = "brig/base";
+const DEFAULT_LEASE_SECONDS = 60;
 const MAX_LEASE_SECONDS = 7 * 24 * 3600;
 const REMOVAL_WAIT_MS = 30_000;
 

@@ -4,7 +4,7 @@ import type { PtySize } from "./types.js";
 /** Between SIGTERM and SIGKILL when a timeout or a cancel ends a process tree. */
 export const KILL_GRACE_MS = 500;
 /** The kernel's limit for one argument or environment string, its terminator included (MAX_ARG_STRLEN). */
-export const MAX_STRING_BYTES = 128 * 1024;
+const MAX_STRING_BYTES = 128 * 1024;
 
 const FLAG_PTY = 1;
 const FLAG_NO_STDIN = 2;

@@ -27,13 +27,13 @@ export interface ToolReadOptions {
   signal?: AbortSignal | undefined;
 }
 
-export interface ToolFileStat {
+interface ToolFileStat {
   /** "file", "directory", "fifo" … */
   type: string;
   sizeBytes: number;
 }
 
-export interface ToolListOptions {
+interface ToolListOptions {
   onEntries(entries: readonly ToolDirectoryEntry[]): void;
   signal?: AbortSignal | undefined;
 }

@@ -77,7 +77,7 @@ export interface FunctionToolSpec {
 }
 
 /** A tool that takes text of a grammar instead of JSON. */
-export interface CustomToolSpec {
+interface CustomToolSpec {
   type: "custom";
   name: string;
   description: string;
@@ -85,12 +85,12 @@ export interface CustomToolSpec {
 }
 
 /** A tool that models of one family know without being told. */
-export interface LocalShellSpec {
+interface LocalShellSpec {
   type: "local_shell";
 }
 
 /** A tool that the model's provider runs. */
-export interface WebSearchSpec {
+interface WebSearchSpec {
   type: "web_search";
   /** Whether pages are fetched, instead of read from the provider's own store. */
   external_web_access: boolean;

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { Sandbox } from "brig";
 import { type BenchOptions, readArguments, usage } from "./arguments.js";
 import type { Bench, BenchContext } from "./bench.js";
+import { applyPatch } from "./benches/apply-patch.js";
 import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
+import { lookingTools } from "./benches/looking-tools.js";
 import { outputFlood } from "./benches/output-flood.js";
 import { parallelCalls } from "./benches/parallel-calls.js";
 import { roundTrip } from "./benches/round-trip.js";
@@ -22,6 +24,8 @@ const benches: Bench[] = [
   runnerFootprint,
   cliStart,
   roundTrip,
+  applyPatch,
+  lookingTools,
 ];
 
 const options = readArguments(

@@ -4,9 +4,9 @@ import { fileFailure } from "../os-error.js";
 import type { ToolFiles } from "../sandbox.js";
 
 const FIRST_CHUNK_BYTES = 64 * 1024;
-const LARGEST_CHUNK_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 /** What one call goes through at most. The last lines of a larger file are for `tail` or `sed`. */
-export const MAX_SCANNED_BYTES = 4 * 1024 ** 3;
+const MAX_SCANNED_BYTES = 4 * 1024 ** 3;
 
 export interface FileSource {
   files: ToolFiles;
@@ -15,38 +15,49 @@ export interface FileSource {
 }
 
 /** The file from its start, in pieces that grow: a short look costs little, and a long one is not held up by round trips. */
-export async function* fileChunks({ files, path, signal }: FileSource): AsyncGenerator<Buffer> {
+export async function* fileChunks(source: FileSource): AsyncGenerator<Buffer> {
+  try {
+    const first = await readChunk(source, { offsetBytes: 0, lengthBytes: FIRST_CHUNK_BYTES });
+    yield first;
+    if (first.length === FIRST_CHUNK_BYTES) yield* readAhead(source);
+  } catch (error) {
+    source.signal?.throwIfAborted();
+    throw fileFailure("failed to read file", source.path, error);
+  }
+}
+
+/** Everything after the first piece, the next one being on its way while one is looked at. */
+async function* readAhead({ files, path, signal }: FileSource): AsyncGenerator<Buffer> {
   const stop = new AbortController();
-  const either = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
-  let offsetBytes = 0;
-  let lengthBytes = FIRST_CHUNK_BYTES;
+  const source = { files, path, signal: signal ? AbortSignal.any([signal, stop.signal]) : stop.signal };
+  let offsetBytes = FIRST_CHUNK_BYTES;
   const readNext = () => {
-    const piece = files.read(path, { offsetBytes, lengthBytes, signal: either });
-    // It may fail while nobody waits for it, or be left when enough has been seen.
+    const piece = readChunk(source, { offsetBytes, lengthBytes: CHUNK_BYTES });
+    // It is left alone when enough has been seen.
     piece.catch(() => undefined);
     return piece;
   };
   try {
     let next = readNext();
-    while (true) {
-      const chunk = asBuffer(await next);
-      const isLast = chunk.length < lengthBytes;
+    while (offsetBytes <= MAX_SCANNED_BYTES) {
+      const chunk = await next;
       offsetBytes += chunk.length;
-      if (offsetBytes > MAX_SCANNED_BYTES) throw tooFar();
-      const isFirst = lengthBytes === FIRST_CHUNK_BYTES;
-      lengthBytes = LARGEST_CHUNK_BYTES;
-      // Most looks end within the first piece, so only then is the next one asked for ahead of time.
-      if (!isLast && !isFirst) next = readNext();
+      const isLast = chunk.length < CHUNK_BYTES;
+      if (!isLast) next = readNext();
       yield chunk;
       if (isLast) return;
-      if (isFirst) next = readNext();
     }
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw fileFailure("failed to read file", path, error);
   } finally {
     stop.abort();
   }
+  throw tooFar();
+}
+
+async function readChunk(
+  { files, path, signal }: FileSource,
+  range: { offsetBytes: number; lengthBytes: number },
+): Promise<Buffer> {
+  return asBuffer(await files.read(path, { ...range, signal }));
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

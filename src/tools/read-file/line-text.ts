@@ -11,8 +11,7 @@ const commentStarts = ["#", "//", "--"];
 /** What is printed of a line: its first 500 bytes as UTF-8, whole characters only, invalid bytes replaced. */
 export function lineText(head: Buffer): string {
   // Replacing never makes the text shorter, so no byte behind these can matter.
-  const seen = head.subarray(0, MAX_TEXT_BYTES + LONGEST_CHARACTER_BYTES);
-  return cutText(seen.toString("utf8"), MAX_TEXT_BYTES);
+  return cutText(head.toString("utf8", 0, MAX_TEXT_BYTES + LONGEST_CHARACTER_BYTES), MAX_TEXT_BYTES);
 }
 
 export function formatLine(number: number, text: string): string {

@@ -2,9 +2,9 @@ import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 
 /** More than a line of a text has; a terabyte of zeros is known by it after a moment. */
-export const MAX_LINE_BYTES = 64 * 1024 * 1024;
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Of a longer line only so much is looked at: what is printed of it is far less. */
-export const LINE_HEAD_BYTES = 4096;
+const LINE_HEAD_BYTES = 4096;
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

@@ -13,7 +13,7 @@ export interface LineRequest {
   block: BlockRequest | null;
 }
 
-export interface BlockRequest {
+interface BlockRequest {
   anchorLine: number;
   /** Levels of indentation to go out; 0: all of them. */
   maxLevels: number;
