@@ -6,8 +6,8 @@ import { OutputCapture } from "./output-capture.js";
 import type { ToolExit, ToolSandbox } from "./sandbox.js";
 import type { Workbench } from "./workbench.js";
 
-/** The image's own first; every sandbox has the other. */
-const programs = ["rg", "/.brig/rg"];
+/** The toolbox's, which is the same whatever the image and cannot be replaced from inside; else the one on PATH. */
+const programs = ["/.brig/rg", "rg"];
 const TIMEOUT_SECONDS = 30;
 const ERROR_LIMIT_BYTES = 64 * 1024;
 

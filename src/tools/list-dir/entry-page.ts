@@ -3,10 +3,14 @@ import type { ToolDirectoryEntry } from "../sandbox.js";
 
 const MAX_NAME_BYTES = 500;
 
-/** An entry of a tree, by its path from the listing's start. */
+/** An entry of a tree. */
 export interface TreeEntry {
-  path: Buffer;
-  /** What it is sorted by and printed as need not be all of it. */
+  nameBytes: Uint8Array;
+  /** The directory that it is in; null for the one that is listed. */
+  parent: TreeEntry | null;
+  /** Its path below that one, one character per byte of its text as UTF-8, so that comparing strings compares bytes. */
+  key: string;
+  /** As much of the key as entries are sorted by. */
   sortKey: string;
   name: string;
   /** 1 for what is directly in the listed directory. */
@@ -14,26 +18,32 @@ export interface TreeEntry {
   type: string;
 }
 
-export function treeEntry(entry: ToolDirectoryEntry, parent: TreeEntry | null): TreeEntry {
-  const path =
-    parent === null
-      ? Buffer.from(entry.nameBytes)
-      : Buffer.concat([parent.path, Buffer.from("/"), entry.nameBytes]);
+export function treeEntry({ nameBytes, type }: ToolDirectoryEntry, parent: TreeEntry | null): TreeEntry {
+  const text = Buffer.from(nameBytes.buffer, nameBytes.byteOffset, nameBytes.byteLength).toString("utf8");
+  const isAscii = text.length === Buffer.byteLength(text);
+  const ownKey = isAscii ? text : Buffer.from(text).toString("latin1");
+  const key = parent === null ? ownKey : `${parent.key}/${ownKey}`;
   return {
-    path,
-    // One character per byte of its UTF-8, so that comparing strings compares bytes.
-    sortKey: Buffer.from(shortText(path)).toString("latin1"),
-    name: shortText(entry.nameBytes),
-    depth: (parent?.depth ?? 0) + 1,
-    type: entry.type,
+    nameBytes,
+    parent,
+    key,
+    sortKey: key.length <= MAX_NAME_BYTES ? key : cutKey(key),
+    name: cutText(text, MAX_NAME_BYTES),
+    depth: parent === null ? 1 : parent.depth + 1,
+    type,
   };
 }
 
-function shortText(bytes: Uint8Array): string {
-  return cutText(
-    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"),
-    MAX_NAME_BYTES,
-  );
+function cutKey(key: string): string {
+  const text = Buffer.from(key, "latin1").toString("utf8");
+  return Buffer.from(cutText(text, MAX_NAME_BYTES)).toString("latin1");
+}
+
+/** The path below the listed directory, as the kernel has it. */
+export function pathBytes({ nameBytes, parent }: TreeEntry): Buffer {
+  return parent === null
+    ? Buffer.from(nameBytes)
+    : Buffer.concat([pathBytes(parent), Buffer.from("/"), nameBytes]);
 }
 
 /** The first entries, in order, of any number that are offered: at most twice as many are held at a time. */
@@ -77,5 +87,5 @@ export class FirstEntries {
 
 function inOrder(one: TreeEntry, other: TreeEntry): number {
   if (one.sortKey !== other.sortKey) return one.sortKey < other.sortKey ? -1 : 1;
-  return one.depth - other.depth || Buffer.compare(one.path, other.path);
+  return one.depth - other.depth || Buffer.compare(pathBytes(one), pathBytes(other));
 }

@@ -1,7 +1,7 @@
 import { BrigError, isBrigError } from "../../errors.js";
 import { fileFailure } from "../os-error.js";
 import type { ToolFiles } from "../sandbox.js";
-import { FirstEntries, type TreeEntry, treeEntry } from "./entry-page.js";
+import { FirstEntries, pathBytes, type TreeEntry, treeEntry } from "./entry-page.js";
 
 export interface ListRequest {
   /** As it was asked for; absolute. */
@@ -66,7 +66,7 @@ async function offerEntries(
   root: string,
   { into, parent }: { into: FirstEntries; parent: TreeEntry | null },
 ): Promise<void> {
-  const path = parent === null ? root : Buffer.concat([Buffer.from(`${root}/`), parent.path]);
+  const path = parent === null ? root : Buffer.concat([Buffer.from(`${root}/`), pathBytes(parent)]);
   try {
     await files.list(path, {
       signal,

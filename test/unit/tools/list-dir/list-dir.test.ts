@@ -148,6 +148,15 @@ describe("list_dir", () => {
     expect((await entries()).join("\n")).toBe("a\nb\nbad\ufffd/\n  in\nc\x1b[2J");
   });
 
+  it("sorts what is no UTF-8 as what it is replaced with", async () => {
+    const names = [Buffer.from("\uffff"), Buffer.of(0xff), Buffer.from("\uffee")];
+    const registry = registryOver(async (_, { onEntries }) => {
+      onEntries(names.map((nameBytes) => ({ nameBytes, type: "file" })));
+    });
+    const { content } = await registry.get("list_dir").execute({ dir_path: "/" });
+    expect(content).toBe("Absolute path: /\n\uffee\n\ufffd\n\uffff");
+  });
+
   it("cuts names at 500 bytes, and sorts by as much of the path", async () => {
     const names = [Buffer.from(`${"x".repeat(499)}é`), Buffer.from("y".repeat(700))];
     const registry = registryOver(async (_, { onEntries }) => {
