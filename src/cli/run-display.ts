@@ -11,6 +11,7 @@ import type { OutputStream } from "./context.js";
 const LIVE_LINES = 20;
 const LAST_LINES = 5;
 const SCRIPT_LINES = 8;
+const INPUT_CHARS = 160;
 
 const changeMarks = { add: "A", update: "M", delete: "D" } as const;
 const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as const;
@@ -25,6 +26,8 @@ export class RunDisplay {
   readonly #target: OutputStream;
   readonly #usesColour: boolean;
   readonly #commands = new Map<string, CommandOutput>();
+  /** Calls that have not shown what they do, with their input. */
+  readonly #unshown = new Map<string, string>();
   #said: string | null = null;
 
   constructor(target: OutputStream, { usesColour }: { usesColour: boolean }) {
@@ -49,8 +52,10 @@ export class RunDisplay {
         break;
       case "call-started":
         this.#sayHeld();
+        this.#unshown.set(event.callId, event.input);
         break;
       case "command-started":
+        this.#unshown.delete(event.callId);
         this.#commands.set(event.callId, new CommandOutput());
         this.#script(event.argv);
         break;
@@ -61,15 +66,17 @@ export class RunDisplay {
         this.#endCommand(event);
         break;
       case "call-ended":
-        if (!event.success && !this.#wasCommand(event.callId)) this.#refusal(event.name, event.content);
+        this.#endCall(event);
         break;
       case "patch-started":
+        this.#unshown.delete(event.callId);
         for (const { path, kind } of event.changes)
           this.#line(
             `${this.#styled("cyan", changeMarks[kind])} ${this.#styled("bold", neutraliseLine(path))}`,
           );
         break;
       case "plan-updated":
+        this.#unshown.delete(event.callId);
         this.#plan(event.steps);
         break;
       case "reconnecting":
@@ -105,6 +112,23 @@ export class RunDisplay {
     for (const line of lines) this.#output(line);
     const mark = exitCode === 0 ? this.#styled("green", "✓") : this.#styled("red", "✗");
     this.#line(`  ${mark} ${this.#styled("dim", `exit ${exitCode} · ${formatDuration(durationMs)}`)}`);
+  }
+
+  /** Of a call that showed nothing while it ran: what it was, and the beginning of what came of it. */
+  #endCall({ callId, name, content, success }: AgentEvent & { kind: "call-ended" }): void {
+    const input = this.#unshown.get(callId);
+    this.#unshown.delete(callId);
+    if (!success && !this.#wasCommand(callId)) {
+      this.#refusal(name, content);
+    } else if (input !== undefined) {
+      const what = neutraliseLine(`${name} ${inputText(input)}`.trim());
+      this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", what)}`);
+      // What a session prints is shown under the command that started it.
+      const lines = name === "write_stdin" ? [] : neutralise(content).trimEnd().split("\n");
+      for (const line of lines.slice(0, LIVE_LINES)) this.#output(line);
+      if (lines.length > LIVE_LINES)
+        this.#output(this.#styled("dim", `⋮ ${lines.length - LIVE_LINES} lines not shown`));
+    }
   }
 
   #wasCommand(callId: string): boolean {
@@ -192,4 +216,23 @@ function commandText(argv: readonly string[]): string {
   const [shell = "", flag = "", script] = argv;
   const isScript = argv.length === 3 && /^-l?c$/.test(flag) && /^(?:ba|z|da)?sh$/.test(basename(shell));
   return isScript && script !== undefined ? script : shellQuote(argv);
+}
+
+/** The arguments of a call in one short line; a freeform tool's input has only its size. */
+function inputText(input: string): string {
+  const args = parsed(input);
+  if (typeof args !== "object" || args === null) return `(${input.length} characters)`;
+  const texts = Object.entries(args).map(([key, value]) =>
+    typeof value === "string" && /(?:path|pattern)$/.test(key) ? value : `${key}=${JSON.stringify(value)}`,
+  );
+  const line = texts.join(" ");
+  return line.length > INPUT_CHARS ? `${line.slice(0, INPUT_CHARS)}…` : line;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return null;
+  }
 }

@@ -60,7 +60,9 @@ describe("brig run with a script", () => {
     const copy = join(folder.path, "fixed");
     await cp(join(example, "project"), copy, { recursive: true });
     const done = await run(["--script", join(example, "demo.yaml"), "-C", copy, "Fix it."]);
-    expect(done.stderr).toContain("patching file src/money.js");
+    expect(done.stderr).toContain(`M ${join(copy, "src/money.js")}`);
+    for (const call of ["$ pwd", "• list_dir", "• grep_files", "• read_file"])
+      expect(done.stderr).toContain(call);
     expect(done.exitCode).toBe(0);
     expect(done.stdout).toMatch(/^All tests pass now\.\n/);
     expect(await readFile(join(copy, "src/money.js"), "utf8")).toContain("left !== 0");
@@ -324,7 +326,7 @@ describe("the demo", () => {
     expect(done.exitCode).toBe(0);
     expect(done.stdout).toContain("--- a/src/money.js\n+++ b/src/money.js\n@@ -28,10 +28,11 @@");
     expect(done.stdout).toMatch(/^session start +\d+ ms/m);
-    expect(done.stdout).toMatch(/^tool calls +6$/m);
+    expect(done.stdout).toMatch(/^tool calls +7$/m);
     expect(done.stdout).toMatch(/^median call +[\d.]+ ms/m);
     const file = /^session file +(\S+)$/m.exec(done.stdout)?.[1] ?? "";
     expect(await readFile(file, "utf8")).toContain('"type":"session_meta"');

@@ -16,7 +16,11 @@ import { hostFiles as patchFiles } from "../unit/tools/apply-patch/host-files.js
 import { hostFiles } from "./host-files.js";
 
 /** What all tools together need. */
-const files = {
+export type MemoryFiles = Omit<ToolSandbox["files"], "read"> & {
+  read(path: string, options: ReadOptions): Promise<Uint8Array>;
+};
+
+const files: MemoryFiles = {
   ...patchFiles,
   list: hostFiles.list,
   read: async (path: string, options: ReadOptions): Promise<Uint8Array> =>
@@ -37,7 +41,7 @@ const HELD_PIPE_MS = 250;
 /** A sandbox for tests without a container: real processes of this machine, with no isolation whatever. */
 export class MemorySandbox implements ToolSandbox {
   readonly id = "memory";
-  readonly files = files;
+  readonly files: MemoryFiles = files;
   readonly #running = new Set<ChildProcess>();
   readonly #environment: NodeJS.ProcessEnv;
 

@@ -33,6 +33,45 @@ describe("what a run shows", () => {
     expect(show(command(["echo", "a b"], []))).toBe("$ echo 'a b'\n  ✓ exit 0 · 12 ms\n");
   });
 
+  it("is a call that runs no command, with its arguments and the beginning of what came of it", () => {
+    const content = Array.from({ length: 30 }, (_, n) => `L${n + 1}: x\u001b[2J`).join("\n");
+    const input = JSON.stringify({ file_path: "/w/a\u001b[2J", limit: 30 });
+    const shown = show([
+      { kind: "call-started", callId: "c", name: "read_file", input },
+      { kind: "call-ended", callId: "c", name: "read_file", content, success: true, durationMs: 1 },
+    ]).split("\n");
+    expect(shown[0]).toMatch(/^• read_file \/w\/a.* limit=30$/);
+    expect(shown.slice(1)).toHaveLength(22);
+    expect(shown.at(-2)).toBe("  │ ⋮ 10 lines not shown");
+    expect(shown.join("")).not.toContain("\u001b");
+  });
+
+  it("is each file that a patch changes, and each step of a plan", () => {
+    const changes = [
+      { path: "/w/a", kind: "add" as const },
+      { path: "/w/b", kind: "update" as const },
+      { path: "/w/c\n", kind: "delete" as const },
+    ];
+    expect(
+      show([
+        { kind: "call-started", callId: "p", name: "apply_patch", input: "*** Begin Patch" },
+        { kind: "patch-started", callId: "p", changes },
+        { kind: "patch-ended", callId: "p", changes, success: true },
+        { kind: "call-ended", callId: "p", name: "apply_patch", content: "ok", success: true, durationMs: 1 },
+        {
+          kind: "plan-updated",
+          callId: "u",
+          explanation: null,
+          steps: [
+            { step: "look", status: "completed" },
+            { step: "change", status: "in_progress" },
+            { step: "test", status: "pending" },
+          ],
+        },
+      ]),
+    ).toMatch(/^A \/w\/a\nM \/w\/b\nD \/w\/c\S*\n {2}✔ look\n {2}▶ change\n {2}□ test\n$/);
+  });
+
   it("is the start and the end of a long output, with the number of lines between", () => {
     const lines = show(
       command(["seq", "100"], [Array.from({ length: 100 }, (_, n) => `${n + 1}\n`).join("")]),
