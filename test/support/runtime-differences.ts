@@ -17,6 +17,10 @@ const gvisorDifferences = {
   "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
   "files.unnamed":
     "gVisor has no unnamed files: a write whose worker is killed leaves its temporary file behind",
+  "runner.unkillable":
+    "gVisor lets a process kill and stop PID 1: the container ends, and every call with sandbox.gone",
+  "kill.after-exit":
+    "this gVisor has no subreaper: what a finished command left running has fallen to PID 1, and nobody knows whose it was",
   "exec.argument-limit": "gVisor takes more arguments than the kernel does",
   "exec.text-busy": "gVisor runs a program that somebody is writing",
   "runner.descriptors":

@@ -60,14 +60,20 @@ void pool_free_retired(struct runner *r) {
     }
 }
 
+/* Those that may be of the worker's last command. */
+static void kill_orphans(struct runner *r, const struct worker *w) {
+    sweeping = r;
+    for (int i = 0; i < ORPHAN_ROUNDS && orphans_kill(is_worker, w->slot->orphans_since) > 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 /* Its children fell to PID 1 when it died. Nobody may kill a supervisor to get away from it, so they go with it. */
 static void lose(struct runner *r, struct worker *w) {
     struct channel *c = w->channel;
     forget(r, w);
     if (!c) return;
     c->worker = NULL;
-    sweeping = r;
-    for (int i = 0; i < ORPHAN_ROUNDS && orphans_kill(is_worker) > 0; i++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (c->is_command) kill_orphans(r, w);
     if (!c->ended) channel_ended(r, c, &(struct worker_report){.what = REPORT_ENDED, .kind = EXIT_LOST, .code = SIGKILL}, NULL);
     channel_tree_empty(r, c);
 }
@@ -91,6 +97,7 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
         struct channel *c = w->channel;
         if (report.what == REPORT_ENDED && c) channel_ended(r, c, &report, result);
         if (report.what == REPORT_EMPTY) {
+            if (c && c->kill != KILL_NONE && w->slot->orphans_since) kill_orphans(r, w);
             w->channel = NULL;
             w->state = WORKER_IDLE;
             if (c) {

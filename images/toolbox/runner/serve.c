@@ -88,7 +88,7 @@ static void on_listener(struct runner *r, struct source *s, uint32_t events) {
 static bool open_signals(struct runner *r) {
     /* All are blocked, or what a command sends here would end the runner where PID 1 has no protection of its own: gVisor. */
     sigset_t all, set;
-    sigfillset(&all);
+    memset(&all, 0xff, sizeof all); /* sigfillset leaves out those that libc has a use for, in programs with threads */
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);

@@ -12,9 +12,12 @@
 #include <unistd.h>
 
 #define FREEZE_ROUNDS 16
+#define SKIP_4 " %*s %*s %*s %*s"
+#define SKIP_16 SKIP_4 SKIP_4 SKIP_4 SKIP_4
 
 struct process {
     pid_t pid, parent;
+    uint64_t started;
     bool zombie, chosen;
 };
 
@@ -36,14 +39,21 @@ static bool read_process(pid_t pid, struct process *out) {
     const char *end = strrchr(text, ')');
     char state;
     int parent;
-    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2) return false;
-    *out = (struct process){.pid = pid, .parent = parent, .zombie = state == 'Z' || state == 'X'};
+    unsigned long long started;
+    static const char fields[] = " %c %d" SKIP_16 " %*s %llu"; /* 3, 4, 5 to 21, 22 as proc(5) numbers them */
+    if (!end || sscanf(end + 1, fields, &state, &parent, &started) != 3) return false;
+    *out = (struct process){.pid = pid, .parent = parent, .started = started, .zombie = state == 'Z' || state == 'X'};
     return true;
 }
 
 pid_t parent_of(pid_t pid) {
     struct process process;
     return read_process(pid, &process) ? process.parent : -1;
+}
+
+uint64_t start_of(pid_t pid) {
+    struct process process;
+    return read_process(pid, &process) ? process.started : 0;
 }
 
 static bool add(struct snapshot *all, const struct process *process) {
@@ -99,17 +109,23 @@ static size_t signal_chosen(const struct snapshot *all, int signal_number) {
     return alive;
 }
 
-/* What a signal is for: everything below `root`, or everything below PID 1 that is not claimed. */
+/* What a signal is for: everything below `root`, or everything below PID 1 that is not claimed and not older. */
 struct target {
     pid_t root;
     int (*is_ours)(pid_t);
+    uint64_t since;
 };
+
+static bool is_top(const struct target *target, const struct process *p) {
+    if (!target->is_ours) return p->parent == target->root;
+    return p->parent == 1 && p->started >= target->since && !target->is_ours(p->pid);
+}
 
 static size_t signal_once(const struct target *target, int signal_number) {
     struct snapshot all = take_snapshot();
     for (size_t i = 0; i < all.count; i++) {
         struct process *p = &all.list[i];
-        p->chosen = target->is_ours ? p->parent == 1 && !target->is_ours(p->pid) : p->parent == target->root;
+        p->chosen = is_top(target, p);
     }
     choose_below(&all);
     size_t alive = signal_chosen(&all, signal_number);
@@ -128,8 +144,10 @@ static size_t freeze_and_kill(const struct target *target) {
     return signal_once(target, SIGKILL);
 }
 
-size_t tree_signal(pid_t root, int signal_number) { return signal_once(&(struct target){root, NULL}, signal_number); }
+size_t tree_signal(pid_t root, int signal_number) { return signal_once(&(struct target){.root = root}, signal_number); }
 
-size_t tree_kill(pid_t root) { return freeze_and_kill(&(struct target){root, NULL}); }
+size_t tree_kill(pid_t root) { return freeze_and_kill(&(struct target){.root = root}); }
 
-size_t orphans_kill(int (*is_ours)(pid_t)) { return freeze_and_kill(&(struct target){0, is_ours}); }
+size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since) {
+    return freeze_and_kill(&(struct target){.is_ours = is_ours, .since = since});
+}

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tree.h"
 #include "wire.h"
 
 struct job {
@@ -238,6 +239,8 @@ static char **merge_environment(char **changes, uint32_t count) {
     return merged;
 }
 
+static bool lacks_subreaper;
+
 static void run_command(int control, struct job *job, struct worker_slot *slot) {
     struct command command = {.fds = job->fds, .slot = slot};
     if (job->payload == MAP_FAILED || !spawn_parse(job->payload, job->header.length, &command.request)) {
@@ -264,6 +267,7 @@ static void run_command(int control, struct job *job, struct worker_slot *slot) 
     pid_t pid = command.envp ? vfork() : -1;
     if (pid == 0) run_child(&command);
     int error = errno;
+    if (pid > 0 && lacks_subreaper) slot->orphans_since = start_of(pid);
     free(command.envp);
     free(pointers);
     free(store);
@@ -299,7 +303,7 @@ int write_all(int fd, const void *data, size_t size) {
 
 _Noreturn void worker_main(int control, struct worker_slot *slot) {
     /* Descendants that call setsid or fork twice hang under this process and nowhere else. */
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    lacks_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) != 0;
     uint8_t *packet = malloc(PACKET_MAX);
     struct job job;
     while (packet && receive_job(control, packet, &job)) {

@@ -40,6 +40,9 @@ struct worker_report {
 /* Shared memory of a worker and the runner; no command can reach it. */
 struct worker_slot {
     volatile pid_t child;
+    /* Only where the kernel has no PR_SET_CHILD_SUBREAPER (gVisor of 2022): when the command began. Whatever loses its
+     * parent falls to PID 1 there, and is known by being no older; an orphan of another command may be taken for it. */
+    volatile uint64_t orphans_since;
     volatile uint32_t cancelled; /* by the runner: the file operation at hand is no longer wanted */
 };
 

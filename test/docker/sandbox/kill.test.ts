@@ -157,11 +157,32 @@ describe("a command that turns on its own keepers", () => {
     await requireHealthy(sandbox);
   });
 
-  sandboxTest("no signal reaches PID 1", async ({ sandbox }) => {
-    const script = "for n in $(seq 1 64); do kill -$n 1; done 2>/dev/null; echo done";
+  sandboxTest("no signal that could be handled reaches PID 1", async ({ sandbox }) => {
+    const script =
+      "for n in $(seq 1 64); do case $n in 9|19) ;; *) kill -$n 1 ;; esac; done 2>/dev/null; echo done";
     expect((await sandbox.exec(["bash", "-c", script])).stdout).toBe("done\n");
     await requireHealthy(sandbox);
   });
+
+  sandboxTest.skipIf(differs("runner.unkillable"))(
+    titled("runner.unkillable", "SIGKILL and SIGSTOP do not reach PID 1 either"),
+    async ({ sandbox }) => {
+      const result = await sandbox.exec(["bash", "-c", "kill -9 1; kill -STOP 1; echo done"]);
+      expect(result.stdout).toBe("done\n");
+      await requireHealthy(sandbox);
+    },
+  );
+
+  sandboxTest(
+    "PID 1 killed from inside, where that is possible, ends the session cleanly",
+    async ({ open }) => {
+      const sandbox = await open();
+      const call = sandbox.exec(["bash", "-c", "kill -9 1; sleep 0.5; echo done"]);
+      if (differs("runner.unkillable"))
+        await expect(call).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
+      else expect((await call).stdout).toBe("done\n");
+    },
+  );
 
   sandboxTest("idle workers killed again and again: no call is lost", async ({ sandbox }) => {
     const killer = sandbox.exec([

@@ -89,8 +89,9 @@ static int fake_kill(pid_t pid, int number);
 
 int listen_for_bridges(void) { return -1; }
 pid_t parent_of(pid_t pid) { return pid > 0 ? 0 : -1; }
-size_t orphans_kill(int (*is_ours)(pid_t)) {
+size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since) {
     (void)is_ours;
+    (void)since;
     return 0;
 }
 _Noreturn void worker_main(int control, struct worker_slot *slot) {
