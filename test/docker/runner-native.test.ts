@@ -9,6 +9,7 @@ import {
 } from "../support/runner-builds.js";
 import { openTestSandbox } from "../support/sandbox.js";
 
+/** For a night of fuzzing: BRIG_FUZZ_SECONDS=28800 npx vitest run --config test/vitest.config.ts runner-native */
 const fuzzSeconds = Number(process.env.BRIG_FUZZ_SECONDS ?? 30);
 const buildMs = 15 * 60_000;
 
