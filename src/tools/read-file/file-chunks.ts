@@ -4,7 +4,7 @@ import { fileFailure } from "../os-error.js";
 import type { ToolFiles } from "../sandbox.js";
 
 const FIRST_CHUNK_BYTES = 64 * 1024;
-const CHUNK_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 /** What one call goes through at most. The last lines of a larger file are for `tail` or `sed`. */
 const MAX_SCANNED_BYTES = 4 * 1024 ** 3;
 

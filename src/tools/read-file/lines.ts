@@ -3,42 +3,56 @@ import { formatBytes } from "../../lib/bytes.js";
 
 /** More than a line of a text has; a terabyte of zeros is known by it after a moment. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
-/** Of a longer line only so much is looked at: what is printed of it is far less. */
+/** Of a line that goes on in the next piece of a file only so much is kept: what is printed of it is far less. */
 const LINE_HEAD_BYTES = 4096;
 
 const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
 
-/** Gets the beginning of a line, without its end; the bytes are only good for the call. False ends the reading. */
-export type LineVisitor = (head: Buffer, number: number) => boolean;
+/** Gets a line without its end, of a long one at least the first 4 KiB. False ends the reading. */
+export type LineVisitor = (text: string, number: number) => boolean;
 
 /**
  * Visits the lines from `firstLine` on and returns how many lines were seen in all. Lines end with LF or CR LF; a final line
- * without an end counts, nothing after the last end does not. Of a long line no more is read than has to be.
+ * without an end counts, nothing after the last end does not. Of a long line no more is read than has to be. What is no UTF-8 is
+ * replaced.
  */
 export async function visitLines(
   chunks: AsyncIterable<Buffer>,
   firstLine: number,
   visit: LineVisitor,
 ): Promise<number> {
-  const line = new OpenLine();
+  const open = new OpenLine();
   let number = 1;
   for await (const chunk of chunks) {
     let at = 0;
-    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, at)) {
-      const isNews = number >= firstLine && !line.isKnown;
-      if (isNews && !visit(line.endingWith(chunk, at, end), number)) return number;
-      line.startAnew();
+    const lastEnd = chunk.lastIndexOf(LINE_FEED);
+    while (at <= lastEnd && (number < firstLine || !open.isEmpty)) {
+      const end = chunk.indexOf(LINE_FEED, at);
+      const isNews = number >= firstLine && !open.isKnown;
+      if (isNews && !visit(open.endingWith(chunk.subarray(at, end)), number)) return number;
+      open.startAnew();
       number++;
       at = end + 1;
     }
-    const wasKnown = line.isKnown;
-    line.add(chunk.subarray(at), number);
-    if (number >= firstLine && line.isKnown && !wasKnown && !visit(line.head, number)) return number;
+    if (at <= lastEnd) {
+      // All at once: decoding and cutting line by line takes several times as long.
+      for (const line of chunk.toString("utf8", at, lastEnd).split("\n")) {
+        if (!visit(withoutReturn(line), number)) return number;
+        number++;
+      }
+      at = lastEnd + 1;
+    }
+    const wasKnown = open.isKnown;
+    open.add(chunk.subarray(at), number);
+    if (number >= firstLine && open.isKnown && !wasKnown && !visit(open.text, number)) return number;
   }
-  if (line.isEmpty) return number - 1;
-  if (number >= firstLine && !line.isKnown) visit(line.head, number);
+  if (open.isEmpty) return number - 1;
+  if (number >= firstLine && !open.isKnown) visit(open.text, number);
   return number;
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 
 /** A line whose end has not been seen. */
@@ -55,8 +69,8 @@ class OpenLine {
     return this.#head.length === LINE_HEAD_BYTES;
   }
 
-  get head(): Buffer {
-    return this.#head;
+  get text(): string {
+    return this.#head.toString("utf8");
   }
 
   add(bytes: Buffer, number: number): void {
@@ -66,13 +80,9 @@ class OpenLine {
     if (wanted > 0 && bytes.length > 0) this.#head = Buffer.concat([this.#head, bytes.subarray(0, wanted)]);
   }
 
-  /** The head of the line whose last bytes stand in a chunk. */
-  endingWith(chunk: Buffer, start: number, end: number): Buffer {
-    const bytes = this.#bytes + end - start;
-    const rest = chunk.subarray(start, Math.min(end, start + LINE_HEAD_BYTES - this.#head.length));
-    const head = this.isEmpty ? rest : Buffer.concat([this.#head, rest]);
-    const endsInReturn = bytes === head.length && head.at(-1) === CARRIAGE_RETURN;
-    return endsInReturn ? head.subarray(0, -1) : head;
+  /** The text of the line, these being its last bytes before the line feed. */
+  endingWith(bytes: Buffer): string {
+    return withoutReturn(Buffer.concat([this.#head, bytes]).toString("utf8"));
   }
 
   startAnew(): void {

@@ -131,6 +131,16 @@ describe("read_file of a range", () => {
     truncateSync(path, 0);
   });
 
+  it("refuses to answer with more than it holds in memory", async () => {
+    const path = file(`${"x".repeat(499)}\n`.repeat(40_000));
+    const call = (limit: number) => tools.get("read_file").execute({ file_path: path, limit });
+    const text =
+      /^failed to read file: the lines asked for are more than 16777216 characters; the first (\d+) of them are not$/;
+    const fitting = Number(text.exec((await call(1_000_000)).content)?.[1]);
+    expect(fitting).toBeGreaterThan(33_000);
+    expect((await call(fitting)).content.split("\n")).toHaveLength(fitting);
+  });
+
   it("reads no further than it has to", async () => {
     const sandbox = new MemorySandbox();
     let bytesRead = 0;
