@@ -18,7 +18,7 @@ interface TreeSource {
 }
 
 /** Directories that are read at the same time. */
-const TOGETHER = 16;
+const TOGETHER = 32;
 
 const suffixes: Readonly<Record<string, string>> = { file: "", directory: "/", symlink: "@" };
 
