@@ -89,6 +89,10 @@ int run_bridge(void) {
         return 1;
     }
     pid_t peer = greeted_by(fd);
+    if (peer < 0) {
+        fprintf(stderr, "brig: the runner takes no connection now\n"); /* all places are taken, or it is ending */
+        return 1;
+    }
     if (peer != 1) {
         fprintf(stderr, "brig: the runner's socket is held by process %d, not by PID 1\n", (int)peer);
         return 1;
