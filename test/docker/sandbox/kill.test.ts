@@ -20,7 +20,9 @@ const escapes = [
 
 /** The session is as good as before. */
 async function requireHealthy(sandbox: Sandbox): Promise<void> {
-  expect(await runningCommands(sandbox)).toEqual([]);
+  // What kills the bridge too makes the host open another, and the engine's own process is seen for a moment.
+  const commands = async () => (await runningCommands(sandbox)).filter((name) => name !== "runc init");
+  expect(await commands()).toEqual([]);
   await expect.poll(() => zombieCount(sandbox)).toBe(0);
   const result = await sandbox.exec(["sh", "-c", "echo out; echo err >&2; exit 3"]);
   expect(result).toMatchObject({ exitCode: 3, stdout: "out\n", stderr: "err\n" });
