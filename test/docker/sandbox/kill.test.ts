@@ -30,7 +30,7 @@ async function requireHealthy(sandbox: Sandbox): Promise<void> {
 
 describe("a timeout ends the whole tree", () => {
   sandboxTest.for(escapes)(promised("kept.kill", "%s"), async (kind, { sandbox }) => {
-    const result = await sandbox.exec(program("escapes.sh", kind), { timeoutMs: 400 });
+    const result = await sandbox.exec(program("escapes.sh", kind), { timeoutMs: 1000 });
     expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\n" });
     await requireHealthy(sandbox);
   });
