@@ -36,8 +36,8 @@ describe("a timeout ends the whole tree", () => {
   });
 
   sandboxTest("what it was about to write is never written", async ({ sandbox }) => {
-    await sandbox.exec(program("escapes.sh", "writes-late"), { timeoutMs: 200 });
-    await sleep(1500);
+    await sandbox.exec(program("escapes.sh", "writes-late"), { timeoutMs: 500 });
+    await sleep(5000);
     await expect(sandbox.files.stat("/tmp/too-late")).rejects.toMatchObject({ code: "file.not-found" });
   });
 
@@ -49,7 +49,7 @@ describe("a timeout ends the whole tree", () => {
 
   sandboxTest("a process that ends on SIGTERM may clean up first", async ({ sandbox }) => {
     const script = "trap 'echo cleaned; exit 7' TERM; echo ready; sleep 300 & wait";
-    const result = await sandbox.exec(["bash", "-c", script], { timeoutMs: 300 });
+    const result = await sandbox.exec(["bash", "-c", script], { timeoutMs: 1000 });
     expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\ncleaned\n" });
     await requireHealthy(sandbox);
   });
