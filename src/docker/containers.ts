@@ -10,6 +10,7 @@ type ContainerCalls = Pick<
   | "startContainer"
   | "waitContainer"
   | "killContainer"
+  | "unpauseContainer"
   | "removeContainer"
   | "inspectContainer"
   | "listContainers"
@@ -47,6 +48,12 @@ export function containerCalls({ call }: Client): ContainerCalls {
     async killContainer(id, signal = "SIGKILL") {
       await call("kill the container", (api, limit) =>
         unlessOver(api.json({ method: "POST", path: `${at(id)}/kill`, query: { signal } }, limit)),
+      );
+    },
+
+    async unpauseContainer(id) {
+      await call("unpause the container", (api, limit) =>
+        unlessOver(api.json({ method: "POST", path: `${at(id)}/unpause` }, limit)),
       );
     },
 

@@ -160,6 +160,8 @@ export interface Engine {
   waitContainer(id: string, options?: { signal?: AbortSignal }): Promise<number>;
   /** Already dead or gone is success. */
   killContainer(id: string, signal?: string): Promise<void>;
+  /** Gone is success. */
+  unpauseContainer(id: string): Promise<void>;
   /** With force and anonymous volumes; already gone or being removed is success. */
   removeContainer(id: string): Promise<void>;
   /** Null when there is no such container. */

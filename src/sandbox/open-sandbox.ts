@@ -264,6 +264,9 @@ class SandboxContainer {
 
   /** The engine removes it by itself too, and says "in progress" to whoever comes second: so wait until it is gone. */
   async #remove(id: string): Promise<void> {
+    // A paused process takes no signal: gVisor's container would stay for ever.
+    const isPaused = (await this.#engine.inspectContainer(id))?.paused;
+    if (isPaused) await this.#engine.unpauseContainer(id).catch(() => undefined);
     await this.#engine.removeContainer(id);
     const deadline = performance.now() + REMOVAL_WAIT_MS;
     while (performance.now() < deadline && (await this.#engine.inspectContainer(id)) !== null)
