@@ -19,6 +19,8 @@ const gvisorDifferences = {
     "gVisor has no unnamed files: a write whose worker is killed leaves its temporary file behind",
   "runner.unkillable":
     "gVisor lets a process kill and stop PID 1: the container ends, and every call with sandbox.gone",
+  "runner.limits":
+    "gVisor does not load our filter: a command can lower the limits of PID 1, and end its session by it",
   "kill.after-exit":
     "this gVisor has no subreaper: what a finished command left running has fallen to PID 1, and nobody knows whose it was",
   "exec.argument-limit": "gVisor takes more arguments than the kernel does",

@@ -175,6 +175,23 @@ describe("a command that turns on its own keepers", () => {
     },
   );
 
+  sandboxTest.skipIf(differs("runner.limits"))(
+    titled("runner.limits", "no limit of PID 1 can be lowered, the command's own can"),
+    async ({ sandbox }) => {
+      const script = `
+import errno, resource
+for name in ("NOFILE", "AS", "CPU", "NPROC"):
+    try: resource.prlimit(1, getattr(resource, "RLIMIT_" + name), (1, 1))
+    except OSError as error: print(errno.errorcode[error.errno])
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60))
+print(resource.prlimit(0, resource.RLIMIT_NOFILE))`;
+      const { stdout } = await sandbox.exec(["python3", "-c", script]);
+      expect(stdout).toBe("EPERM\nEPERM\nEPERM\nEPERM\n(50, 60)\n");
+      sandbox.link.breakStream();
+      await requireHealthy(sandbox);
+    },
+  );
+
   sandboxTest(
     "PID 1 killed from inside, where that is possible, ends the session cleanly",
     async ({ open }) => {

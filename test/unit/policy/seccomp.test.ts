@@ -119,6 +119,10 @@ describe("the system call filter", () => {
     expect(rulesOf("unshare")).toEqual(masked(CLONE_NEW | cloneNewTime));
   });
 
+  it("changes the limits of the caller alone", () => {
+    expect(rulesOf("prlimit64")).toEqual([{ index: 0, value: 0, op: "SCMP_CMP_EQ" }]);
+  });
+
   it.each([
     ["chmod", 1],
     ["fchmod", 1],
