@@ -27,8 +27,10 @@ const names: Readonly<Record<number, string>> = {
   38: "ENOSYS",
   39: "ENOTEMPTY",
   40: "ELOOP",
+  75: "EOVERFLOW",
   95: "EOPNOTSUPP",
   97: "EAFNOSUPPORT",
+  116: "ESTALE",
   122: "EDQUOT",
   125: "ECANCELED",
 };

@@ -1,4 +1,5 @@
 import { BrigError } from "../errors.js";
+import { sharedSignal } from "../lib/shared-signal.js";
 import { FrameType } from "./channel/frames.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { Command } from "./command.js";
@@ -41,7 +42,8 @@ export async function exec(
     { onOutput: (data, isStderr) => gathered.take(data, isStderr), onStuck: setting.onStuck },
   );
   const cancel = () => command.kill();
-  options.signal?.addEventListener("abort", cancel, { once: true });
+  if (options.signal !== undefined)
+    sharedSignal(options.signal).addEventListener("abort", cancel, { once: true });
   try {
     const [record] = await Promise.all([command.ended, feed(command, options.stdin)]);
     options.signal?.throwIfAborted();

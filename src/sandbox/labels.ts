@@ -1,4 +1,4 @@
-import type { Owner } from "./owner.js";
+import type { Owner } from "../lib/owner.js";
 
 export const LABELS = {
   session: "brig.session",

@@ -6,6 +6,7 @@ import { connectEngine } from "../docker/connect.js";
 import type { ContainerBody, Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { requireToolbox } from "../images/require-toolbox.js";
+import { ownerOf, readHostProcesses } from "../lib/owner.js";
 import { loadPolicy } from "../policy/load-policy.js";
 import { parseNetwork } from "../policy/network.js";
 import { DEFAULT_MODE, type LoadedPolicy, type SandboxMode } from "../policy/policy.js";
@@ -16,7 +17,6 @@ import { createContainerBody, TOOLBOX_PATH } from "./create-body.js";
 import { readReport } from "./files.js";
 import { parseReport } from "./kernel-report.js";
 import { sessionLabels } from "./labels.js";
-import { ownerOf, readHostProcesses } from "./owner.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
 import { planSandbox } from "./plan-sandbox.js";
@@ -27,6 +27,7 @@ const DEFAULT_LEASE_SECONDS = 60;
 const MAX_LEASE_SECONDS = 7 * 24 * 3600;
 const REMOVAL_WAIT_MS = 30_000;
 
+/** What a sandbox is to be. All of it may be left out. */
 export interface SandboxOptions {
   /** Directory of the host, visible at the same path. Default: the current directory. */
   workspace?: string | undefined;
@@ -56,7 +57,9 @@ export interface SandboxOptions {
   engine?: Engine | undefined;
   /** Default: that of this process. */
   environment?: Environment | undefined;
+  /** Aborting gives the start up and removes what there is of it. */
   signal?: AbortSignal | undefined;
+  /** Told what the start is at, in a few words. */
   onProgress?: ((line: string) => void) | undefined;
   /** A volume to mount at /.brig instead of this version's toolbox: for tests of other builds of the runner. */
   toolboxVolume?: string | undefined;
@@ -180,7 +183,10 @@ async function makePlan(
     }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
-    host: { homeDirectory: environment.home },
+    host: {
+      homeDirectory: environment.home,
+      ownDirectories: [environment.brigHome, environment.codexHome],
+    },
   });
 }
 

@@ -1,5 +1,6 @@
 import { Readable, Writable } from "node:stream";
 import { BrigError } from "../errors.js";
+import { sharedSignal } from "../lib/shared-signal.js";
 import { FrameType } from "./channel/frames.js";
 import { Command } from "./command.js";
 import type { CommandSetting } from "./exec.js";
@@ -79,7 +80,8 @@ class RunningProcess implements SandboxProcess {
     outputs: (PacedReadable | null)[],
   ): Promise<ExitStatus> {
     const cancel = () => this.#command.kill();
-    started.signal?.addEventListener("abort", cancel, { once: true });
+    const { signal } = started;
+    if (signal !== undefined) sharedSignal(signal).addEventListener("abort", cancel, { once: true });
     try {
       const record = await this.#command.ended;
       started.signal?.throwIfAborted();

@@ -49,8 +49,8 @@ export class Sandbox {
 
   /**
    * Creates and starts the container, proves the policy and opens the stream. Errors: `engine.unreachable`,
-   * `image.missing`, `policy.invalid`, `policy.not-enforced` when the kernel's answer differs from the policy,
-   * `workspace.invalid`, or the signal's reason. Nothing is left behind by a failure.
+   * `engine.too-old`, `engine.failed`, `image.missing`, `usage.invalid`, `policy.invalid`, `policy.not-enforced` when the kernel's
+   * answer differs from the policy, `workspace.invalid`, or the signal's reason. Nothing is left behind by a failure.
    */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
     return new Sandbox(await openSandbox(options));

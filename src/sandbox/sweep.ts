@@ -1,7 +1,7 @@
 import type { ContainerSummary, Engine, VolumeSummary } from "../docker/types.js";
 import { isBrigError } from "../errors.js";
+import { type HostProcesses, ownerState } from "../lib/owner.js";
 import { LABELS, readSessionLabels } from "./labels.js";
-import { type HostProcesses, ownerState } from "./owner.js";
 import { readPlaceholdersLabel, removeLeftPlaceholders } from "./placeholders.js";
 
 export interface SweepOptions {

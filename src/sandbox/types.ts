@@ -43,11 +43,13 @@ export interface ExecResult<Output = string> {
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
 }
 
+/** Of a terminal, in characters: at most 65 535. */
 export interface PtySize {
   rows: number;
   cols: number;
 }
 
+/** How a process is started. What has the name of one of `ExecOptions` means the same. */
 export interface SpawnOptions {
   cwd?: string | undefined;
   env?: Readonly<Record<string, string | undefined>> | undefined;
@@ -91,6 +93,7 @@ export interface SandboxProcess {
   resize(size: PtySize): void;
 }
 
+/** What a name in a directory stands for. */
 export type FileType =
   | "file"
   | "directory"
@@ -101,6 +104,7 @@ export type FileType =
   | "block-device"
   | "unknown";
 
+/** What is known of a file. */
 export interface FileStat {
   type: FileType;
   sizeBytes: number;
@@ -116,6 +120,7 @@ export interface FileStat {
   linkTarget: string | null;
 }
 
+/** A name in a directory. */
 export interface DirectoryEntry {
   /** The name as bytes: a name need not be UTF-8. */
   nameBytes: Uint8Array;
@@ -124,14 +129,41 @@ export interface DirectoryEntry {
   type: FileType;
 }
 
+/** Which part of a file is read. */
 export interface ReadOptions {
+  /** Default: 0. */
   offsetBytes?: number | undefined;
+  /** Less is read where the file ends. Default: to its end. */
   lengthBytes?: number | undefined;
   /** Refuse a file larger than this with `file.too-large`. Default 256 MiB; no limit with an explicit length. */
   maxBytes?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
+/** A part of a file that may have holes. */
+export interface FilePart {
+  /** Zeros that the file does not store; they come before the data. */
+  holeBytes: number;
+  data: Buffer;
+}
+
+/** One of several files to be written. */
+export interface FileWrite {
+  path: string;
+  data: string | Uint8Array;
+  /** Of a new file. Default: 0o644. */
+  mode?: number | undefined;
+}
+
+/** How far several writes came. */
+export interface WritesDone {
+  /** How many files were written, from the first on. */
+  written: number;
+  /** Why the one after them was not: a BrigError, or the reason of an abort. */
+  failure: unknown;
+}
+
+/** How a directory is listed. */
 export interface ListOptions {
   /** Called with some entries at a time as they arrive, for directories of any size; the result is then empty. */
   onEntries?: ((entries: DirectoryEntry[]) => void) | undefined;
@@ -145,17 +177,25 @@ export interface ListOptions {
 export interface SandboxFiles {
   /** Regular files only: a FIFO, device, socket or directory is refused at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
+  /** As `read` of a part, but where that begins in a hole of a sparse file, it is the data behind the hole. */
+  readPastHole(
+    path: string,
+    options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
+  ): Promise<FilePart>;
   /** Replaces the file atomically (temporary file and rename), keeping its mode; follows a symbolic link. */
   write(
     path: string,
     data: string | Uint8Array,
     options?: { mode?: number; signal?: AbortSignal },
   ): Promise<void>;
+  /** Writes files one after the other, as `write` does, up to the first that fails: faster than a call for each. */
+  writeEach(files: readonly FileWrite[], options?: { signal?: AbortSignal | undefined }): Promise<WritesDone>;
   stat(path: string, options?: { followSymlinks?: boolean; signal?: AbortSignal }): Promise<FileStat>;
   /** Unsorted entries of one directory, without `.` and `..`. The path may be bytes, as a name need not be UTF-8. */
   list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
   /** As `mkdir -p` with `recursive`. */
   mkdir(path: string, options?: { recursive?: boolean; mode?: number; signal?: AbortSignal }): Promise<void>;
+  /** Replaces a file that is there, as rename(2) does. */
   rename(from: string, to: string, options?: { signal?: AbortSignal }): Promise<void>;
   /** A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless `force`. */
   remove(

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { open, readFile, realpath } from "node:fs/promises";
+import { lstat, open, readFile, realpath } from "node:fs/promises";
 import { dirname, isAbsolute } from "node:path";
 import { BrigError } from "../errors.js";
 import { type MountEntry, parseMountinfo } from "./mountinfo.js";
@@ -16,6 +16,8 @@ export interface CheckedDirectory {
 export interface HostPlaces {
   /** Absolute; null when the caller has none. */
   homeDirectory: string | null;
+  /** Brig's and Codex's own, wherever they are. Where a login is kept in one it is for no sandbox to read. */
+  ownDirectories?: readonly string[] | undefined;
   /** Default `/proc`; a machine without one has no submounts or sockets that could be listed. */
   procDirectory?: string | undefined;
 }
@@ -180,7 +182,14 @@ async function closedPlaces({ endpoint, dockerRootDir, host }: DirectoryCheck) {
     ...socket,
     ...(isAbsolute(dockerRootDir) ? [dockerRootDir] : []),
   ];
-  return { places: await withResolved([...CLOSED_PLACES, ...homes]), trees: await withResolved(trees) };
+  const places = [...CLOSED_PLACES, ...homes, ...(await withLogin(host.ownDirectories ?? []))];
+  return { places: await withResolved(places), trees: await withResolved(trees) };
+}
+
+async function withLogin(directories: readonly string[]): Promise<string[]> {
+  const logins = directories.map((directory) => lstat(`${directory}/auth.json`).catch(() => null));
+  const found = await Promise.all(logins);
+  return directories.filter((_, at) => found[at] !== null);
 }
 
 async function withResolved(paths: string[]): Promise<string[]> {

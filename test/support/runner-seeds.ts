@@ -43,12 +43,19 @@ function frames(): Record<string, Buffer> {
   };
 }
 
-/** The first byte is the kind: SPAWN, FILE, HELLO. */
+/** The first byte is the kind: SPAWN, FILE, HELLO, what is in a sequence. */
 function requests(): Record<string, Buffer> {
   return {
     spawn: Buffer.concat([Buffer.of(0), spawn()]),
     read: Buffer.concat([Buffer.of(1), file(1, "/etc/passwd")]),
     rename: Buffer.concat([Buffer.of(1), file(6, "/a", "/b")]),
+    "inline-write": Buffer.concat([Buffer.of(1), file(2, "/a", "b\0c", 2)]),
+    sequence: Buffer.concat([
+      Buffer.of(3),
+      ...["/a", "/b"].map((path) => lengthPrefixed(file(2, path, "c", 2))),
+    ]),
+    "inline-list": Buffer.concat([Buffer.of(1), file(4, "/a", "", 1)]),
+    "inline-read": Buffer.concat([Buffer.of(1), file(1, "/a", "", 2)]),
     hello: Buffer.concat([Buffer.of(2), hello()]),
   };
 }
@@ -65,9 +72,11 @@ function spawn(): Buffer {
   });
 }
 
-function file(operation: number, path: string, second = ""): Buffer {
+function file(...[operation, path, second = "", flags = 0]: [number, string, string?, number?]): Buffer {
   const head = Buffer.alloc(24);
   head.writeUInt8(operation);
+  head.writeUInt8(flags, 1);
+  head.writeUInt32LE(100, 16);
   return Buffer.concat([head, lengthPrefixed(Buffer.from(path)), lengthPrefixed(Buffer.from(second))]);
 }
 
@@ -212,6 +221,7 @@ function session(): Record<string, Buffer> {
       ...over(1),
       ...over(0),
     ]),
+    "inline-files": Buffer.from([2, 3, ...word(3000), 2, 4, ...turn, ...turn, ...over(1), ...over(0)]),
     "lost-workers": Buffer.from([
       ...start,
       ...spawned(0),

@@ -23,7 +23,7 @@
 #define PTY_READS 16
 #define PIPE_BYTES (64u << 10)
 #define FILE_WORKERS 4      /* file operations under way at once; forking a worker for each of fifty costs more than waiting */
-#define QUEUE_PATIENCE_MS 5 /* after which one that waits gets a worker of its own: those under way may be blocked */
+#define QUEUE_PATIENCE_MS 20 /* without any of them coming to its end, after which one that waits gets a worker of its own: they may be blocked */
 #define TERMINAL_RETRY_MS 10
 
 #ifndef TIOCGPTPEER
@@ -395,10 +395,12 @@ static void free_queued(struct queued_request *q) {
 }
 
 void channels_start_queued(struct runner *r) {
-    while (r->queue_first) {
+    /* A result may be large, and nothing holds it back once it is made; the host's next ACK comes round here. */
+    while (r->queue_first && !link_is_full(&r->link)) {
         struct channel *c = r->queue_first;
-        uint64_t patience = c->queued->since_ms + QUEUE_PATIENCE_MS;
-        if (!pool_has_idle(r) && now_ms() < patience) {
+        uint64_t since = c->queued->since_ms > r->file_ended_ms ? c->queued->since_ms : r->file_ended_ms;
+        uint64_t patience = since + QUEUE_PATIENCE_MS;
+        if (pool_file_workers(r) >= FILE_WORKERS && now_ms() < patience) {
             wake_at(r, patience);
             return;
         }
@@ -438,11 +440,10 @@ static bool start_file_operation(struct runner *r, const struct frame *frame) {
     struct channel *c = open_channel(r, frame->channel);
     if (!c) return false;
     struct channel_streams streams = {.count = 0};
-    bool reads = request.operation == FILE_READ || request.operation == FILE_LIST || request.operation == FILE_REPORT;
-    bool writes = request.operation == FILE_WRITE;
-    if (reads) streams.count = open_pipe(r, &c->out, &streams.fds[0]) ? 1 : -1;
-    if (writes) streams.count = open_pipe(r, &c->in, &streams.fds[0]) ? 1 : -1;
-    bool must_wait = streams.count >= 0 && (r->queue_first || pool_file_workers(r) >= FILE_WORKERS);
+    if (file_has_output(&request)) streams.count = open_pipe(r, &c->out, &streams.fds[0]) ? 1 : -1;
+    if (file_has_input(&request)) streams.count = open_pipe(r, &c->in, &streams.fds[0]) ? 1 : -1;
+    bool is_busy = r->queue_first || pool_file_workers(r) >= FILE_WORKERS || link_is_full(&r->link);
+    bool must_wait = streams.count >= 0 && is_busy;
     if (!must_wait || !enqueue(r, c, frame, &streams)) start(r, c, frame, &streams);
     return true;
 }
@@ -481,6 +482,7 @@ void channel_ended(struct runner *r, struct channel *c, const struct worker_repo
     put64(payload + 20, report->system_us);
     put64(payload + 28, report->max_rss);
     put64(payload + 36, now_us() - c->started_us);
+    if (!c->is_command) r->file_ended_ms = now_ms();
     buffer_append(&c->exit, payload, sizeof payload);
     if (report->result_length) buffer_append(&c->exit, result, report->result_length);
     c->ended = true;

@@ -78,15 +78,50 @@ static uint32_t copy_range(int fd, int out, uint64_t offset, uint64_t length) {
     return 0;
 }
 
-static uint32_t read_file(const struct file_request *request, const char *path, int out, uint64_t *size) {
-    struct stat st;
+static uint32_t read_inline(int fd, uint64_t offset, uint64_t length, struct worker_report *report, uint8_t *result) {
+    while (length > 0) {
+        ssize_t n = pread(fd, result + report->result_length, (size_t)length, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (n == 0) return 0;
+        report->result_length += (uint32_t)n;
+        offset += (uint64_t)n;
+        length -= (uint64_t)n;
+    }
+    return 0;
+}
+
+/* Where the data begins that is at `offset` or after it. A file system that keeps no account of its holes has none. */
+static uint64_t skip_hole(int fd, uint64_t offset, uint64_t size) {
+    if (offset >= size) return offset;
+    off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
+    if (data < 0) return errno == ENXIO ? size : offset;
+    return (uint64_t)data > offset ? (uint64_t)data : offset;
+}
+
+static bool is_longer_than_asked(const struct file_request *request, uint64_t size) {
+    return size > request->offset && size - request->offset > request->length;
+}
+
+static uint32_t read_open_file(const struct file_request *request, int fd, int out, struct worker_report *report, uint8_t *result) {
+    uint64_t size = get64(result), start = request->offset;
+    /* Said before a single byte of it was read: it may be a sparse terabyte. */
+    if ((request->flags & READ_ALL_OR_NONE) && is_longer_than_asked(request, size)) return EFBIG;
+    if (start > INT64_MAX) return EINVAL;
+    if (request->flags & READ_SKIP_HOLE) start = skip_hole(fd, start, size);
+    put64(result + 8, start);
+    return request->flags & READ_INLINE ? read_inline(fd, start, request->length, report, result) : copy_range(fd, out, start, request->length);
+}
+
+static uint32_t read_file(const struct file_request *request, const char *path, int out, struct worker_report *report, uint8_t *result) {
+    struct stat st = {0};
     int fd = -1;
     uint32_t error = open_regular(path, &fd, &st);
+    put64(result, error ? 0 : (uint64_t)st.st_size);
+    put64(result + 8, request->offset);
+    report->result_length = READ_RESULT;
     if (error) return error;
-    *size = (uint64_t)st.st_size;
-    bool too_large = (request->flags & 1) && *size > request->offset && *size - request->offset > request->length;
-    if (too_large) error = EFBIG; /* said before a single byte of it was read: it may be a sparse terabyte */
-    else error = request->offset > INT64_MAX ? EINVAL : copy_range(fd, out, request->offset, request->length);
+    error = read_open_file(request, fd, out, report, result);
     close(fd);
     return error;
 }
@@ -163,11 +198,18 @@ static uint32_t take_place(const struct temporary *new, const char *path, bool o
     return failed ? (uint32_t)errno : 0;
 }
 
+static uint32_t take_input(const struct file_operation_job *job, const struct file_request *request, int fd) {
+    if (file_has_input(request)) return copy_input(job, fd);
+    if (*job->cancelled) return ECANCELED;
+    return write_all(fd, request->second, request->second_length) == 0 ? 0 : (uint32_t)errno;
+}
+
 static uint32_t replace_file(const struct file_operation_job *job, const struct file_request *request, const char *path) {
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (!exists && errno != ENOENT) return (uint32_t)errno;
-    if (exists && (request->flags & 1)) return EEXIST;
+    bool only_if_free = request->flags & WRITE_NEW;
+    if (exists && only_if_free) return EEXIST;
     uint32_t irregular = exists ? refuse_irregular(st.st_mode) : 0;
     if (irregular) return irregular;
     /* A rename would replace even a file its user has made read-only; a plain write would not, so neither do we. */
@@ -175,8 +217,7 @@ static uint32_t replace_file(const struct file_operation_job *job, const struct 
 
     struct temporary new;
     if (!open_temporary(&new, path)) return (uint32_t)errno;
-    bool only_if_free = request->flags & 1;
-    uint32_t error = copy_input(job, new.fd);
+    uint32_t error = take_input(job, request, new.fd);
     if (!error && fchmod(new.fd, exists ? st.st_mode & 0777 : request->mode & 0777) != 0) error = (uint32_t)errno;
     if (!error && !give_name(&new)) error = (uint32_t)errno;
     if (close(new.fd) != 0 && !error) error = (uint32_t)errno;
@@ -217,36 +258,63 @@ static uint8_t entry_type(DIR *directory, const struct dirent *entry) {
     return fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? type_of(st.st_mode) : 0;
 }
 
-static uint32_t list_directory(const char *path, int out) {
-    static uint8_t chunk[COPY_SIZE];
-    DIR *directory = opendir(path);
-    if (!directory) return (uint32_t)errno;
-    size_t used = 0;
-    uint32_t error = 0;
+/* Entries on their way to the host: gathered in `chunk`, of which a full one goes to `out`, where there is one. */
+struct listing {
+    uint8_t *chunk;
+    size_t size, used;
+    int out;
+};
+
+static uint32_t flush_listing(struct listing *l) {
+    if (l->out < 0) return EOVERFLOW;
+    if (write_all(l->out, l->chunk, l->used) != 0) return (uint32_t)errno;
+    l->used = 0;
+    return 0;
+}
+
+static uint32_t add_entry(struct listing *l, uint8_t type, const char *name) {
+    size_t length = strlen(name);
+    uint32_t error = l->used + 4 + length > l->size ? flush_listing(l) : 0;
+    if (error) return error;
+    uint8_t *at = l->chunk + l->used;
+    at[0] = type;
+    at[1] = 0;
+    put16(at + 2, (uint16_t)length);
+    memcpy(at + 4, name, length);
+    l->used += 4 + length;
+    return 0;
+}
+
+static uint32_t list_entries(DIR *directory, struct listing *l) {
     for (;;) {
         errno = 0;
         struct dirent *entry = readdir(directory);
-        if (!entry) {
-            error = (uint32_t)errno;
-            break;
-        }
+        if (!entry) return (uint32_t)errno;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        size_t length = strlen(entry->d_name);
-        if (used + 4 + length > sizeof chunk) {
-            if (write_all(out, chunk, used) != 0) {
-                error = (uint32_t)errno;
-                break;
-            }
-            used = 0;
-        }
-        chunk[used] = entry_type(directory, entry);
-        chunk[used + 1] = 0;
-        put16(chunk + used + 2, (uint16_t)length);
-        memcpy(chunk + used + 4, entry->d_name, length);
-        used += 4 + length;
+        uint32_t error = add_entry(l, entry_type(directory, entry), entry->d_name);
+        if (error) return error;
     }
-    if (!error && used && write_all(out, chunk, used) != 0) error = (uint32_t)errno;
+}
+
+static uint32_t list_directory(const char *path, struct listing *l) {
+    DIR *directory = opendir(path);
+    if (!directory) return (uint32_t)errno;
+    uint32_t error = list_entries(directory, l);
     closedir(directory);
+    return error;
+}
+
+static uint32_t list_to_stream(const char *path, int out) {
+    static uint8_t chunk[COPY_SIZE];
+    struct listing l = {.chunk = chunk, .size = sizeof chunk, .out = out};
+    uint32_t error = list_directory(path, &l);
+    return error || l.used == 0 ? error : flush_listing(&l);
+}
+
+static uint32_t list_inline(const char *path, struct worker_report *report, uint8_t *result) {
+    struct listing l = {.chunk = result, .size = INLINE_MAX, .out = -1};
+    uint32_t error = list_directory(path, &l);
+    report->result_length = error ? 0 : (uint32_t)l.used;
     return error;
 }
 
@@ -378,6 +446,24 @@ static bool path_copy(char *to, const uint8_t *from, uint32_t length) {
     return true;
 }
 
+/* One after the other, up to the first that fails; the result is how many did not. */
+static uint32_t write_sequence(const struct file_operation_job *job, const struct file_request *sequence, struct worker_report *report, uint8_t *result) {
+    const uint8_t *at = sequence->second, *end = at + sequence->second_length;
+    struct file_request request;
+    char path[PATH_MAX];
+    uint32_t done = 0, error = 0;
+    while (!error && at < end) {
+        if (!sequence_next(&at, end, &request)) error = EINVAL;
+        else if (!path_copy(path, request.path, request.path_length)) error = ENAMETOOLONG;
+        else if (path[0] != '/') error = EINVAL;
+        else error = write_file(job, &request, path);
+        done += !error;
+    }
+    put32(result, done);
+    report->result_length = 4;
+    return error;
+}
+
 static uint32_t run(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
     int stream = job->stream;
     char path[PATH_MAX], second[PATH_MAX];
@@ -387,20 +473,16 @@ static uint32_t run(const struct file_operation_job *job, const struct file_requ
         free(paths);
         return failed ? (uint32_t)errno : 0;
     }
-    if (!path_copy(path, request->path, request->path_length) || !path_copy(second, request->second, request->second_length))
-        return ENAMETOOLONG;
-    if (path[0] != '/' || (request->operation == FILE_RENAME && second[0] != '/')) return EINVAL;
+    if (request->operation == FILE_SEQUENCE) return write_sequence(job, request, report, result);
+    bool renames = request->operation == FILE_RENAME;
+    if (!path_copy(path, request->path, request->path_length)) return ENAMETOOLONG;
+    if (renames && !path_copy(second, request->second, request->second_length)) return ENAMETOOLONG;
+    if (path[0] != '/' || (renames && second[0] != '/')) return EINVAL;
     switch (request->operation) {
-    case FILE_READ: {
-        uint64_t size = 0;
-        uint32_t error = read_file(request, path, stream, &size);
-        put64(result, size);
-        report->result_length = 8;
-        return error;
-    }
+    case FILE_READ: return read_file(request, path, stream, report, result);
     case FILE_WRITE: return write_file(job, request, path);
     case FILE_STAT: return stat_file(request, path, report, result);
-    case FILE_LIST: return list_directory(path, stream);
+    case FILE_LIST: return request->flags & LIST_INLINE ? list_inline(path, report, result) : list_to_stream(path, stream);
     case FILE_MKDIR: return request->flags & 1 ? make_parents(path, request->mode & 0777) : make_directory(path, request->mode & 0777);
     case FILE_RENAME: return rename(path, second) == 0 ? 0 : (uint32_t)errno;
     case FILE_REMOVE: return remove_path(job, path, request->flags);

@@ -95,8 +95,8 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
             return;
         }
         struct channel *c = w->channel;
-        if (report.what == REPORT_ENDED && c) channel_ended(r, c, &report, result);
-        if (report.what == REPORT_EMPTY) {
+        if (report.what & REPORT_ENDED && c) channel_ended(r, c, &report, result);
+        if (report.what & REPORT_EMPTY) {
             if (c && c->kill != KILL_NONE && w->slot->orphans_since) kill_orphans(r, w);
             w->channel = NULL;
             w->state = WORKER_IDLE;
@@ -104,6 +104,7 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
                 c->worker = NULL;
                 channel_tree_empty(r, c);
             }
+            return; /* nothing more comes before its next job */
         }
     }
 }
@@ -191,12 +192,6 @@ static bool send_job(struct worker *w, const struct frame *request, const int *f
     ssize_t n = sendmsg(w->control.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (memory >= 0) close(memory);
     return n >= 0;
-}
-
-bool pool_has_idle(const struct runner *r) {
-    for (const struct worker *w = r->workers; w; w = w->next)
-        if (w->state == WORKER_IDLE) return true;
-    return false;
 }
 
 int pool_file_workers(const struct runner *r) {

@@ -98,6 +98,7 @@ struct runner {
     bool output_waits; /* some stream is not read because the link is full */
     struct channel *retired;
     struct channel *queue_first, *queue_last;
+    uint64_t file_ended_ms; /* when the last file operation came to its end */
     struct worker *workers, *retired_workers;
     struct worker_slot *slots;
     uint8_t token_hash[32];
@@ -137,7 +138,6 @@ void channels_start_queued(struct runner *r);
 /* pool.c */
 bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count);
 void pool_keep_ready(struct runner *r);
-bool pool_has_idle(const struct runner *r);
 int pool_file_workers(const struct runner *r);
 void pool_reap(struct runner *r);
 void pool_free_retired(struct runner *r);

@@ -83,9 +83,13 @@ static uint32_t take32(struct cursor *c) {
     return p ? get32(p) : 0;
 }
 
-static const uint8_t *take_string(struct cursor *c, uint32_t *length) {
+static const uint8_t *take_bytes(struct cursor *c, uint32_t *length) {
     *length = take32(c);
-    const uint8_t *p = take(c, *length);
+    return take(c, *length);
+}
+
+static const uint8_t *take_string(struct cursor *c, uint32_t *length) {
+    const uint8_t *p = take_bytes(c, length);
     if (p && memchr(p, 0, *length)) c->ok = false;
     return p;
 }
@@ -142,8 +146,32 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     out->offset = get64(head + 8);
     out->length = get64(head + 16);
     out->path = take_string(&c, &out->path_length);
-    out->second = take_string(&c, &out->second_length);
-    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_REPORT;
+    bool is_data = out->operation == FILE_SEQUENCE || (out->operation == FILE_WRITE && out->flags & WRITE_INLINE);
+    out->second = is_data ? take_bytes(&c, &out->second_length) : take_string(&c, &out->second_length);
+    if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_MAX)) return false;
+    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_SEQUENCE;
+}
+
+bool file_has_output(const struct file_request *request) {
+    switch (request->operation) {
+    case FILE_READ: return !(request->flags & READ_INLINE);
+    case FILE_LIST: return !(request->flags & LIST_INLINE);
+    case FILE_REPORT: return true;
+    default: return false;
+    }
+}
+
+bool file_has_input(const struct file_request *request) {
+    return request->operation == FILE_WRITE && !(request->flags & WRITE_INLINE);
+}
+
+bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *out) {
+    struct cursor c = {*at, end, true};
+    uint32_t length;
+    const uint8_t *request = take_bytes(&c, &length);
+    if (!request || !file_parse(request, length, out)) return false;
+    *at = c.at;
+    return out->operation == FILE_WRITE && out->flags & WRITE_INLINE;
 }
 
 bool hello_parse(const uint8_t *data, size_t size, struct hello *out) {

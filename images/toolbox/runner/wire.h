@@ -12,6 +12,8 @@
 #define MAX_PAYLOAD_OUT (64u << 10)
 #define TOKEN_SIZE 32u
 #define INITIAL_CREDIT (256u << 10)
+/* So much of a file may come back in EXIT itself, which then still fits a frame. */
+#define INLINE_MAX (60u << 10)
 
 enum frame_type {
     F_HELLO = 0x01,
@@ -76,7 +78,12 @@ enum file_operation {
     FILE_RENAME,
     FILE_REMOVE,
     FILE_REPORT,
+    FILE_SEQUENCE,
 };
+
+enum read_flags { READ_ALL_OR_NONE = 1, READ_INLINE = 2, READ_SKIP_HOLE = 4 };
+enum list_flags { LIST_INLINE = 1 };
+enum write_flags { WRITE_NEW = 1, WRITE_INLINE = 2 };
 
 struct file_request {
     uint8_t operation, flags;
@@ -86,7 +93,15 @@ struct file_request {
     uint32_t path_length, second_length;
 };
 
+/* The second string of an inline write or a sequence is data, and may hold anything. */
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out);
+
+/* Whether the operation has a stream of its own to the host, or from it. */
+bool file_has_output(const struct file_request *request);
+bool file_has_input(const struct file_request *request);
+
+/* Takes the next request of a sequence from its data; false at the end, or where it is none that may be in one. */
+bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *out);
 
 struct hello {
     uint32_t version;

@@ -280,13 +280,12 @@ static void run_command(int control, struct job *job, struct worker_slot *slot) 
 
 static void run_file_operation(int control, struct job *job, struct worker_slot *slot) {
     static uint8_t result[RESULT_MAX];
-    struct worker_report report = {.what = REPORT_ENDED, .kind = EXIT_FILE};
+    struct worker_report report = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_FILE};
     struct file_operation_job operation = {job->payload, job->header.length, job->fds[0], &slot->cancelled};
     if (job->payload == MAP_FAILED) report.error = ENOMEM;
     else file_operation_run(&operation, &report, result);
     free_job(job);
     send_report(control, &report, result);
-    send_report(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
 }
 
 int write_all(int fd, const void *data, size_t size) {

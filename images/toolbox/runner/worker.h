@@ -7,9 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "wire.h"
+
 /* A message in either direction fits one packet; a longer request travels in a memory file. */
 #define PACKET_MAX (32u << 10)
-#define RESULT_MAX 8192u
+/* Of a read: its size, where it began, and its bytes where they are inline. */
+#define READ_RESULT 16u
+#define RESULT_MAX (READ_RESULT + INLINE_MAX)
 
 enum job_kind { JOB_SPAWN = 1, JOB_FILE = 2 };
 
@@ -25,6 +29,7 @@ enum start_stage { STAGE_FORK = 1, STAGE_CWD = 2, STAGE_EXEC = 3, STAGE_PTY = 4,
 /* A file that is not a regular one is refused with this plus its type, beyond any errno. */
 #define NOT_REGULAR 4096u
 
+/* Of a file operation both at once: it leaves nobody behind. */
 enum report_kind { REPORT_ENDED = 1, REPORT_EMPTY = 2 };
 
 struct worker_report {
@@ -49,7 +54,7 @@ struct worker_slot {
 /* The worker's whole life, in the forked process. Never returns. */
 _Noreturn void worker_main(int control, struct worker_slot *slot);
 
-/* `stream` is what it reads from (write) or writes to (read, list, report). It ends early when the operation is cancelled. */
+/* `stream` is what it reads from (write) or writes to (read, list, report), if it has one. It ends early when the operation is cancelled. */
 struct file_operation_job {
     const uint8_t *request;
     size_t size;

@@ -3,11 +3,12 @@ import { lstat, readFile as readHostFile, readlink, stat as statHost } from "nod
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { promised } from "../../guarantees.js";
+import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 describe("reading", () => {
   sandboxTest("a file comes back byte by byte", async ({ sandbox, workspace }) => {
-    for (const size of [0, 1, 65_535, 65_536, 65_537, 300_000]) {
+    for (const size of [0, 1, 61_439, 61_440, 61_441, 65_535, 65_536, 65_537, 300_000]) {
       const data = randomBytes(size);
       await sandbox.files.write(`${workspace}/data`, data);
       expect((await sandbox.files.read(`${workspace}/data`)).equals(data)).toBe(true);
@@ -47,6 +48,40 @@ describe("reading", () => {
     const range = { offsetBytes: 2 ** 39, lengthBytes: 1000 };
     expect(await sandbox.files.read(path, range)).toEqual(Buffer.alloc(1000));
     expect((await sandbox.files.stat(path)).sizeBytes).toBe(2 ** 40);
+  });
+
+  sandboxTest.skipIf(differs("files.holes"))(
+    titled("files.holes", "a hole is skipped on request, and counted"),
+    async ({ sandbox, workspace }) => {
+      const path = `${workspace}/sparse`;
+      await sandbox.exec([
+        "sh",
+        "-c",
+        `truncate -s 1G ${path} && printf data >>${path} && truncate -s 2G ${path}`,
+      ]);
+      for (const lengthBytes of [100, 100_000]) {
+        const read = (offsetBytes: number) => sandbox.files.readPastHole(path, { offsetBytes, lengthBytes });
+        const first = await read(1000);
+        expect([first.holeBytes, first.data.toString("latin1", 0, 5)]).toEqual([2 ** 30 - 1000, "data\0"]);
+        expect(await read(2 ** 30 + 2)).toMatchObject({ holeBytes: 0, data: { length: lengthBytes } });
+        expect(await read(2 ** 31 - 10)).toEqual({ holeBytes: 10, data: Buffer.alloc(0) });
+        expect(await read(2 ** 31)).toEqual({ holeBytes: 0, data: Buffer.alloc(0) });
+      }
+      const { holeBytes, data } = await sandbox.files.readPastHole("/proc/self/status", {
+        offsetBytes: 0,
+        lengthBytes: 1000,
+      });
+      expect([holeBytes, data.toString("latin1", 0, 5)]).toEqual([0, "Name:"]);
+    },
+  );
+
+  sandboxTest("many at once are no reason to start many processes", async ({ sandbox, workspace }) => {
+    await sandbox.files.write(`${workspace}/wanted`, "1");
+    const nextPid = async () => Number((await sandbox.exec(["sh", "-c", "echo $$"])).stdout);
+    const before = await nextPid();
+    for (let round = 0; round < 4; round++)
+      await Promise.all(Array.from({ length: 200 }, () => sandbox.files.read(`${workspace}/wanted`)));
+    expect((await nextPid()) - before).toBeLessThan(200);
   });
 
   sandboxTest("the limit is exact", async ({ sandbox, workspace }) => {
@@ -197,6 +232,45 @@ print(len(seen) > 1)`;
     expect(await sandbox.files.list("/tmp/many")).toHaveLength(1);
   });
 
+  sandboxTest("several in order end with the first that fails", async ({ sandbox }) => {
+    await sandbox.files.mkdir("/tmp/each/directory", { recursive: true });
+    const write = (name: string, data: string | Uint8Array) => ({ path: `/tmp/each/${name}`, data });
+    const long = randomBytes(100_000);
+    const all = [write("a", "1\0\n"), write("b", long), write("c", ""), write("a", "2"), write("d", "x")];
+    expect(await sandbox.files.writeEach(all)).toEqual({ written: 5, failure: null });
+    expect((await sandbox.files.read("/tmp/each/a")).toString()).toBe("2");
+    expect((await sandbox.files.read("/tmp/each/b")).equals(long)).toBe(true);
+    const some = [write("c", "new"), write("directory", "x"), write("d", "never")];
+    expect(await sandbox.files.writeEach(some)).toEqual({
+      written: 1,
+      failure: expect.objectContaining({
+        code: "file.is-directory",
+        message: "cannot write /tmp/each/directory: is a directory",
+      }),
+    });
+    expect((await sandbox.files.read("/tmp/each/c")).toString()).toBe("new");
+    expect((await sandbox.files.read("/tmp/each/d")).toString()).toBe("x");
+    expect(await sandbox.files.writeEach([])).toEqual({ written: 0, failure: null });
+    const thousand = Array.from({ length: 1000 }, (_, i) => write(`n${i}`, `${i}`.padEnd(5000, ".")));
+    expect(await sandbox.files.writeEach(thousand)).toEqual({ written: 1000, failure: null });
+    expect((await sandbox.files.read("/tmp/each/n999")).toString()).toMatch(/^999\./);
+  });
+
+  sandboxTest("several in order end with an abort, and say how far they came", async ({ sandbox }) => {
+    const reason = new Error("enough");
+    const data = Buffer.alloc(30_000, "x");
+    const files = Array.from({ length: 2000 }, (_, i) => ({ path: `/tmp/a${i}`, data }));
+    const { written, failure } = await sandbox.files.writeEach(files, { signal: abortAfter(30, reason) });
+    expect(failure).toBe(reason);
+    expect(written).toBeLessThan(2000);
+    const names = (await sandbox.files.list("/tmp"))
+      .map(({ name }) => name)
+      .filter((name) => /^a\d/.test(name));
+    expect(names).toHaveLength(written);
+    const early = await sandbox.files.writeEach(files, { signal: AbortSignal.abort(reason) });
+    expect(early).toEqual({ written: 0, failure: reason });
+  });
+
   sandboxTest("one that is cancelled leaves the old file and no other", async ({ sandbox }) => {
     await sandbox.files.mkdir("/tmp/cancelled");
     await sandbox.files.write("/tmp/cancelled/file", "old");
@@ -303,6 +377,19 @@ describe("stat and list", () => {
     for (const name of names.filter((one) => one.toString("utf8") === one.toString()).slice(0, 2))
       expect((await sandbox.files.stat(`/tmp/odd/${name.toString()}`)).type).toBe("file");
     expect(entries.map(({ name }) => name)).toContain("f\ufffd\ufffd\ufffd");
+  });
+
+  sandboxTest("an empty directory has no entry, and one of any size all of its own", async ({ sandbox }) => {
+    for (const count of [0, 1, 230, 250, 300]) {
+      const directory = `/tmp/sized-${count}`;
+      const names = `for i in $(seq ${count}); do : > ${directory}/$(printf %0240d $i); done`;
+      await sandbox.exec(["sh", "-c", `mkdir ${directory}; ${names}`]);
+      const entries = await sandbox.files.list(directory);
+      expect(new Set(entries.map(({ name }) => name)).size).toBe(count);
+      let seen = 0;
+      await sandbox.files.list(directory, { onEntries: (some) => (seen += some.length) });
+      expect(seen).toBe(count);
+    }
   });
 
   sandboxTest("20 000 entries are all there", async ({ sandbox }) => {

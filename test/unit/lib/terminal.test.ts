@@ -55,6 +55,11 @@ describe("neutralise shows what stands alone", () => {
 });
 
 describe("neutralise keeps what is harmless", () => {
+  it("for a program, the characters that only a person could be misled by", () => {
+    const text = "\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u202eabc\u202c";
+    expect(neutralise(`${text}\x1b[31m\x07`, { keepsInvisible: true })).toBe(`${text}␇`);
+  });
+
   it("newlines, tabs, wide characters and emoji", () => {
     const text = "a\tb\n漢字 ❤️ 👍\n";
     expect(neutralise(text)).toBe(text);

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { ContainerSummary, VolumeSummary } from "../../../src/docker/types.js";
 import { BrigError } from "../../../src/errors.js";
+import type { HostProcesses } from "../../../src/lib/owner.js";
 import { sessionLabels } from "../../../src/sandbox/labels.js";
-import type { HostProcesses } from "../../../src/sandbox/owner.js";
 import { type SweepOptions, sweep } from "../../../src/sandbox/sweep.js";
 
 const now = new Date("2026-11-20T12:00:00Z");

@@ -106,6 +106,21 @@ describe("a workspace", () => {
     expect(await refusal(join(home, ".config"))).toContain(`it contains ${home}/.config/gcloud`);
   });
 
+  it("may not hold brig's or Codex's own directory where a login is kept in it", async () => {
+    const own = join(folder, "project/state");
+    await mkdir(own, { recursive: true });
+    const host = { homeDirectory: null, ownDirectories: [own] };
+    const project = join(folder, "project");
+    expect(await checkDirectory(project, check({ host }))).toMatchObject({ path: project });
+    await writeFile(join(own, "auth.json"), "{}");
+    expect(await refusal(join(folder, "project"), { host })).toContain(`it contains ${own}`);
+    expect(await refusal(own, { host })).toBe(`"${own}" may not be the workspace`);
+    await mkdir(join(own, "work"));
+    expect(await checkDirectory(join(own, "work"), check({ host }))).toMatchObject({
+      path: join(own, "work"),
+    });
+  });
+
   it.runIf(process.platform === "linux")("may not be anybody's home directory", async () => {
     const homes = (await readdir("/home")).map((name) => join("/home", name));
     for (const home of homes) expect(await refusal(home)).toContain("may not be the workspace");

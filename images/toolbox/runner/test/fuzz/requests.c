@@ -1,4 +1,4 @@
-/* SPAWN, FILE and HELLO: what is accepted can be written back byte for byte, so nothing was read wrongly or left over. */
+/* SPAWN, FILE, what is in a sequence, and HELLO: what is accepted can be written back byte for byte, so nothing was read wrongly or left over. */
 #include <string.h>
 
 #include "../../wire.h"
@@ -57,12 +57,28 @@ static void fuzz_spawn(const uint8_t *data, size_t size) {
 static void fuzz_file(const uint8_t *data, size_t size) {
     struct file_request request;
     if (!file_parse(data, size, &request)) return;
-    REQUIRE(request.operation >= FILE_READ && request.operation <= FILE_REPORT);
+    REQUIRE(request.operation >= FILE_READ && request.operation <= FILE_SEQUENCE);
     REQUIRE(size == 24 + 8 + (size_t)request.path_length + request.second_length);
     REQUIRE(request.operation == data[0] && request.flags == data[1]);
     REQUIRE(request.offset == get64(data + 8) && request.length == get64(data + 16));
     REQUIRE(request.path == data + 28 && request.second == request.path + request.path_length + 4);
-    REQUIRE(!memchr(request.path, 0, request.path_length) && !memchr(request.second, 0, request.second_length));
+    REQUIRE(!memchr(request.path, 0, request.path_length));
+    bool is_data = request.operation == FILE_SEQUENCE || (request.operation == FILE_WRITE && request.flags & WRITE_INLINE);
+    REQUIRE(is_data || !memchr(request.second, 0, request.second_length));
+    bool is_inline_read = request.operation == FILE_READ && request.flags & READ_INLINE;
+    REQUIRE(!is_inline_read || (request.length >= 1 && request.length <= INLINE_MAX));
+    REQUIRE(!(file_has_input(&request) && file_has_output(&request)) && (!is_data || !file_has_input(&request)));
+}
+
+static void fuzz_sequence(const uint8_t *data, size_t size) {
+    struct file_request request;
+    const uint8_t *at = data, *before = data;
+    while (sequence_next(&at, data + size, &request)) {
+        REQUIRE(request.operation == FILE_WRITE && !file_has_input(&request));
+        REQUIRE(request.path > before && request.second + request.second_length == at && at <= data + size);
+        before = at;
+    }
+    REQUIRE(at <= data + size);
 }
 
 static void fuzz_hello(const uint8_t *data, size_t size) {
@@ -77,9 +93,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *payload = malloc(size - 1 ? size - 1 : 1);
     REQUIRE(payload);
     memcpy(payload, data + 1, size - 1);
-    switch (data[0] % 3) {
+    switch (data[0] % 4) {
     case 0: fuzz_spawn(payload, size - 1); break;
     case 1: fuzz_file(payload, size - 1); break;
+    case 3: fuzz_sequence(payload, size - 1); break;
     default: fuzz_hello(payload, size - 1);
     }
     free(payload);

@@ -42,6 +42,7 @@
 
 #define MOST_WORKERS 64
 #define MOST_CHANNELS 24
+#define INLINE_READ_MOST 6000u
 
 static uint64_t clock_ms;
 
@@ -213,6 +214,7 @@ size_t tree_kill(pid_t root) {
 
 struct record {
     bool is_command, used, exited, killed, ended, input_ended, input_lost;
+    uint32_t inline_bytes; /* that the worker sends with its report */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
 };
 
@@ -322,7 +324,8 @@ static void take_output(struct record *record, const struct frame *frame) {
 }
 
 static void take_exit(struct record *record, const struct frame *frame) {
-    REQUIRE(!record->exited && frame->length == 44);
+    REQUIRE(!record->exited && (frame->length == 44 || frame->length == 44 + record->inline_bytes));
+    for (uint32_t i = 44; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, 0, i));
     record->exited = true;
     /* A deadline also ends the wait for a host that does not read. */
     bool cut_short = frame->payload[1] & (EXIT_TIMED_OUT | EXIT_KILLED) || (record->deadline_ms && clock_ms >= record->deadline_ms);
@@ -409,11 +412,14 @@ static void host_spawn(struct input *in) {
 static void host_file(struct input *in) {
     if (channel_count == MOST_CHANNELS || !host_has_room()) return;
     uint8_t payload[24 + 4 + 2 + 4] = {0};
-    payload[0] = (uint8_t)(FILE_READ + input_below(in, 3));
+    uint8_t kind = (uint8_t)input_below(in, 5); /* read, write and stat; inline ones after them */
+    payload[0] = (uint8_t)(kind == 3 ? FILE_READ : kind == 4 ? FILE_WRITE : FILE_READ + kind);
+    if (kind >= 3) payload[1] = kind == 3 ? READ_INLINE : WRITE_INLINE;
+    if (kind == 3) put64(payload + 16, 1 + input_below(in, INLINE_READ_MOST));
     put32(payload + 24, 2);
     memcpy(payload + 28, "/x", 2);
     uint32_t channel = ++channel_count;
-    records[channel] = (struct record){.used = true, .granted = INITIAL_CREDIT};
+    records[channel] = (struct record){.used = true, .granted = INITIAL_CREDIT, .inline_bytes = kind == 3 ? get32(payload + 16) : 0};
     host_send(F_FILE, channel, payload, sizeof payload);
 }
 
@@ -462,8 +468,10 @@ static void receive_job(struct fake *f) {
     f->ended = f->told_to_die = false;
     int next = 0;
     bool is_spawn = header.kind == JOB_SPAWN;
-    if (is_spawn ? !(payload[0] & SPAWN_NO_STDIN) : payload[0] == FILE_WRITE) f->in = fds[next++];
-    if (is_spawn || payload[0] == FILE_READ) f->out = fds[next++];
+    bool is_inline = !is_spawn && payload[1];
+    if (is_spawn ? !(payload[0] & SPAWN_NO_STDIN) : payload[0] == FILE_WRITE && !is_inline) f->in = fds[next++];
+    if (is_spawn || (payload[0] == FILE_READ && !is_inline)) f->out = fds[next++];
+    if (is_inline) REQUIRE(!c);
     if (is_spawn && !(payload[0] & SPAWN_MERGE)) f->err = fds[next++];
     if (f->in >= 0) fcntl(f->in, F_SETFL, O_NONBLOCK);
     if (f->out >= 0) fcntl(f->out, F_SETFL, O_NONBLOCK);
@@ -501,6 +509,20 @@ static bool command_reads(struct fake *f, size_t most) {
 
 static void report(struct fake *f, const struct worker_report *what) { (void)!send(f->control, what, sizeof *what, MSG_NOSIGNAL | MSG_DONTWAIT); }
 
+/* All in one message: it leaves nobody behind. */
+static void report_file_operation(struct fake *f, uint32_t inline_bytes) {
+    static uint8_t result[INLINE_READ_MOST];
+    struct worker_report what = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_FILE, .result_length = inline_bytes};
+    struct iovec parts[2] = {{&what, sizeof what}, {result, inline_bytes}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = inline_bytes ? 2 : 1};
+    for (uint32_t i = 0; i < inline_bytes; i++) result[i] = byte_of(f->channel, 0, 44 + i);
+    close_streams_of(f);
+    struct worker *w = find_worker(&s.r, pid_of(f));
+    if (w) w->slot->child = 0;
+    f->channel = 0;
+    sendmsg(f->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* The main process ends. It may leave others behind that hold its streams. */
 static void end_command(struct fake *f) {
     if (f->life != ALIVE || !f->channel || f->ended) return;
@@ -508,8 +530,11 @@ static void end_command(struct fake *f) {
     f->ended = record->ended = true;
     record->owed[0] = record->wrote[0];
     record->owed[1] = record->wrote[1];
-    if (!record->is_command) close_streams_of(f);
-    report(f, &(struct worker_report){.what = REPORT_ENDED, .kind = record->is_command ? EXIT_EXITED : EXIT_FILE});
+    if (!record->is_command) {
+        report_file_operation(f, record->inline_bytes);
+        return;
+    }
+    report(f, &(struct worker_report){.what = REPORT_ENDED, .kind = EXIT_EXITED});
 }
 
 static void report_empty(struct fake *f) {

@@ -148,6 +148,118 @@ static void a_range_of_a_file_is_read(void) {
     REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = in_root("digits"), .offset = UINT64_MAX}, output) == EINVAL);
 }
 
+static void a_short_read_comes_with_its_result(void) {
+    static uint8_t request[256] = {FILE_READ, READ_INLINE}, result[RESULT_MAX];
+    uint32_t cancelled = 0;
+    put_file("short", "0123456789", 0600);
+    const char *path = in_root("short");
+    put64(request + 8, 3);
+    put64(request + 16, 100);
+    put32(request + 24, (uint32_t)strlen(path));
+    memcpy(request + 28, path, strlen(path));
+    struct worker_report report = {0};
+    struct file_operation_job job = {request, 32 + strlen(path), -1, &cancelled};
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == 0 && report.result_length == READ_RESULT + 7);
+    REQUIRE(get64(result) == 10 && get64(result + 8) == 3 && memcmp(result + READ_RESULT, "3456789", 7) == 0);
+    put64(request + 16, INLINE_MAX + 1);
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == EINVAL);
+}
+
+static void a_hole_is_skipped_on_request(void) {
+    char output[256];
+    int fd = open(in_root("sparse"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0 && pwrite(fd, "data", 4, 1 << 20) == 4 && ftruncate(fd, 1 << 30) == 0);
+    REQUIRE(skip_hole(fd, 0, 1 << 30) == 1 << 20 && skip_hole(fd, (1 << 20) + 2, 1 << 30) == (1 << 20) + 2);
+    REQUIRE(skip_hole(fd, 1 << 29, 1 << 30) == 1 << 30 && skip_hole(fd, UINT64_C(1) << 31, 1 << 30) == UINT64_C(1) << 31);
+    REQUIRE(close(fd) == 0);
+    struct operation o = {.what = FILE_READ, .flags = READ_SKIP_HOLE, .path = in_root("sparse"), .offset = 7, .length = 4};
+    REQUIRE(perform(&o, output) == 0 && strcmp(output, "data") == 0);
+}
+
+static void a_short_list_comes_with_its_result(void) {
+    static uint8_t request[256] = {FILE_LIST, LIST_INLINE}, result[RESULT_MAX];
+    uint32_t cancelled = 0;
+    REQUIRE(mkdir(in_root("listed"), 0700) == 0);
+    const char *path = in_root("listed");
+    put32(request + 24, (uint32_t)strlen(path));
+    memcpy(request + 28, path, strlen(path));
+    struct worker_report report = {0};
+    struct file_operation_job job = {request, 32 + strlen(path), -1, &cancelled};
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == 0 && report.result_length == 0);
+    put_file("listed/file", "", 0600);
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == 0 && report.result_length == 8 && memcmp(result, "\1\0\4\0file", 8) == 0);
+    char name[256];
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "listed/%0240d", i);
+        put_file(name, "", 0600);
+    }
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == EOVERFLOW && report.result_length == 0);
+}
+
+static void a_short_write_comes_with_its_request(void) {
+    static uint8_t request[256] = {FILE_WRITE, WRITE_INLINE}, result[RESULT_MAX];
+    uint32_t cancelled = 0;
+    const char *path = in_root("inline");
+    size_t length = strlen(path);
+    put32(request + 4, 0600);
+    put32(request + 24, (uint32_t)length);
+    memcpy(request + 28, path, length);
+    put32(request + 28 + length, 3);
+    memcpy(request + 32 + length, "a\0b", 3);
+    struct worker_report report = {0};
+    struct file_operation_job job = {request, 35 + length, -1, &cancelled};
+    file_operation_run(&job, &report, result);
+    struct stat st;
+    REQUIRE(report.error == 0 && stat(in_root("inline"), &st) == 0 && st.st_size == 3);
+    cancelled = 1;
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == ECANCELED);
+}
+
+static size_t add_write(uint8_t *to, const char *path, const char *text) {
+    uint32_t path_length = (uint32_t)strlen(path), text_length = (uint32_t)strlen(text);
+    memset(to, 0, 28);
+    put32(to, 32 + path_length + text_length);
+    to[4] = FILE_WRITE;
+    to[5] = WRITE_INLINE;
+    put32(to + 8, 0600);
+    put32(to + 28, path_length);
+    memcpy(to + 32, path, path_length);
+    put32(to + 32 + path_length, text_length);
+    memcpy(to + 36 + path_length, text, text_length);
+    return 36 + path_length + text_length;
+}
+
+static void a_sequence_ends_with_the_first_write_that_fails(void) {
+    static uint8_t request[1024] = {FILE_SEQUENCE}, result[RESULT_MAX];
+    uint32_t cancelled = 0;
+    size_t size = 32;
+    size += add_write(request + size, in_root("first"), "one");
+    size += add_write(request + size, in_root("second"), "two");
+    size += add_write(request + size, in_root("nowhere/third"), "three");
+    size += add_write(request + size, in_root("fourth"), "four");
+    put32(request + 28, (uint32_t)(size - 32));
+    struct worker_report report = {0};
+    struct file_operation_job job = {request, size, -1, &cancelled};
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == ENOENT && report.result_length == 4 && get32(result) == 2);
+    require_file("first", "one");
+    require_file("second", "two");
+    REQUIRE(access(in_root("fourth"), F_OK) != 0);
+    cancelled = 1;
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == ECANCELED && get32(result) == 0);
+    put32(request + 28, 7);
+    job.size = 39;
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == EINVAL && get32(result) == 0);
+}
+
 static void what_is_not_a_regular_file_is_not_read(void) {
     REQUIRE(mkfifo(in_root("fifo"), 0600) == 0);
     REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = in_root("fifo")}, NULL) == NOT_REGULAR + 4);
@@ -312,6 +424,11 @@ static const struct {
     TEST(a_buffer_gives_back_what_a_burst_took),
     TEST(an_acknowledgement_of_what_was_not_sent_is_refused),
     TEST(a_range_of_a_file_is_read),
+    TEST(a_short_read_comes_with_its_result),
+    TEST(a_hole_is_skipped_on_request),
+    TEST(a_short_list_comes_with_its_result),
+    TEST(a_short_write_comes_with_its_request),
+    TEST(a_sequence_ends_with_the_first_write_that_fails),
     TEST(what_is_not_a_regular_file_is_not_read),
     TEST(a_file_is_replaced_whole_and_keeps_its_mode),
     TEST(a_cancelled_write_leaves_the_file_and_nothing_else),

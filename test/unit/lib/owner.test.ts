@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readSessionLabels, sessionLabels } from "../../../src/sandbox/labels.js";
 import {
   type HostProcesses,
   type Owner,
@@ -12,7 +11,8 @@ import {
   ownerState,
   readHostProcesses,
   startTime,
-} from "../../../src/sandbox/owner.js";
+} from "../../../src/lib/owner.js";
+import { readSessionLabels, sessionLabels } from "../../../src/sandbox/labels.js";
 
 const owner: Owner = { pid: 100, startedAt: "5000", bootId: "boot-1", host: "vm-1" };
 

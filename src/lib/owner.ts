@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile, readlink } from "node:fs/promises";
 
-/** One process of one boot of one machine: what a container belongs to. */
+/** One process of one boot of one machine: what a thing that outlives it belongs to. */
 export interface Owner {
   pid: number;
   /** Start time in clock ticks since boot (field 22 of /proc/PID/stat); null on a machine without /proc. */

@@ -1,0 +1,88 @@
+import { protocolError } from "./channel/frames.js";
+import type { CommandSetting } from "./exec.js";
+import { INLINE_BYTES, run, tooLarge } from "./file-request.js";
+import type { FilePart, ReadOptions } from "./types.js";
+
+const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
+
+/** As PROTOCOL.md numbers them. */
+const readFlags = { refuseLonger: 1, inline: 2, skipHole: 4 } as const;
+const RESULT_BYTES = 16;
+
+export async function readFile(setting: CommandSetting, path: string, options: ReadOptions): Promise<Buffer> {
+  const { offsetBytes = 0, lengthBytes, signal } = options;
+  if (lengthBytes === undefined) return await readWhole(setting, path, { ...options, offsetBytes });
+  return (await readPart(setting, path, { offsetBytes, lengthBytes, signal })).data;
+}
+
+interface Part {
+  offsetBytes: number;
+  lengthBytes: number;
+  flags?: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** As `readFile` of a part, but one that would begin in a hole of a sparse file begins behind it. */
+export async function readPastHole(setting: CommandSetting, path: string, part: Part): Promise<FilePart> {
+  return await readPart(setting, path, { ...part, flags: readFlags.skipHole });
+}
+
+async function readPart(
+  setting: CommandSetting,
+  path: string,
+  { offsetBytes, lengthBytes, flags = 0, signal }: Part,
+): Promise<FilePart> {
+  if (lengthBytes === 0) {
+    await run(setting, { operation: "stat", path, signal });
+    return { holeBytes: 0, data: Buffer.alloc(0) };
+  }
+  const request = { path, offsetBytes, lengthBytes, flags, signal };
+  const { start, data } =
+    lengthBytes > INLINE_BYTES ? await readStream(setting, request) : await readInline(setting, request);
+  if (data.length > lengthBytes) throw protocolError("more of a file than was asked for");
+  return { holeBytes: start - offsetBytes, data };
+}
+
+/** Most files come back with the answer. Of one that does not, nothing is kept: by the next request it may be another. */
+async function readWhole(
+  setting: CommandSetting,
+  path: string,
+  { offsetBytes, maxBytes = DEFAULT_MAX_BYTES, signal }: ReadOptions & { offsetBytes: number },
+): Promise<Buffer> {
+  const request = { path, offsetBytes, flags: 0, signal };
+  const first = await readInline(setting, { ...request, lengthBytes: INLINE_BYTES });
+  const { data } =
+    first.data.length < INLINE_BYTES
+      ? first
+      : // A size the kernel tells is refused by the runner at once. Elsewhere one byte more than allowed shows it.
+        await readStream(setting, { ...request, flags: readFlags.refuseLonger, lengthBytes: maxBytes + 1 });
+  if (data.length <= maxBytes) return data;
+  throw tooLarge(path);
+}
+
+type ReadRequest = Part & { path: string; flags: number };
+
+async function readInline(setting: CommandSetting, request: ReadRequest) {
+  const flags = request.flags | readFlags.inline;
+  const { result } = await run(setting, { ...request, operation: "read", flags });
+  return { start: startOf(result, request), data: result.subarray(RESULT_BYTES) };
+}
+
+async function readStream(setting: CommandSetting, request: ReadRequest) {
+  const pieces: Buffer[] = [];
+  const { result } = await run(setting, {
+    ...request,
+    operation: "read",
+    onOutput: (data) => void pieces.push(Buffer.from(data)),
+  });
+  const data = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+  return { start: startOf(result, request), data };
+}
+
+/** Where the data begins: behind the hole, if the read was to skip one. */
+function startOf(result: Buffer, { offsetBytes, flags }: ReadRequest): number {
+  const start = result.length < RESULT_BYTES ? -1 : Number(result.readBigUInt64LE(8));
+  const isPossible = flags & readFlags.skipHole ? start >= offsetBytes : start === offsetBytes;
+  if (!isPossible || !Number.isSafeInteger(start)) throw protocolError("a read that began elsewhere");
+  return start;
+}

@@ -1,0 +1,87 @@
+import { protocolError } from "./channel/frames.js";
+import type { CommandSetting } from "./exec.js";
+import {
+  checkedPath,
+  encodeFileRequest,
+  type FileRequest,
+  fileError,
+  INLINE_BYTES,
+  perform,
+  run,
+} from "./file-request.js";
+import { lengthPrefixed } from "./spawn-request.js";
+import type { FileWrite, WritesDone } from "./types.js";
+
+/** Flag of a write, as PROTOCOL.md numbers it. */
+const INLINE = 2;
+/** So much goes into one sequence of writes. */
+const SEQUENCE_BYTES = 1024 * 1024;
+const MAX_CHARACTER_BYTES = 4;
+
+export async function writeFile(
+  setting: CommandSetting,
+  file: FileWrite & { signal?: AbortSignal | undefined },
+): Promise<void> {
+  await run(setting, { ...writeRequest(file), signal: file.signal });
+}
+
+function writeRequest({ path, data, mode = 0o644 }: FileWrite): FileRequest {
+  const bytes = typeof data === "string" ? Buffer.from(data) : data;
+  const content = bytes.length > INLINE_BYTES ? { input: bytes } : { second: bytes, flags: INLINE };
+  return { operation: "write", path, mode, ...content };
+}
+
+export async function writeEach(
+  setting: CommandSetting,
+  files: readonly FileWrite[],
+  signal: AbortSignal | undefined,
+): Promise<WritesDone> {
+  for (const { path } of files) checkedPath(path);
+  let written = 0;
+  for (const requests of sequencesOf(files.map(writeRequest))) {
+    const done = await writeInOrder(setting, requests, signal);
+    written += done.written;
+    if (done.failure !== null) return { written, failure: done.failure };
+  }
+  return { written, failure: null };
+}
+
+/** Short writes travel together, long ones alone. */
+function* sequencesOf(requests: readonly FileRequest[]): Generator<FileRequest[]> {
+  let sequence: FileRequest[] = [];
+  let bytes = 0;
+  for (const request of requests) {
+    const length = (request.second?.length ?? SEQUENCE_BYTES) + request.path.length * MAX_CHARACTER_BYTES;
+    if (sequence.length > 0 && bytes + length > SEQUENCE_BYTES) {
+      yield sequence;
+      sequence = [];
+      bytes = 0;
+    }
+    sequence.push(request);
+    bytes += length;
+  }
+  if (sequence.length > 0) yield sequence;
+}
+
+async function writeInOrder(
+  setting: CommandSetting,
+  requests: readonly FileRequest[],
+  signal: AbortSignal | undefined,
+): Promise<WritesDone> {
+  const [only] = requests;
+  if (only && requests.length === 1)
+    return await run(setting, { ...only, signal }).then(
+      () => ({ written: 1, failure: null }),
+      (failure: unknown) => ({ written: 0, failure }),
+    );
+  if (signal?.aborted) return { written: 0, failure: signal.reason };
+  const second = Buffer.concat(requests.map((request) => lengthPrefixed(encodeFileRequest(request))));
+  const record = await perform(setting, { operation: "sequence", path: "/", second, signal });
+  const written = record.result.length === 4 ? record.result.readUInt32LE(0) : 0;
+  const failed = requests[written];
+  const isDone = record.kind === "file" && record.errno === 0;
+  if (isDone !== (written === requests.length))
+    throw protocolError(`${written} of ${requests.length} writes`);
+  if (failed === undefined) return { written, failure: null };
+  return { written, failure: signal?.aborted ? signal.reason : fileError(failed, record) };
+}
