@@ -19,14 +19,19 @@ export type ErrorCode =
   | "image.build-failed"
   | "image.missing"
   | "model.auth"
+  | "model.context-window"
   | "model.failed"
+  | "model.quota"
+  | "model.rate-limit"
   | "model.script"
   | "model.unreachable"
   | "policy.invalid"
   | "policy.not-enforced"
   | "protocol.invalid"
   | "sandbox.gone"
+  | "session.busy"
   | "session.invalid"
+  | "session.unknown"
   | "tool.failed"
   | "tool.invalid-input"
   | "tool.unknown"
@@ -36,6 +41,7 @@ export type ErrorCode =
 /** Why a sandbox no longer answers. */
 export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
 
+/** What an error has besides its message. */
 export interface BrigErrorOptions {
   code: ErrorCode;
   /** What the reader can do about it: one sentence or one command. */
@@ -60,6 +66,7 @@ export class BrigError extends Error {
   }
 }
 
+/** Whether it is one of brig's errors, and of that code where one is named. */
 export function isBrigError(error: unknown, code?: ErrorCode): error is BrigError {
   return error instanceof BrigError && (code === undefined || error.code === code);
 }

@@ -1,4 +1,5 @@
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { packageRoot } from "../package-root.js";
 
 /** The images brig makes: the default sandbox, the toolbox for every sandbox, and the test suite's own engine. */
 export type ImageName = "base" | "toolbox" | "engine";
@@ -44,7 +45,6 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
   },
 };
 
-/** `images/` lies beside `src/` and beside `dist/`. */
 function imageDirectory(name: ImageName): string {
-  return fileURLToPath(new URL(`../../images/${name}`, import.meta.url));
+  return join(packageRoot, "images", name);
 }

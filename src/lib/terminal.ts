@@ -5,6 +5,8 @@ import { Utf8Stream } from "./utf8.js";
 export interface NeutraliseOptions {
   /** Keep colours and styles (SGR). Default false. They are switched off again at the end. */
   colours?: boolean | undefined;
+  /** Leave characters that are text, though they take no room or turn the reading direction, as they are. Default false. */
+  keepsInvisible?: boolean | undefined;
 }
 
 /**
@@ -42,12 +44,14 @@ export class NeutralStream {
 
 class Neutraliser {
   readonly #keepsColours: boolean;
+  readonly #keepsInvisible: boolean;
   readonly #tokens = new TerminalTokens();
   #hasOpenReturn = false;
   #isColoured = false;
 
   constructor(options: NeutraliseOptions) {
     this.#keepsColours = options.colours ?? false;
+    this.#keepsInvisible = options.keepsInvisible ?? false;
   }
 
   push(text: string): string {
@@ -75,7 +79,7 @@ class Neutraliser {
   #show(token: TerminalToken): string {
     switch (token.kind) {
       case "text":
-        return token.text.replace(invisible, visibleSign);
+        return this.#keepsInvisible ? token.text : token.text.replace(invisible, visibleSign);
       case "control":
         if (token.character !== "\r") return visibleSign(token.character);
         this.#hasOpenReturn = true;

@@ -1,0 +1,42 @@
+import { displayWidth } from "./display-width.js";
+
+/** Made when it is needed first, since that takes seven milliseconds. */
+let segmenter: Intl.Segmenter | undefined;
+/** Going through a long text takes the segmenter a time that grows with its square: it gets it in pieces, in UTF-16 units. */
+const PIECE_LENGTH = 1024;
+
+/** Rows that are at most so many columns wide, one at least. Nothing is lost at a seam, not even a space. */
+export function breakColumns(text: string, columns: number): string[] {
+  const rows: string[] = [];
+  let row = "";
+  let width = 0;
+  for (const segment of graphemesOf(text)) {
+    const segmentWidth = displayWidth(segment);
+    if (width + segmentWidth > columns && row !== "") {
+      rows.push(row);
+      row = "";
+      width = 0;
+    }
+    row += segment;
+    width += segmentWidth;
+  }
+  return [...rows, row];
+}
+
+/** What a piece ends with may go on in the next one; only one that fills a whole piece is cut. */
+function* graphemesOf(text: string): Iterable<string> {
+  for (let at = 0; at < text.length; ) {
+    // Half of a character at the end would hide that it belongs to what is before it.
+    const piece = text.slice(at, at + PIECE_LENGTH).replace(/(?<=.)[\ud800-\udbff]$/s, "");
+    const segments = Array.from(graphemeSegmenter().segment(piece), ({ segment }) => segment);
+    const isRest = at + piece.length === text.length;
+    const whole = isRest || segments.length === 1 ? segments : segments.slice(0, -1);
+    yield* whole;
+    for (const segment of whole) at += segment.length;
+  }
+}
+
+function graphemeSegmenter(): Intl.Segmenter {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+  return segmenter;
+}
