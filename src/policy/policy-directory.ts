@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { BrigError } from "../errors.js";
+import { packageRoot } from "../package-root.js";
 
-/** `sandbox-policies/` of this package: the same two steps up from src/policy and from dist/policy. */
-export const policyDirectory: string = fileURLToPath(new URL("../../sandbox-policies", import.meta.url));
+/** `sandbox-policies/` of this package. */
+export const policyDirectory: string = join(packageRoot, "sandbox-policies");
 
 /** Brig's system call filter as the engine takes it in SecurityOpt: one line of JSON. */
 export async function loadSeccompProfile(directory: string = policyDirectory): Promise<string> {

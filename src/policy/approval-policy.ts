@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { suggest } from "../lib/suggest.js";
+
+/** When a person is asked, spelled as on the command line, strictest first. */
+export const APPROVAL_POLICIES = ["untrusted", "on-failure", "on-request", "never"] as const;
+
+export const granularSchema = z.strictObject({
+  granular: z.strictObject({
+    sandbox_approval: z.boolean().default(false).describe("Ask for commands; false refuses them instead"),
+    rules: z.boolean().default(false).describe("Ask where a rule says so; there are no rule files yet"),
+    skill_approval: z.boolean().default(false).describe("Codex's; without effect"),
+    request_permissions: z.boolean().default(false).describe("Codex's; without effect"),
+    mcp_elicitations: z.boolean().default(false).describe("Ask what a server of tools wants to know"),
+  }),
+});
+
+/** When a person is asked about a command, and when it is refused instead. */
+export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number] | GranularPolicy;
+type GranularPolicy = z.infer<typeof granularSchema>;
+
+export type ApprovalPolicyParse =
+  | { kind: "parsed"; policy: ApprovalPolicy }
+  | { kind: "refused"; reason: string };
+
+/** Reads what a flag or `approval_policy` of the configuration says: a name, or the table `{ granular = { … } }`. */
+export function parseApprovalPolicy(source: unknown): ApprovalPolicyParse {
+  const named = APPROVAL_POLICIES.find((name) => name === source);
+  if (named !== undefined) return { kind: "parsed", policy: named };
+  const names = APPROVAL_POLICIES.join(", ");
+  if (typeof source === "string") {
+    const meant = suggest(source, APPROVAL_POLICIES);
+    const hint = meant === null ? `use one of ${names}` : `did you mean ${meant}?`;
+    return { kind: "refused", reason: `"${source}" is not an approval policy: ${hint}` };
+  }
+  const granular = granularSchema.safeParse(source);
+  if (granular.success) return { kind: "parsed", policy: granular.data };
+  const problems = z.prettifyError(granular.error);
+  return {
+    kind: "refused",
+    reason: `an approval policy is one of ${names}, or { granular = { … } }:\n${problems}`,
+  };
+}
+
+/** For people and records: the name, or `granular`. */
+export function nameOfPolicy(policy: ApprovalPolicy): string {
+  return typeof policy === "string" ? policy : "granular";
+}

@@ -1,0 +1,97 @@
+import { type CommandNode, type PipelineNode, parse, type Statement } from "unbash";
+import { type CommandWord, type CommandWords, readWord } from "./words.js";
+
+const MAX_SCRIPT_CHARS = 64 * 1024;
+
+/** Stands in a script from `pos` up to but not including `end`, and reads so. */
+interface WrittenWord extends CommandWord {
+  pos: number;
+  end: number;
+}
+
+/**
+ * The commands of a script that is nothing but commands of words, joined by `&&`, `||`, `;`, `|` or new lines. Null for every other
+ * one: a redirection, an expansion, an assignment, a comment, a background job, whatever is written in a way that shells do not
+ * agree on, and what is not a script at all.
+ *
+ * The parser says what is a command. That it and a shell agree is not taken on trust: each word is read again by a narrow rule of
+ * our own, and between two words nothing may stand but space or the operator.
+ */
+export function splitPlainScript(script: string): CommandWords[] | null {
+  // Half of a character pair would reach the shell as something else.
+  if (script.length > MAX_SCRIPT_CHARS || /\p{Cs}/u.test(script)) return null;
+  const parsed = parsedOrNull(script);
+  if (parsed === null) return null;
+  const { errors, shebang, commands: statements } = parsed;
+  if ((errors?.length ?? 0) > 0 || shebang !== undefined) return null;
+  const commands: WrittenWord[][] = [];
+  for (const statement of statements) {
+    const found = commandsOf(statement);
+    if (found === null) return null;
+    for (const command of found) {
+      const words = wordsOf(command, script);
+      if (words === null) return null;
+      commands.push(words);
+    }
+  }
+  return commands.length > 0 && hasOnlySeparators(script, commands) ? commands : null;
+}
+
+/** The parser calls itself for each level of nesting: one that exhausts the stack is no plain script. */
+function parsedOrNull(script: string): ReturnType<typeof parse> | null {
+  try {
+    return parse(script);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+function commandsOf({ command, background }: Statement): CommandNode[] | null {
+  if (background === true) return null;
+  if (command.type !== "AndOr") return pipelineOf(command);
+  return joined(command.commands.map(pipelineOf));
+}
+
+function pipelineOf(node: PipelineNode): CommandNode[] | null {
+  if (node.type === "Command") return [node];
+  if (node.type !== "Pipeline") return null;
+  const isPlain = node.prefixes.length === 0 && node.operators.every((operator) => operator === "|");
+  return isPlain ? [...node.commands] : null;
+}
+
+function joined(lists: readonly (CommandNode[] | null)[]): CommandNode[] | null {
+  const complete = lists.filter((list) => list !== null);
+  return complete.length === lists.length ? complete.flat() : null;
+}
+
+function wordsOf(node: CommandNode, script: string): WrittenWord[] | null {
+  if (node.type !== "Command" || node.name === undefined || node.prefix.length > 0) return null;
+  const words: WrittenWord[] = [];
+  for (const part of [node.name, ...node.suffix]) {
+    if (part.type !== "Word") return null;
+    const { pos, end } = part;
+    const word = readWord(script.slice(pos, end));
+    if (word === null || word.value !== part.value) return null;
+    words.push({ ...word, pos, end });
+  }
+  return words;
+}
+
+function hasOnlySeparators(script: string, commands: readonly (readonly WrittenWord[])[]): boolean {
+  let at = 0;
+  for (const [number, words] of commands.entries()) {
+    for (const [index, { pos, end }] of words.entries()) {
+      const between = script.slice(at, pos);
+      const expected = index > 0 ? withinCommand : number > 0 ? betweenCommands : beforeFirst;
+      if (!expected.test(between)) return false;
+      at = end;
+    }
+  }
+  return afterLast.test(script.slice(at));
+}
+
+const withinCommand = /^[ \t]+$/;
+const beforeFirst = /^[ \t\n]*$/;
+const betweenCommands = /^[ \t]*(?:&&|\|\||[;|\n])[ \t\n]*$/;
+const afterLast = /^[ \t]*;?[ \t\n]*$/;

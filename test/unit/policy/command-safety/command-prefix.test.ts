@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import {
+  canonicalCommand,
+  isAllowedPrefix,
+  isCovered,
+  prefixToOffer,
+} from "../../../../src/policy/command-safety/command-prefix.js";
+
+const script = (text: string) => ["bash", "-lc", text];
+
+describe("a prefix that would approve everything", () => {
+  it.each(
+    `python3|python3 -|python3 -c|python|python -c|py|py -3|pythonw|pyw|pypy|pypy3|git|bash|bash -lc|bash -c|sh|sh -c|sh -lc|zsh|zsh -lc|/bin/zsh|/bin/zsh -lc|/bin/bash|/bin/bash -lc|pwsh|pwsh -Command|pwsh -c|powershell|powershell -Command|env|sudo|sudo apt install|node|node -e|perl|perl -e|ruby|ruby -e|php|php -r|lua|lua -e|osascript|npx|docker|git -C x|xargs rm|find . -exec|python3.11|python3.11 -c|perl5.36.0|lua5.4|setpriv|taskset 1|nsenter -t 1|runuser -u x|strace|timeout 5 npm test|npm --silent`.split(
+      "|",
+    ),
+  )("is never offered: %s", (text) => {
+    expect(isAllowedPrefix(text.split(" "))).toBe(false);
+  });
+
+  it("nor one of nothing", () => {
+    expect(isAllowedPrefix([])).toBe(false);
+    expect(isAllowedPrefix([""])).toBe(false);
+  });
+
+  it.each([
+    "npm install",
+    "npm test",
+    "python3 -m pytest",
+    "cargo",
+    "git push",
+    "node build.js",
+    "docker ps",
+    "touch",
+  ])("unlike one that says something: %s", (text) => {
+    expect(isAllowedPrefix(text.split(" "))).toBe(true);
+  });
+});
+
+describe("a prefix covers", () => {
+  const npm = [["npm", "install"]];
+
+  it("commands that begin with its words", () => {
+    expect(isCovered(["npm", "install"], npm, "escalated")).toBe(true);
+    expect(isCovered(["npm", "install", "--save", "x"], npm, "escalated")).toBe(true);
+    expect(isCovered(script("npm install && npm 'install' y"), npm, "escalated")).toBe(true);
+  });
+
+  it.each([
+    "npm",
+    "npm installer",
+    "npm run install",
+    "npx npm install",
+    "npm install; evil",
+    "npm install > x",
+    "npm install $(evil)",
+    "X=1 npm install",
+    "npm install &",
+    "npm instal*",
+  ])("and not: %s", (text) => {
+    expect(isCovered(script(text), npm, "escalated")).toBe(false);
+  });
+
+  it("in the sandbox with safe commands beside them, outside of it without", () => {
+    expect(isCovered(script("cd x && npm install | tail -5"), npm, "sandbox")).toBe(true);
+    expect(isCovered(script("cd x && npm install | tail -5"), npm, "escalated")).toBe(false);
+  });
+
+  it("nothing dangerous", () => {
+    expect(isCovered(["rm", "-f", "x"], [["rm"]], "sandbox")).toBe(false);
+    expect(isCovered(script("npm install && rm -rf x"), [...npm, ["rm"]], "sandbox")).toBe(false);
+  });
+});
+
+describe("the prefix that is offered", () => {
+  const offer = (text: string, proposed: string[] | null = null) =>
+    prefixToOffer(script(text), { proposed, place: "escalated" });
+
+  it("is the model's where it fits", () => {
+    expect(offer("npm install x", ["npm", "install"])).toEqual(["npm", "install"]);
+  });
+
+  it.each([[["npm", "test"]], [["npm"]], [[]], [["bash", "-lc"]]])(
+    "is none where the model's does not: %j",
+    (proposed) => {
+      expect(offer("npm install x", proposed)).toBeNull();
+    },
+  );
+
+  it("is the whole command where the model proposes none and it is a single one", () => {
+    expect(offer("npm install x")).toEqual(["npm", "install", "x"]);
+    expect(offer("npm install x && npm test")).toBeNull();
+    expect(offer("npm install *")).toBeNull();
+    expect(offer("rm -rf x")).toBeNull();
+    expect(offer("python3 -c 'print(1)'")).toBeNull();
+  });
+});
+
+it("a single command is the same however its shell is spelled, and a script is itself", () => {
+  expect(canonicalCommand(script("npm 'test'"))).toEqual(["npm", "test"]);
+  expect(canonicalCommand(["npm", "test"])).toEqual(["npm", "test"]);
+  expect(canonicalCommand(["/bin/sh", "-c", "npm test"])).toEqual(["npm", "test"]);
+  const two = script("npm test; ls");
+  expect(canonicalCommand(two)).toEqual(two);
+  // What the pattern stands for may be something else the next time.
+  const pattern = script("npm test *");
+  expect(canonicalCommand(pattern)).toEqual(pattern);
+});

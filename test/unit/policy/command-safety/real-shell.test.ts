@@ -1,0 +1,239 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { splitPlainScript } from "../../../../src/policy/command-safety/plain-script.js";
+import { isKnownSafe } from "../../../../src/policy/command-safety/safe-commands.js";
+
+/**
+ * What a script that is called safe makes a real shell run. PATH has nothing but programs that write down how they were called, under
+ * the names of safe programs and under others, so that whatever a script smuggles in is seen and does no harm.
+ */
+const safeNames = ["ls", "cat", "echo", "head", "wc", "grep", "pwd", "true", "cd"];
+const otherNames = ["evil", "rm", "touch", "x", "a"];
+const builtins = [
+  "echo",
+  "pwd",
+  "true",
+  "false",
+  "cd",
+  "test",
+  "printf",
+  "eval",
+  "exec",
+  "command",
+  "source",
+  "type",
+];
+
+let folder: string;
+let log: string;
+let bin: string;
+let work: string;
+let environmentFile: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "brig-shell-"));
+  log = join(folder, "log");
+  bin = join(folder, "bin");
+  work = join(folder, "work");
+  environmentFile = join(folder, "environment");
+  mkdirSync(bin);
+  for (const name of [...safeNames, ...otherNames]) {
+    writeFileSync(join(bin, name), `#!/bin/sh\nprintf '%s\\0' "$#" "\${0##*/}" "$@" >> "$LOG"\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  writeFileSync(environmentFile, `enable -n ${builtins.join(" ")}\n`);
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The calls that a script makes in a directory of its own with two files, and what else is in that directory afterwards. */
+function run(shell: "bash" | "sh", script: string): { calls: string[][]; made: string[] } {
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work);
+  writeFileSync(join(work, "-evil"), "");
+  writeFileSync(join(work, "file"), "");
+  writeFileSync(log, "");
+  const found = spawnSync(`/bin/${shell}`, ["-c", script], {
+    cwd: work,
+    env: { PATH: bin, LOG: log, BASH_ENV: environmentFile, HOME: "/nonexistent", LANG: "C.UTF-8" },
+    input: "",
+    timeout: 5000,
+  });
+  if (found.error !== undefined) throw found.error;
+  const made = readdirSync(work).filter((name) => name !== "-evil" && name !== "file");
+  return { calls: callsIn(readFileSync(log, "utf8")), made };
+}
+
+/** Each call is the number of its arguments, its name and they. */
+function callsIn(text: string): string[][] {
+  const words = text.split("\0").slice(0, -1);
+  const calls: string[][] = [];
+  for (let at = 0; at < words.length; ) {
+    const length = Number(words[at]) + 1;
+    calls.push(words.slice(at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  return calls;
+}
+
+const pieces = [
+  ..."ls cat echo evil rm file".split(" "),
+  ...[" ", "  ", "\t", "\n", "\\\n", "\r", "\f", "\v", "\u00a0", "\u2028", "é", "𝒳"],
+  ...["'", '"', "\\", "`", "$", "$(", ")", "(", "${", "}", "{", "$'", '$"', "$((", "))", "<(", ">("],
+  ...[
+    ";",
+    "&",
+    "&&",
+    "||",
+    "|",
+    "|&",
+    ";;",
+    "!",
+    "#",
+    "~",
+    "=",
+    "+=",
+    "*",
+    "?",
+    "[",
+    "]",
+    "[[",
+    "]]",
+    ",",
+    "-",
+    "--",
+    "^",
+    "%",
+    "@",
+    ":",
+  ],
+  ...["<", ">", ">>", "<<", "<<<", "<<-", ">&", "&>", "2>", ">|", "<>"],
+  ...[
+    "x=1",
+    "evil=",
+    "a[0]=1",
+    "x",
+    "if ",
+    "then ",
+    "fi",
+    "do ",
+    "done",
+    "for ",
+    "time ",
+    "coproc ",
+    "function ",
+    "case ",
+    "esac",
+    "in ",
+  ],
+  ...[
+    "$(evil)",
+    "`evil`",
+    `\${x:-evil}`,
+    "{evil,ls}",
+    "$'\\x3b'",
+    "\\x65vil",
+    "<<evil\nevil\n",
+    "$IFS",
+    "$@",
+    "\\;",
+    "\\&",
+    "\\ ",
+  ],
+];
+const piece = fc.constantFrom(...pieces);
+const soup = fc.array(piece, { maxLength: 14 }).map((parts) => parts.join(""));
+
+/** A word that a shell reads as these characters, in one of the ways to write it. */
+const text = fc
+  .array(fc.oneof(piece, fc.string({ unit: "grapheme", maxLength: 3 })), { maxLength: 3 })
+  .map((parts) => parts.join("").replaceAll("\0", ""));
+const written = fc.oneof(
+  text.map((value) => `'${value.replaceAll("'", `'\\''`)}'`),
+  text.map((value) => `"${value.replace(/["\\$`]/g, "\\$&")}"`),
+  text.map((value) => value.replace(/[^A-Za-z0-9_]/gu, (one) => (one === "\n" ? "'\n'" : `\\${one}`))),
+  fc.constantFrom(
+    "-n",
+    "file",
+    "*",
+    "fi*",
+    "./?ile",
+    "[a-z]*",
+    "~",
+    "a'b'\"c\"",
+    "''",
+    '""',
+    "a=b",
+    "%x",
+    "@{u}",
+    "HEAD^",
+  ),
+);
+const command = fc
+  .tuple(fc.constantFrom(...safeNames, "'ls'", 'c"a"t', "\\ls"), fc.array(written, { maxLength: 3 }))
+  .map(([name, args]) => [name, ...args].join(" "));
+const joint = fc.constantFrom(" && ", " || ", "; ", " | ", "\n", ";", "&&", "|");
+const plain = fc
+  .tuple(command, fc.array(fc.tuple(joint, command), { maxLength: 3 }))
+  .map(([first, rest]) => first + rest.map(([join_, next]) => join_ + next).join(""));
+/** A plain script that something was put into, somewhere. */
+const tampered = fc
+  .tuple(plain, fc.nat(), fc.array(piece, { minLength: 1, maxLength: 2 }))
+  .map(([script, at, parts]) => {
+    const position = at % (script.length + 1);
+    return script.slice(0, position) + parts.join("") + script.slice(position);
+  });
+
+const ours = new Set(safeNames);
+
+function expectOnlyWhatIsListed(script: string): void {
+  const commands = splitPlainScript(script) ?? [];
+  const listed = new Set(commands.map((words) => JSON.stringify(words.map(({ value }) => value))));
+  const hasPattern = commands.some((words) =>
+    words.some((word) => word.hasPattern || word.value.includes("~")),
+  );
+  for (const shell of ["bash", "sh"] as const) {
+    const { calls, made } = run(shell, script);
+    expect(made, `${shell} made files for ${JSON.stringify(script)}`).toEqual([]);
+    for (const call of calls) {
+      expect(ours.has(call[0] ?? ""), `${shell} ran ${call[0]} for ${JSON.stringify(script)}`).toBe(true);
+      if (!hasPattern)
+        expect(listed, `${shell} ran it for ${JSON.stringify(script)}`).toContain(JSON.stringify(call));
+    }
+  }
+}
+
+describe("what is called safe makes a real shell run nothing but what is listed", () => {
+  it.each([
+    ["a soup of everything a shell knows", soup, 30_000],
+    ["plain scripts", plain, 150],
+    ["plain scripts that were tampered with", tampered, 3000],
+  ] as const)(
+    "%s",
+    (_name, scripts, numRuns) => {
+      let accepted = 0;
+      fc.assert(
+        fc.property(scripts, (script) => {
+          if (!isKnownSafe(["bash", "-c", script])) return;
+          accepted++;
+          expectOnlyWhatIsListed(script);
+        }),
+        { numRuns },
+      );
+      expect(accepted).toBeGreaterThan(30);
+    },
+    120_000,
+  );
+
+  it("sees it where something else is run: the check is none that always passes", () => {
+    expect(() => expectOnlyWhatIsListed("ls; evil")).toThrow(/ran evil/);
+    expect(() => expectOnlyWhatIsListed("ls > made")).toThrow(/made files/);
+    expect(run("bash", "ls 'a b' \"\" $'x'").calls).toEqual([["ls", "a b", "", "x"]]);
+  });
+});
