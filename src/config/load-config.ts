@@ -1,137 +1,228 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { parse, TomlError } from "smol-toml";
-import { z } from "zod";
+import { realpath } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { BrigError } from "../errors.js";
 import { suggest } from "../lib/suggest.js";
+import type { ApprovalPolicy } from "../policy/approval-policy.js";
+import { readConfigFile, resolvePaths } from "./config-file.js";
 import { type Config, configSchema } from "./config-schema.js";
+import { deepFrozen } from "./deep-frozen.js";
 import type { Environment } from "./env.js";
+import { parseOverride } from "./overrides.js";
+import {
+  isTree,
+  merged,
+  nodeAt,
+  plainTable,
+  type Setting,
+  type SettingTree,
+  settingTree,
+  sourcesOf,
+  without,
+} from "./setting-tree.js";
+import { shellEnvironmentWarnings } from "./shell-environment.js";
+import type { ConfigSource } from "./sources.js";
 import { unknownKeyWarnings } from "./unknown-keys.js";
+import { readWorkspaceFile, type WorkspaceReader } from "./workspace-file.js";
+import { tightened } from "./workspace-settings.js";
+import { wrongValues } from "./wrong-value.js";
 
 export interface ConfigChoice {
   /** `-p`: the profile whose keys replace the ones above it. Default: the file's own `profile`. */
   profile?: string | undefined;
-  /** `-c key=value`: above the file and its profile. */
+  /** `-c key=value`: above files, profile and environment. */
   overrides?: readonly string[] | undefined;
+  /** What flags say, above everything: the key, dotted, and the flag as it was spelled. Undefined values are left out. */
+  flags?: Readonly<Record<string, FlagSetting>> | undefined;
+  /** Where relative paths of `-c` start. Default: they are left as they are. */
+  cwd?: string | undefined;
+  /** The workspace, absolute: its own files may tighten the rest. Default: none are read. */
+  workspace?: string | undefined;
+  /** What holds where nobody says when a person is asked; a workspace is measured by it. Default "on-request". */
+  approvalPolicy?: ApprovalPolicy | undefined;
+  /** How files of the workspace are read. Default: by this process, see `readWorkspaceFile`. */
+  readWorkspaceFile?: WorkspaceReader | undefined;
+}
+
+interface FlagSetting {
+  flag: string;
+  value: unknown;
 }
 
 export interface LoadedConfig {
+  /** All layers as one, frozen through and through. */
   config: Config;
-  /** Where it was read from; null when there is no file. */
+  /** The person's own file; null when there is none. */
   file: string | null;
-  /** What a person should know about the file. */
-  warnings: string[];
+  /** What a person should know about the configuration, a sentence each. Untrusted text: neutralise before printing. */
+  warnings: readonly string[];
+  /** Where each value comes from, under its key as it stands in TOML; a default has no entry. */
+  sources: ReadonlyMap<string, ConfigSource>;
 }
 
-type Table = Readonly<Record<string, unknown>>;
+type ConfigEnvironment = Pick<Environment, "brigHome" | "codexHome"> &
+  Partial<Pick<Environment, "home" | "openaiBaseUrl">>;
 
 /**
- * Reads `config.toml` of `$BRIG_HOME`, or of `$CODEX_HOME` where that has none. No file is an empty one; a file that is there but
- * wrong is `config.invalid`.
+ * Everything that configures brig as one object. Weakest first: defaults, `config.toml` of `$BRIG_HOME` (of `$CODEX_HOME` where that
+ * has none), its profile, environment variables, `-c`, flags; then the workspace's own files, which can only tighten, and not what
+ * `-c` or a flag says in so many words. No file is an empty one; a file that is there but wrong is `config.invalid`.
  */
 export async function loadConfig(
-  environment: Pick<Environment, "brigHome" | "codexHome">,
+  environment: ConfigEnvironment,
   choice: ConfigChoice = {},
 ): Promise<LoadedConfig> {
-  const found =
-    (await readConfigFile(join(environment.brigHome, "config.toml"))) ??
-    (await readConfigFile(join(environment.codexHome, "config.toml")));
-  const table = found === null ? {} : parseToml(found.text, found.file);
-  const overrides = (choice.overrides ?? []).map(parseOverride).reduce(merged, {});
-  const layered = withProfile(merged(table, overrides), choice.profile, found?.file ?? "config.toml");
-  const whole = merged(layered, overrides);
+  const { file, tree: fileTree } = await readUserFile(environment);
+  const overrides = overrideTree(choice, environment);
+  const stored = merged(fileTree, overrides);
+  for (const layer of [fileTree, overrides]) if (layer.size > 0) checked(layer);
+  const layers = [
+    fileTree,
+    profileTree(stored, choice.profile, file),
+    environmentTree(environment),
+    overrides,
+    flagTree(choice.flags ?? {}),
+  ];
+  const own = layers.reduce(stacked);
+  checked(own);
+  const { tree, warnings } = await tightenedBy(own, { environment, choice });
+  const config = checked(tree);
   return {
-    config: checked(whole, found?.file ?? "the configuration"),
-    file: found?.file ?? null,
+    config: deepFrozen(config),
+    file,
     warnings: [
-      ...unknownKeyWarnings(configSchema, table).map((text) => `${found?.file}: ${text}`),
-      ...unknownKeyWarnings(configSchema, overrides).map((text) => `-c: ${text}`),
+      ...unknownKeyWarnings(fileTree),
+      ...unknownKeyWarnings(overrides),
+      ...shellEnvironmentWarnings(config, tree),
+      ...warnings,
     ],
+    sources: sourcesOf(tree),
   };
 }
 
-/** `key=value`: a dotted key and a TOML value; a value that is not TOML is taken as a text. */
-function parseOverride(assignment: string): Table {
-  const at = assignment.indexOf("=");
-  const key = assignment.slice(0, at).trim();
-  const value = assignment.slice(at + 1).trim();
-  const attempts = at < 1 ? [] : [`${key} = ${value}`, `${key} = ${JSON.stringify(value)}`];
-  for (const toml of attempts) {
-    const table = parseOneLine(toml);
-    if (table !== null) return table;
-  }
-  throw new BrigError(`-c ${assignment} is not key=value`, {
-    code: "usage.invalid",
-    hint: "for example: -c model_reasoning_effort=high, -c 'sandbox_workspace_write.writable_roots=[\"/data\"]'",
-  });
+/** Where a person's own configuration may be, the first one that exists is read. */
+export function configFiles({ brigHome, codexHome }: ConfigEnvironment): readonly [string, string] {
+  return [join(brigHome, "config.toml"), join(codexHome, "config.toml")];
 }
 
-function parseOneLine(toml: string): Table | null {
-  try {
-    return parse(toml);
-  } catch (error) {
-    if (error instanceof TomlError) return null;
-    throw error;
+async function readUserFile(
+  environment: ConfigEnvironment,
+): Promise<{ file: string | null; tree: SettingTree }> {
+  for (const file of configFiles(environment)) {
+    const tree = await readConfigFile(file, environment.home);
+    if (tree !== null) return { file, tree };
   }
+  return { file: null, tree: new Map() };
 }
 
-async function readConfigFile(file: string): Promise<{ file: string; text: string } | null> {
-  try {
-    return { file, text: await readFile(file, "utf8") };
-  } catch (cause) {
-    if (isErrno(cause, "ENOENT") || isErrno(cause, "ENOTDIR")) return null;
-    throw new BrigError(`${file} cannot be read`, { code: "config.invalid", cause });
-  }
+/** Variables that set a value. A variable beats the file, since it is set for fewer calls than a file is kept. */
+function environmentTree({ openaiBaseUrl }: ConfigEnvironment): SettingTree {
+  return openaiBaseUrl === undefined
+    ? new Map()
+    : settingTree({ openai_base_url: openaiBaseUrl }, () => ({
+        kind: "environment",
+        variable: "OPENAI_BASE_URL",
+      }));
 }
 
-function parseToml(text: string, file: string): Table {
-  try {
-    return parse(text);
-  } catch (cause) {
-    if (!(cause instanceof TomlError)) throw cause;
-    const [reason] = cause.message.replace(/^Invalid TOML document: /, "").split("\n");
-    throw new BrigError(`${file}:${cause.line}:${cause.column}: ${reason}`, {
-      code: "config.invalid",
-      cause,
-    });
-  }
+function overrideTree({ overrides = [], cwd }: ConfigChoice, { home }: ConfigEnvironment): SettingTree {
+  return overrides
+    .map(parseOverride)
+    .map((table) => (cwd === undefined ? table : resolvePaths(table, { base: cwd, home })))
+    .map((table) => settingTree(table, () => ({ kind: "override" })))
+    .reduce(stacked, new Map());
 }
 
-function withProfile(table: Table, chosen: string | undefined, file: string): Table {
-  const name = chosen ?? (typeof table.profile === "string" ? table.profile : undefined);
-  if (name === undefined) return table;
-  const profiles = isTable(table.profiles) ? table.profiles : {};
-  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
-  if (isTable(profile)) return merged(table, profile);
-  const meant = suggest(name, Object.keys(profiles));
-  throw new BrigError(`${file} has no profile \`${name}\``, {
+function flagTree(flags: Readonly<Record<string, FlagSetting>>): SettingTree {
+  return Object.entries(flags)
+    .filter(([, { value }]) => value !== undefined)
+    .map(([key, { flag, value }]) => {
+      const table = key.split(".").reduceRight<unknown>((inner, part) => ({ [part]: inner }), value);
+      return settingTree(table as Record<string, unknown>, () => ({ kind: "flag", flag }));
+    })
+    .reduce(stacked, new Map());
+}
+
+/** The profile's keys as if they stood at the top. */
+function profileTree(stored: SettingTree, chosen: string | undefined, file: string | null): SettingTree {
+  const asked = nodeAt(stored, ["profile"]);
+  const named = asked === undefined || isTree(asked) ? undefined : asked.value;
+  const name = chosen ?? (typeof named === "string" ? named : undefined);
+  if (name === undefined) return new Map();
+  const profiles = nodeAt(stored, ["profiles"]);
+  const names = isTree(profiles) ? [...profiles.keys()] : [];
+  const profile = isTree(profiles) ? profiles.get(name) : undefined;
+  if (isTree(profile)) return fromProfile(profile, name);
+  const meant = suggest(name, names);
+  throw new BrigError(`${file ?? "config.toml"} has no profile \`${name}\``, {
     code: "config.invalid",
     hint: meant === null ? `add a table [profiles.${name}]` : `did you mean ${meant}?`,
   });
 }
 
-function checked(table: Table, file: string): Config {
-  const parsed = configSchema.safeParse(table);
-  if (parsed.success) return parsed.data;
-  throw new BrigError(`${file} is not a valid configuration:\n${z.prettifyError(parsed.error)}`, {
-    code: "config.invalid",
-    cause: parsed.error,
-  });
+function fromProfile(tree: SettingTree, profile: string): SettingTree {
+  const result = new Map<string, SettingTree | Setting>();
+  for (const [key, node] of tree) {
+    if (isTree(node)) result.set(key, fromProfile(node, profile));
+    else if (node.source.kind !== "file") result.set(key, node);
+    else result.set(key, { value: node.value, source: { ...node.source, kind: "profile", profile } });
+  }
+  return result;
 }
 
-/** Tables are merged key by key; anything else is replaced. */
-function merged(below: Table, above: Table): Table {
-  const entries = Object.entries(above).map(([key, value]): [string, unknown] => {
-    const old = Object.hasOwn(below, key) ? below[key] : undefined;
-    return [key, isTable(old) && isTable(value) ? merged(old, value) : value];
-  });
-  return { ...below, ...Object.fromEntries(entries) };
+/** A mode and a policy file exclude each other: the one that is chosen later stands. */
+function stacked(below: SettingTree, above: SettingTree): SettingTree {
+  if (above.has("sandbox_mode")) return merged(without(below, "policy"), above);
+  return merged(above.has("policy") ? without(below, "sandbox_mode") : below, above);
 }
 
-function isTable(value: unknown): value is Table {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+async function tightenedBy(
+  own: SettingTree,
+  { environment, choice }: { environment: ConfigEnvironment; choice: ConfigChoice },
+): Promise<{ tree: SettingTree; warnings: string[] }> {
+  const { workspace, readWorkspaceFile: read = readWorkspaceFile, approvalPolicy = "on-request" } = choice;
+  if (workspace === undefined || (await isUntrusted(checked(own), workspace)))
+    return { tree: own, warnings: [] };
+  let tree = own;
+  const warnings: string[] = [];
+  for (const folder of [".codex", ".brig"]) {
+    const file = join(workspace, folder, "config.toml");
+    if (configFiles(environment).includes(file)) continue;
+    const found = await read(file);
+    if (found.kind === "refused") warnings.push(`${file} is not read: ${found.reason}`);
+    if (found.kind !== "text") continue;
+    const result = tightened(tree, { file, text: found.text, approvalPolicy });
+    tree = result.tree;
+    warnings.push(...result.warnings);
+  }
+  return { tree, warnings };
 }
 
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
+/** As the nearest of `projects` at or above the workspace says, under the path that was given or the real one. */
+async function isUntrusted({ projects }: Config, workspace: string): Promise<boolean> {
+  if (Object.keys(projects).length === 0) return false;
+  const physical = await realpath(workspace).catch(() => workspace);
+  return [workspace, physical].some((path) => trustLevel(projects, path) === "untrusted");
+}
+
+function trustLevel(projects: Config["projects"], path: string): "trusted" | "untrusted" | undefined {
+  const level = Object.hasOwn(projects, path) ? projects[path]?.trust_level : undefined;
+  const above = dirname(path);
+  return level ?? (above === path ? undefined : trustLevel(projects, above));
+}
+
+/** What trees hold that were checked already: a tree never changes. */
+const checkedTrees = new WeakMap<SettingTree, Config>();
+
+function checked(tree: SettingTree): Config {
+  const known = checkedTrees.get(tree);
+  if (known !== undefined) return known;
+  if (tree.has("policy") && tree.has("sandbox_mode"))
+    throw new BrigError("`policy` and `sandbox_mode` exclude each other", {
+      code: "config.invalid",
+      hint: "a policy file says all that a mode does: leave one of them out",
+    });
+  const parsed = configSchema.safeParse(plainTable(tree));
+  if (!parsed.success) throw wrongValues(parsed.error, { schema: configSchema, tree });
+  checkedTrees.set(tree, parsed.data);
+  return parsed.data;
 }

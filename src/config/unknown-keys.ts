@@ -1,30 +1,68 @@
 import { z } from "zod";
 import { suggest } from "../lib/suggest.js";
+import { configSchema } from "./config-schema.js";
+import { formatKey, type KeyPath } from "./key-path.js";
+import { unwrapped } from "./schema-words.js";
+import { isTree, type SettingTree, sourceAt } from "./setting-tree.js";
+import { describeSource } from "./sources.js";
+import { UNUSED_KEYS } from "./unused-keys.js";
 
-/** A warning for each key that the schema does not know, with the key that was probably meant. */
-export function unknownKeyWarnings(schema: z.ZodType, value: unknown): string[] {
-  return findUnknown(schema, value, []);
-}
-
-function findUnknown(schema: z.ZodType, value: unknown, path: readonly string[]): string[] {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault)
-    return findUnknown(schema.unwrap() as z.ZodType, value, path);
-  if (typeof value !== "object" || value === null) return [];
-  if (schema instanceof z.ZodRecord)
-    return Object.entries(value).flatMap(([key, inner]) =>
-      findUnknown(schema.valueType as z.ZodType, inner, [...path, key]),
-    );
-  if (!(schema instanceof z.ZodObject)) return [];
-  const shape: Record<string, z.ZodType> = schema.shape;
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const known = Object.hasOwn(shape, key) ? shape[key] : undefined;
-    return known === undefined
-      ? [warning([...path, key], suggest(key, Object.keys(shape)))]
-      : findUnknown(known, inner, [...path, key]);
+/** A warning for each key that the configuration does not know, with its place and the key that was probably meant. */
+export function unknownKeyWarnings(tree: SettingTree): string[] {
+  return unknownKeys(configSchema, tree, []).map(({ path, meant }) => {
+    const hint = meant === null ? "" : `; did you mean \`${meant}\`?`;
+    return `${describeSource(sourceAt(tree, path))}: unknown key \`${formatKey(path)}\`${hint}`;
   });
 }
 
-function warning(path: readonly string[], meant: string | null): string {
-  const hint = meant === null ? "" : `; did you mean \`${meant}\`?`;
-  return `unknown key \`${path.join(".")}\`${hint}`;
+/** Whether it is a key of Codex's that brig does nothing with. */
+export function isUnusedKey(path: KeyPath): boolean {
+  const [first, , third] = path;
+  return UNUSED_KEYS.has((first === "profiles" ? third : first) ?? "") || isUnusedInTable(configSchema, path);
+}
+
+interface UnknownKey {
+  path: KeyPath;
+  meant: string | null;
+}
+
+function unknownKeys(schema: z.ZodType, tree: SettingTree, path: KeyPath): UnknownKey[] {
+  const { inner } = unwrapped(schema);
+  if (inner instanceof z.ZodRecord)
+    return [...tree].flatMap(([key, node]) =>
+      isTree(node) ? unknownKeys(inner.valueType as z.ZodType, node, [...path, key]) : [],
+    );
+  if (!(inner instanceof z.ZodObject)) return [];
+  const shape: Record<string, z.ZodType> = inner.shape;
+  return [...tree].flatMap(([key, node]) => {
+    const here = [...path, key];
+    const known = Object.hasOwn(shape, key) ? shape[key] : undefined;
+    if (known !== undefined) return isTree(node) ? unknownKeys(known, node, here) : [];
+    return isUnusedKey(here)
+      ? []
+      : [{ path: here, meant: suggest(key, Object.keys(shape)) ?? elsewhere(key) }];
+  });
+}
+
+/** A key that is spelled right but stands in the wrong table, which in TOML a forgotten header is enough for. */
+function elsewhere(key: string): string | null {
+  const shape: Record<string, z.ZodType> = configSchema.shape;
+  if (Object.hasOwn(shape, key)) return key;
+  for (const [table, schema] of Object.entries(shape)) {
+    const { inner } = unwrapped(schema);
+    if (inner instanceof z.ZodObject && Object.hasOwn(inner.shape, key)) return `${table}.${key}`;
+  }
+  return null;
+}
+
+function isUnusedInTable(schema: z.ZodType, path: KeyPath): boolean {
+  const [part, ...rest] = path;
+  const { inner } = unwrapped(schema);
+  if (part === undefined) return inner instanceof z.ZodUnknown;
+  if (inner instanceof z.ZodUnknown) return true;
+  if (inner instanceof z.ZodRecord) return isUnusedInTable(inner.valueType as z.ZodType, rest);
+  if (!(inner instanceof z.ZodObject)) return false;
+  const shape: Record<string, z.ZodType> = inner.shape;
+  const next = Object.hasOwn(shape, part) ? shape[part] : undefined;
+  return next !== undefined && isUnusedInTable(next, rest);
 }

@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -18,7 +19,7 @@ afterEach(() => {
 
 function load(toml: string | null, choice: ConfigChoice = {}, folder = "brig") {
   if (toml !== null) writeFileSync(join(home, folder, "config.toml"), toml);
-  return loadConfig({ brigHome: join(home, "brig"), codexHome: join(home, "codex") }, choice);
+  return loadConfig({ brigHome: join(home, "brig"), codexHome: join(home, "codex"), home: "/h" }, choice);
 }
 
 describe("loadConfig", () => {
@@ -86,8 +87,27 @@ network_access = true
     expect((await load(null, { overrides: [override] })).config).toMatchObject(expected);
   });
 
-  it.each(["model", "=x", "[a]=b", ""])("refuses -c %j", async (override) => {
+  it.each(["model", "=x", "[a]=b", "", '"\\q"=1', "a\nb=1", "a..b=1"])("refuses -c %j", async (override) => {
     await expect(load(null, { overrides: [override] })).rejects.toMatchObject({ code: "usage.invalid" });
+  });
+
+  it("takes the lines of a -c value for a text, never for further keys", async () => {
+    const { config } = await load(null, {
+      overrides: ['instructions=1\nsandbox_mode = "danger-full-access"'],
+    });
+    expect(config.sandbox_mode).toBeUndefined();
+    expect(config.instructions).toBe('1\nsandbox_mode = "danger-full-access"');
+  });
+
+  it("does not show a value of -c that may be secret", async () => {
+    const secret = "sk-12345";
+    const overrides = [`a b=${secret}`];
+    const failure = await load(null, { overrides }).catch((error: unknown) => error);
+    expect(String(failure)).toContain("-c a b=… is not key=value");
+    const wrong = [`shell_environment_policy.set.A=["${secret}"]`];
+    const refusal = await load(null, { overrides: wrong }).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: "config.invalid" });
+    expect(String(refusal)).not.toContain(secret);
   });
 
   it("says line and column of a file that does not parse", async () => {
@@ -115,11 +135,11 @@ base_ulr = "x"
 sandbox_mod = "read-only"
 `);
     expect(config.model).toBe("b");
-    expect(warnings.map((text) => text.replace(/^.*config\.toml: /, ""))).toEqual([
-      "unknown key `modle`; did you mean `model`?",
-      "unknown key `zzz`",
-      "unknown key `model_providers.local.base_ulr`; did you mean `base_url`?",
-      "unknown key `profiles.p.sandbox_mod`; did you mean `sandbox_mode`?",
+    expect(warnings.map((text) => text.replace(/^.*config\.toml:/, ""))).toEqual([
+      "2: unknown key `modle`; did you mean `model`?",
+      "4: unknown key `zzz`",
+      "6: unknown key `model_providers.local.base_ulr`; did you mean `base_url`?",
+      "8: unknown key `profiles.p.sandbox_mod`; did you mean `sandbox_mode`?",
     ]);
   });
 
@@ -130,7 +150,7 @@ sandbox_mod = "read-only"
 
   it("says nothing about keys that Codex has and brig does not use", async () => {
     const { warnings } = await load(
-      '[mcp_servers.a]\ncommand = "x"\n[projects."/a"]\ntrust_level = "trusted"',
+      '[mcp_servers.a]\ncommand = "x"\n[projects."/a"]\ntrust_level = "trusted"\n[profiles.p.features]\na = 1\n[notice]\nb = 1',
     );
     expect(warnings).toEqual([]);
   });
@@ -151,5 +171,102 @@ sandbox_mod = "read-only"
     await expect(load('model = "a"', { profile: "toString" })).rejects.toMatchObject({
       code: "config.invalid",
     });
+  });
+
+  it("suggests the place of a key that stands in the wrong table", async () => {
+    const { warnings } = await load('[tools]\nnetwork_access = true\n[profiles.p.tools]\nmodel = "a"');
+    expect(warnings).toEqual([
+      `${home}/brig/config.toml:2: unknown key \`tools.network_access\`; did you mean \`sandbox_workspace_write.network_access\`?`,
+      `${home}/brig/config.toml:4: unknown key \`profiles.p.tools.model\`; did you mean \`model\`?`,
+    ]);
+  });
+
+  it("leaves unknown keys out of the configuration", async () => {
+    const { config } = await load('modle = "a"\n[tools]\nshel = "local"');
+    expect(Object.hasOwn(config, "modle")).toBe(false);
+    expect(config.tools).toEqual({});
+  });
+
+  it("finds a wrong value even where a higher layer replaces it", async () => {
+    await expect(load("model_verbosity = 3", { overrides: ["model_verbosity=low"] })).rejects.toMatchObject({
+      message: expect.stringContaining("config.toml:1: model_verbosity is 3"),
+    });
+  });
+
+  it("cannot be changed by its readers", async () => {
+    const { config } = await load('[sandbox_workspace_write]\nwritable_roots = ["/a"]');
+    const frozen = (value: unknown): boolean =>
+      typeof value !== "object" ||
+      value === null ||
+      (Object.isFrozen(value) && Object.values(value).every(frozen));
+    expect(frozen(config)).toBe(true);
+  });
+
+  it("resolves paths against the directory of the file that has them, and -c against the current one", async () => {
+    const toml = `
+model_instructions_file = "more.md"
+[sandbox_workspace_write]
+writable_roots = ["data", "~/x", "/abs"]
+[profiles.p]
+policy = "strict.toml"
+`;
+    const { config } = await load(toml, { profile: "p", cwd: "/work" });
+    expect(config).toMatchObject({
+      model_instructions_file: join(home, "brig/more.md"),
+      sandbox_workspace_write: { writable_roots: [join(home, "brig/data"), "/h/x", "/abs"] },
+      policy: join(home, "brig/strict.toml"),
+    });
+    const overrides = ["policy=p.toml", "model_instructions_file=~/i.md"];
+    expect((await load("", { overrides, cwd: "/work" })).config).toMatchObject({
+      policy: "/work/p.toml",
+      model_instructions_file: "/h/i.md",
+    });
+  });
+
+  it("lets a mode and a policy file replace each other, and refuses both in one place", async () => {
+    const toml = 'sandbox_mode = "read-only"\n[profiles.p]\npolicy = "/p.toml"';
+    const chosen = (await load(toml, { profile: "p" })).config;
+    expect([chosen.sandbox_mode, chosen.policy]).toEqual([undefined, "/p.toml"]);
+    const flags = { sandbox_mode: { flag: "--sandbox", value: "workspace-write" } };
+    const flagged = await load(toml, { profile: "p", flags });
+    expect([flagged.config.sandbox_mode, flagged.config.policy]).toEqual(["workspace-write", undefined]);
+    await expect(load('sandbox_mode = "read-only"\npolicy = "/p.toml"')).rejects.toMatchObject({
+      code: "config.invalid",
+    });
+  });
+
+  it("names the flag that has a wrong value", async () => {
+    await expect(
+      load(null, { flags: { network: { flag: "--network", value: "some" } } }),
+    ).rejects.toMatchObject({ message: expect.stringMatching(/^--network: network is "some": /) });
+  });
+
+  it("leaves out flags that were not given", async () => {
+    const { config } = await load('model = "a"', { flags: { model: { flag: "-m", value: undefined } } });
+    expect(config.model).toBe("a");
+  });
+
+  it.each([
+    ["a FIFO", (file: string) => execFileSync("mkfifo", [file]), "is not a regular file"],
+    ["a directory", (file: string) => mkdirSync(file), "is not a regular file"],
+    [
+      "a link to nothing",
+      (file: string) => symlinkSync("gone.toml", file),
+      "is a link to a file that is not there",
+    ],
+    ["not UTF-8", (file: string) => writeFileSync(file, Buffer.from([0x61, 0xff])), "is not UTF-8 text"],
+    ["too large", (file: string) => writeFileSync(file, Buffer.alloc(1_048_577, 0x23)), "is larger than"],
+  ])("refuses a configuration file that is %s, within a second", async (_name, make, reason) => {
+    make(join(home, "brig/config.toml"));
+    await expect(load(null)).rejects.toMatchObject({
+      code: "config.invalid",
+      message: expect.stringContaining(reason),
+    });
+  });
+
+  it("follows a link to the person's own file, which is theirs to make", async () => {
+    writeFileSync(join(home, "dotfile.toml"), 'model = "linked"');
+    symlinkSync(join(home, "dotfile.toml"), join(home, "brig/config.toml"));
+    expect((await load(null)).config.model).toBe("linked");
   });
 });

@@ -1,0 +1,33 @@
+import { parse } from "smol-toml";
+
+/** The parts of a dotted key. */
+export type KeyPath = readonly string[];
+
+/** A key as it would stand in TOML: parts that are no bare keys are quoted. */
+export function formatKey(path: readonly (string | number)[]): string {
+  return path.reduce<string>((key, part) => {
+    if (typeof part === "number") return `${key}[${part}]`;
+    return key === "" ? formatPart(part) : `${key}.${formatPart(part)}`;
+  }, "");
+}
+
+function formatPart(part: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(part) ? part : JSON.stringify(part);
+}
+
+const part = `(?:[A-Za-z0-9_-]+|"[^"\\\\\n]*(?:\\\\.[^"\\\\\n]*)*"|'[^'\n]*')`;
+/** What a dotted key looks like in TOML. */
+export const KEY_PATTERN = `${part}(?:[ \\t]*\\.[ \\t]*${part})*`;
+
+/** The parts of a key that matches the pattern. The TOML parser itself reads them, quotes and escapes included. */
+export function parseKey(key: string): KeyPath {
+  const parts: string[] = [];
+  let level: unknown = parse(`${key} = 0`);
+  while (typeof level === "object" && level !== null) {
+    const [entry] = Object.entries(level);
+    if (entry === undefined) break;
+    parts.push(entry[0]);
+    level = entry[1];
+  }
+  return parts;
+}

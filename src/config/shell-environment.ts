@@ -1,0 +1,54 @@
+import type { Config } from "./config-schema.js";
+import { type SettingTree, sourceAt } from "./setting-tree.js";
+import { describeSource } from "./sources.js";
+
+/**
+ * The variables of every command, of `shell_environment_policy`. Codex starts from the variables of the machine and takes away; a
+ * sandbox starts from those of its image and none of the machine's, so that only what is named in `set` can be added.
+ */
+export function commandVariables({
+  shell_environment_policy: { set, include_only },
+}: Pick<Config, "shell_environment_policy">): Record<string, string> {
+  const isIncluded = (name: string) =>
+    include_only.length === 0 || include_only.some((pattern) => matches(name, pattern));
+  return Object.fromEntries(Object.entries(set).filter(([name]) => isIncluded(name)));
+}
+
+/** Says what of `shell_environment_policy` cannot be had. */
+export function shellEnvironmentWarnings(
+  { shell_environment_policy: { inherit } }: Pick<Config, "shell_environment_policy">,
+  tree: SettingTree,
+): string[] {
+  if (inherit === "none") return [];
+  const where = describeSource(sourceAt(tree, ["shell_environment_policy", "inherit"]));
+  return [
+    `${where}: shell_environment_policy.inherit = "${inherit}" has no effect: no variable of this machine enters a sandbox; ` +
+      "name what commands need in shell_environment_policy.set",
+  ];
+}
+
+/** `*` and `?` as in file names; case does not matter, as in Codex. A regular expression of many stars could take for ever. */
+function matches(name: string, pattern: string): boolean {
+  const wanted = pattern.toLowerCase();
+  const given = name.toLowerCase();
+  let star = -1;
+  let afterStar = 0;
+  let at = 0;
+  for (let index = 0; index < given.length; ) {
+    if (wanted[at] === "*") {
+      star = at;
+      afterStar = index;
+      at += 1;
+    } else if (wanted[at] === "?" || wanted[at] === given[index]) {
+      at += 1;
+      index += 1;
+    } else if (star >= 0) {
+      afterStar += 1;
+      index = afterStar;
+      at = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(at).replaceAll("*", "") === "";
+}

@@ -1,0 +1,98 @@
+import { formatKey, KEY_PATTERN, type KeyPath, parseKey } from "./key-path.js";
+
+/**
+ * The line, from 1, that each key of a document is first named on, tables and keys of inline tables included; the parser itself does
+ * not tell. The document must be one that the parser took: here only its outline is followed.
+ */
+export function keyLines(toml: string): ReadonlyMap<string, number> {
+  const outline = new Outline(toml);
+  outline.readDocument();
+  return outline.lines;
+}
+
+/** What may stand between two keys, or between a key and its value. */
+const gap = /(?:[\s\uFEFF]|#[^\n]*)*/y;
+const keyText = new RegExp(KEY_PATTERN, "y");
+const text = /"""(?:\\[\s\S]|[^\\])*?"{3,5}|'''[\s\S]*?'{3,5}|"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*'/y;
+const plainValue = /[^\s,\]}#]+(?: [0-9:.+\-Zz]+)?/y;
+
+class Outline {
+  readonly lines = new Map<string, number>();
+  readonly #toml: string;
+  #at = 0;
+  #line = 1;
+
+  constructor(toml: string) {
+    this.#toml = toml;
+  }
+
+  readDocument(): void {
+    let table: KeyPath = [];
+    this.#skip(gap);
+    while (this.#at < this.#toml.length) {
+      const before = this.#at;
+      if (this.#next() === "[") {
+        this.#skip(/\[+[ \t]*/y);
+        table = this.#readKey([]);
+        this.#skip(/[ \t]*\]+/y);
+      } else {
+        this.#readAssignment(table);
+      }
+      this.#skip(gap);
+      // What the outline cannot follow loses its lines, never the program.
+      if (this.#at === before) return;
+    }
+  }
+
+  #readAssignment(table: KeyPath): void {
+    const path = this.#readKey(table);
+    this.#skip(/[ \t]*=/y);
+    this.#readValue(path);
+  }
+
+  #readKey(table: KeyPath): KeyPath {
+    const line = this.#line;
+    const key = this.#skip(keyText);
+    const path = [...table, ...(key === "" ? [] : parseKey(key))];
+    for (let length = table.length + 1; length <= path.length; length += 1) {
+      const name = formatKey(path.slice(0, length));
+      if (!this.lines.has(name)) this.lines.set(name, line);
+    }
+    return path;
+  }
+
+  #readValue(path: KeyPath): void {
+    this.#skip(gap);
+    const next = this.#next();
+    if (next === "[") this.#readItems("]", () => this.#readValue(path));
+    else if (next === "{") this.#readItems("}", () => this.#readAssignment(path));
+    else this.#skip(next === '"' || next === "'" ? text : plainValue);
+  }
+
+  #readItems(end: string, readItem: () => void): void {
+    this.#at += 1;
+    this.#skip(gap);
+    while (this.#at < this.#toml.length && this.#next() !== end) {
+      const before = this.#at;
+      readItem();
+      this.#skip(gap);
+      if (this.#next() === ",") this.#at += 1;
+      this.#skip(gap);
+      if (this.#at === before) return;
+    }
+    this.#at += 1;
+  }
+
+  #next(): string | undefined {
+    return this.#toml[this.#at];
+  }
+
+  /** Steps over what matches here, and returns it. */
+  #skip(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const [skipped] = pattern.exec(this.#toml) ?? [""];
+    this.#at += skipped.length;
+    for (const character of skipped) if (character === "\n") this.#line += 1;
+    return skipped;
+  }
+}

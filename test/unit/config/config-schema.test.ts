@@ -1,0 +1,287 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loadConfig } from "../../../src/config/load-config.js";
+import { configKeys } from "../../support/config-keys.js";
+
+let home = "";
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "brig-config-"));
+});
+
+afterEach(() => {
+  rmSync(home, { recursive: true });
+});
+
+interface Row {
+  /** The key as `configKeys` names it, with `<name>` for a name of one's own. */
+  key: string;
+  /** Values it takes, as TOML. Paths are absolute, since relative ones are resolved. */
+  takes: readonly string[];
+  /** Values it refuses, as TOML, and what is said of them. */
+  refuses: readonly (readonly [string, string])[];
+}
+
+const text = { takes: ['"a"'], refuses: [["1", "is 1: it must be a text"]] } as const;
+const filledText = {
+  takes: ['"a"'],
+  refuses: [
+    ['""', 'is "": it must be a text that is not empty'],
+    ["[]", "is a list: it must be a text"],
+  ],
+} as const;
+const path = { takes: ['"/a/b"'], refuses: filledText.refuses } as const;
+const isOn = {
+  takes: ["true", "false"],
+  refuses: [['"yes"', 'is "yes": it must be true or false']],
+} as const;
+const tokens = {
+  takes: ["1", "200_000"],
+  refuses: [
+    ["0", "is 0: it must be an integer, 1 or more"],
+    ["1.5", "is 1.5: it must be an integer, 1 or more"],
+    ['"9"', 'is "9": it must be an integer, 1 or more'],
+  ],
+} as const;
+const url = {
+  takes: ['"http://127.0.0.1:1/v1"', '"https://example.org"'],
+  refuses: [
+    ['"ftp://example.org"', 'is "ftp://example.org": it must be an http or https URL'],
+    ['"example"', 'is "example": it must be an http or https URL'],
+    ['"ws://me:secret@example.org"', "is of a wrong kind: it must be an http or https URL"],
+  ],
+} as const;
+const texts = {
+  takes: ["[]", '["a", "b"]'],
+  refuses: [['"a"', 'is "a": it must be a list of texts']],
+} as const;
+const fileNames = {
+  takes: ["[]", '["AGENTS.md"]'],
+  refuses: [['["a/b"]', '[0] is "a/b": it must be the name of one directory entry']],
+} as const;
+const textTable = { takes: ["{}", '{ a = "b" }'], refuses: [["1", "it must be a table of texts"]] } as const;
+const secretTable = {
+  takes: textTable.takes,
+  refuses: [["{ a = 1 }", "a is of a wrong kind: it must be a text"]],
+} as const;
+
+function oneOf(...values: string[]) {
+  const words = `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;
+  return {
+    takes: values.map((value) => JSON.stringify(value)),
+    refuses: [
+      ['"nonsense"', `is "nonsense": it must be ${words}`],
+      ["7", `is 7: it must be ${words}`],
+    ],
+  } as const;
+}
+
+function integer(min: number, max: number) {
+  const words = `it must be an integer from ${min} to ${max}`;
+  return {
+    takes: [String(min), String(max)],
+    refuses: [
+      [String(min - 1), words],
+      [String(max + 1), words],
+      ['"many"', words],
+    ],
+  } as const;
+}
+
+const rows: Row[] = [
+  { key: "model", ...filledText },
+  { key: "model_provider", ...filledText },
+  { key: "model_context_window", ...tokens },
+  { key: "model_auto_compact_token_limit", ...tokens },
+  { key: "model_reasoning_effort", ...filledText },
+  { key: "model_reasoning_summary", ...oneOf("auto", "concise", "detailed", "none") },
+  { key: "model_verbosity", ...oneOf("low", "medium", "high") },
+  { key: "model_supports_reasoning_summaries", ...isOn },
+  { key: "model_instructions_file", ...path },
+  { key: "instructions", ...text },
+  { key: "developer_instructions", ...text },
+  { key: "compact_prompt", ...text },
+  { key: "service_tier", ...text },
+  { key: "openai_base_url", ...url },
+  { key: "chatgpt_base_url", ...url },
+  {
+    key: "approval_policy",
+    takes: ['"untrusted"', '"on-failure"', '"on-request"', '"never"', "{ granular = { rules = true } }"],
+    refuses: [
+      [
+        '"always"',
+        'is "always": it must be untrusted, on-failure, on-request, never or a table with granular',
+      ],
+      ["{ granular = { rules = 1 } }", "approval_policy.granular.rules is 1: it must be true or false"],
+      ["{ granular = { rulez = true } }", "there is no key approval_policy.granular.rulez"],
+    ],
+  },
+  { key: "sandbox_mode", ...oneOf("read-only", "workspace-write", "danger-full-access") },
+  {
+    key: "sandbox_workspace_write.writable_roots",
+    takes: ["[]", '["/a"]'],
+    refuses: [
+      ['"/a"', 'is "/a": it must be a list of texts'],
+      ["[1]", "[0] is 1: it must be a text"],
+    ],
+  },
+  { key: "sandbox_workspace_write.network_access", ...isOn },
+  { key: "sandbox_workspace_write.exclude_slash_tmp", ...isOn },
+  { key: "sandbox_workspace_write.exclude_tmpdir_env_var", ...isOn },
+  { key: "policy", ...path },
+  {
+    key: "network",
+    takes: ['"none"', '"full"', '"allowlist:example.org,*.example.org:443"'],
+    refuses: [
+      ['"open"', '"open" is not a network setting: use none, full or allowlist:HOST,…'],
+      ["true", "is true: it must be a text"],
+    ],
+  },
+  { key: "container_image", ...filledText },
+  { key: "runtime", ...filledText },
+  { key: "lease_seconds", ...integer(1, 604_800) },
+  { key: "shell_environment_policy.inherit", ...oneOf("all", "core", "none") },
+  { key: "shell_environment_policy.ignore_default_excludes", ...isOn },
+  { key: "shell_environment_policy.exclude", ...texts },
+  {
+    key: "shell_environment_policy.set",
+    takes: secretTable.takes,
+    refuses: [...secretTable.refuses, ['{ "a=b" = "c" }', "it must be the name of a variable"]],
+  },
+  { key: "shell_environment_policy.include_only", ...texts },
+  { key: "allow_login_shell", ...isOn },
+  { key: "background_terminal_max_timeout", ...tokens },
+  { key: "tool_output_token_limit", ...tokens },
+  { key: "tools.shell", ...oneOf("unified_exec", "shell_command", "default", "local", "disabled") },
+  {
+    key: "tools.apply_patch",
+    takes: ["true", "false", '"freeform"', '"function"'],
+    refuses: [['"grammar"', 'is "grammar": it must be true, false, freeform or function']],
+  },
+  { key: "tools.read_file", ...isOn },
+  { key: "tools.list_dir", ...isOn },
+  { key: "tools.grep_files", ...isOn },
+  { key: "tools.view_image", ...isOn },
+  { key: "tools.update_plan", ...isOn },
+  { key: "tools.request_user_input", ...isOn },
+  { key: "tools.js_repl", ...isOn },
+  {
+    key: "tools.web_search",
+    takes: ["true", "false", '"cached"', '"live"', '"disabled"'],
+    refuses: [['"on"', 'is "on": it must be true, false, cached, live, disabled or a table']],
+  },
+  { key: "web_search", ...oneOf("cached", "live", "disabled") },
+  {
+    key: "project_doc_max_bytes",
+    takes: ["0", "32768"],
+    refuses: [["-1", "is -1: it must be an integer, 0 or more"]],
+  },
+  { key: "project_doc_fallback_filenames", ...fileNames },
+  { key: "project_root_markers", ...fileNames },
+  { key: "include_environment_context", ...isOn },
+  { key: "include_permissions_instructions", ...isOn },
+  { key: "history.persistence", ...oneOf("save-all", "none") },
+  { key: "oauth.issuer", ...url },
+  { key: "oauth.client_id", ...filledText },
+  { key: "model_providers.<name>.name", ...text },
+  { key: "model_providers.<name>.base_url", ...url },
+  { key: "model_providers.<name>.env_key", ...text },
+  { key: "model_providers.<name>.env_key_instructions", ...text },
+  {
+    key: "model_providers.<name>.experimental_bearer_token",
+    takes: ['"a"'],
+    refuses: [["123456", "is of a wrong kind: it must be a text"]],
+  },
+  { key: "model_providers.<name>.wire_api", ...oneOf("responses", "chat") },
+  { key: "model_providers.<name>.query_params", ...secretTable },
+  { key: "model_providers.<name>.http_headers", ...secretTable },
+  { key: "model_providers.<name>.env_http_headers", ...textTable },
+  { key: "model_providers.<name>.request_max_retries", ...integer(0, 100) },
+  { key: "model_providers.<name>.stream_max_retries", ...integer(0, 100) },
+  { key: "model_providers.<name>.stream_idle_timeout_ms", ...tokens },
+  { key: "model_providers.<name>.requires_openai_auth", ...isOn },
+  { key: "projects.<name>.trust_level", ...oneOf("trusted", "untrusted") },
+  { key: "profile", takes: [], refuses: [["1", "is 1: it must be a text"]] },
+];
+
+function load(toml: string) {
+  const file = join(home, "config.toml");
+  writeFileSync(file, toml);
+  return loadConfig({ brigHome: home, codexHome: join(home, "none") });
+}
+
+function valueAt(config: object, key: string): unknown {
+  return key.split(".").reduce<unknown>((value, part) => Object(value)[part], config);
+}
+
+describe("the configuration", () => {
+  it("has a row in this table for each of its keys", () => {
+    expect(rows.map(({ key }) => key)).toEqual(configKeys().map(({ key }) => key));
+  });
+
+  it.each(
+    rows.flatMap(({ key, takes }) => takes.map((value) => [key.replace("<name>", "mine"), value] as const)),
+  )("takes %s = %s", async (key, value) => {
+    const { config, warnings } = await load(`${key} = ${value}`);
+    const expected = value.startsWith("{") ? expect.any(Object) : JSON.parse(value.replaceAll("_000", "000"));
+    expect(valueAt(config, key)).toEqual(expected);
+    expect(warnings.filter((warning) => !warning.includes("inherit"))).toEqual([]);
+  });
+
+  it.each(
+    rows.flatMap(({ key, refuses }) =>
+      refuses.map(([value, message]) => [key.replace("<name>", "mine"), value, message] as const),
+    ),
+  )("refuses %s = %s and says why, and where", async (key, value, message) => {
+    const failure = await load(`# a comment\n\n${key} = ${value}`).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "config.invalid", message: expect.stringContaining(message) });
+    const [first] = String((failure as Error).message).split("\n");
+    expect(first).toContain(`${home}/config.toml:3: `);
+    expect(first).toContain(key);
+  });
+
+  it.each(rows.filter(({ key }) => !/^(?:history|oauth|model_providers|projects|profile)\b/.test(key)))(
+    "takes $key in a profile, and refuses there what it refuses above",
+    async ({ key, takes, refuses }) => {
+      const [value = ""] = takes;
+      const [[wrong] = [""]] = refuses;
+      const profile = (content: string) => `profile = "p"\n[profiles.p]\n${key} = ${content}`;
+      const { config, sources } = await load(profile(value));
+      if (!value.startsWith("{")) {
+        expect(valueAt(config, key)).toEqual(JSON.parse(value));
+        expect(sources.get(key)).toEqual({
+          kind: "profile",
+          profile: "p",
+          file: join(home, "config.toml"),
+          line: 3,
+        });
+      }
+      await expect(load(profile(wrong))).rejects.toMatchObject({
+        code: "config.invalid",
+        message: expect.stringContaining(`config.toml:3: profiles.p.${key}`),
+      });
+    },
+  );
+
+  it("takes the table of settings that Codex has for its search", async () => {
+    const { config, warnings } = await load('[tools.web_search]\ncontext_size = "low"');
+    expect(config.tools.web_search).toBeUndefined();
+    expect(warnings).toEqual([]);
+  });
+
+  it("suggests the value that was probably meant", async () => {
+    await expect(load('sandbox_mode = "workspace-wirte"')).rejects.toMatchObject({
+      hint: "did you mean workspace-write?",
+    });
+  });
+
+  it("names every wrong value at once", async () => {
+    const failure = await load('model = 1\nsandbox_mode = "x"\n').catch((error: unknown) => error);
+    expect((failure as Error).message.split("\n")).toEqual([
+      `${home}/config.toml:1: model is 1: it must be a text that is not empty`,
+      `${home}/config.toml:2: sandbox_mode is "x": it must be read-only, workspace-write or danger-full-access`,
+    ]);
+  });
+});
