@@ -1,6 +1,6 @@
 const BASE_DELAY_MS = 200;
 /** Nobody waits longer for an endpoint, whatever it asks for. */
-const LONGEST_WAIT_MS = 10 * 60 * 1000;
+export const LONGEST_WAIT_MS = 10 * 60 * 1000;
 
 /** How long to wait before the nth retry, n from 1: what the endpoint asked for, else doubling from 200 ms, ±10 %. */
 export function retryDelayMs(
@@ -31,5 +31,6 @@ export function retryAfterInMessage(message: string): number | null {
 }
 
 function number(text: string | null | undefined): number | null {
-  return text !== null && text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : null;
+  // A number with too many digits is none.
+  return text !== null && text !== undefined && /^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : null;
 }

@@ -1,22 +1,35 @@
 import { z } from "zod";
+import { isTooDeep } from "../lib/nesting.js";
 
 const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text: z.string() });
 const imagePart = z.object({ type: z.literal("input_image"), image_url: z.string() });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
+/** What an endpoint knows an item by. Only some endpoints want it back. */
+const id = z.string().optional().catch(undefined);
+
 const messageItem = z.object({
+  id,
   type: z.literal("message"),
   role: z.enum(["user", "assistant", "developer", "system"]),
   content: z.array(z.discriminatedUnion("type", [textPart, imagePart, refusalPart])),
 });
 
 const reasoningItem = z.object({
+  id,
   type: z.literal("reasoning"),
   summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).default([]),
+  /** The thoughts themselves, of models that show them. */
+  content: z
+    .array(z.object({ type: z.enum(["reasoning_text", "text"]), text: z.string() }))
+    .min(1)
+    .optional()
+    .catch(undefined),
   encrypted_content: z.string().nullish(),
 });
 
 const functionCallItem = z.object({
+  id,
   type: z.literal("function_call"),
   name: z.string(),
   arguments: z.string(),
@@ -36,12 +49,14 @@ const outputPart = z.discriminatedUnion("type", [
 const output = z.union([z.string(), z.array(outputPart)]);
 
 const functionCallOutputItem = z.object({
+  id,
   type: z.literal("function_call_output"),
   call_id: z.string(),
   output,
 });
 
 const customToolCallItem = z.object({
+  id,
   type: z.literal("custom_tool_call"),
   name: z.string(),
   input: z.string(),
@@ -49,6 +64,7 @@ const customToolCallItem = z.object({
 });
 
 const customToolCallOutputItem = z.object({
+  id,
   type: z.literal("custom_tool_call_output"),
   call_id: z.string(),
   output,
@@ -56,6 +72,7 @@ const customToolCallOutputItem = z.object({
 
 /** The call of a tool that has a kind of item to itself; it is answered as a function is. */
 const localShellCallItem = z.object({
+  id,
   type: z.literal("local_shell_call"),
   call_id: z.string({ error: "LocalShellCall without call_id or id" }),
   status: z.enum(["completed", "in_progress", "incomplete"]).catch("completed"),
@@ -96,24 +113,47 @@ interface OpaqueItem {
   item: Readonly<Record<string, unknown>>;
 }
 
-/** One item of a conversation, in the Responses API's own spelling; ids and statuses are not kept, as they are not sent back. */
+/** One item of a conversation, in the Responses API's own spelling; statuses are not kept, as they are not sent back. */
 export type ResponseItem = z.infer<typeof knownItem> | OpaqueItem;
 
-const anyItem = z.looseObject({ type: z.string() });
+const anyItem = z
+  .looseObject({ type: z.string() })
+  .refine((item) => !isTooDeep(item), { error: "is nested too deeply", abort: true });
 
-/** Reads an item that an endpoint sent or a session file holds; throws a ZodError for one that has lost its parts. */
-export function parseItem(value: unknown): ResponseItem {
+/**
+ * Reads an item that an endpoint sent or a session file holds, with its id unless it is not wanted. Throws a ZodError for one that
+ * has lost its parts.
+ */
+export function parseItem(value: unknown, { withId = true }: { withId?: boolean } = {}): ResponseItem {
   const item = anyItem.parse(value);
-  if (item.type === "local_shell_call")
-    return localShellCallItem.parse({ ...item, call_id: item.call_id ?? item.id });
-  if (knownTypes.has(item.type)) return knownItem.parse(item);
-  const { id: _id, status: _status, ...kept } = item;
-  return { type: "opaque", item: kept };
+  const named = item.type === "local_shell_call" ? { ...item, call_id: item.call_id ?? item.id } : item;
+  if (knownTypes.has(item.type)) {
+    const known = knownItem.parse(named);
+    return withId ? known : withoutId(known);
+  }
+  const { status: _status, ...kept } = item;
+  return { type: "opaque", item: withId ? kept : withoutId(kept) };
 }
 
-/** The item as the wire and the session file have it. */
+/** The item as the session file has it. */
 export function wireItem(item: ResponseItem): Readonly<Record<string, unknown>> {
   return item.type === "opaque" ? item.item : item;
+}
+
+/** The item as a request has it. */
+export function requestItem(
+  item: ResponseItem,
+  { withId }: { withId: boolean },
+): Readonly<Record<string, unknown>> {
+  const wire = wireItem(item);
+  return withId ? wire : withoutId(wire);
+}
+
+/** An id is optional in every item, so that what is left is one still. */
+function withoutId<Item extends object>(item: Item): Item {
+  if (!("id" in item)) return item;
+  const { id: _id, ...kept } = item;
+  return kept as Item;
 }
 
 export function isToolCall(item: ResponseItem): item is ToolCallItem {

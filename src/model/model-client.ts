@@ -17,6 +17,7 @@ interface ToolDeclaration {
   readonly name?: string;
 }
 
+/** What requests cost, in tokens. The cached ones are among the input's, those of reasoning among the output's. */
 export interface TokenUsage {
   inputTokens: number;
   cachedInputTokens: number;
@@ -34,12 +35,15 @@ export type ModelEvent =
   /** The response ended early; another request with the items so far may go on. */
   | { kind: "broken"; error: BrigError; retryAfterMs: number | null };
 
+/** A model that can be asked. */
 export interface ModelClient {
   /** The provider's id, e.g. `openai` or `scripted`. */
   readonly provider: string;
   readonly model: string;
   /** How often a broken response may be tried again. */
   readonly maxStreamRetries: number;
+  /** Whether it cannot be told of tools that are no functions: freeform, local and hosted ones. Default: false. */
+  readonly takesOnlyFunctions?: boolean | undefined;
   /**
    * Sends a request and reads the response as it arrives. Failures that no retry mends are thrown as `model.*`; an abort
    * rejects with the signal's reason.

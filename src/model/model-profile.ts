@@ -4,6 +4,8 @@ export interface ModelProfile {
   reasons: boolean;
   /** How much of a tool's output it is given. */
   truncation: { mode: "tokens" | "bytes"; limit: number };
+  /** How many tokens it can read at once, as far as it is known by name; null for most models that anybody can run. */
+  contextWindowTokens: number | null;
   /** Tools that it is offered in another form than the usual one, or not at all. */
   tools: { shell?: "local"; apply_patch?: "function"; view_image?: false };
 }
@@ -13,10 +15,28 @@ const reasoningModel = /^(?:gpt-5|codex|o\d)/;
 /** A model nobody has heard of gets the cautious values. */
 export function profileOf(model: string): ModelProfile {
   const slug = model.slice(model.lastIndexOf("/") + 1);
-  const tools = toolsOf(slug);
+  const known = { tools: toolsOf(slug), contextWindowTokens: contextWindowOf(slug) };
   return reasoningModel.test(slug)
-    ? { reasons: true, truncation: { mode: "tokens", limit: 10_000 }, tools }
-    : { reasons: false, truncation: { mode: "bytes", limit: 10_000 }, tools };
+    ? { reasons: true, truncation: { mode: "tokens", limit: 10_000 }, ...known }
+    : { reasons: false, truncation: { mode: "bytes", limit: 10_000 }, ...known };
+}
+
+/** The first that a name starts with. What an endpoint makes of a name may be less, e.g. where people run models themselves. */
+const contextWindows: readonly (readonly [name: RegExp, tokens: number])[] = [
+  [/^gpt-5.*-chat/, 128_000],
+  [/^gpt-[5-9]/, 272_000],
+  [/^codex-mini/, 200_000],
+  [/^gpt-4\.1/, 1_047_576],
+  [/^(?:gpt-4o|gpt-4-turbo|chatgpt-4o)/, 128_000],
+  [/^gpt-4(?:-0613)?$/, 8_192],
+  [/^gpt-3\.5-turbo/, 16_385],
+  [/^gpt-oss/, 131_072],
+  [/^(?:o1-mini|o1-preview)/, 128_000],
+  [/^o\d/, 200_000],
+];
+
+function contextWindowOf(slug: string): number | null {
+  return contextWindows.find(([name]) => name.test(slug))?.[1] ?? null;
 }
 
 /** A script knows every tool. Endpoints that are not OpenAI's rarely know tools which take text. */

@@ -1,11 +1,28 @@
+/**
+ * What an endpoint knows the caller by. At an abort both end as soon as they can: who is about to get a new
+ * token for the old one has to keep it first. So they are waited for.
+ */
+export interface Credentials {
+  /** Header values for the next request, e.g. Authorization. */
+  headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
+  /** After a 401: true when other credentials are there and the request is worth one more try. */
+  renew(signal: AbortSignal): Promise<boolean>;
+}
+
+/** The Responses API, or Chat Completions. */
+export type WireApi = "responses" | "chat";
+
 /** Where a model is reached and how. */
 export interface ModelProvider {
   /** As in `[model_providers.<id>]`. */
   id: string;
+  wireApi: WireApi;
+  /** Up to and without `/responses` or `/chat/completions`. */
   baseUrl: string;
-  /** Null for an endpoint that wants none. */
-  apiKey: string | null;
+  credentials: Credentials;
+  /** Added to every request, above those of the credentials. */
   headers: Readonly<Record<string, string>>;
+  /** Added to the address of every request. */
   query: Readonly<Record<string, string>>;
   /** How often a request that got no answer is sent again. */
   maxRequestRetries: number;

@@ -72,12 +72,18 @@ export interface Script {
   steps: readonly ScriptStep[];
 }
 
-export async function loadScript(file: string): Promise<Script> {
-  return parseScript(await readScript(file), file);
+export interface ScriptOptions {
+  /** Whether steps may follow one that calls nothing, for the turns after it. Default: false. */
+  hasManyTurns?: boolean;
+}
+
+/** Reads a scripted model's YAML file. One that is missing or wrong is `config.invalid`, with line and column. */
+export async function loadScript(file: string, options: ScriptOptions = {}): Promise<Script> {
+  return parseScript(await readScript(file), file, options);
 }
 
 /** `file` is only for messages. Whatever is wrong with the text is `config.invalid`, with line and column. */
-export function parseScript(yaml: string, file: string): Script {
+export function parseScript(yaml: string, file: string, options: ScriptOptions = {}): Script {
   const lines = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false });
   const source: Source = { file, document, lines };
@@ -90,7 +96,7 @@ export function parseScript(yaml: string, file: string): Script {
     line: lineOf(source, ["steps", index]),
     expectLines: (step.expect ?? []).map((_, each) => expectLine(source, index, each)),
   }));
-  refuseUnplayable(source, steps);
+  refuseUnplayable(source, steps, options);
   return { file, steps };
 }
 
@@ -113,13 +119,17 @@ async function readScript(file: string): Promise<string> {
   }
 }
 
-/** The run ends with the first step that calls nothing, so exactly the last one has to. */
-function refuseUnplayable(source: Source, steps: readonly ScriptStep[]): void {
+/** A turn ends with the first step that calls nothing, so the last one has to, and where there is one turn no other may. */
+function refuseUnplayable(
+  source: Source,
+  steps: readonly ScriptStep[],
+  { hasManyTurns = false }: ScriptOptions,
+): void {
   const end = steps.findIndex(({ calls }) => calls === undefined);
   const offset = (index: number) => offsetOf(source, ["steps", index]);
-  if (end === -1)
+  if (steps.at(-1)?.calls !== undefined)
     throw invalid(source, offset(steps.length - 1), "the last step must call nothing: its text ends the run");
-  if (end < steps.length - 1)
+  if (!hasManyTurns && end < steps.length - 1)
     throw invalid(
       source,
       offset(end + 1),

@@ -1,7 +1,11 @@
 import { Utf8Stream } from "../lib/utf8.js";
+import { senselessAnswer } from "./failure.js";
 
 const MAX_EVENT_CHARS = 64 * 1024 * 1024;
-const LINE_END = /\r\n|\n|\r(?!$)/;
+/** How much of a response that says no more is read, so that its connection can be used again. */
+const DRAINED_BYTES = 64 * 1024;
+const DRAIN_MS = 250;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** The stream ended before its time, by silence or by a broken connection. */
 export class BrokenStream extends Error {
@@ -9,27 +13,76 @@ export class BrokenStream extends Error {
 }
 
 /**
- * Reads a stream of server-sent events whose data is JSON. An event that does not parse is skipped: gateways put pings of
- * their own between a model's events. An event that the stream's end cuts off is dropped.
+ * Reads the data of each server-sent event. One that the stream's end cuts off is dropped. What the bytes are split into makes no
+ * difference.
  */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
   { idleTimeoutMs }: { idleTimeoutMs: number },
-): AsyncIterable<unknown> {
+): AsyncIterable<string> {
   const decoder = new Utf8Stream();
-  let pending = "";
-  let data: string[] = [];
-  for await (const bytes of readChunks(body, idleTimeoutMs)) {
-    const lines = (pending + decoder.push(bytes)).split(LINE_END);
-    pending = lines.pop() ?? "";
-    if (pending.length > MAX_EVENT_CHARS) throw new Error("the endpoint sent an event of more than 64 MiB");
-    for (const line of lines) {
-      if (line.startsWith("data:")) data.push(line.slice("data:".length));
-      if (line !== "") continue;
-      const event = parseEvent(data.join("\n"));
-      data = [];
-      if (event !== undefined) yield event;
+  const lines = new EventLines();
+  for await (const bytes of readChunks(body, idleTimeoutMs)) yield* lines.push(decoder.push(bytes));
+}
+
+/** Data that is JSON; undefined for any other: gateways put pings of their own between a model's events. */
+export function parseEventData(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Each character is looked at once, however many pieces a line comes in. */
+class EventLines {
+  /** Of the line that has no end yet. */
+  #pieces: string[] = [];
+  #pieceChars = 0;
+  /** Of the event that has no end yet. */
+  #data: string[] = [];
+  #dataChars = 0;
+  /** Whether a line feed at the beginning belongs to the line before. */
+  #endedInReturn = false;
+
+  *push(text: string): Iterable<string> {
+    if (text === "") return;
+    let start = this.#endedInReturn && text.startsWith("\n") ? 1 : 0;
+    this.#endedInReturn = text.endsWith("\r");
+    const lineEnd = /\r\n|[\n\r]/g;
+    lineEnd.lastIndex = start;
+    for (let found = lineEnd.exec(text); found !== null; found = lineEnd.exec(text)) {
+      const data = this.#endLine(text.slice(start, found.index));
+      start = lineEnd.lastIndex;
+      if (data !== null) yield data;
     }
+    this.#keep(text.slice(start));
+  }
+
+  /** The data of the event that ends here; null where none does, or one without data. */
+  #endLine(rest: string): string | null {
+    this.#keep(rest);
+    const line = this.#pieces.join("");
+    this.#pieces = [];
+    this.#pieceChars = 0;
+    if (line === "") {
+      const data = this.#data.join("\n");
+      this.#data = [];
+      this.#dataChars = 0;
+      return data === "" ? null : data;
+    }
+    if (line.startsWith("data:")) {
+      this.#data.push(line.slice(line.startsWith("data: ") ? "data: ".length : "data:".length));
+      this.#dataChars += line.length;
+    }
+    return null;
+  }
+
+  #keep(piece: string): void {
+    if (piece !== "") this.#pieces.push(piece);
+    this.#pieceChars += piece.length;
+    if (this.#pieceChars + this.#dataChars > MAX_EVENT_CHARS)
+      throw senselessAnswer("the endpoint sent an event of more than 64 MiB");
   }
 }
 
@@ -45,17 +98,39 @@ async function* readChunks(
       yield value;
     }
   } finally {
-    // Not awaited: a peer that went silent would hold us here. Ends the connection when the reader left early.
+    // Not awaited: a peer that went silent would hold us here.
+    void drain(reader);
+  }
+}
+
+/** Reads the little that is left. A connection whose response goes on is given up. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const deadline = setTimeout(() => {
     reader.cancel().catch(() => undefined);
+  }, DRAIN_MS);
+  try {
+    for (let left = DRAINED_BYTES; left > 0; ) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      left -= value.length;
+    }
+    await reader.cancel();
+  } catch {
+    // It broke: there is nothing to use again.
+  } finally {
+    clearTimeout(deadline);
   }
 }
 
 async function beforeIdle<T>(reading: Promise<T>, idleTimeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const idle = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new BrokenStream("idle timeout waiting for SSE"));
-    }, idleTimeoutMs);
+    timer = setTimeout(
+      () => {
+        reject(new BrokenStream("idle timeout waiting for SSE"));
+      },
+      Math.min(idleTimeoutMs, LONGEST_TIMER_MS),
+    );
   });
   const read = reading.catch((cause: unknown) => {
     throw new BrokenStream("the connection broke off", { cause });
@@ -64,13 +139,5 @@ async function beforeIdle<T>(reading: Promise<T>, idleTimeoutMs: number): Promis
     return await Promise.race([read, idle]);
   } finally {
     clearTimeout(timer);
-  }
-}
-
-function parseEvent(data: string): unknown {
-  try {
-    return data === "" ? undefined : JSON.parse(data);
-  } catch {
-    return undefined;
   }
 }

@@ -1,38 +1,83 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import type { ModelProvider } from "../../src/model/provider.js";
+import { noCredentials } from "../../src/model/static-credentials.js";
+
+/** A provider of that address which needs no key and waits for nothing. */
+export function localProvider(url: string, more: Partial<ModelProvider> = {}): ModelProvider {
+  return {
+    id: "local",
+    wireApi: "responses",
+    baseUrl: url,
+    credentials: noCredentials,
+    headers: {},
+    query: {},
+    maxRequestRetries: 0,
+    maxStreamRetries: 0,
+    streamIdleTimeoutMs: 5000,
+    ...more,
+  };
+}
+
+/** What goes wrong with a stream. */
+interface StreamFaults {
+  /** Writes the stream in pieces of so many bytes. Default: all at once. */
+  pieceBytes?: number;
+  /** Breaks the connection after so many bytes. */
+  cutAfterBytes?: number;
+  /** What follows the events. Default: the response ends. */
+  ending?: "end" | "hang" | "break";
+  /** Waits before the first byte. */
+  delayMs?: number;
+  /** Default: text/event-stream. */
+  contentType?: string;
+}
 
 /** What the server answers to one request. */
 export type Reply =
+  | ({ kind: "stream"; events: readonly (object | string)[] } & StreamFaults)
+  /** A response in the words of whichever wire the request came over. */
+  | ({ kind: "turn"; turn: ScriptedTurn } & StreamFaults)
   | {
-      kind: "stream";
-      events: readonly (object | string)[];
-      /** Writes the stream in pieces of so many bytes. Default: all at once. */
-      pieceBytes?: number;
-      /** Breaks the connection after so many bytes. */
-      cutAfterBytes?: number;
-      /** What follows the events. Default: the response ends. */
-      ending?: "end" | "hang" | "break";
-      /** Waits before the first byte. */
-      delayMs?: number;
+      kind: "status";
+      status: number;
+      headers?: Record<string, string>;
+      body?: object | string;
+      /** Never ends the body. */
+      hangs?: boolean;
     }
-  | { kind: "status"; status: number; headers?: Record<string, string>; body?: object | string }
   | { kind: "hang-up" };
 
-interface ReceivedRequest {
+export interface ReceivedRequest {
   url: string;
   headers: IncomingHttpHeaders;
-  body: Record<string, unknown> & { input: Record<string, unknown>[] };
+  body: Record<string, unknown> & {
+    input: Record<string, unknown>[];
+    messages: Record<string, unknown>[];
+  };
 }
 
-/** An endpoint on loopback that answers the nth request with the nth reply, and the last one from then on. */
-export async function startResponsesServer(replies: readonly Reply[]) {
+/** An endpoint on loopback that answers the nth request with the nth reply, and the last one from then on, or as it is asked. */
+export async function startResponsesServer(
+  replies: readonly Reply[] | ((request: ReceivedRequest) => Reply),
+) {
   const requests: ReceivedRequest[] = [];
+  let connections = 0;
   const server = createServer((request, response) => {
     void text(request).then(async (body) => {
-      requests.push({ url: request.url ?? "", headers: request.headers, body: JSON.parse(body) });
-      await answer(response, replies[Math.min(requests.length, replies.length) - 1]);
+      const url = request.url ?? "";
+      const received = { url, headers: request.headers, body: JSON.parse(body) };
+      requests.push(received);
+      const reply =
+        typeof replies === "function"
+          ? replies(received)
+          : replies[Math.min(requests.length, replies.length) - 1];
+      await answer(response, reply?.kind === "turn" ? spelledOut(reply, url) : reply);
     });
+  });
+  server.on("connection", () => {
+    connections++;
   });
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
@@ -41,6 +86,12 @@ export async function startResponsesServer(replies: readonly Reply[]) {
   return {
     url: `http://127.0.0.1:${port}/v1`,
     requests,
+    /** How many there have been. */
+    connectionCount: () => connections,
+    openConnections: () =>
+      new Promise<number>((resolve, reject) => {
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+      }),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -48,18 +99,27 @@ export async function startResponsesServer(replies: readonly Reply[]) {
   };
 }
 
-async function answer(response: ServerResponse, reply: Reply | undefined): Promise<void> {
+type PlainReply = Exclude<Reply, { kind: "turn" }>;
+
+function spelledOut({ turn, ...reply }: Reply & { kind: "turn" }, url: string): PlainReply {
+  const isChat = new URL(url, "http://localhost").pathname.endsWith("/chat/completions");
+  return { ...reply, kind: "stream", events: isChat ? chatEvents(turn) : responsesEvents(turn) };
+}
+
+async function answer(response: ServerResponse, reply: PlainReply | undefined): Promise<void> {
   if (reply === undefined || reply.kind === "hang-up") {
     response.destroy();
     return;
   }
   if (reply.kind === "status") {
     const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body ?? {});
-    response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers }).end(body);
+    response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers });
+    if (reply.hangs === true) response.write(body);
+    else response.end(body);
     return;
   }
   await new Promise((resolve) => setTimeout(resolve, reply.delayMs ?? 0));
-  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.writeHead(200, { "content-type": reply.contentType ?? "text/event-stream" });
   response.flushHeaders();
   const bytes = Buffer.from(reply.events.map(frame).join(""));
   const end = reply.cutAfterBytes ?? bytes.length;
@@ -72,10 +132,83 @@ async function answer(response: ServerResponse, reply: Reply | undefined): Promi
   else if (reply.ending !== "hang") response.end();
 }
 
-function frame(event: object | string): string {
+/** An event as it is on the wire. A text is that already. */
+export function frame(event: object | string): string {
   if (typeof event === "string") return event;
   const name = "type" in event ? `event: ${String(event.type)}\n` : "";
   return `${name}data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** What a model says and calls, for either wire. */
+export interface ScriptedTurn {
+  reasoning?: string;
+  text?: string;
+  calls?: readonly { id: string; name: string; args: object }[];
+}
+
+/** A response over whichever wire is asked for. */
+export function turn(turn: ScriptedTurn, faults: StreamFaults = {}): Reply {
+  return { kind: "turn", turn, ...faults };
+}
+
+/** Everything in small deltas. */
+export function responsesEvents({ reasoning, text, calls = [] }: ScriptedTurn): object[] {
+  return [
+    created(),
+    ...(reasoning === undefined ? [] : [reasoningDone(reasoning, "gAAA")]),
+    ...(text === undefined ? [] : [...inPieces(text).map(textDelta), messageDone(text)]),
+    ...calls.flatMap(({ id, name, args }) => [
+      ...inPieces(JSON.stringify(args)).map((delta) => ({
+        type: "response.function_call_arguments.delta",
+        delta,
+      })),
+      callDone(id, name, args),
+    ]),
+    completed(),
+  ];
+}
+
+export const chatDone = "data: [DONE]\n\n";
+
+/** Everything in small deltas, the way OpenAI does it. */
+export function chatEvents({ reasoning, text, calls = [] }: ScriptedTurn): (object | string)[] {
+  return [
+    chatDelta({ role: "assistant", content: "" }),
+    ...inPieces(reasoning ?? "").map((piece) => chatDelta({ reasoning: piece })),
+    ...inPieces(text ?? "").map((content) => chatDelta({ content })),
+    ...calls.flatMap(({ id, name, args }, index) => [
+      chatDelta({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
+      ...inPieces(JSON.stringify(args)).map((piece) =>
+        chatDelta({ tool_calls: [{ index, function: { arguments: piece } }] }),
+      ),
+    ]),
+    chatFinish(calls.length > 0 ? "tool_calls" : "stop"),
+    chatUsage(),
+    chatDone,
+  ];
+}
+
+export function chatDelta(delta: object): object {
+  return { id: "chatcmpl-1", object: "chat.completion.chunk", choices: [{ index: 0, delta }] };
+}
+
+export function chatFinish(reason: string): object {
+  return { id: "chatcmpl-1", choices: [{ index: 0, delta: {}, finish_reason: reason }] };
+}
+
+export function chatUsage(): object {
+  const usage = {
+    prompt_tokens: 100,
+    completion_tokens: 20,
+    total_tokens: 120,
+    prompt_tokens_details: { cached_tokens: 40 },
+    completion_tokens_details: { reasoning_tokens: 5 },
+  };
+  return { id: "chatcmpl-1", choices: [], usage };
+}
+
+function inPieces(text: string): string[] {
+  return text.match(/.{1,3}/gsu) ?? [];
 }
 
 export function created(): object {

@@ -17,6 +17,12 @@ describe("retryDelayMs", () => {
     expect(retryDelayMs(3, { retryAfterMs: 1e12, random })).toBe(600_000);
   });
 
+  it("is the usual one where the endpoint asks for a number that is none", () => {
+    expect(retryAfterOf(new Headers({ "retry-after": "9".repeat(400) }), 0)).toBeNull();
+    expect(retryAfterOf(new Headers({ "retry-after-ms": "9".repeat(400) }), 0)).toBeNull();
+    expect(retryAfterOf(new Headers({ "retry-after": "1e12" }), 0)).toBeNull();
+  });
+
   it("is never negative and never endless", () => {
     fc.assert(
       fc.property(

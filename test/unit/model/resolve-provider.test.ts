@@ -1,18 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../../src/config/config-schema.js";
 import { readEnvironment } from "../../../src/config/env.js";
-import { resolveProvider } from "../../../src/model/resolve-provider.js";
+import { createModelClient } from "../../../src/model/create-model-client.js";
+import type { ModelProvider } from "../../../src/model/provider.js";
+import {
+  configuredWireApi,
+  type ProviderLogin,
+  resolveProvider,
+} from "../../../src/model/resolve-provider.js";
+import { bearerKey } from "../../../src/model/static-credentials.js";
+import { startResponsesServer, turn } from "../../support/responses-server.js";
 
-function resolve(config: object, variables: Record<string, string> = {}) {
-  return resolveProvider(configSchema.parse(config), readEnvironment({ HOME: "/h", ...variables }));
+function resolve(config: object, variables: Record<string, string> = {}, login: ProviderLogin | null = null) {
+  const environment = readEnvironment({ HOME: "/h", ...variables });
+  return resolveProvider(configSchema.parse(config), environment, { login });
+}
+
+function headersOf({ credentials }: ModelProvider) {
+  return credentials.headers(new AbortController().signal);
 }
 
 describe("resolveProvider", () => {
-  it("is OpenAI with its key by default", () => {
-    expect(resolve({}, { OPENAI_API_KEY: "k" })).toEqual({
+  it("is OpenAI with its key by default", async () => {
+    const provider = resolve({}, { OPENAI_API_KEY: "k" });
+    expect(await headersOf(provider)).toEqual({ Authorization: "Bearer k" });
+    expect(provider).toMatchObject({
       id: "openai",
       baseUrl: "https://api.openai.com/v1",
-      apiKey: "k",
       headers: {},
       query: {},
       maxRequestRetries: 4,
@@ -29,7 +43,7 @@ describe("resolveProvider", () => {
     );
   });
 
-  it("reads key and headers of a provider from the variables it names", () => {
+  it("reads key and headers of a provider from the variables it names", async () => {
     const provider = {
       base_url: "http://127.0.0.1:8080/v1",
       env_key: "LOCAL_KEY",
@@ -41,10 +55,11 @@ describe("resolveProvider", () => {
       stream_idle_timeout_ms: 3,
     };
     const config = { model_provider: "local", model_providers: { local: provider } };
-    expect(resolve(config, { LOCAL_KEY: "k", LOCAL_HEADER: "h" })).toEqual({
+    const resolved = resolve(config, { LOCAL_KEY: "k", LOCAL_HEADER: "h" });
+    expect(await headersOf(resolved)).toEqual({ Authorization: "Bearer k" });
+    expect(resolved).toMatchObject({
       id: "local",
       baseUrl: "http://127.0.0.1:8080/v1",
-      apiKey: "k",
       headers: { "x-a": "1", "x-b": "h" },
       query: { "api-version": "2" },
       maxRequestRetries: 1,
@@ -53,8 +68,28 @@ describe("resolveProvider", () => {
     });
   });
 
-  it("needs no key for a provider that names none", () => {
-    expect(resolve({ model_provider: "ollama" }).apiKey).toBeNull();
+  it.each([
+    ["ollama", "http://127.0.0.1:11434/v1"],
+    ["lmstudio", "http://127.0.0.1:1234/v1"],
+  ])("knows %s, and speaks the wire that every version of it speaks", (id, baseUrl) => {
+    expect(resolve({ model_provider: id })).toMatchObject({ id, baseUrl, wireApi: "chat" });
+    expect(configuredWireApi(configSchema.parse({ model_provider: id }))).toBe("chat");
+  });
+
+  it.each(["chat", "responses"] as const)("speaks the wire that a provider has: %s", (wire_api) => {
+    const config = { model_provider: "x", model_providers: { x: { base_url: "http://a/v1", wire_api } } };
+    expect(resolve(config).wireApi).toBe(wire_api);
+    expect(configuredWireApi(configSchema.parse(config))).toBe(wire_api);
+  });
+
+  it("speaks the Responses API where nothing is said, or nothing that makes sense", () => {
+    expect(resolve({}, { OPENAI_API_KEY: "k" }).wireApi).toBe("responses");
+    for (const config of [{}, { model_provider: "constructor" }])
+      expect(configuredWireApi(configSchema.parse(config))).toBe("responses");
+  });
+
+  it("needs no key for a provider that names none", async () => {
+    expect(await headersOf(resolve({ model_provider: "ollama" }))).toEqual({});
   });
 
   it("says which variable to set when a key is missing, and never shows another", () => {
@@ -68,12 +103,9 @@ describe("resolveProvider", () => {
 
   it.each([
     [{ model_provider: "opnai" }, "there is no model provider `opnai`"],
+    [{ openai_base_url: "http://me:hidden@a/v1" }, "the base_url has a name or password in it"],
     [{ model_provider: "toString" }, "there is no model provider `toString`"],
     [{ model_provider: "x", model_providers: { x: {} } }, "[model_providers.x] has no base_url"],
-    [
-      { model_provider: "x", model_providers: { x: { base_url: "http://a/v1", wire_api: "chat" } } },
-      '[model_providers.x] has wire_api = "chat", which is not supported',
-    ],
     [{ model_providers: { openai: {} } }, "[model_providers.openai] would replace a built-in provider"],
   ])("refuses %j", (config, message) => {
     expect(() => resolve(config)).toThrow(expect.objectContaining({ code: "config.invalid", message }));
@@ -83,5 +115,134 @@ describe("resolveProvider", () => {
     expect(() => resolve({}, { OPENAI_API_KEY: "k", OPENAI_BASE_URL: "file:///etc" })).toThrow(
       expect.objectContaining({ code: "config.invalid" }),
     );
+  });
+});
+
+describe("a login", () => {
+  const chatgpt: ProviderLogin = {
+    kind: "chatgpt",
+    credentials: bearerKey("login"),
+    baseUrl: "http://chatgpt/codex",
+  };
+  const apiKey: ProviderLogin = {
+    kind: "api-key",
+    credentials: bearerKey("stored"),
+    baseUrl: "http://api/v1",
+  };
+  const own = (more: object) => ({
+    model_provider: "x",
+    model_providers: { x: { base_url: "http://x/v1", ...more } },
+  });
+
+  async function used(
+    login: ProviderLogin | null,
+    config: object = {},
+    variables: Record<string, string> = {},
+  ): Promise<[string, string | undefined]> {
+    const provider = resolve(config, variables, login);
+    return [provider.baseUrl, (await headersOf(provider)).Authorization];
+  }
+
+  it.each<[string, ProviderLogin | null, object, Record<string, string>, [string, string | undefined]]>([
+    ["goes where it is good for", chatgpt, {}, {}, ["http://chatgpt/codex", "Bearer login"]],
+    ["may be a key", apiKey, {}, {}, ["http://api/v1", "Bearer stored"]],
+    [
+      "comes after a key of the environment",
+      chatgpt,
+      {},
+      { OPENAI_API_KEY: "k" },
+      ["https://api.openai.com/v1", "Bearer k"],
+    ],
+    [
+      "goes where the configuration wants it",
+      chatgpt,
+      { chatgpt_base_url: "http://proxy/codex", openai_base_url: "http://other/v1" },
+      {},
+      ["http://proxy/codex", "Bearer login"],
+    ],
+    [
+      "goes to the models of a backend that is named as in Codex's configuration",
+      chatgpt,
+      { chatgpt_base_url: "http://backend/backend-api/" },
+      {},
+      ["http://backend/backend-api/codex", "Bearer login"],
+    ],
+    [
+      "that is a key goes to OpenAI's address, wherever that is",
+      apiKey,
+      { chatgpt_base_url: "http://proxy/codex", openai_base_url: "http://other/v1" },
+      {},
+      ["http://other/v1", "Bearer stored"],
+    ],
+    [
+      "goes where OPENAI_BASE_URL says",
+      chatgpt,
+      {},
+      { OPENAI_BASE_URL: "http://env/v1" },
+      ["http://env/v1", "Bearer login"],
+    ],
+    ["is not for other providers", chatgpt, own({}), {}, ["http://x/v1", undefined]],
+    [
+      "is for other providers that want it",
+      chatgpt,
+      own({ requires_openai_auth: true }),
+      {},
+      ["http://x/v1", "Bearer login"],
+    ],
+    [
+      "is not for a provider with a key of its own",
+      chatgpt,
+      own({ requires_openai_auth: true, experimental_bearer_token: "own" }),
+      {},
+      ["http://x/v1", "Bearer own"],
+    ],
+  ])("%s", async (_, login, config, variables, expected) => {
+    expect(await used(login, config, variables)).toEqual(expected);
+  });
+
+  it("of another issuer needs to be told where requests go", async () => {
+    await expect(used({ ...chatgpt, baseUrl: null })).rejects.toMatchObject({
+      code: "config.invalid",
+      hint: "set chatgpt_base_url in config.toml",
+    });
+  });
+
+  it("is missed by a provider that wants one", async () => {
+    await expect(used(null, own({ requires_openai_auth: true }))).rejects.toMatchObject({
+      code: "model.auth",
+      message: "the model provider x needs a login",
+    });
+  });
+});
+
+describe("a provider of config.toml", () => {
+  it.each(["responses", "chat"])("decides what its endpoint gets over the wire %s", async (wire_api) => {
+    await using server = await startResponsesServer([{ kind: "status", status: 500 }, turn({ text: "ok" })]);
+    const config = {
+      model_provider: "mine",
+      model_providers: {
+        mine: {
+          wire_api,
+          base_url: server.url,
+          env_key: "MINE_KEY",
+          query_params: { "api-version": "2026-01-01" },
+          http_headers: { "x-team": "blue" },
+          env_http_headers: { "x-tenant": "MINE_TENANT" },
+          request_max_retries: 1,
+        },
+      },
+    };
+    const provider = resolve(config, { MINE_KEY: "k", MINE_TENANT: "t", OPENAI_API_KEY: "other" });
+    const client = createModelClient({ provider, model: "m", threadId: "t", sleep: async () => undefined });
+    const kinds: string[] = [];
+    const request = { instructions: "", input: [], tools: [] };
+    for await (const { kind } of client.stream(request, new AbortController().signal)) kinds.push(kind);
+    expect(kinds.at(-1)).toBe("completed");
+    expect(server.requests).toHaveLength(2);
+    const [sent] = server.requests;
+    const path = wire_api === "chat" ? "chat/completions" : "responses";
+    expect(sent?.url).toBe(`/v1/${path}?api-version=2026-01-01`);
+    expect(sent?.headers).toMatchObject({ authorization: "Bearer k", "x-team": "blue", "x-tenant": "t" });
+    expect(JSON.stringify(server.requests)).not.toContain("other");
   });
 });

@@ -1,92 +1,45 @@
 import { describe, expect, it } from "vitest";
-import { isBrigError } from "../../../src/errors.js";
-import { ModelFailure } from "../../../src/model/failure.js";
-import { textMessage } from "../../../src/model/items.js";
-import type { ModelEvent, ModelRequest } from "../../../src/model/model-client.js";
-import type { ModelProvider } from "../../../src/model/provider.js";
-import { createResponsesClient, type ResponsesClientOptions } from "../../../src/model/responses-client.js";
+import { type ResponseItem, textMessage } from "../../../src/model/items.js";
+import type { ModelEvent } from "../../../src/model/model-client.js";
+import { ask, itemsOf, kindsOf } from "../../support/model-stream.js";
 import {
-  callDone,
   completed,
   created,
+  customCallDone,
+  localShellCallDone,
   messageDone,
   type Reply,
   reasoningDone,
   respond,
-  startResponsesServer,
   textDelta,
 } from "../../support/responses-server.js";
 
-const request: ModelRequest = {
-  instructions: "be brief",
-  input: [textMessage("user", "hello")],
-  tools: [{ type: "function", name: "shell" }],
-};
+const ok = respond(messageDone("ok"));
+const azure = { id: "azure" };
 
-async function run(
-  replies: readonly Reply[],
-  {
-    provider = {},
-    signal,
-    ...options
-  }: Partial<Omit<ResponsesClientOptions, "provider">> & {
-    provider?: Partial<ModelProvider>;
-    signal?: AbortSignal;
-  } = {},
-) {
-  await using server = await startResponsesServer(replies);
-  const delays: number[] = [];
-  const client = createResponsesClient({
-    provider: {
-      id: "local",
-      baseUrl: server.url,
-      apiKey: "secret-key",
-      headers: {},
-      query: {},
-      maxRequestRetries: 4,
-      maxStreamRetries: 5,
-      streamIdleTimeoutMs: 5000,
-      ...provider,
-    },
-    model: "gpt-5-test",
-    threadId: "thread-1",
-    random: () => 0.5,
-    sleep: (ms) => {
-      delays.push(ms);
-      return Promise.resolve();
-    },
-    ...options,
-  });
-  const events: ModelEvent[] = [];
-  let error: unknown;
-  try {
-    for await (const event of client.stream(request, signal ?? new AbortController().signal))
-      events.push(event);
-  } catch (caught) {
-    error = caught;
-  }
-  return { events, error, delays, requests: server.requests };
+/** What a response with this item in it gives. */
+async function itemFrom(event: object, provider = {}): Promise<ResponseItem | undefined> {
+  return itemsOf((await ask([respond(event)], { provider })).events)[0];
 }
 
-async function closedServer() {
-  await using server = await startResponsesServer([]);
-  return { url: server.url };
+function itemDone(item: object): object {
+  return { type: "response.output_item.done", item };
 }
 
-function describeFailure(error: unknown) {
-  if (!isBrigError(error)) return error;
-  return { code: error.code, kind: error.cause instanceof ModelFailure ? error.cause.kind : undefined };
+async function bodyFor(options: Parameters<typeof ask>[1]) {
+  const { requests, error } = await ask([ok], options);
+  expect(error).toBeUndefined();
+  return requests[0]?.body;
 }
 
 describe("the responses client reads", () => {
   it("text as it arrives, finished items and the usage", async () => {
-    const { events, error } = await run([
+    const { events } = await ask([
       {
         kind: "stream",
         events: [created(), textDelta("Hel"), textDelta("lo"), messageDone("Hello"), completed()],
       },
     ]);
-    expect(error).toBeUndefined();
     expect(events).toEqual([
       { kind: "text-delta", text: "Hel" },
       { kind: "text-delta", text: "lo" },
@@ -101,100 +54,136 @@ describe("the responses client reads", () => {
     ]);
   });
 
-  it("a call whose arguments come in many deltas from its finished item alone", async () => {
-    const deltas = [...'{"cmd":"ls"}'].map((delta) => ({
-      type: "response.function_call_arguments.delta",
-      delta,
-    }));
-    const { events } = await run([respond(...deltas, callDone("call_1", "exec_command", { cmd: "ls" }))]);
-    expect(events).toEqual([
+  it("thoughts and their summaries as they arrive, the parts apart", async () => {
+    const { events } = await ask([
+      respond(
+        { type: "response.reasoning_summary_part.added", summary_index: 0 },
+        { type: "response.reasoning_summary_text.delta", delta: "one" },
+        { type: "response.reasoning_summary_part.added", summary_index: 1 },
+        { type: "response.reasoning_summary_text.delta", delta: "two" },
+        { type: "response.reasoning_text.delta", delta: "raw" },
+      ),
+    ]);
+    const thoughts = events.flatMap((event) => (event.kind === "reasoning-delta" ? [event.text] : []));
+    expect(thoughts).toEqual(["one", "\n\n", "two", "raw"]);
+  });
+
+  it.each<[string, object, object]>([
+    [
+      "reasoning with its encrypted content",
+      reasoningDone("thinking", "gAAA"),
       {
-        kind: "item",
-        item: { type: "function_call", call_id: "call_1", name: "exec_command", arguments: '{"cmd":"ls"}' },
-      },
-      expect.objectContaining({ kind: "completed" }),
-    ]);
-  });
-
-  it("two calls of one turn in their order", async () => {
-    const { events } = await run([respond(callDone("a", "shell", {}), callDone("b", "shell", {}))]);
-    expect(events.map((event) => event.kind === "item" && event.item)).toMatchObject([
-      { call_id: "a" },
-      { call_id: "b" },
-      false,
-    ]);
-  });
-
-  it("reasoning with its encrypted content", async () => {
-    const { events } = await run([respond(reasoningDone("thinking", "gAAA"))]);
-    expect(events[0]).toEqual({
-      kind: "item",
-      item: {
         type: "reasoning",
         summary: [{ type: "summary_text", text: "thinking" }],
         encrypted_content: "gAAA",
       },
-    });
-  });
-
-  it("items it does not know as they are, but for their ids", async () => {
-    const item = { id: "ws_1", type: "web_search_call", status: "completed", action: { type: "search" } };
-    const { events } = await run([respond({ type: "response.output_item.done", item })]);
-    expect(events[0]).toEqual({
-      kind: "item",
-      item: { type: "opaque", item: { type: "web_search_call", action: { type: "search" } } },
-    });
-  });
-
-  it("past events it does not know, comments, and events that are not JSON", async () => {
-    const { events, error } = await run([
+    ],
+    [
+      "reasoning in plain text, of models that show it",
+      itemDone({ type: "reasoning", content: [{ type: "reasoning_text", text: "hm" }] }),
+      { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "hm" }] },
+    ],
+    [
+      "reasoning with an empty content as one without",
+      itemDone({ type: "reasoning", summary: [], content: [] }),
+      { type: "reasoning", summary: [] },
+    ],
+    [
+      "a freeform call",
+      customCallDone("c", "apply_patch", "*** Begin Patch"),
+      { type: "custom_tool_call", call_id: "c", name: "apply_patch", input: "*** Begin Patch" },
+    ],
+    [
+      "a call of the local shell, by its id where it has no other",
+      localShellCallDone(null, { command: ["ls"] }),
       {
-        kind: "stream",
-        events: [
-          ": comment\n\n",
-          "data: {not json}\n\n",
-          "data: ping\n\n",
-          "event: odd\ndata: 7\n\n",
-          { type: "response.something_new", delta: 1 },
-          { no: "type" },
-          messageDone("ok"),
-          completed(),
-          "data: [DONE]\n\n",
-        ],
+        type: "local_shell_call",
+        call_id: "lsh_1",
+        status: "completed",
+        action: { type: "exec", command: ["ls"] },
       },
-    ]);
-    expect(error).toBeUndefined();
-    expect(events.map(({ kind }) => kind)).toEqual(["item", "completed"]);
+    ],
+    [
+      "an item it does not know as it is, but for its id",
+      itemDone({ id: "ws_1", type: "web_search_call", status: "completed", action: { type: "search" } }),
+      { type: "opaque", item: { type: "web_search_call", action: { type: "search" } } },
+    ],
+  ])("%s", async (_, event, item) => {
+    expect(await itemFrom(event)).toEqual(item);
   });
 
-  it.each([1, 2, 3, 7, 64])(
-    "a stream that arrives in pieces of %i bytes, split characters included",
-    async (pieceBytes) => {
-      const events = [created(), textDelta("grüße 😀"), messageDone("grüße 😀"), completed()];
-      const run1 = await run([{ kind: "stream", events, pieceBytes }]);
-      expect(run1.events[0]).toEqual({ kind: "text-delta", text: "grüße 😀" });
-      expect(run1.events).toHaveLength(3);
-    },
-  );
+  it("no tokens where an endpoint counts none", async () => {
+    const { events } = await ask([
+      { kind: "stream", events: [{ type: "response.completed", response: { id: "r" } }] },
+    ]);
+    expect(events).toEqual([{ kind: "completed", usage: null }]);
+  });
 
   it("lines that end in CRLF", async () => {
     const data = JSON.stringify(messageDone("ok"));
-    const { events } = await run([
+    const { events } = await ask([
       {
         kind: "stream",
         events: [`data: ${data}\r\n\r\n`, `data: ${JSON.stringify(completed())}\r\n\r\n`],
         pieceBytes: 5,
       },
     ]);
-    expect(events.map(({ kind }) => kind)).toEqual(["item", "completed"]);
+    expect(kindsOf(events)).toEqual(["item", "completed"]);
+  });
+
+  it("what was completed before a stream broke", async () => {
+    const { events } = await ask([
+      { kind: "stream", events: [created(), messageDone("part")], ending: "break" },
+    ]);
+    expect(kindsOf(events)).toEqual(["item", "broken"]);
+  });
+});
+
+describe("the responses client gives up", () => {
+  const incomplete = { reason: "max_output_tokens" };
+  it.each<[string, Reply, string | RegExp]>([
+    [
+      "on a response that is incomplete for good",
+      {
+        kind: "stream",
+        events: [{ type: "response.incomplete", response: { incomplete_details: incomplete } }],
+      },
+      "Incomplete response returned, reason: max_output_tokens",
+    ],
+    [
+      "on a call without its id",
+      respond(itemDone({ type: "function_call", name: "shell", arguments: "{}" })),
+      /call_id/,
+    ],
+    [
+      "on an item that is nested so deeply that nobody could write it down again",
+      respond(itemDone({ type: "some_call", nested: nested(300) })),
+      /nested too deeply/,
+    ],
+    ["on an item that is none", respond({ type: "response.output_item.done" }), /not whole/],
+    [
+      "on an error event",
+      { kind: "stream", events: [{ type: "error", code: "invalid_prompt", message: "no such thing" }] },
+      "no such thing",
+    ],
+  ])("%s", async (_, reply, message) => {
+    const { error } = await ask([reply]);
+    expect(error).toMatchObject({ code: "model.failed", message: expect.stringMatching(message) });
+  });
+
+  it("on a path that is not there, and says what such an endpoint may want", async () => {
+    const { error } = await ask([{ kind: "status", status: 404 }]);
+    expect(error).toMatchObject({
+      message: "HTTP 404 Not Found",
+      hint: 'check base_url and model; an endpoint without the Responses API wants wire_api = "chat" in [model_providers.local]',
+    });
   });
 });
 
 describe("the responses client sends", () => {
-  it("the body the Responses API wants, and keeps nothing at the endpoint", async () => {
-    const { requests } = await run([respond(messageDone("ok"))]);
-    expect(requests[0]?.url).toBe("/v1/responses");
-    expect(requests[0]?.body).toEqual({
+  it("the body that the Responses API wants, and keeps nothing at the endpoint", async () => {
+    const body = await bodyFor({ request: { tools: [{ type: "function", name: "shell" }] } });
+    expect(body).toEqual({
       model: "gpt-5-test",
       instructions: "be brief",
       input: [{ type: "message", role: "user", content: [{ type: "input_text", text: "hello" }] }],
@@ -209,9 +198,18 @@ describe("the responses client sends", () => {
     });
   });
 
+  it("no instructions where there are none", async () => {
+    expect(await bodyFor({ request: { instructions: "" } })).not.toHaveProperty("instructions");
+  });
+
   it("no reasoning parameters to a model that is not known to reason", async () => {
-    const { requests } = await run([respond(messageDone("ok"))], { model: "llama-3" });
-    expect(requests[0]?.body).toMatchObject({ reasoning: null, include: [] });
+    expect(await bodyFor({ model: "llama-3" })).toMatchObject({ reasoning: null, include: [] });
+    expect(await bodyFor({ model: "llama-3", settings: { reasons: true } })).toMatchObject({
+      reasoning: { summary: "auto" },
+    });
+    expect(
+      await bodyFor({ model: "gpt-5", settings: { reasons: false, reasoningEffort: "low" } }),
+    ).toMatchObject({ reasoning: null });
   });
 
   it("the settings of the configuration", async () => {
@@ -221,8 +219,7 @@ describe("the responses client sends", () => {
       verbosity: "low",
       serviceTier: "fast",
     };
-    const { requests } = await run([respond(messageDone("ok"))], { model: "llama-3", settings });
-    expect(requests[0]?.body).toMatchObject({
+    expect(await bodyFor({ model: "llama-3", settings })).toMatchObject({
       reasoning: { effort: "high" },
       include: ["reasoning.encrypted_content"],
       text: { verbosity: "low" },
@@ -230,202 +227,111 @@ describe("the responses client sends", () => {
     });
   });
 
-  it("key, headers and query of the provider", async () => {
-    const { requests } = await run([respond(messageDone("ok"))], {
-      provider: { headers: { "x-team": "blue" }, query: { "api-version": "2026" } },
-    });
-    expect(requests[0]?.url).toBe("/v1/responses?api-version=2026");
-    expect(requests[0]?.headers).toMatchObject({
-      authorization: "Bearer secret-key",
-      "x-team": "blue",
-      session_id: "thread-1",
-      originator: "brig",
+  it("the schema of the final text, beside its verbosity", async () => {
+    const schema = { type: "object", properties: { ok: { type: "boolean" } } };
+    const body = await bodyFor({ request: { outputSchema: schema }, settings: { verbosity: "high" } });
+    expect(body?.text).toEqual({
+      verbosity: "high",
+      format: { type: "json_schema", name: "codex_output_schema", strict: true, schema },
     });
   });
 
-  it("no authorization to an endpoint that wants none", async () => {
-    const { requests } = await run([respond(messageDone("ok"))], { provider: { apiKey: null } });
-    expect(requests[0]?.headers.authorization).toBeUndefined();
-  });
-});
-
-describe("the responses client tries again", () => {
-  it("on 500 and dropped connections, with delays that double", async () => {
-    const { events, delays } = await run([
-      { kind: "status", status: 500 },
-      { kind: "hang-up" },
-      { kind: "status", status: 503 },
-      respond(messageDone("ok")),
-    ]);
-    expect(events.at(-1)?.kind).toBe("completed");
-    expect(delays).toEqual([200, 400, 800]);
-  });
-
-  it("after the time the endpoint names", async () => {
-    const { delays } = await run([
-      { kind: "status", status: 503, headers: { "retry-after": "3" } },
-      { kind: "status", status: 503, headers: { "retry-after-ms": "70" } },
-      respond(messageDone("ok")),
-    ]);
-    expect(delays).toEqual([3000, 70]);
-  });
-
-  it("no more often than it is allowed to", async () => {
-    const { error, requests } = await run(
-      [{ kind: "status", status: 500, body: { error: { message: "boom" } } }],
+  it("tools that take text, and tools of the provider's, as they are declared", async () => {
+    const tools = [
       {
-        provider: { maxRequestRetries: 2 },
+        type: "custom",
+        name: "apply_patch",
+        format: { type: "grammar", syntax: "lark", definition: "start: X" },
       },
-    );
-    expect(requests).toHaveLength(3);
-    expect(describeFailure(error)).toEqual({ code: "model.failed", kind: "server" });
-    expect((error as Error).message).toContain("boom");
+      { type: "web_search", external_web_access: true },
+      { type: "local_shell" },
+    ];
+    expect((await bodyFor({ request: { tools } }))?.tools).toEqual(tools);
   });
 
-  it("never on its own after 429: it hands the wait to the turn", async () => {
-    const { events, requests } = await run([
-      { kind: "status", status: 429, headers: { "retry-after": "7" }, body: { error: { message: "slow" } } },
-    ]);
-    expect(requests).toHaveLength(1);
-    expect(events).toMatchObject([{ kind: "broken", retryAfterMs: 7000 }]);
-  });
+  const conversation: ResponseItem[] = [
+    {
+      type: "message",
+      role: "user",
+      content: [
+        { type: "input_text", text: "see" },
+        { type: "input_image", image_url: "data:image/png;base64,AA" },
+      ],
+    },
+    { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "gAAA" },
+    { id: "fc_1", type: "function_call", call_id: "a", name: "view_image", arguments: "{}" },
+    {
+      type: "function_call_output",
+      call_id: "a",
+      output: [{ type: "input_image", image_url: "data:image/png;base64,BB", detail: "high" }],
+    },
+    { id: "ctc_1", type: "custom_tool_call", call_id: "b", name: "apply_patch", input: "x" },
+    { type: "custom_tool_call_output", call_id: "b", output: "Done!" },
+    { type: "opaque", item: { id: "ws_1", type: "web_search_call", action: { type: "search" } } },
+  ];
+  const ids = (body: { input: Record<string, unknown>[] } | undefined) => body?.input.map(({ id }) => id);
 
-  it("never on its own after 429 without a time either", async () => {
-    const { events } = await run([{ kind: "status", status: 429 }]);
-    expect(events).toMatchObject([{ kind: "broken", retryAfterMs: null, error: { code: "model.failed" } }]);
-  });
-
-  it("after 429 with the date the endpoint names", async () => {
-    const date = new Date(Date.now() + 20_000).toUTCString();
-    const { events } = await run([{ kind: "status", status: 429, headers: { "retry-after": date } }]);
-    const [event] = events;
-    expect(event?.kind === "broken" && event.retryAfterMs).toBeGreaterThan(17_000);
-    expect(event?.kind === "broken" && event.retryAfterMs).toBeLessThanOrEqual(20_000);
-  });
-});
-
-describe("the responses client reports a broken stream", () => {
-  it.each([
-    ["cut in the middle of an event", { cutAfterBytes: 150 }],
-    ["broken after some items", { ending: "break" as const }],
-  ])("%s", async (_, more) => {
-    const { events } = await run([{ kind: "stream", events: [created(), messageDone("part")], ...more }]);
-    const last = events.at(-1);
-    expect(last?.kind === "broken" && last.error).toMatchObject({
-      code: "model.unreachable",
-      message: "the connection broke off",
-    });
-  });
-
-  it("that ends before it is complete", async () => {
-    const { events } = await run([{ kind: "stream", events: [created(), messageDone("part")] }]);
-    expect(events).toMatchObject([
-      { kind: "item" },
-      { kind: "broken", error: { message: "stream closed before response.completed" } },
-    ]);
-  });
-
-  it("that goes silent", async () => {
-    const { events } = await run([{ kind: "stream", events: [created()], ending: "hang" }], {
-      provider: { streamIdleTimeoutMs: 200 },
-    });
-    expect(events).toMatchObject([{ kind: "broken", error: { message: "idle timeout waiting for SSE" } }]);
-  });
-
-  it("that says the rate limit is reached, with the time its message names", async () => {
-    const { events } = await run([
+  it("the conversation in the API's own words: pictures, encrypted reasoning, and no ids", async () => {
+    const body = await bodyFor({ request: { input: conversation } });
+    expect(ids(body)).toEqual(Array(7).fill(undefined));
+    expect(body?.input.slice(0, 4)).toEqual([
       {
-        kind: "stream",
-        events: [
-          {
-            type: "response.failed",
-            response: { error: { code: "rate_limit_exceeded", message: "Please try again in 1.5s." } },
-          },
+        type: "message",
+        role: "user",
+        content: [
+          { type: "input_text", text: "see" },
+          { type: "input_image", image_url: "data:image/png;base64,AA" },
+        ],
+      },
+      { type: "reasoning", summary: [], encrypted_content: "gAAA" },
+      { type: "function_call", call_id: "a", name: "view_image", arguments: "{}" },
+      {
+        type: "function_call_output",
+        call_id: "a",
+        output: [{ type: "input_image", image_url: "data:image/png;base64,BB", detail: "high" }],
+      },
+    ]);
+  });
+
+  it("everything to Azure with its ids, and lets it keep them", async () => {
+    const body = await bodyFor({ provider: azure, request: { input: conversation } });
+    expect(body).toMatchObject({ store: true, include: ["reasoning.encrypted_content"] });
+    expect(ids(body)).toEqual([undefined, "rs_1", "fc_1", undefined, "ctc_1", undefined, "ws_1"]);
+  });
+
+  it("back to Azure what it said, with the ids that it gave", async () => {
+    const { events } = await ask(
+      [
+        respond(
+          reasoningDone("hm", "gAAA"),
+          messageDone("hi"),
+          itemDone({ id: "ws_1", type: "web_search_call" }),
+        ),
+      ],
+      { provider: azure },
+    );
+    const body = await bodyFor({ provider: azure, request: { input: itemsOf(events as ModelEvent[]) } });
+    expect(ids(body)).toEqual(["rs_1", "msg_1", "ws_1"]);
+  });
+
+  it("messages of every role, each text a part of its own", async () => {
+    const input = [textMessage("developer", "rules"), textMessage("user", "one", "two")];
+    expect((await bodyFor({ request: { input } }))?.input).toEqual([
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "rules" }] },
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "input_text", text: "one" },
+          { type: "input_text", text: "two" },
         ],
       },
     ]);
-    expect(events).toMatchObject([{ kind: "broken", retryAfterMs: 1500 }]);
   });
 });
 
-describe("the responses client gives up at once", () => {
-  const status = (code: number, error: object): Reply => ({ kind: "status", status: code, body: { error } });
-  const failed = (error: object): Reply => ({
-    kind: "stream",
-    events: [created(), { type: "response.failed", response: { error } }],
-  });
-
-  it.each([
-    ["a wrong key", status(401, { message: "bad key" }), "model.auth", "auth"],
-    ["a forbidden model", status(403, { message: "no" }), "model.auth", "auth"],
-    ["an unknown model", status(404, { message: "no model" }), "model.failed", "refused"],
-    ["a bad request", status(400, { message: "what?" }), "model.failed", "refused"],
-    ["no quota", status(429, { message: "pay", code: "insufficient_quota" }), "model.failed", "quota"],
-    ["no quota in a stream", failed({ code: "insufficient_quota", message: "pay" }), "model.failed", "quota"],
-    [
-      "a full context window",
-      failed({ code: "context_length_exceeded", message: "long" }),
-      "model.failed",
-      "context-window",
-    ],
-    [
-      "an overloaded server",
-      failed({ code: "server_is_overloaded", message: "no" }),
-      "model.failed",
-      "refused",
-    ],
-    [
-      "an error event",
-      { kind: "stream", events: [{ type: "error", code: "invalid_prompt", message: "no" }] } satisfies Reply,
-      "model.failed",
-      "refused",
-    ],
-  ])("on %s", async (_, reply, code, kind) => {
-    const { error, requests } = await run([reply]);
-    expect(describeFailure(error)).toEqual({ code, kind });
-    expect(requests).toHaveLength(1);
-  });
-
-  it("on a response that is incomplete for good", async () => {
-    const incomplete = {
-      type: "response.incomplete",
-      response: { incomplete_details: { reason: "max_output_tokens" } },
-    };
-    const { error } = await run([{ kind: "stream", events: [incomplete] }]);
-    expect(error).toMatchObject({
-      code: "model.failed",
-      message: "Incomplete response returned, reason: max_output_tokens",
-    });
-  });
-
-  it("on a call without its id", async () => {
-    const item = { type: "function_call", name: "shell", arguments: "{}" };
-    const { error } = await run([respond({ type: "response.output_item.done", item })]);
-    expect(error).toMatchObject({ code: "model.failed", message: expect.stringContaining("call_id") });
-  });
-
-  it("when nobody listens at the address, and names it", async () => {
-    const { url } = await closedServer();
-    const { error, delays } = await run([], { provider: { baseUrl: url } });
-    expect(error).toMatchObject({ code: "model.unreachable" });
-    expect((error as Error).message).toMatch(`cannot reach ${url}: connect ECONNREFUSED 127.0.0.1:`);
-    expect(delays).toHaveLength(4);
-  });
-});
-
-describe("an abort", () => {
-  it("ends a request that has no answer yet with its reason", async () => {
-    const { error } = await run([{ kind: "stream", events: [], delayMs: 3000 }], {
-      signal: AbortSignal.timeout(150),
-    });
-    expect(error).toMatchObject({ name: "TimeoutError" });
-  });
-
-  it("ends a stream in the middle with its reason", async () => {
-    const { error, events } = await run([{ kind: "stream", events: [textDelta("a")], ending: "hang" }], {
-      signal: AbortSignal.timeout(200),
-    });
-    expect(events).toEqual([{ kind: "text-delta", text: "a" }]);
-    expect(error).toMatchObject({ name: "TimeoutError" });
-  });
-});
+function nested(levels: number): unknown[] {
+  let value: unknown[] = [];
+  for (let level = 1; level < levels; level++) value = [value];
+  return value;
+}

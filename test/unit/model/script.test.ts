@@ -106,6 +106,12 @@ steps:
     expect(error).toMatchObject({ code: "config.invalid" });
     expect((error as Error).message).toMatch(message);
   });
+
+  it("takes steps after one that calls nothing where there are many turns", () => {
+    const yaml = "steps:\n  - text: One.\n  - text: Two.\n";
+    expect(parseScript(yaml, "play.yaml", { hasManyTurns: true }).steps).toHaveLength(2);
+    expect(() => parseScript(yaml, "play.yaml")).toThrow("play.yaml:3:5: this step is never reached");
+  });
 });
 
 describe("loadScript", () => {

@@ -1,0 +1,214 @@
+import type OpenAI from "openai";
+import type { BrigError } from "../errors.js";
+import { beforeAbort } from "../lib/before-abort.js";
+import { pause } from "../lib/pause.js";
+import { retryDelayMs } from "./backoff.js";
+import { type ClassifiedFailure, classifyRefusal, transportFailure } from "./failure.js";
+import { httpFetch } from "./http-fetch.js";
+import type { ModelProvider } from "./provider.js";
+import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
+import { checkHeaders, Secrets } from "./secrets.js";
+
+export interface ConnectionOptions {
+  provider: ModelProvider;
+  /** Tells the endpoint which requests belong together, for its cache. */
+  threadId: string;
+  /** Default: brig. */
+  userAgent?: string | undefined;
+  /** From 0 up to but not including 1. Default: Math.random. */
+  random?: (() => number) | undefined;
+  /** Default: a timer. */
+  sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
+}
+
+/** Where on an endpoint requests go. */
+export interface Route {
+  /** E.g. `/responses`. */
+  path: string;
+  /** Fields of a body that an endpoint may do without: one that refuses them by name is not sent them again. */
+  optionalFields: readonly string[];
+}
+
+type Body = Readonly<Record<string, unknown>>;
+type Broken = { kind: "broken"; error: BrigError; retryAfterMs: number | null };
+
+/** A person would ask what is going on. */
+const LONGEST_SILENT_WAIT_MS = 5000;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Sends requests through the SDK, which makes them what an endpoint expects. When to send one again is decided here: the SDK's own
+ * retries are off, and its reading of refusals, which knows OpenAI's form only, is not used.
+ */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #route: Route;
+  readonly #secrets = new Secrets();
+  /** Fields that this endpoint refused. */
+  readonly #unwanted = new Set<string>();
+  #client: Promise<OpenAI> | undefined;
+
+  constructor(options: ConnectionOptions, route: Route) {
+    this.#options = options;
+    this.#route = route;
+    this.#secrets.addHeaders(options.provider.headers);
+    this.#secrets.addQuery(options.provider.query);
+    this.#secrets.addQuery({ password: new URL(options.provider.baseUrl).password });
+  }
+
+  /** What an endpoint said, without what it must not tell anybody. */
+  hide(text: string): string {
+    return this.#secrets.hide(text);
+  }
+
+  /** The response, once its headers are there, or why it is worth asking again later. Other failures are thrown as `model.*`. */
+  async send(body: Body, signal: AbortSignal): Promise<Response | Broken> {
+    const { provider, random = Math.random, sleep = pause } = this.#options;
+    let hasRenewed = false;
+    for (let attempt = 1; ; ) {
+      const answer = await this.#post(this.#withoutUnwanted(body), signal);
+      if (answer instanceof Response) return answer;
+      const { refusal, failure } = answer;
+      if (refusal !== null && this.#dropField(refusal, body)) continue;
+      if (refusal?.status === 401 && !hasRenewed) {
+        hasRenewed = true;
+        if (await provider.credentials.renew(signal)) continue;
+      }
+      const { kind, error, canRetry, retryAfterMs } = failure;
+      if (!canRetry) throw error;
+      // These are for the turn to sit out: it keeps what it has done so far, and tells that it waits.
+      if (kind === "rate-limit" || (retryAfterMs ?? 0) > LONGEST_SILENT_WAIT_MS)
+        return { kind: "broken", error, retryAfterMs };
+      if (attempt > provider.maxRequestRetries) throw error;
+      await beforeAbort(sleep(retryDelayMs(attempt, { retryAfterMs, random }), signal), signal);
+      attempt++;
+    }
+  }
+
+  async #post(body: Body, signal: AbortSignal): Promise<Response | Failed> {
+    const { provider } = this.#options;
+    const client = await this.#openClient();
+    const credentials = await provider.credentials.headers(signal);
+    signal.throwIfAborted();
+    this.#secrets.addCredentials(credentials);
+    const headers = { ...credentials, ...provider.headers };
+    checkHeaders(headers);
+    try {
+      const sent = client.post(this.#route.path, { body, headers, stream: true, signal }).asResponse();
+      return await beforeAbort(sent, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof Error ? error.cause : undefined;
+      if (!(reason instanceof Unanswered)) throw error;
+      return this.#failed(reason);
+    }
+  }
+
+  #failed({ reason }: Unanswered): Failed {
+    if (!(reason instanceof Error)) {
+      const hint = reason.hint === undefined ? undefined : this.hide(reason.hint);
+      const refusal = { ...reason, message: this.hide(reason.message), hint };
+      return { refusal, failure: classifyRefusal(this.#withWireHint(refusal)) };
+    }
+    const { baseUrl, streamIdleTimeoutMs } = this.#options.provider;
+    const isTimeout = reason.name === "AbortError";
+    const why = isTimeout ? `no answer within ${streamIdleTimeoutMs} ms` : firstOf(reason).message;
+    return { refusal: null, failure: transportFailure(this.hide(`cannot reach ${baseUrl}: ${why}`), reason) };
+  }
+
+  /** An endpoint that has never heard of the path most likely speaks the older API only. */
+  #withWireHint(refusal: ReadRefusal): ReadRefusal {
+    const { id, wireApi } = this.#options.provider;
+    const isUnknownPath = refusal.status === 404 || refusal.status === 405;
+    if (!isUnknownPath || wireApi !== "responses" || id === "openai") return refusal;
+    return {
+      ...refusal,
+      hint: `check base_url and model; an endpoint without the Responses API wants wire_api = "chat" in [model_providers.${id}]`,
+    };
+  }
+
+  #withoutUnwanted(body: Body): Body {
+    if (this.#unwanted.size === 0) return body;
+    return Object.fromEntries(Object.entries(body).filter(([field]) => !this.#unwanted.has(field)));
+  }
+
+  /** Whether a field was refused that can be left out from now on. */
+  #dropField({ status, param, message }: ReadRefusal, body: Body): boolean {
+    if (status !== 400 && status !== 422) return false;
+    const field = this.#route.optionalFields.find(
+      (name) =>
+        name in body &&
+        !this.#unwanted.has(name) &&
+        (param === name || new RegExp(`(?<!\\w)${name}(?!\\w)`).test(message)),
+    );
+    if (field === undefined) return false;
+    this.#unwanted.add(field);
+    return true;
+  }
+
+  #openClient(): Promise<OpenAI> {
+    this.#client ??= openClient(this.#options);
+    return this.#client;
+  }
+}
+
+interface Failed {
+  failure: ClassifiedFailure;
+  /** Null where the endpoint said nothing. */
+  refusal: ReadRefusal | null;
+}
+
+/** Carries through the SDK why there is no response: what the endpoint said, or what went wrong on the way. */
+class Unanswered extends Error {
+  override readonly name = "Unanswered";
+  readonly reason: ReadRefusal | Error;
+
+  constructor(reason: ReadRefusal | Error) {
+    super("no answer");
+    this.reason = reason;
+  }
+}
+
+async function openClient({ provider, threadId, userAgent = "brig" }: ConnectionOptions): Promise<OpenAI> {
+  // Loading the SDK takes as long as starting Node: only who talks to an endpoint pays for it.
+  const { default: Client } = await import("openai");
+  return new Client({
+    // The SDK wants one; the header is left out, for the provider's credentials to give.
+    apiKey: "none",
+    baseURL: provider.baseUrl,
+    // Named, so that the SDK does not look for them in the environment.
+    organization: null,
+    project: null,
+    adminAPIKey: null,
+    webhookSecret: null,
+    logLevel: "off",
+    maxRetries: 0,
+    timeout: Math.min(provider.streamIdleTimeoutMs, LONGEST_TIMER_MS),
+    fetch: fetchAnswer,
+    defaultQuery: { ...provider.query },
+    defaultHeaders: {
+      originator: "brig",
+      session_id: threadId,
+      "User-Agent": userAgent,
+      Authorization: null,
+    },
+  });
+}
+
+async function fetchAnswer(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await httpFetch(url, init);
+  } catch (error) {
+    // biome-ignore lint/style/useErrorCause: it is the reason, and the SDK would take one in `cause` for a timeout.
+    throw new Unanswered(error instanceof Error ? error : new Error(String(error)));
+  }
+  if (response.ok) return response;
+  throw new Unanswered(readRefusal(response.status, response.headers, await readBody(response)));
+}
+
+/** A name with several addresses fails with one error for each. */
+function firstOf(error: Error): Error {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
+  return first instanceof Error ? first : error;
+}

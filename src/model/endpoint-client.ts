@@ -1,0 +1,114 @@
+import { Connection, type ConnectionOptions, type Route } from "./connection.js";
+import { classifyRefusal, type Refusal, senselessAnswer, transportFailure } from "./failure.js";
+import type { ModelClient, ModelEvent, ModelRequest } from "./model-client.js";
+import type { ModelSettings } from "./model-settings.js";
+import { BrokenStream, readServerEvents } from "./server-events.js";
+
+/** Which model is asked, where, and how. */
+export interface ModelClientOptions extends ConnectionOptions {
+  model: string;
+  settings?: ModelSettings | undefined;
+}
+
+/** How requests and responses look at an endpoint. */
+export interface Wire extends Route {
+  takesOnlyFunctions: boolean;
+  body(request: ModelRequest): Readonly<Record<string, unknown>>;
+  openReader(request: ModelRequest, refused: RefusalReader): ResponseReader;
+}
+
+/** What a failure within a stream means: broken where it is worth asking again, else it is thrown. */
+export type RefusalReader = (refusal: Refusal) => ModelEvent;
+
+/** Reads one response. What it says is over with `completed` or `broken`; a failure that no retry mends is thrown. */
+export interface ResponseReader {
+  /** What the data of a server-sent event means. */
+  read(data: string): Iterable<ModelEvent>;
+  /** What it means that the stream is over, by itself or cut. */
+  end(cut: BrokenStream | null): Iterable<ModelEvent>;
+}
+
+/** A model behind an endpoint. */
+export function createEndpointClient(options: ModelClientOptions, wire: Wire): ModelClient {
+  const { provider, model } = options;
+  const connection = new Connection(options, wire);
+  return {
+    provider: provider.id,
+    model,
+    maxStreamRetries: provider.maxStreamRetries,
+    takesOnlyFunctions: wire.takesOnlyFunctions,
+    async *stream(request, signal) {
+      signal.throwIfAborted();
+      // The SDK never takes its listener off a signal again: it is given one that lasts as long as the request.
+      const own = new AbortController();
+      const follow = () => own.abort(signal.reason);
+      signal.addEventListener("abort", follow, { once: true });
+      try {
+        const answer = await connection.send(wire.body(request), own.signal);
+        if ("kind" in answer) yield answer;
+        else {
+          const reader = wire.openReader(request, (refusal) => readRefused(refusal, connection));
+          yield* readAnswer(answer, { reader, idleTimeoutMs: provider.streamIdleTimeoutMs, signal });
+        }
+      } finally {
+        signal.removeEventListener("abort", follow);
+      }
+    },
+  };
+}
+
+function readRefused(refusal: Refusal, connection: Connection): ModelEvent {
+  const message = connection.hide(refusal.message);
+  const { canRetry, error, retryAfterMs } = classifyRefusal({ ...refusal, message });
+  if (!canRetry) throw error;
+  return { kind: "broken", error, retryAfterMs };
+}
+
+interface Reading {
+  reader: ResponseReader;
+  idleTimeoutMs: number;
+  signal: AbortSignal;
+}
+
+async function* readAnswer(
+  response: Response,
+  { reader, idleTimeoutMs, signal }: Reading,
+): AsyncIterable<ModelEvent> {
+  if (response.body === null) throw senselessAnswer("the endpoint answered without a body");
+  let hasEvents = false;
+  let cut: BrokenStream | null = null;
+  try {
+    for await (const data of readServerEvents(response.body, { idleTimeoutMs })) {
+      hasEvents = true;
+      for (const event of reader.read(data)) {
+        yield event;
+        if (isLast(event)) return;
+      }
+    }
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (!(cause instanceof BrokenStream)) throw cause;
+    cut = cause;
+  }
+  signal.throwIfAborted();
+  if (!hasEvents && cut === null) refuseOtherContent(response);
+  yield* reader.end(cut);
+}
+
+/** A web page, say, of a proxy that wants a login. */
+function refuseOtherContent({ headers }: Response): void {
+  const type = headers.get("content-type")?.split(";", 1)[0] ?? "text/event-stream";
+  if (type === "text/event-stream") return;
+  throw senselessAnswer(
+    `the endpoint answered with ${type} and not with a stream of events`,
+    "check the provider's base_url: it ends before /responses or /chat/completions, mostly with /v1",
+  );
+}
+
+function isLast({ kind }: ModelEvent): boolean {
+  return kind === "completed" || kind === "broken";
+}
+
+export function broken(message: string, cause?: unknown): ModelEvent {
+  return { kind: "broken", error: transportFailure(message, cause).error, retryAfterMs: null };
+}

@@ -1,0 +1,76 @@
+import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } from "openid-client";
+import { z } from "zod";
+import { BrigError } from "../../errors.js";
+import { beforeAbort } from "../../lib/before-abort.js";
+import type { StoredTokens } from "./auth-file.js";
+import { issuerFailure } from "./failure.js";
+import { connectIssuer } from "./issuer.js";
+import { type IssuerSettings, isOpenai } from "./issuer-settings.js";
+import { openaiCodeTokens } from "./openai-device-code.js";
+import { tokensOf } from "./tokens.js";
+
+/** What a person does in a browser of any machine. */
+export interface DeviceCode {
+  url: string;
+  code: string;
+}
+
+export interface DeviceLoginOptions {
+  settings: IssuerSettings;
+  show: (code: DeviceCode) => Promise<void>;
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+/** How an issuer is asked for a code, and for the tokens once a person has entered it. */
+export type CodeFlow = (options: Omit<DeviceLoginOptions, "timeoutMs">) => Promise<StoredTokens>;
+
+/**
+ * Logs a person in who has no browser here. A refusal and a code that nobody entered in time are `model.auth`, an issuer that hands out
+ * no codes is `config.invalid`.
+ */
+export async function logInWithCode(
+  options: DeviceLoginOptions,
+  flow: CodeFlow = isOpenai(options.settings) ? openaiCodeTokens : standardCodeTokens,
+): Promise<StoredTokens> {
+  const { settings, show, timeoutMs } = options;
+  const timeout = AbortSignal.timeout(timeoutMs);
+  try {
+    // The library looks at the signal between two waits only.
+    const signal = AbortSignal.any([options.signal, timeout]);
+    return await beforeAbort(flow({ settings, show, signal }), signal);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (timeout.aborted) throw nobodyCame(timeoutMs);
+    throw issuerFailure(error, { doing: "log in", issuer: settings.issuer });
+  }
+}
+
+const issuedSchema = z.looseObject({
+  verification_uri: z.url({ protocol: /^https?$/ }).max(2000),
+  user_code: z.string().min(1).max(100),
+});
+
+/** RFC 8628. */
+const standardCodeTokens: CodeFlow = async ({ settings, show, signal }) => {
+  const configuration = await connectIssuer(settings, { signal });
+  if (configuration.serverMetadata().device_authorization_endpoint === undefined)
+    throw new BrigError(`${settings.issuer} hands out no codes for devices`, {
+      code: "config.invalid",
+      hint: "log in without --device-auth",
+    });
+  const scope = "openid profile email offline_access";
+  const issued = await initiateDeviceAuthorization(configuration, { scope });
+  const shown = issuedSchema.safeParse(issued);
+  if (!shown.success) throw new BrigError("the issuer's code is of no use", { code: "model.failed" });
+  await show({ url: shown.data.verification_uri, code: shown.data.user_code });
+  const answer = await pollDeviceAuthorizationGrant(configuration, issued, undefined, { signal });
+  return tokensOf(answer, { now: new Date() });
+};
+
+function nobodyCame(timeoutMs: number): BrigError {
+  return new BrigError(`nobody entered the code within ${Math.round(timeoutMs / 1000)} seconds`, {
+    code: "model.auth",
+    hint: "try again: brig login --device-auth",
+  });
+}

@@ -1,0 +1,101 @@
+import { AuthorizationResponseError, ClientError, ResponseBodyError } from "openid-client";
+import { BrigError, type ErrorCode } from "../../errors.js";
+import { neutraliseLine } from "../../lib/terminal.js";
+
+export interface IssuerFailure {
+  /** As in "cannot …". */
+  doing: string;
+  issuer: string;
+  /** What must not be quoted, should the issuer's words contain it. */
+  secrets?: readonly string[];
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * What went wrong with an issuer, as a BrigError. `model.unreachable`: no answer, worth another try. `model.failed`: an answer that
+ * is of no use. `model.auth`: a refusal. The library's errors hold whole answers, tokens included, so they are no cause.
+ */
+export function issuerFailure(error: unknown, failure: IssuerFailure): BrigError {
+  if (failure.signal?.aborted && failure.signal.reason instanceof BrigError) return failure.signal.reason;
+  if (error instanceof BrigError) return error;
+  const { code, reason, hint } = classified(error);
+  const told = withoutSecrets(reason, failure.secrets ?? []);
+  return new BrigError(`cannot ${failure.doing}: ${failure.issuer} ${told}`, { code, hint });
+}
+
+interface Classified {
+  code: ErrorCode;
+  reason: string;
+  hint?: string;
+}
+
+function classified(error: unknown): Classified {
+  if (error instanceof AuthorizationResponseError) return refusal(error.error, error.error_description);
+  if (error instanceof ResponseBodyError) {
+    if (error.status >= 500 || error.status === 429)
+      return {
+        code: "model.unreachable",
+        reason: `answers with status ${error.status}`,
+        hint: "try again later",
+      };
+    return refusal(error.error, error.error_description);
+  }
+  const status = statusOf(error);
+  if (status === 400 || status === 401) return refusal(`status ${status}`, undefined);
+  if (status !== null)
+    return {
+      code: status >= 500 ? "model.unreachable" : "model.failed",
+      reason: `answers with status ${status}`,
+    };
+  const wire = wireFault(error);
+  if (wire !== null)
+    return { code: "model.unreachable", reason: wire, hint: "is the network there? oauth.issuer right?" };
+  return { code: "model.failed", reason: `gives an answer that cannot be trusted: ${deepestMessage(error)}` };
+}
+
+function refusal(error: string, description: string | undefined): Classified {
+  const words = [error, description].filter((one) => one !== undefined).map((one) => shown(one));
+  return { code: "model.auth", reason: `refuses: ${words.join(", ")}`, hint: "log in again: brig login" };
+}
+
+/** An answer with a status that the protocol does not know. */
+function statusOf(error: unknown): number | null {
+  const cause = error instanceof ClientError ? error.cause : null;
+  return cause instanceof Response ? cause.status : null;
+}
+
+/** A connection that did not come about or broke off, and an answer that did not come in time. */
+function wireFault(error: unknown): string | null {
+  for (const one of chain(error)) {
+    if (one.name === "TimeoutError") return "does not answer in time";
+    if (one instanceof TypeError && one.message === "fetch failed")
+      return `cannot be reached${errnoOf(one.cause) === null ? "" : ` (${errnoOf(one.cause)})`}`;
+  }
+  return null;
+}
+
+/** The library's own words for what it checked; the answer itself is not in them. */
+function deepestMessage(error: unknown): string {
+  return shown([...chain(error)].at(-1)?.message ?? "unknown fault");
+}
+
+function* chain(error: unknown): Iterable<Error> {
+  const seen = new Set<unknown>();
+  for (let one = error; one instanceof Error && !seen.has(one); one = one.cause) {
+    seen.add(one);
+    yield one;
+  }
+}
+
+function errnoOf(error: unknown): string | null {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
+}
+
+/** The issuer's words on one line of a terminal. */
+function shown(words: string): string {
+  return neutraliseLine(words.slice(0, 300));
+}
+
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets.filter((one) => one !== "").reduce((told, one) => told.replaceAll(one, "[secret]"), text);
+}

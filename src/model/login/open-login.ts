@@ -1,0 +1,36 @@
+import type { Config } from "../../config/config-schema.js";
+import type { Environment } from "../../config/env.js";
+import { type ProviderLogin, takesLogin } from "../resolve-provider.js";
+import { bearerKey } from "../static-credentials.js";
+import { readAuthFile } from "./auth-file.js";
+import { ChatGptCredentials } from "./chatgpt-credentials.js";
+import { type IssuerSettings, isOpenai, issuerSettings } from "./issuer-settings.js";
+import { chatGptFile } from "./login-kind.js";
+
+const apiUrl = "https://api.openai.com/v1";
+const chatGptUrl = "https://chatgpt.com/backend-api/codex";
+
+/**
+ * The login that the configured provider is used with: null where a key comes before it, where the provider takes none, and where
+ * nobody has logged in.
+ */
+export async function configuredLogin(
+  config: Parameters<typeof takesLogin>[0] & Pick<Config, "oauth">,
+  environment: Pick<Environment, "variables" | "brigHome">,
+): Promise<ProviderLogin | null> {
+  if (!takesLogin(config, environment)) return null;
+  return await openLogin(environment.brigHome, issuerSettings(config.oauth));
+}
+
+/** Opens what `auth.json` in brig's home holds; null where nobody has logged in. Nothing is sent yet. */
+export async function openLogin(home: string, settings: IssuerSettings): Promise<ProviderLogin | null> {
+  const file = await readAuthFile(home);
+  if (file === null) return null;
+  const stored = chatGptFile(file);
+  if (stored !== null) {
+    const credentials = new ChatGptCredentials({ home, settings, stored });
+    return { kind: "chatgpt", credentials, baseUrl: isOpenai(settings) ? chatGptUrl : null };
+  }
+  const key = file.OPENAI_API_KEY;
+  return key == null ? null : { kind: "api-key", credentials: bearerKey(key), baseUrl: apiUrl };
+}

@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { profileOf } from "../../../src/model/model-profile.js";
+
+describe("what is known of a model's window", () => {
+  it.each([
+    ["gpt-5", 272_000],
+    ["gpt-5.1-codex-max", 272_000],
+    ["openai/gpt-5-mini", 272_000],
+    ["gpt-5-chat-latest", 128_000],
+    ["gpt-4.1-mini", 1_047_576],
+    ["gpt-4o-2024-11-20", 128_000],
+    ["gpt-4", 8_192],
+    ["o4-mini", 200_000],
+    ["codex-mini-latest", 200_000],
+    ["gpt-oss:20b", 131_072],
+  ])("of %s it is %d tokens", (model, tokens) => {
+    expect(profileOf(model).contextWindowTokens).toBe(tokens);
+  });
+
+  it.each(["qwen3-coder", "scripted", "my-gpt-5", "gpt-4-32k", ""])("of %j nobody knows it", (model) => {
+    expect(profileOf(model).contextWindowTokens).toBeNull();
+  });
+});
