@@ -1,7 +1,8 @@
 import { BrigError, isBrigError } from "../errors.js";
+import { overlap } from "./apply-patch/path-locks.js";
 import { parseArguments } from "./define-tool.js";
 import type { ToolRegistry } from "./registry.js";
-import type { Tool, ToolActivity, ToolOutput } from "./tool.js";
+import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
 
 /** A call as a model makes it. */
 export interface ToolCall {
@@ -34,7 +35,10 @@ const timedAbortTools: ReadonlySet<string> = new Set([
   "unified_exec",
 ]);
 
-/** What a call may run beside: other readers, changes of other files, or nothing. */
+/**
+ * What a call may run beside: other readers, changes of other files, or nothing. Two names of one file are two files here: the tool
+ * that changes files knows where links lead.
+ */
 type Claim = { kind: "reads" } | { kind: "changes"; files: readonly string[] } | { kind: "alone" };
 
 interface RunningCall {
@@ -51,6 +55,7 @@ export class CallScheduler {
   readonly #options: CallSchedulerOptions;
   readonly #ready: Promise<unknown>;
   readonly #running = new Set<RunningCall>();
+  #started = 0;
 
   constructor(tools: ToolRegistry, options: CallSchedulerOptions) {
     this.#tools = tools;
@@ -66,9 +71,10 @@ export class CallScheduler {
    */
   run(call: ToolCall): Promise<CallOutcome> {
     const claim = this.#claimOf(call);
+    const position = this.#started++;
     const before = [...this.#running].filter((other) => excludes(other.claim, claim));
     const outcome = Promise.all([this.#ready, ...before.map(({ over }) => over)]).then(() =>
-      this.#execute(call),
+      this.#execute(call, position),
     );
     const running: RunningCall = { claim, over: Promise.resolve() };
     running.over = outcome.then(
@@ -88,26 +94,31 @@ export class CallScheduler {
     return files === null ? { kind: "alone" } : { kind: "changes", files };
   }
 
-  async #execute(call: ToolCall): Promise<CallOutcome> {
+  async #execute(call: ToolCall, position: number): Promise<CallOutcome> {
     const startedAt = performance.now();
-    const elapsedMs = () => performance.now() - startedAt;
+    let waitedMs = 0;
+    // What a person takes to answer is no time of the call's.
+    const elapsedMs = () => performance.now() - startedAt - waitedMs;
+    const onActivity = (activity: ToolActivity) => {
+      if (activity.kind === "approval-answered") waitedMs += activity.waitedMs;
+      this.#options.onActivity?.(call, activity);
+    };
+    const { callId } = call;
     try {
-      return { ...(await this.#dispatch(call)), durationMs: elapsedMs() };
+      const output = await this.#dispatch(call, { onActivity, origin: { callId, position } });
+      return { ...output, durationMs: elapsedMs() };
     } catch (error) {
       const content = this.#options.signal.aborted ? abortText(call.name, elapsedMs()) : failureText(error);
       return { content, success: false, durationMs: elapsedMs() };
     }
   }
 
-  async #dispatch(call: ToolCall): Promise<ToolOutput> {
-    const { signal, onActivity } = this.#options;
+  async #dispatch(call: ToolCall, options: ToolCallOptions): Promise<ToolOutput> {
+    const { signal } = this.#options;
     signal.throwIfAborted();
     const refusal = this.#refusal(call);
     if (refusal !== null) return { content: refusal, success: false };
-    return await this.#tools.get(call.name).execute(argumentsOf(call), {
-      signal,
-      onActivity: (activity) => onActivity?.(call, activity),
-    });
+    return await this.#tools.get(call.name).execute(argumentsOf(call), { ...options, signal });
   }
 
   /** What the model is told of a call that cannot be made, else null. */
@@ -138,12 +149,7 @@ function changedFiles(tool: Tool, call: ToolCall): readonly string[] | null {
 function excludes(one: Claim, other: Claim): boolean {
   if (one.kind === "reads" && other.kind === "reads") return false;
   if (one.kind !== "changes" || other.kind !== "changes") return true;
-  return one.files.some((path) => other.files.some((file) => overlaps(path, file)));
-}
-
-/** The same path, or one below the other. */
-function overlaps(a: string, b: string): boolean {
-  return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
+  return one.files.some((path) => other.files.some((file) => overlap(path, file)));
 }
 
 /** Never resolves without an abort: it is only good for a race. */

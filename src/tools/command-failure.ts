@@ -1,23 +1,18 @@
 import { constants } from "node:os";
 import { isBrigError } from "../errors.js";
+import { describeOsError, type OsError, osErrorOf } from "./os-error.js";
 import type { ToolExit, ToolProcess } from "./sandbox.js";
 import { shellQuote } from "./shell-quote.js";
 
-interface SystemError {
-  number: number;
-  kind: string;
-  message: string;
-}
-
-/** The system errors a program start can end with, in the words models know. */
-const systemErrors: Record<string, SystemError> = {
-  ENOENT: { number: 2, kind: "NotFound", message: "No such file or directory" },
-  E2BIG: { number: 7, kind: "ArgumentListTooLong", message: "Argument list too long" },
-  ENOEXEC: { number: 8, kind: "Uncategorized", message: "Exec format error" },
-  EAGAIN: { number: 11, kind: "WouldBlock", message: "Resource temporarily unavailable" },
-  ENOMEM: { number: 12, kind: "OutOfMemory", message: "Cannot allocate memory" },
-  EACCES: { number: 13, kind: "PermissionDenied", message: "Permission denied" },
-  ENOTDIR: { number: 20, kind: "NotADirectory", message: "Not a directory" },
+/** What Rust calls the errors that the start of a program can end with, as models have read them. */
+const errorKinds: Readonly<Record<string, string>> = {
+  ENOENT: "NotFound",
+  E2BIG: "ArgumentListTooLong",
+  ENOEXEC: "Uncategorized",
+  EAGAIN: "WouldBlock",
+  ENOMEM: "OutOfMemory",
+  EACCES: "PermissionDenied",
+  ENOTDIR: "NotADirectory",
 };
 
 const NOT_EXECUTABLE = 126;
@@ -59,16 +54,22 @@ export function refusedStart(error: unknown): ToolExit {
 export function startError(reason: string, exitCode: number): string {
   const known = systemError(reason, exitCode);
   if (known === undefined) return `execution error: ${reason}`;
-  const { number, kind, message } = known;
-  return `execution error: Io(Os { code: ${number}, kind: ${kind}, message: ${JSON.stringify(message)} })\n${reason}`;
+  const { number, kind, text } = known;
+  return `execution error: Io(Os { code: ${number}, kind: ${kind}, message: ${JSON.stringify(text)} })\n${reason}`;
 }
 
 /** A start that failed, as `exec_command` reports it. */
 export function sessionStartError(argv: readonly string[], reason: string, exitCode: number): string {
   const known = systemError(reason, exitCode);
-  const message = known === undefined ? reason : `${known.message} (os error ${known.number})`;
+  const message = known === undefined ? reason : describeOsError(known);
   const text = `exec_command failed for \`${shellQuote(argv)}\`: CreateProcess { message: ${JSON.stringify(message)} }`;
   return known === undefined ? text : `${text}\n${reason}`;
+}
+
+/** A command that was not let start, as `exec_command` reports it. */
+export function sessionRejection(argv: readonly string[], reason: string): string {
+  const message = JSON.stringify(`Rejected(${JSON.stringify(reason)})`);
+  return `exec_command failed for \`${shellQuote(argv)}\`: CreateProcess { message: ${message} }`;
 }
 
 /** A command that a signal ended, with what it had printed. */
@@ -77,7 +78,9 @@ export function signalError(signal: NodeJS.Signals, output: string): string {
   return output === "" ? error : `${error}\n${output}`;
 }
 
-function systemError(reason: string, exitCode: number): SystemError | undefined {
+function systemError(reason: string, exitCode: number): (OsError & { kind: string }) | undefined {
   const name = errorName(reason, exitCode);
-  return name === undefined ? undefined : systemErrors[name];
+  const error = name === undefined ? undefined : osErrorOf(name);
+  const kind = name === undefined ? undefined : errorKinds[name];
+  return error === undefined || kind === undefined ? undefined : { ...error, kind };
 }

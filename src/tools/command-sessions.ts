@@ -8,6 +8,7 @@ export type RandomInteger = (min: number, max: number) => number;
 const FIRST_ID = 1000;
 const LAST_ID = 99_999;
 const MAX_SESSIONS = 64;
+/** Used most recently, besides the new one. */
 const PROTECTED_SESSIONS = 8;
 const WARNING_SESSIONS = 60;
 
@@ -27,10 +28,11 @@ export class CommandSessions {
 
   /** Keeps a process; the least interesting one is ended where there would be too many. */
   async keep(process: ToolProcess, onActivity: ToolCallOptions["onActivity"]): Promise<CommandSession> {
-    if (this.#sessions.size >= MAX_SESSIONS) await this.#prune();
     const session = new CommandSession(this.#freeId(), process, onActivity);
     this.#sessions.set(session.id, session);
     this.#touch(session);
+    // Counted first: others may be kept while one is ended.
+    if (this.#sessions.size > MAX_SESSIONS) await this.#prune();
     return session;
   }
 
@@ -63,7 +65,7 @@ export class CommandSessions {
 
   async #prune(): Promise<void> {
     const byUse = [...this.#sessions.values()].toSorted((a, b) => a.lastUse - b.lastUse);
-    const candidates = byUse.slice(0, -PROTECTED_SESSIONS);
+    const candidates = byUse.slice(0, -(PROTECTED_SESSIONS + 1));
     const victim = candidates.find(({ exit }) => exit !== null) ?? candidates[0];
     if (victim === undefined) return;
     this.forget(victim);

@@ -3,13 +3,18 @@ import { BrigError } from "../errors.js";
 import { jsonSchemaOf } from "./json-schema.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 
+/** The real name of a parameter, or that and how its value is to be read. */
+export type ParameterAliases = Readonly<
+  Record<string, string | { parameter: string; read(value: unknown): unknown }>
+>;
+
 export interface ToolDefinition<Parameters extends z.ZodObject, Output extends ToolOutput = ToolOutput> {
   name: string;
   description: string;
   /** Unknown keys are ignored, as models send them. */
   parameters: Parameters;
   /** Other spellings of a parameter that are understood but not advertised: other → real. */
-  parameterAliases?: Readonly<Record<string, string>>;
+  parameterAliases?: ParameterAliases;
   supportsParallel: boolean;
   /** How it is declared to a model. Default: as a function with these parameters. */
   spec?: ToolSpec | undefined;
@@ -24,18 +29,17 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
   definition: ToolDefinition<Parameters, Output>,
 ): Tool<Output> {
   const { name, description, parameters, supportsParallel, isFreeform = false, changedFiles } = definition;
+  let { spec } = definition;
   const parse = (args: unknown) => parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
   return {
     name,
     description,
     supportsParallel,
     isFreeform,
-    spec: definition.spec ?? {
-      type: "function",
-      name,
-      description,
-      strict: false,
-      parameters: jsonSchemaOf(parameters),
+    // Made when it is asked for: of most tools of most registries it never is, and it takes most of the time.
+    get spec() {
+      spec ??= { type: "function", name, description, strict: false, parameters: jsonSchemaOf(parameters) };
+      return spec;
     },
     ...(changedFiles === undefined
       ? {}
@@ -64,10 +68,13 @@ export function parseArguments(json: string): unknown {
 }
 
 /** Renames aliases, the real name winning; a null counts as absent, since models send it for what they leave out. */
-function normalise(args: unknown, aliases: Readonly<Record<string, string>>): unknown {
+function normalise(args: unknown, aliases: ParameterAliases): unknown {
   if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
   const given = Object.entries(args).filter(([, value]) => value !== null);
-  const renamed = given.map(([key, value]) => [Object.hasOwn(aliases, key) ? aliases[key] : key, value]);
+  const renamed = given.map(([key, value]) => {
+    const alias = Object.hasOwn(aliases, key) ? aliases[key] : undefined;
+    return typeof alias === "object" ? [alias.parameter, alias.read(value)] : [alias ?? key, value];
+  });
   return { ...Object.fromEntries(renamed), ...Object.fromEntries(given) };
 }
 

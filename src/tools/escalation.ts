@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { ActionReview, EscalationRequest } from "./approval.js";
+import type { ParameterAliases } from "./define-tool.js";
 
 /** Parameters with which a model asks to leave the sandbox. */
 export const escalationParameters = {
@@ -16,14 +18,33 @@ export const escalationParameters = {
     .describe("With require_escalated: a command prefix that could be allowed in the future."),
 };
 
-/**
- * The refusal of a request to escalate, or null when none was made. There is nobody to approve one, so the approval policy is
- * always `never`.
- */
+/** How models asked before there was `sandbox_permissions`. */
+export const escalationAliases: ParameterAliases = {
+  with_escalated_permissions: {
+    parameter: "sandbox_permissions",
+    read: (value) => (value === true ? "require_escalated" : "use_default"),
+  },
+};
+
+interface EscalationArguments {
+  sandbox_permissions?: "use_default" | "require_escalated" | undefined;
+  justification?: string | undefined;
+  prefix_rule?: readonly string[] | undefined;
+}
+
+export function escalationOf(args: EscalationArguments): EscalationRequest {
+  return {
+    isAsked: args.sandbox_permissions === "require_escalated",
+    justification: args.justification ?? null,
+    prefixRule: args.prefix_rule ?? null,
+  };
+}
+
+/** The refusal of a request to leave the sandbox where the session has no such question, else null. */
 export function refusedEscalation(
-  args: { sandbox_permissions?: "use_default" | "require_escalated" | undefined },
-  verb: "should not" | "cannot",
+  review: ActionReview,
+  tool: string,
+  args: EscalationArguments,
 ): string | null {
-  if (args.sandbox_permissions !== "require_escalated") return null;
-  return `approval policy is Never; reject command — you ${verb} ask for escalated permissions if the approval policy is Never`;
+  return escalationOf(args).isAsked ? review.escalationRefusal(tool) : null;
 }

@@ -1,15 +1,21 @@
 import { Readable } from "node:stream";
 import { z } from "zod";
-import { refusedStart, sessionStartError } from "./command-failure.js";
+import { findDenial } from "../policy/sandbox-denial.js";
+import type { RefusalReason, SandboxPlace } from "./approval.js";
+import { type CapturedOutput, captured, renderOutput } from "./captured-output.js";
+import { refusedStart, sessionRejection, sessionStartError } from "./command-failure.js";
+import type { CommandSession } from "./command-session.js";
 import { defineTool } from "./define-tool.js";
-import { escalationParameters, refusedEscalation } from "./escalation.js";
+import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "./escalation.js";
 import { interceptPatch } from "./patch-interception.js";
-import type { ToolExit, ToolProcess } from "./sandbox.js";
+import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "./reviewed-action.js";
+import type { ToolExit, ToolProcess, ToolSandbox } from "./sandbox.js";
 import { clampedYield, maxTokensOf, reportSession, sessionParameters } from "./session-report.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "./tool.js";
 import { refusedLogin, runnableArgv, scriptArgv, type UserShell } from "./user-shell.js";
-import { type Workbench, workdirOf } from "./workbench.js";
+import { environmentIn, type Workbench, workdirOf } from "./workbench.js";
 
+const name = "exec_command";
 const DEFAULT_YIELD_MS = 10_000;
 const TERMINAL = { rows: 24, cols: 80 };
 
@@ -49,39 +55,106 @@ const parameters = z.object({
 
 export function execCommandTool(bench: Workbench): Tool {
   return defineTool({
-    name: "exec_command",
+    name,
     description:
       "Runs a script in the sandbox and returns its output. If it is still running after a while, returns a session ID " +
       "with which write_stdin reads on or writes to it.",
     parameters,
+    parameterAliases: escalationAliases,
     supportsParallel: false,
     async run(args, call) {
-      const refusal = refusedEscalation(args, "cannot") ?? refusedLogin(bench, args.login);
+      const refusal = refusedEscalation(bench.review, name, args) ?? refusedLogin(bench, args.login);
       if (refusal !== null) return { content: refusal, success: false };
-      const startedAt = performance.now();
       const shell = await chosenShell(bench, args.shell);
       const login = args.login ?? bench.allowsLoginShell;
       const shownArgv = scriptArgv(shell.path, args.cmd, { login });
-      const command = {
-        argv: runnableArgv(shell, args.cmd, { login }),
-        cwd: workdirOf(bench, args.workdir),
-        tty: args.tty ?? false,
-      };
-      const asked = { tool: "exec_command", argv: shownArgv, cwd: command.cwd };
+      const cwd = workdirOf(bench, args.workdir);
+      const asked = { kind: "command" as const, tool: name, argv: shownArgv, cwd };
       const patched = await interceptPatch(bench, asked, call);
       if (patched !== null) return withWallTime(patched);
-      call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
-      const session = await bench.sessions.keep(await start(bench, command), call.onActivity);
-      adviseAgainstTooMany(bench, call);
-      await session.waitForEnd(clampedYield(args.yield_time_ms ?? DEFAULT_YIELD_MS), call.signal);
-      if (session.exit?.startFailure != null) {
-        bench.sessions.forget(session);
-        const { startFailure, exitCode } = session.exit;
-        return { content: sessionStartError(shownArgv, startFailure, exitCode), success: false };
-      }
-      return reportSession(bench, session, { startedAt, maxTokens: maxTokensOf(args) });
+      const command = {
+        argv: runnableArgv(shell, args.cmd, { login }),
+        shownArgv,
+        cwd,
+        tty: args.tty ?? false,
+        yieldMs: clampedYield(args.yield_time_ms ?? DEFAULT_YIELD_MS),
+      };
+      const reviewed = await doReviewed(
+        bench.review,
+        {
+          action: { ...asked, takesInput: command.tty, escalation: escalationOf(args) },
+          attempt: (place) => run(bench, { ...command, place }, call),
+        },
+        call,
+      );
+      if (reviewed.kind === "refused") return refused(asked, reviewed.reason, call);
+      return report(bench, reviewed, { argv: shownArgv, maxTokens: maxTokensOf(args) });
     },
   });
+}
+
+/** A command that has run for as long as the model wanted to wait. */
+interface RunSession {
+  session: CommandSession;
+  startedAt: number;
+  /** All of its output where it has ended, else null: the session keeps it. */
+  output: CapturedOutput | null;
+}
+
+interface SessionCommand {
+  argv: readonly string[];
+  shownArgv: readonly string[];
+  cwd: string;
+  tty: boolean;
+  yieldMs: number;
+}
+
+async function run(
+  bench: Workbench,
+  { place, shownArgv, yieldMs, ...command }: SessionCommand & { place: SandboxPlace },
+  call: ToolCallOptions,
+): Promise<Attempt<RunSession>> {
+  const sandbox = await bench.sandbox(place);
+  const startedAt = performance.now();
+  call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
+  const env = { ...environmentIn(bench, place), ...plainEnvironment };
+  const session = await bench.sessions.keep(await start(sandbox, { ...command, env }), call.onActivity);
+  adviseAgainstTooMany(bench, call);
+  await session.waitForEnd(yieldMs, call.signal);
+  const { exit } = session;
+  if (exit === null) return { outcome: { session, startedAt, output: null }, findDenial: null };
+  bench.sessions.forget(session);
+  const output = session.takeOutput();
+  return {
+    outcome: { session, startedAt, output },
+    findDenial: failed(exit) ? (known) => findDenial({ ...exit, output: renderOutput(output) }, known) : null,
+  };
+}
+
+function report(
+  bench: Workbench,
+  { outcome, isRetryDeclined }: { outcome: RunSession; isRetryDeclined: boolean },
+  { argv, maxTokens }: { argv: readonly string[]; maxTokens: number },
+): ToolOutput {
+  const { session, startedAt, output } = outcome;
+  if (session.exit?.startFailure != null) {
+    const { startFailure, exitCode } = session.exit;
+    return { content: sessionStartError(argv, startFailure, exitCode), success: false };
+  }
+  const whole = output !== null && isRetryDeclined ? captured(output, RETRY_DECLINED) : output;
+  return reportSession(bench, session, { startedAt, maxTokens, output: whole });
+}
+
+function refused(
+  { argv, cwd }: { argv: readonly string[]; cwd: string },
+  reason: RefusalReason,
+  call: ToolCallOptions,
+): ToolOutput {
+  const isUsers = reason.by === "user";
+  const content = sessionRejection(argv, isUsers ? "rejected by user" : reason.text);
+  const shown = isUsers ? "exec command rejected by user" : reason.text;
+  call.onActivity?.({ kind: "command-declined", argv, cwd, reason: shown });
+  return { content, success: false };
 }
 
 /** A patch makes no session, so there is no more to say about one. */
@@ -94,11 +167,14 @@ async function chosenShell(bench: Workbench, path: string | undefined): Promise<
 }
 
 async function start(
-  bench: Workbench,
-  { argv, cwd, tty }: { argv: readonly string[]; cwd: string; tty: boolean },
+  sandbox: ToolSandbox,
+  {
+    argv,
+    cwd,
+    tty,
+    env,
+  }: Pick<SessionCommand, "argv" | "cwd" | "tty"> & { env: Record<string, string | undefined> },
 ): Promise<ToolProcess> {
-  const sandbox = await bench.sandbox();
-  const env = { ...bench.environment, ...plainEnvironment };
   const streams = tty ? { pty: TERMINAL } : { stdin: "closed" as const, mergeOutput: true };
   try {
     return await sandbox.spawn(argv, { cwd, env, ...streams });

@@ -19,6 +19,7 @@ export interface ExecToolResult extends ToolOutput {
   timedOut: boolean;
 }
 
+/** What a command printed, at most 1 MiB of it. */
 export interface ExecText {
   text: string;
   /** Set when the middle was left out, which the text says where it is: how many lines stand before it. */

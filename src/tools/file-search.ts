@@ -1,4 +1,3 @@
-import { cleanup, go } from "fuzzysort";
 import { z } from "zod";
 import { BrigError } from "../errors.js";
 import { ByteLines } from "./byte-lines.js";
@@ -18,6 +17,7 @@ export interface FileSearchResult extends ToolOutput {
   totalMatchCount: number;
 }
 
+/** A file that the pattern fits. */
 export interface FileMatch {
   /** From 0 to 1, which is the pattern itself. */
   score: number;
@@ -59,10 +59,11 @@ async function fileSearch(
   const directory = absolutePath(bench.cwd, searchDirectory ?? "");
   await requireDirectory(bench, directory, signal);
   const paths = await listFiles(bench, { directory, exclude, signal });
-  return rank(paths, pattern, limit);
+  return await rank(paths, pattern, limit);
 }
 
-function rank(paths: string[], pattern: string, limit: number): FileSearchResult {
+async function rank(paths: string[], pattern: string, limit: number): Promise<FileSearchResult> {
+  const { cleanup, go } = await import("fuzzysort");
   try {
     const found = go(pattern, paths, { limit, threshold: 0 });
     const matches = found.map(({ score, target, indexes }) => ({

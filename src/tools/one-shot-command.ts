@@ -1,12 +1,15 @@
 import type { Readable } from "node:stream";
+import { findDenial } from "../policy/sandbox-denial.js";
+import type { EscalationRequest, SandboxPlace } from "./approval.js";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "./captured-output.js";
 import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
 import { type CommandOutcome, withTimeout } from "./command-output.js";
 import { OutputCapture } from "./output-capture.js";
+import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "./reviewed-action.js";
 import type { ToolExit } from "./sandbox.js";
 import type { ToolCallOptions } from "./tool.js";
 import { shrinkOutput } from "./truncation.js";
-import type { Workbench } from "./workbench.js";
+import { environmentIn, type Workbench } from "./workbench.js";
 
 export interface OneShotCommand {
   argv: readonly string[];
@@ -16,7 +19,10 @@ export interface OneShotCommand {
   timeoutMs: number;
 }
 
-export type OneShotResult = { kind: "ended"; outcome: CommandOutcome } | { kind: "failed"; text: string };
+/** How a command ended, or why it did not. */
+type ReviewedOneShot = OneShotResult | { kind: "refused"; text: string };
+
+type OneShotResult = { kind: "ended"; outcome: CommandOutcome } | { kind: "failed"; text: string };
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
@@ -29,15 +35,45 @@ export function timeoutOf(timeoutMs: number | undefined): number {
   return Math.min(Math.max(timeoutMs ?? DEFAULT_TIMEOUT_MS, 1), MAX_TIMEOUT_MS);
 }
 
+/** As `runOneShot`, once it is approved, and a second time with full access where that is approved. */
+export async function runReviewed(
+  bench: Workbench,
+  { tool, escalation, ...command }: OneShotCommand & { tool: string; escalation: EscalationRequest },
+  call: ToolCallOptions,
+): Promise<ReviewedOneShot> {
+  const { cwd } = command;
+  const argv = command.shownArgv ?? command.argv;
+  const reviewed = await doReviewed(
+    bench.review,
+    {
+      action: { kind: "command", tool, argv, cwd, takesInput: false, escalation },
+      attempt: (place) => runOneShot(bench, { ...command, place }, call),
+    },
+    call,
+  );
+  if (reviewed.kind === "refused") {
+    const text = reviewed.reason.by === "user" ? "exec command rejected by user" : reviewed.reason.text;
+    call.onActivity?.({ kind: "command-declined", argv, cwd, reason: text });
+    return { kind: "refused", text };
+  }
+  return reviewed.isRetryDeclined ? withNote(reviewed.outcome) : reviewed.outcome;
+}
+
+function withNote(result: OneShotResult): OneShotResult {
+  if (result.kind === "failed") return { kind: "failed", text: result.text + RETRY_DECLINED };
+  const { outcome } = result;
+  return { kind: "ended", outcome: { ...outcome, output: captured(outcome.output, RETRY_DECLINED) } };
+}
+
 /**
  * Runs a command to its end with no input. Its output is all of stdout, then all of stderr. Of each, and of both together, 1 MiB
  * is kept: the head and the tail, with the amount left out said between them.
  */
-export async function runOneShot(
+async function runOneShot(
   bench: Workbench,
-  command: OneShotCommand,
+  command: OneShotCommand & { place: SandboxPlace },
   call: ToolCallOptions,
-): Promise<OneShotResult> {
+): Promise<Attempt<OneShotResult>> {
   call.onActivity?.({
     kind: "command-started",
     argv: command.shownArgv ?? command.argv,
@@ -49,18 +85,23 @@ export async function runOneShot(
   call.signal?.throwIfAborted();
   const output = aggregate(stdout.take(), stderr.take(), exit);
   report(exit, output, call);
-  return resultOf(exit, output);
+  return {
+    outcome: resultOf(exit, output),
+    findDenial: failed(exit)
+      ? (sandbox) => findDenial({ ...exit, output: renderOutput(output) }, sandbox)
+      : null,
+  };
 }
 
 async function runToEnd(
   bench: Workbench,
-  { argv, cwd, timeoutMs }: OneShotCommand,
+  { argv, cwd, timeoutMs, place }: OneShotCommand & { place: SandboxPlace },
   { call, stdout, stderr }: { call: ToolCallOptions; stdout: OutputCapture; stderr: OutputCapture },
 ): Promise<ToolExit> {
-  const sandbox = await bench.sandbox();
+  const sandbox = await bench.sandbox(place);
   const { signal } = call;
   try {
-    const options = { cwd, env: bench.environment, timeoutMs, signal, stdin: "closed" as const };
+    const options = { cwd, env: environmentIn(bench, place), timeoutMs, signal, stdin: "closed" as const };
     const process = await sandbox.spawn(argv, options);
     const reading = Promise.all([read(process.stdout, stdout, call), read(process.stderr, stderr, call)]);
     return await endOf(process, reading);

@@ -1,35 +1,65 @@
 import { BrigError, isBrigError } from "../errors.js";
 
-/** Linux's errors in the words that models have seen. */
-const texts: Readonly<Record<string, { number: number; text: string }>> = {
+/** An error of the operating system: its number on Linux, and what it is called. */
+export interface OsError {
+  number: number;
+  text: string;
+}
+
+/** Linux's errors in the words that models have seen: those of the C library Codex's own Linux program is made with, musl. */
+const osErrors: Readonly<Record<string, OsError>> = {
   EPERM: { number: 1, text: "Operation not permitted" },
   ENOENT: { number: 2, text: "No such file or directory" },
-  EIO: { number: 5, text: "Input/output error" },
+  EIO: { number: 5, text: "I/O error" },
   ENXIO: { number: 6, text: "No such device or address" },
-  ENOMEM: { number: 12, text: "Cannot allocate memory" },
+  E2BIG: { number: 7, text: "Argument list too long" },
+  ENOEXEC: { number: 8, text: "Exec format error" },
+  EAGAIN: { number: 11, text: "Resource temporarily unavailable" },
+  ENOMEM: { number: 12, text: "Out of memory" },
   EACCES: { number: 13, text: "Permission denied" },
+  EBUSY: { number: 16, text: "Resource busy" },
+  EEXIST: { number: 17, text: "File exists" },
+  EXDEV: { number: 18, text: "Cross-device link" },
   ENOTDIR: { number: 20, text: "Not a directory" },
   EISDIR: { number: 21, text: "Is a directory" },
   EINVAL: { number: 22, text: "Invalid argument" },
-  EMFILE: { number: 24, text: "Too many open files" },
-  ENAMETOOLONG: { number: 36, text: "File name too long" },
-  ELOOP: { number: 40, text: "Too many levels of symbolic links" },
+  EMFILE: { number: 24, text: "No file descriptors available" },
+  ETXTBSY: { number: 26, text: "Text file busy" },
+  EFBIG: { number: 27, text: "File too large" },
+  ENOSPC: { number: 28, text: "No space left on device" },
+  EROFS: { number: 30, text: "Read-only file system" },
+  ENAMETOOLONG: { number: 36, text: "Filename too long" },
+  ENOTEMPTY: { number: 39, text: "Directory not empty" },
+  ELOOP: { number: 40, text: "Symbolic link loop" },
+  ESTALE: { number: 116, text: "Stale file handle" },
+  EDQUOT: { number: 122, text: "Quota exceeded" },
 };
 
 /** A failed file operation as the model is told of it, `what` saying which; any other error is thrown on. */
 export function fileFailure(what: string, path: string, error: unknown): BrigError {
-  if (!isBrigError(error) || !error.code.startsWith("file.")) throw error;
-  return new BrigError(`${what}: ${reasonOf(path, error)}`, {
-    code: error.code,
-    hint: error.hint,
-    cause: error,
-  });
+  if (!isFileError(error)) throw error;
+  const reason = path.includes("\0") ? "file name contained an unexpected NUL byte" : osErrorText(error);
+  return new BrigError(`${what}: ${reason}`, { code: error.code, hint: error.hint, cause: error });
 }
 
-function reasonOf(path: string, error: BrigError): string {
-  if (path.includes("\0")) return "file name contained an unexpected NUL byte";
-  const known = texts[errnoOf(error)];
-  return known === undefined ? error.message : `${known.text} (os error ${known.number})`;
+/** Whether a file operation failed because of the file, and not because the sandbox is gone. */
+export function isFileError(error: unknown): error is BrigError {
+  return isBrigError(error) && error.code.startsWith("file.");
+}
+
+/** `No such file or directory (os error 2)`; of what is no error of the operating system its own message. */
+export function osErrorText(error: BrigError): string {
+  const known = osErrorOf(errnoOf(error));
+  return known === undefined ? error.message : describeOsError(known);
+}
+
+/** By its name, such as `ENOENT`. */
+export function osErrorOf(name: string): OsError | undefined {
+  return Object.hasOwn(osErrors, name) ? osErrors[name] : undefined;
+}
+
+export function describeOsError({ text, number }: OsError): string {
+  return `${text} (os error ${number})`;
 }
 
 function errnoOf({ cause }: BrigError): string {

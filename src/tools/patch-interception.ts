@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { applyPatchTool } from "./apply-patch/apply-patch-tool.js";
 import { barePatchReason, recognisePatchCommand } from "./apply-patch/patch-command.js";
 import type { PatchOutputForm } from "./apply-patch/patch-output.js";
+import type { PatchReview } from "./apply-patch/reviewed-patch.js";
 import type { ToolCallOptions, ToolOutput } from "./tool.js";
 import type { Workbench } from "./workbench.js";
 
@@ -28,8 +29,17 @@ export async function interceptPatch(
     return { content: `apply_patch verification failed: ${barePatchReason}`, success: false };
   call.onActivity?.({ kind: "advice", text: adviceFor(tool) });
   const directory = posix.resolve(cwd, command.directory ?? "");
-  const patch = applyPatchTool(bench.patcher, { cwd: directory, form: patchFormOf(bench) });
+  const options = { cwd: directory, form: patchFormOf(bench), review: patchReviewOf(bench), askedTool: tool };
+  const patch = applyPatchTool(bench.patcher, options);
   return await patch.execute({ input: command.patch }, call);
+}
+
+/** Who decides about patches in this session. */
+export function patchReviewOf(bench: Pick<Workbench, "review" | "sandbox">): PatchReview {
+  return {
+    review: bench.review,
+    escalatedFiles: async () => (await bench.sandbox("escalated")).files,
+  };
 }
 
 /** How patches are asked for and answered in this session. */

@@ -1,9 +1,10 @@
 import { randomInt } from "node:crypto";
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { answer } from "./answer.js";
 import { type ApplyPatchResult, applyPatchFace } from "./apply-patch/apply-patch-face.js";
 import { applyPatchTool } from "./apply-patch/apply-patch-tool.js";
 import { createPatcher } from "./apply-patch/patcher.js";
+import { type ActionReview, unreviewed } from "./approval.js";
 import { CommandSessions, type RandomInteger } from "./command-sessions.js";
 import { type ExecToolResult, execFace } from "./exec.js";
 import { execCommandTool } from "./exec-command.js";
@@ -13,10 +14,11 @@ import { JsKernel } from "./js-repl/js-kernel.js";
 import { jsReplResetTool, jsReplTool } from "./js-repl/js-repl.js";
 import { KernelSlot } from "./js-repl/kernel-slot.js";
 import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
-import { patchFormOf } from "./patch-interception.js";
+import { patchFormOf, patchReviewOf } from "./patch-interception.js";
 import { readFileFace, readFileTool } from "./read-file/read-file.js";
 import { type AskedUser, requestUserInputTool } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
+import { MAX_POLL_MS } from "./session-report.js";
 import { localShellTool, shellTool } from "./shell.js";
 import { shellCommandTool } from "./shell-command.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
@@ -63,6 +65,7 @@ const aliases: Readonly<Record<string, string>> = { "container.exec": "shell" };
 
 const CHUNK_IDS = 0x1_00_00_00;
 
+/** How tools work. Only the directory has to be named. */
 export interface ToolRegistryOptions {
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
@@ -72,10 +75,16 @@ export interface ToolRegistryOptions {
   truncation?: TruncationPolicy | undefined;
   /** Whether scripts may be run by a login shell, which is then the default. Default: true. */
   allowsLoginShell?: boolean | undefined;
+  /** How long one look at a running command may wait, in milliseconds. Default: 300 000; less than 5000 counts as 5000. */
+  maxPollMs?: number | undefined;
   /** Which tools a model is offered. What is not set is as `brig tools` lists it. */
   gates?: ToolGates | undefined;
   /** Who answers `request_user_input`. Default: nobody. */
   user?: AskedUser | undefined;
+  /** Who decides about commands and patches. Default: all run in the sandbox, and asking to leave it is refused. */
+  review?: ActionReview | undefined;
+  /** Gives the sandbox with full access for what the review lets leave the first. Asked for each such action: remember it. */
+  escalatedSandbox?: (() => Promise<ToolSandbox>) | undefined;
   /** Numbers for session and chunk ids. Default: random ones. */
   random?: RandomInteger | undefined;
 }
@@ -87,6 +96,7 @@ interface TellingTools {
   fileSearch: Tool<FileSearchResult>;
 }
 
+/** The tool of a name, with what it alone tells. */
 export type ToolOf<Name extends string> = Name extends keyof TellingTools ? TellingTools[Name] : Tool;
 
 /** The tools of one sandbox. Close it, or the sandbox, to end the command sessions that are still running. */
@@ -104,7 +114,11 @@ export interface ToolRegistry {
 }
 
 function patchTool(bench: Workbench): Tool {
-  return applyPatchTool(bench.patcher, { cwd: bench.cwd, form: patchFormOf(bench) });
+  return applyPatchTool(bench.patcher, {
+    cwd: bench.cwd,
+    form: patchFormOf(bench),
+    review: patchReviewOf(bench),
+  });
 }
 
 /** The sandbox may still be starting: it is waited for when the first call needs it. */
@@ -151,6 +165,25 @@ async function callTool(
   return await answer(() => tools.get(name).execute(args, call));
 }
 
+async function escalatedSandbox({ escalatedSandbox: open }: ToolRegistryOptions): Promise<ToolSandbox> {
+  if (open === undefined)
+    throw new BrigError("this session has no sandbox with full access", {
+      code: "tool.failed",
+      hint: "give the registry an escalatedSandbox, or a review that lets nothing leave the sandbox",
+    });
+  try {
+    return await open();
+  } catch (error) {
+    if (!isBrigError(error) || error.code === "aborted") throw error;
+    // The model can go on without it.
+    throw new BrigError(`the sandbox with full access could not be started: ${error.message}`, {
+      code: "tool.failed",
+      hint: error.hint,
+      cause: error,
+    });
+  }
+}
+
 function createWorkbench(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
@@ -163,6 +196,7 @@ function createWorkbench(
     environment: options.environment ?? {},
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
     allowsLoginShell: options.allowsLoginShell ?? true,
+    maxPollMs: options.maxPollMs ?? MAX_POLL_MS,
     sessions: new CommandSessions(random),
     patcher: createPatcher(async () => (await sandbox).files),
     gates: mergeGates([
@@ -171,7 +205,8 @@ function createWorkbench(
       ...(options.user === undefined ? [nobodyToAsk] : []),
     ]),
     user: options.user ?? null,
-    sandbox: async () => await sandbox,
+    sandbox: async (place = "sandbox") => await (place === "sandbox" ? sandbox : escalatedSandbox(options)),
+    review: options.review ?? unreviewed,
     shell() {
       shell ??= Promise.resolve(sandbox).then(findUserShell);
       return shell;

@@ -15,6 +15,8 @@ export interface ToolSandbox {
 export interface ToolFiles {
   /** A part of a regular file; anything else is refused at once. Less than was asked for is where the file ends. */
   read(path: string, options: ToolReadOptions): Promise<Uint8Array>;
+  /** As `read`, but where the part begins in a hole of a sparse file, it is the data behind the hole. */
+  readPastHole(path: string, options: ToolReadOptions): Promise<{ holeBytes: number; data: Uint8Array }>;
   /** Follows symbolic links. */
   stat(path: string, options: { signal?: AbortSignal | undefined }): Promise<ToolFileStat>;
   /** Hands over the entries of a directory, unsorted and some at a time. */

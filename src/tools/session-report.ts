@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { CapturedOutput } from "./captured-output.js";
 import { sessionOutput } from "./command-output.js";
 import type { CommandSession } from "./command-session.js";
 import type { ToolOutput } from "./tool.js";
@@ -8,7 +9,8 @@ const DEFAULT_MAX_TOKENS = 10_000;
 const MIN_YIELD_MS = 250;
 const MAX_YIELD_MS = 30_000;
 const MIN_POLL_MS = 5000;
-const MAX_POLL_MS = 300_000;
+/** The most, unless it is configured. */
+export const MAX_POLL_MS = 300_000;
 
 export const sessionParameters = {
   max_output_tokens: z
@@ -27,15 +29,22 @@ export function clampedYield(yieldMs: number): number {
 }
 
 /** Reading on without typing waits longer: a model that polls would else spend its turns on nothing. */
-export function clampedPoll(yieldMs: number): number {
-  return Math.min(Math.max(yieldMs, MIN_POLL_MS), MAX_POLL_MS);
+export function clampedPoll(yieldMs: number, maxPollMs: number): number {
+  return Math.min(Math.max(yieldMs, MIN_POLL_MS), Math.max(maxPollMs, MIN_POLL_MS));
+}
+
+interface SessionReportOptions {
+  startedAt: number;
+  maxTokens: number;
+  /** What was taken out of the session already. Default: what it has now. */
+  output?: CapturedOutput | null | undefined;
 }
 
 /** What a session did since the last report. A session that has ended is reported once and then forgotten. */
 export function reportSession(
   bench: Workbench,
   session: CommandSession,
-  { startedAt, maxTokens }: { startedAt: number; maxTokens: number },
+  { startedAt, maxTokens, output }: SessionReportOptions,
 ): ToolOutput {
   const { exit } = session;
   if (exit !== null) bench.sessions.forget(session);
@@ -44,7 +53,7 @@ export function reportSession(
     wallMs: performance.now() - startedAt,
     exitCode: exit?.exitCode ?? null,
     sessionId: exit === null ? session.id : null,
-    output: session.takeOutput(),
+    output: output ?? session.takeOutput(),
   };
   return {
     content: sessionOutput(report, bench.truncation, maxTokens),

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { freeformOutput } from "./command-output.js";
 import { defineTool } from "./define-tool.js";
-import { escalationParameters, refusedEscalation } from "./escalation.js";
-import { runOneShot, timeoutOf } from "./one-shot-command.js";
+import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "./escalation.js";
+import { runReviewed, timeoutOf } from "./one-shot-command.js";
 import { interceptPatch } from "./patch-interception.js";
 import type { Tool } from "./tool.js";
 import { refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
@@ -20,29 +20,33 @@ const parameters = z.object({
   ...escalationParameters,
 });
 
+const name = "shell_command";
+
 export function shellCommandTool(bench: Workbench): Tool {
   return defineTool({
-    name: "shell_command",
+    name,
     description: "Runs a shell script in the sandbox and returns its exit code, duration and output.",
     parameters,
-    parameterAliases: { timeout: "timeout_ms" },
+    parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
     supportsParallel: false,
     async run(args, call) {
-      const refusal = refusedEscalation(args, "should not") ?? refusedLogin(bench, args.login);
+      const refusal = refusedEscalation(bench.review, name, args) ?? refusedLogin(bench, args.login);
       if (refusal !== null) return { content: refusal, success: false };
       const shell = await bench.shell();
       const login = args.login ?? bench.allowsLoginShell;
       const command = {
+        tool: name,
         argv: runnableArgv(shell, args.command, { login }),
         shownArgv: scriptArgv(shell.path, args.command, { login }),
         cwd: workdirOf(bench, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
+        escalation: escalationOf(args),
       };
       const { shownArgv: argv, cwd } = command;
-      const patched = await interceptPatch(bench, { tool: "shell_command", argv, cwd }, call);
+      const patched = await interceptPatch(bench, { tool: name, argv, cwd }, call);
       if (patched !== null) return patched;
-      const result = await runOneShot(bench, command, call);
-      if (result.kind === "failed") return { content: result.text, success: false };
+      const result = await runReviewed(bench, command, call);
+      if (result.kind !== "ended") return { content: result.text, success: false };
       return {
         content: freeformOutput(result.outcome, bench.truncation),
         success: result.outcome.exitCode === 0,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { structuredOutput } from "./command-output.js";
 import { defineTool } from "./define-tool.js";
-import { escalationParameters, refusedEscalation } from "./escalation.js";
-import { runOneShot, timeoutOf } from "./one-shot-command.js";
+import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "./escalation.js";
+import { runReviewed, timeoutOf } from "./one-shot-command.js";
 import { interceptPatch } from "./patch-interception.js";
 import type { Tool, ToolSpec } from "./tool.js";
 import { type Workbench, workdirOf } from "./workbench.js";
@@ -38,20 +38,22 @@ function argvTool(bench: Workbench, { name, spec }: { name: string; spec?: ToolS
     description:
       "Runs a program in the sandbox and returns its output, with its exit code and duration, as JSON.",
     parameters,
-    parameterAliases: { timeout: "timeout_ms" },
+    parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
     supportsParallel: false,
     async run(args, call) {
-      const refusal = refusedEscalation(args, "should not");
+      const refusal = refusedEscalation(bench.review, name, args);
       if (refusal !== null) return { content: refusal, success: false };
       const command = {
+        tool: name,
         argv: args.command,
         cwd: workdirOf(bench, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
+        escalation: escalationOf(args),
       };
-      const patched = await interceptPatch(bench, { ...command, tool: name }, call);
+      const patched = await interceptPatch(bench, command, call);
       if (patched !== null) return patched;
-      const result = await runOneShot(bench, command, call);
-      if (result.kind === "failed") return { content: result.text, success: false };
+      const result = await runReviewed(bench, command, call);
+      if (result.kind !== "ended") return { content: result.text, success: false };
       return {
         content: structuredOutput(result.outcome, bench.truncation),
         success: result.outcome.exitCode === 0,

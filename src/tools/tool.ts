@@ -1,3 +1,5 @@
+import type { SandboxDenial } from "../policy/sandbox-denial.js";
+import type { ActionToReview, SandboxPlace } from "./approval.js";
 import type { ResourceUsage } from "./sandbox.js";
 
 /** One tool of the registry. */
@@ -36,11 +38,20 @@ export type OutputPart =
   /** `image_url` is a data URL. */
   | { type: "input_image"; image_url: string; detail?: "high" | "original" | undefined };
 
+/** Who calls, and who is told of what happens. */
 export interface ToolCallOptions {
+  /** Which call of a model's this is done for. Absent where a program calls. */
+  origin?: CallOrigin | undefined;
   /** Aborting kills what the call started, then rejects with the reason. */
   signal?: AbortSignal | undefined;
   /** Told what happens while the call runs, and after it for a process that outlives it. Must not throw. */
   onActivity?: ((activity: ToolActivity) => void) | undefined;
+}
+
+interface CallOrigin {
+  callId: string;
+  /** Counts the calls of one response, so that what several of them ask can be put in their order. */
+  position: number;
 }
 
 /** What a tool does, for a person or a record to follow; the model reads only the output. */
@@ -48,11 +59,40 @@ export type ToolActivity =
   | { kind: "command-started"; argv: readonly string[]; cwd: string }
   | { kind: "command-output"; chunk: Uint8Array }
   | { kind: "command-ended"; exitCode: number; output: string; durationMs: number; usage: ResourceUsage }
+  /** It does not start; `reason` is what the model is told. */
+  | { kind: "command-declined"; argv: readonly string[]; cwd: string; reason: string }
+  /** A person is asked now. `approval-answered` follows. */
+  | ({ kind: "approval-requested" } & ApprovalQuestion)
+  | ({ kind: "approval-answered"; answer: AnsweredApproval; waitedMs: number } & ApprovalQuestion)
   | { kind: "patch-started"; changes: readonly FileChange[] }
   | { kind: "patch-ended"; changes: readonly FileChange[]; success: boolean }
   | { kind: "plan-updated"; explanation: string | null; steps: readonly PlanStep[] }
   /** Something the model should be told besides the output. */
   | { kind: "advice"; text: string };
+
+/** What a person is asked. Everything but `reason` and `prefix` is a model's words, or a command's. */
+export interface ApprovalQuestion {
+  action: ActionToReview;
+  /** Where it runs once approved. */
+  place: SandboxPlace;
+  /** Approved, it may also be done again with full access without another question, where the sandbox makes it fail. */
+  mayEscalate: boolean;
+  /** Why brig asks, e.g. `command failed; retry without sandbox?`; null where the policy asks about everything of the kind. */
+  reason: string | null;
+  /** What the sandbox refused to a first attempt; null before one. */
+  denial: SandboxDenial | null;
+  /** The beginning of commands that can be approved for the session; null where none is offered. */
+  prefix: readonly string[] | null;
+}
+
+/** What came of a question; `withdrawn` where the call was ended before an answer came. */
+export type AnsweredApproval =
+  | "approved"
+  | "approved_for_session"
+  | "approved_prefix"
+  | "denied"
+  | "abort"
+  | "withdrawn";
 
 /** What a patch does to one file. A file that moves is an update of where it was. */
 export interface FileChange {
@@ -60,6 +100,7 @@ export interface FileChange {
   kind: "add" | "delete" | "update";
 }
 
+/** A step of the plan that a model makes for its task. */
 export interface PlanStep {
   step: string;
   status: "pending" | "in_progress" | "completed";

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import type { Patcher } from "./apply-patch/patcher.js";
+import type { ActionReview, SandboxPlace } from "./approval.js";
 import type { CommandSessions } from "./command-sessions.js";
 import type { KernelSlot } from "./js-repl/kernel-slot.js";
 import type { AskedUser } from "./request-user-input.js";
@@ -17,6 +18,8 @@ export interface Workbench {
   readonly environment: Readonly<Record<string, string>>;
   readonly truncation: TruncationPolicy;
   readonly allowsLoginShell: boolean;
+  /** How long one look at a running command may wait without typing, in milliseconds. */
+  readonly maxPollMs: number;
   readonly sessions: CommandSessions;
   readonly patcher: Patcher;
   readonly jsKernel: KernelSlot;
@@ -26,11 +29,23 @@ export interface Workbench {
   readonly gates: ToolGates;
   /** Null where nobody can answer. */
   readonly user: AskedUser | null;
-  sandbox(): Promise<ToolSandbox>;
+  /** Who decides whether a command or a patch starts, and where. */
+  readonly review: ActionReview;
+  /** Default: the session's own. */
+  sandbox(place?: SandboxPlace): Promise<ToolSandbox>;
   /** The shell of the sandbox's image, asked once. */
   shell(): Promise<UserShell>;
   /** Six hexadecimal digits that tell one output from another. */
   nextChunkId(): string;
+}
+
+/** The variables of a command: with full access there is a network, whatever those of the sandbox say. */
+export function environmentIn(
+  { environment }: Pick<Workbench, "environment">,
+  place: SandboxPlace,
+): Readonly<Record<string, string | undefined>> {
+  if (place === "sandbox") return environment;
+  return { ...environment, CODEX_SANDBOX_NETWORK_DISABLED: undefined };
 }
 
 /** Where a call runs: an empty `workdir` means the default. */

@@ -49,7 +49,8 @@ export function writeStdinTool(bench: Workbench): Tool {
         if (refusal !== null) return failure(refusal);
       }
       const yieldMs = args.yield_time_ms ?? DEFAULT_YIELD_MS;
-      await session.waitForEnd(chars === "" ? clampedPoll(yieldMs) : clampedYield(yieldMs), call.signal);
+      const waitMs = chars === "" ? clampedPoll(yieldMs, bench.maxPollMs) : clampedYield(yieldMs);
+      await session.waitForEnd(waitMs, call.signal);
       return reportSession(bench, session, { startedAt, maxTokens: maxTokensOf(args) });
     },
   });

@@ -6,6 +6,8 @@ import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import { applyPatchFace } from "../../src/tools/apply-patch/apply-patch-face.js";
 import { applyPatchTool } from "../../src/tools/apply-patch/apply-patch-tool.js";
 import { createPatcher } from "../../src/tools/apply-patch/patcher.js";
+import { CallScheduler } from "../../src/tools/call-scheduler.js";
+import { createToolRegistry } from "../../src/tools/registry.js";
 import { treeDigest } from "../support/host-tree.js";
 import { sandboxTest } from "../support/sandbox.js";
 import { mutatedPatch, patchOf } from "../unit/tools/apply-patch/patches.js";
@@ -250,6 +252,35 @@ describe("apply_patch in a sandbox", () => {
       numbers.map((number) => `LINE ${number}\n`).join(""),
     );
   });
+
+  sandboxTest(
+    "loses no change when the calls of a turn name a file in several ways",
+    async ({ open, directory }) => {
+      const numbers = Array.from({ length: 12 }, (_, index) => index);
+      await mkdir(join(directory, "deep"));
+      await writeFile(join(directory, "deep/file"), numbers.map((number) => `line ${number}\n`).join(""));
+      await symlink("deep", join(directory, "link"));
+      await symlink(join(directory, "link/file"), join(directory, "far"));
+      const names = ["deep/file", "link/file", "far", "link/../deep//./file", `${directory}/link/file`];
+      const sandbox = await open({ workspace: directory });
+      const tools = createToolRegistry(sandbox, { cwd: directory });
+      const scheduler = new CallScheduler(tools, { signal: new AbortController().signal });
+      const outcomes = await Promise.all(
+        numbers.map((number) => {
+          const input = patchOf(
+            `*** Update File: ${names[number % names.length]}`,
+            ...change(`line ${number}`, `LINE ${number}`),
+          );
+          return scheduler.run({ callId: `${number}`, name: "apply_patch", kind: "custom", input });
+        }),
+      );
+      expect(outcomes.filter(({ success }) => !success)).toEqual([]);
+      expect(await readFile(join(directory, "deep/file"), "utf8")).toBe(
+        numbers.map((number) => `LINE ${number}\n`).join(""),
+      );
+      await tools.close();
+    },
+  );
 
   sandboxTest("never writes outside of its places, whatever the patch", async ({ open, directory }) => {
     const [outside, workspace] = [join(directory, "outside"), join(directory, "workspace")];

@@ -1,12 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { mkdir, symlink, truncate, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { SandboxMode } from "../../src/policy/policy.js";
 import { createToolRegistry, type ToolRegistry } from "../../src/tools/registry.js";
 import { treeDigest } from "../support/host-tree.js";
+import { blackPng, jpegPicture } from "../support/pictures.js";
 import {
   openTestSandbox,
   type TemporaryDirectory,
@@ -40,8 +41,13 @@ beforeAll(async () => {
   await writeFile(join(tree, "unended"), "no end");
   await writeFile(join(tree, "latin1"), Buffer.from("caf\xe9\n", "latin1"));
   await writeFile(join(tree, "pixel"), onePixel);
+  await writeFile(join(tree, "wide"), jpegPicture({ width: 4096, height: 64 }));
+  await writeFile(join(tree, "bomb"), blackPng({ width: 30_000, height: 30_000 }));
   await writeFile(join(tree, "sparse"), "start\n");
   await truncate(join(tree, "sparse"), 2 ** 40);
+  await writeFile(join(tree, "hole"), "");
+  await truncate(join(tree, "hole"), 60 * MIB);
+  await appendFile(join(tree, "hole"), "\nafter\n");
   await symlink("/etc/os-release", join(tree, "out"));
   await symlink("/", join(tree, "root"));
   await mkdir(Buffer.concat([Buffer.from(`${tree}/odd\n\x1b[1m`), Buffer.of(0xff)]));
@@ -84,10 +90,23 @@ describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"
     ["empty", {}, "offset exceeds file length"],
     ["sparse", { limit: 1 }, "L1: start"],
     ["sparse", {}, "failed to read file: line 2 is longer than 64 MiB; lower the limit to end with it"],
+    ["sparse", { offset: 2, limit: 1 }, `L2: ${"\0".repeat(500)}`],
+    [
+      "sparse",
+      { offset: 900_000 },
+      "failed to read file: line 2 is longer than 64 MiB; lower the limit to end with it",
+    ],
+    [
+      "sparse",
+      { mode: "indentation", offset: 7 },
+      "failed to read file: line 2 is longer than 64 MiB; lower the limit to end with it",
+    ],
+    ["hole", { offset: 2 }, "L2: after"],
+    ["hole", { limit: 1 }, `L1: ${"\0".repeat(500)}`],
     ["missing", {}, "failed to read file: No such file or directory (os error 2)"],
     ["src", {}, "failed to read file: Is a directory (os error 21)"],
     ["empty/below", {}, "failed to read file: Not a directory (os error 20)"],
-    ["x".repeat(300), {}, "failed to read file: File name too long (os error 36)"],
+    ["x".repeat(300), {}, "failed to read file: Filename too long (os error 36)"],
     ["a\0b", {}, "failed to read file: file name contained an unexpected NUL byte"],
     [
       "/dev/null",
@@ -120,8 +139,10 @@ describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"
     expect(await call("list_dir", { dir_path: tree })).toBe(
       [
         `Absolute path: ${tree}`,
+        "bomb",
         "empty",
         "fifo?",
+        "hole",
         "latin1",
         "odd\n\x1b[1m\ufffd/",
         "  in",
@@ -132,6 +153,7 @@ describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"
         "src/",
         "  main.py",
         "unended",
+        "wide",
       ].join("\n"),
     );
   });
@@ -183,6 +205,8 @@ describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"
       content: `image/png, 1×1, ${onePixel.length} B`,
       parts: [{ image_url: `data:image/png;base64,${onePixel.toString("base64")}` }],
     });
+    expect(await call("view_image", { path: "wide" })).toMatch(/shown as image\/jpeg, 2048×32, /);
+    expect(await call("view_image", { path: "bomb" })).toMatch(/it is 30000×30000 pixels, and more than /);
     expect(await call("view_image", { path: "fifo" })).toBe(`image path \`${tree}/fifo\` is not a file`);
   });
 

@@ -1,38 +1,70 @@
-import type { Dirent, Stats } from "node:fs";
-import { open, readdir, stat } from "node:fs/promises";
+import type { BigIntStats, Dirent } from "node:fs";
+import {
+  chmod,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
-import type { ToolFiles } from "../../src/tools/sandbox.js";
+import type { ToolReadOptions, ToolSandbox } from "../../src/tools/sandbox.js";
 
 const ENTRIES_AT_A_TIME = 100;
 
-const codes: Readonly<Record<string, ErrorCode>> = {
-  ENOENT: "file.not-found",
-  EACCES: "file.not-permitted",
-  EPERM: "file.not-permitted",
-  EISDIR: "file.is-directory",
-  ENOTDIR: "file.not-directory",
+type AllFiles = ToolSandbox["files"];
+/** A part of a file, or all of it. */
+type ReadOptions = ToolReadOptions | { maxBytes: number; signal?: AbortSignal | undefined };
+
+export type HostFiles = Omit<AllFiles, "read" | "stat"> & {
+  read(path: string, options: ReadOptions): Promise<Uint8Array>;
+  stat(
+    path: string,
+    options: { followSymlinks?: boolean; signal?: AbortSignal | undefined },
+  ): Promise<{
+    type: string;
+    mode: number;
+    dev: bigint;
+    ino: bigint;
+    sizeBytes: number;
+    linkTarget: string | null;
+  }>;
 };
 
 /** Files of this machine, with the promises and the errors of a sandbox's files. */
-export const hostFiles: ToolFiles = {
-  read: (path, { offsetBytes, lengthBytes, signal }) =>
+export const hostFiles: HostFiles = {
+  read: (path, options) =>
     asFileError(path, async () => {
-      signal?.throwIfAborted();
-      const found = await stat(path);
-      if (found.isDirectory()) throw Object.assign(new Error("EISDIR"), { code: "EISDIR" });
-      if (!found.isFile())
-        throw new BrigError(`cannot read ${path}: it is not a regular file but a ${typeOf(found)}`, {
-          code: "file.not-regular",
-        });
-      await using file = await open(path);
-      const buffer = Buffer.alloc(Math.min(lengthBytes, Math.max(found.size - offsetBytes, 0)));
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, offsetBytes);
-      return buffer.subarray(0, bytesRead);
+      options.signal?.throwIfAborted();
+      const { size } = await requireRegular(path);
+      if ("offsetBytes" in options) return await readPart(path, options);
+      if (size > options.maxBytes) throw new BrigError(`${path} is too large`, { code: "file.too-large" });
+      return await readFile(path);
     }),
-  stat: (path) =>
+  readPastHole: async (path, options) => ({ holeBytes: 0, data: await hostFiles.read(path, options) }),
+  async writeEach(files, { signal }) {
+    for (const [written, file] of files.entries()) {
+      try {
+        signal?.throwIfAborted();
+        await writeFile(file);
+      } catch (failure) {
+        return { written, failure };
+      }
+    }
+    return { written: files.length, failure: null };
+  },
+  stat: (path, { followSymlinks = true }) =>
     asFileError(path, async () => {
-      const found = await stat(path);
-      return { type: typeOf(found), sizeBytes: found.size };
+      const found = await (followSymlinks ? stat : lstat)(path, { bigint: true });
+      const { dev, ino, mode, size } = found;
+      const linkTarget = found.isSymbolicLink() ? await readlink(path) : null;
+      return { type: typeOf(found), mode: Number(mode), dev, ino, sizeBytes: Number(size), linkTarget };
     }),
   list: (path, { onEntries }) =>
     asFileError(path, async () => {
@@ -47,9 +79,59 @@ export const hostFiles: ToolFiles = {
             .map((entry) => ({ nameBytes: entry.name, type: typeOf(entry) })),
         );
     }),
+  mkdir: (path) =>
+    asFileError(path, async () => {
+      await mkdir(path, { recursive: true });
+    }),
+  remove: (path) => asFileError(path, () => unlink(path)),
 };
 
-function typeOf(entry: Stats | Dirent<Buffer>): string {
+function writeFile({ path, data, mode }: { path: string; data: string; mode: number }): Promise<void> {
+  return asFileError(path, async () => {
+    const target = await followLinks(path);
+    const existing = await stat(target).catch(ignoreMissing);
+    if (existing !== null && !existing.isFile()) throw notRegular(path);
+    const temporary = join(dirname(target), `.${basename(target).slice(0, 200)}.tmp`);
+    await using file = await open(temporary, "wx", 0o600);
+    await file.writeFile(data);
+    await chmod(temporary, existing === null ? mode : existing.mode & 0o777);
+    await rename(temporary, target);
+  });
+}
+
+async function requireRegular(path: string): Promise<BigIntStats> {
+  const found = await stat(path, { bigint: true });
+  if (found.isDirectory()) throw Object.assign(new Error("EISDIR"), { code: "EISDIR" });
+  if (found.isFile()) return found;
+  throw new BrigError(`cannot read ${path}: it is not a regular file but a ${typeOf(found)}`, {
+    code: "file.not-regular",
+  });
+}
+
+async function readPart(path: string, { offsetBytes, lengthBytes }: ToolReadOptions): Promise<Buffer> {
+  await using file = await open(path);
+  const { size } = await file.stat();
+  const buffer = Buffer.alloc(Math.min(lengthBytes, Math.max(size - offsetBytes, 0)));
+  const { bytesRead } = await file.read(buffer, 0, buffer.length, offsetBytes);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** The name that a chain of links at the end of a path leads to; it need not exist. */
+async function followLinks(path: string): Promise<string> {
+  const target = await readlink(path).catch(() => null);
+  return target === null ? path : await followLinks(resolve(await realpath(dirname(path)), target));
+}
+
+function ignoreMissing(error: unknown): null {
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+  throw error;
+}
+
+function notRegular(path: string): BrigError {
+  return new BrigError(`${path} is not a regular file`, { code: "file.not-regular" });
+}
+
+function typeOf(entry: BigIntStats | Dirent<Buffer>): string {
   if (entry.isFile()) return "file";
   if (entry.isDirectory()) return "directory";
   if (entry.isSymbolicLink()) return "symlink";
@@ -57,6 +139,16 @@ function typeOf(entry: Stats | Dirent<Buffer>): string {
   if (entry.isSocket()) return "socket";
   return entry.isCharacterDevice() ? "char-device" : "block-device";
 }
+
+const codes: Readonly<Record<string, ErrorCode>> = {
+  ENOENT: "file.not-found",
+  EACCES: "file.not-permitted",
+  EPERM: "file.not-permitted",
+  EROFS: "file.read-only",
+  EISDIR: "file.is-directory",
+  ENOTDIR: "file.not-directory",
+  EEXIST: "file.exists",
+};
 
 async function asFileError<T>(path: string | Uint8Array, action: () => Promise<T>): Promise<T> {
   const text = path instanceof Uint8Array ? Buffer.from(path).toString() : path;
@@ -66,6 +158,6 @@ async function asFileError<T>(path: string | Uint8Array, action: () => Promise<T
     return await action();
   } catch (cause) {
     if (cause instanceof BrigError || !(cause instanceof Error) || !("code" in cause)) throw cause;
-    throw new BrigError(`cannot use ${text}`, { code: codes[String(cause.code)] ?? "file.failed", cause });
+    throw new BrigError(cause.message, { code: codes[String(cause.code)] ?? "file.failed", cause });
   }
 }

@@ -25,3 +25,15 @@ async function describeTree(root: string, below: string): Promise<string[]> {
   const lines = await Promise.all(names.map((name) => describeTree(root, join(below, name))));
   return [head, ...lines.flat()];
 }
+
+/** Every path below a directory of the host: `null` for a directory, the target for a link, else the text. */
+export async function readTree(root: string, below = ""): Promise<Record<string, string | null>> {
+  const tree: Record<string, string | null> = {};
+  for (const entry of await readdir(join(root, below), { withFileTypes: true })) {
+    const name = join(below, entry.name);
+    if (entry.isDirectory()) Object.assign(tree, { [`${name}/`]: null }, await readTree(root, name));
+    else if (entry.isSymbolicLink()) tree[name] = `-> ${await readlink(join(root, name))}`;
+    else tree[name] = await readFile(join(root, name), "latin1");
+  }
+  return tree;
+}

@@ -1,47 +1,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
-import { lstat } from "node:fs/promises";
 import { constants as osConstants } from "node:os";
 import { join, resolve } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { BrigError } from "../../src/errors.js";
-import type {
-  ToolExit,
-  ToolProcess,
-  ToolReadOptions,
-  ToolSandbox,
-  ToolSpawnOptions,
-} from "../../src/tools/sandbox.js";
-import { hostFiles as patchFiles } from "../unit/tools/apply-patch/host-files.js";
-import { hostFiles } from "./host-files.js";
-
-/** What all tools together need. */
-export type MemoryFiles = Omit<ToolSandbox["files"], "read"> & {
-  read(path: string, options: ReadOptions): Promise<Uint8Array>;
-};
-
-const files: MemoryFiles = {
-  ...patchFiles,
-  list: hostFiles.list,
-  read: async (path: string, options: ReadOptions): Promise<Uint8Array> =>
-    "maxBytes" in options ? await patchFiles.read(path, options) : await hostFiles.read(path, options),
-  async stat(path: string, options: { followSymlinks?: boolean }) {
-    const { followSymlinks = true } = options;
-    if (followSymlinks)
-      return { ...(await patchFiles.stat(path, { followSymlinks })), ...(await hostFiles.stat(path, {})) };
-    const { size: sizeBytes } = await lstat(path).catch(() => ({ size: 0 }));
-    return { ...(await patchFiles.stat(path, { followSymlinks })), sizeBytes };
-  },
-};
-
-type ReadOptions = ToolReadOptions | { maxBytes: number };
+import type { ToolExit, ToolProcess, ToolSandbox, ToolSpawnOptions } from "../../src/tools/sandbox.js";
+import { type HostFiles, hostFiles } from "./host-files.js";
 
 const HELD_PIPE_MS = 250;
 
 /** A sandbox for tests without a container: real processes of this machine, with no isolation whatever. */
 export class MemorySandbox implements ToolSandbox {
   readonly id = "memory";
-  readonly files: MemoryFiles = files;
+  readonly files: HostFiles = hostFiles;
   readonly #running = new Set<ChildProcess>();
   readonly #environment: NodeJS.ProcessEnv;
 
@@ -71,7 +42,10 @@ export class MemorySandbox implements ToolSandbox {
     );
   }
 
+  isClosed = false;
+
   async close(): Promise<void> {
+    this.isClosed = true;
     for (const child of this.#running) killGroup(child);
     await Promise.all(
       [...this.#running].map((child) => new Promise((resolve) => child.once("exit", resolve))),

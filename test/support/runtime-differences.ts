@@ -17,6 +17,7 @@ const gvisorDifferences = {
   "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
   "files.unnamed":
     "gVisor has no unnamed files: a write whose worker is killed leaves its temporary file behind",
+  "files.holes": "gVisor keeps no account of the holes of a sparse file: they are read as the zeros they are",
   "runner.unkillable":
     "gVisor lets a process kill and stop PID 1: the container ends, and every call with sandbox.gone",
   "runner.limits":

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { decodeUtf8 } from "./decode-utf8.js";
 import type { FileEdit } from "./file-edit.js";
-import { failureText, isMissing, MAX_FILE_BYTES, type PatchFiles } from "./patch-files.js";
+import { failureText, isMissing, MAX_FILE_BYTES, type PatchFiles, type PatchWrite } from "./patch-files.js";
 import { type EditOptions, planEdits, type Step } from "./plan-edits.js";
 
 /** What a patch did, or is about to do, to one file. */
@@ -41,30 +41,73 @@ export async function applyEdits(
   options.onStart?.(edits.map(changeOf));
   const changes: PatchChange[] = [];
   try {
-    return await makeEdits(files, edits, { signal: options.signal, steps: plan.steps, changes });
+    return await makeEdits(edits, { files, signal: options.signal, steps: plan.steps, changes });
   } finally {
     options.onEnd?.(changes, changes.length === edits.length);
   }
 }
 
+type Work = EditOptions & { files: PatchFiles; steps: Step[][]; changes: PatchChange[] };
+
 /** Adds to `changes` what is done. */
-async function makeEdits(
-  files: PatchFiles,
-  edits: readonly FileEdit[],
-  { steps, changes, ...options }: EditOptions & { steps: Step[][]; changes: PatchChange[] },
-): Promise<PatchResult> {
-  for (const [number, edit] of edits.entries()) {
-    for (const step of steps[number] ?? []) {
-      options.signal?.throwIfAborted();
-      const reason = await perform(files, step, options);
-      if (reason !== null) return { kind: "failed", reason, changes };
+async function makeEdits(edits: readonly FileEdit[], work: Work): Promise<PatchResult> {
+  const { files, steps, changes, signal } = work;
+  const keep = (count: number) =>
+    changes.push(...edits.slice(changes.length, changes.length + count).map(changeOf));
+  const failed = (reason: string) => ({ kind: "failed", reason, changes }) as const;
+  // After a write for which there is no directory the next is tried alone: what is sent behind such a one is sent in vain.
+  let most = Number.POSITIVE_INFINITY;
+  while (changes.length < edits.length) {
+    const rest = steps.slice(changes.length);
+    const writes = plainWrites(rest).slice(0, most);
+    if (writes.length === 0) {
+      const reason = await takeSteps(rest[0] ?? [], work);
+      if (reason !== null) return failed(reason);
+      keep(1);
+      continue;
     }
-    changes.push(changeOf(edit));
+    const { written, failure } = await files.writeEach(writes, { signal });
+    keep(written);
+    const missed = writes[written];
+    most = missed === undefined ? most * 2 : 1;
+    if (missed === undefined) continue;
+    const reason = isMissing(failure)
+      ? await writeInNewDirectory(files, missed, { signal })
+      : writeFailure(missed.path, failure);
+    if (reason !== null) return failed(reason);
+    keep(1);
   }
   return { kind: "applied", changes };
 }
 
-function changeOf(edit: FileEdit): PatchChange {
+type Write = Extract<Step, { kind: "write" }>;
+
+/** The edits from the first on that do nothing but write a file: these need not wait for each other's answers. */
+function plainWrites(steps: readonly Step[][]): PatchWrite[] {
+  const isPlain = ([step, ...more]: Step[]) => step?.kind === "write" && more.length === 0;
+  const end = steps.findIndex((ofEdit) => !isPlain(ofEdit));
+  return steps
+    .slice(0, end < 0 ? steps.length : end)
+    .flat()
+    .filter((step): step is Write => step.kind === "write")
+    .map(writeOf);
+}
+
+function writeOf({ path, text, mode }: Omit<Write, "kind">): PatchWrite {
+  return { path, data: text, mode };
+}
+
+/** Null when all are done, else why one is not. */
+async function takeSteps(steps: readonly Step[], { files, signal }: Work): Promise<string | null> {
+  for (const step of steps) {
+    signal?.throwIfAborted();
+    const reason = await perform(files, step, { signal });
+    if (reason !== null) return reason;
+  }
+  return null;
+}
+
+export function changeOf(edit: FileEdit): PatchChange {
   const moveTo = edit.kind === "update" ? edit.moveTo : null;
   const { written, path } = moveTo ?? edit.file;
   const movedFrom = moveTo === null || moveTo.path === edit.file.path ? null : edit.file.path;
@@ -75,12 +118,12 @@ function changeOf(edit: FileEdit): PatchChange {
 async function perform(files: PatchFiles, step: Step, options: EditOptions): Promise<string | null> {
   switch (step.kind) {
     case "write":
-      return await write(files, step, options);
+      return await write(files, writeOf(step), options);
     case "rewrite": {
       const text = await editedNow(files, step, options);
       return text.kind === "mismatch"
         ? text.reason
-        : await write(files, { ...step, text: text.text }, options);
+        : await write(files, writeOf({ ...step, text: text.text }), options);
     }
     case "delete":
       return await attempt(`Failed to delete file ${step.path}`, step.path, () =>
@@ -93,24 +136,31 @@ async function perform(files: PatchFiles, step: Step, options: EditOptions): Pro
   }
 }
 
-async function write(
+async function write(files: PatchFiles, file: PatchWrite, options: EditOptions): Promise<string | null> {
+  const { failure } = await files.writeEach([file], options);
+  if (failure === null) return null;
+  return isMissing(failure)
+    ? await writeInNewDirectory(files, file, options)
+    : writeFailure(file.path, failure);
+}
+
+async function writeInNewDirectory(
   files: PatchFiles,
-  { path, text, mode }: { path: string; text: string; mode: number },
+  file: PatchWrite,
   options: EditOptions,
 ): Promise<string | null> {
-  const writeIt = () => files.write(path, text, { ...options, mode });
-  const failed = `Failed to write file ${path}`;
-  try {
-    await writeIt();
-    return null;
-  } catch (error) {
-    if (!isMissing(error)) return `${failed}: ${failureText(path, error)}`;
-  }
-  const directory = posix.dirname(path);
-  const noDirectory = await attempt(`Failed to create parent directories for ${path}`, directory, () =>
+  const directory = posix.dirname(file.path);
+  const noDirectory = await attempt(`Failed to create parent directories for ${file.path}`, directory, () =>
     files.mkdir(directory, { ...options, recursive: true }),
   );
-  return noDirectory ?? (await attempt(failed, path, writeIt));
+  if (noDirectory !== null) return noDirectory;
+  const { failure } = await files.writeEach([file], options);
+  return failure === null ? null : writeFailure(file.path, failure);
+}
+
+/** A failure that is not the file's, an abort for one, is thrown on. */
+function writeFailure(path: string, failure: unknown): string {
+  return `Failed to write file ${path}: ${failureText(path, failure)}`;
 }
 
 async function editedNow(

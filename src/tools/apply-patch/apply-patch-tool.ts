@@ -1,16 +1,22 @@
 import { z } from "zod";
+import { type RefusalReason, unreviewed } from "../approval.js";
 import { defineTool } from "../define-tool.js";
-import type { FileChange, Tool } from "../tool.js";
-import type { PatchChange } from "./apply-edits.js";
+import { RETRY_DECLINED } from "../reviewed-action.js";
+import type { Tool } from "../tool.js";
 import { patchGrammar } from "./grammar.js";
 import { type PatchOutputForm, patchOutput } from "./patch-output.js";
-import { type Patcher, pathsOf } from "./patcher.js";
+import { type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
+import { applyReviewedPatch, type PatchReview } from "./reviewed-patch.js";
 
 export interface ApplyPatchToolOptions {
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
   /** "freeform" (default): a custom tool whose input is the patch. "function": the patch is the argument `input`. */
   form?: PatchOutputForm | undefined;
+  /** Who decides about patches. Default: all are applied in the sandbox. */
+  review?: PatchReview | undefined;
+  /** The tool that a patch came by. Default: `apply_patch`. */
+  askedTool?: string | undefined;
 }
 
 const name = "apply_patch";
@@ -20,7 +26,10 @@ const parameters = z.object({
 });
 
 /** `apply_patch`. Runs beside other calls; patches with a path in common wait for each other. */
-export function applyPatchTool(patcher: Patcher, { cwd, form = "freeform" }: ApplyPatchToolOptions): Tool {
+export function applyPatchTool(
+  patcher: Patcher,
+  { cwd, form = "freeform", review = unreviewedPatches, askedTool = name }: ApplyPatchToolOptions,
+): Tool {
   const description =
     form === "function"
       ? `${purpose}\n\n${formatGuide}`
@@ -34,21 +43,29 @@ export function applyPatchTool(patcher: Patcher, { cwd, form = "freeform" }: App
     isFreeform: true,
     spec: form === "function" ? undefined : { type: "custom", name, description, format },
     changedFiles: ({ input }) => pathsOf(input, cwd),
-    async run({ input }, { signal, onActivity }) {
-      const outcome = await patcher.applyPatch(input, {
-        cwd,
-        signal,
-        onStart: (changes) => onActivity?.({ kind: "patch-started", changes: changes.map(activityOf) }),
-        onEnd: (changes, success) =>
-          onActivity?.({ kind: "patch-ended", changes: changes.map(activityOf), success }),
-      });
-      return { content: patchOutput(outcome, form), success: outcome.kind === "applied" };
+    async run({ input }, call) {
+      const patch = { tool: askedTool, text: input, cwd };
+      const reviewed = await applyReviewedPatch({ ...review, patcher }, patch, call);
+      if (reviewed.kind === "refused") return { content: refusal(reviewed.reason), success: false };
+      const { outcome, isRetryDeclined } = reviewed;
+      const content = patchOutput(isRetryDeclined ? withNote(outcome) : outcome, form);
+      return { content, success: outcome.kind === "applied" };
     },
   });
 }
 
-function activityOf({ kind, path, movedFrom }: PatchChange): FileChange {
-  return { kind, path: movedFrom ?? path };
+const unreviewedPatches: PatchReview = {
+  review: unreviewed,
+  escalatedFiles: () => Promise.reject(new TypeError("a patch that nobody reviews stays in the sandbox")),
+};
+
+function refusal(reason: RefusalReason): string {
+  return reason.by === "user" ? "patch rejected by user" : reason.text;
+}
+
+function withNote(outcome: PatchOutcome): PatchOutcome {
+  if (outcome.kind !== "failed" && outcome.kind !== "refused") return outcome;
+  return { ...outcome, reason: outcome.reason + RETRY_DECLINED.trimEnd() };
 }
 
 const formatGuide = `A patch looks like this:

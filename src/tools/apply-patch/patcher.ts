@@ -1,12 +1,13 @@
 import { posix } from "node:path";
 import { editsOfDiff } from "./apply-diff.js";
-import { type ApplyOptions, applyEdits, type PatchChange } from "./apply-edits.js";
+import { type ApplyOptions, applyEdits, changeOf, type PatchChange } from "./apply-edits.js";
 import { editsOfPatch, type FileEdit, filesOfEdit } from "./file-edit.js";
 import { looksLikeDiff, parseDiff } from "./parse-diff.js";
 import { parsePatch } from "./parse-patch.js";
 import { recognisePatchScript } from "./patch-command.js";
 import type { PatchFiles } from "./patch-files.js";
 import { PathLocks } from "./path-locks.js";
+import { realPaths } from "./real-paths.js";
 import { trimStart } from "./white-space.js";
 
 /** What became of a patch. */
@@ -22,9 +23,13 @@ export type PatchOutcome =
 interface PatchOptions extends ApplyOptions {
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
+  /** Goes on where an attempt with other files failed: with these, after the edits that it made. */
+  resume?: { files: PatchFiles; doneCount: number } | undefined;
 }
 
-/** Applies patches to the files of one sandbox. Patches with a path in common wait for each other. */
+/**
+ * Applies patches to the files of one sandbox. Patches with a file in common, by whatever name, wait for each other.
+ */
 export interface Patcher {
   /** A patch in the Begin/End format. */
   applyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
@@ -34,14 +39,16 @@ export interface Patcher {
 
 /** The files may still be on their way: they are asked for when the first patch needs them. */
 export function createPatcher(files: () => PatchFiles | Promise<PatchFiles>): Patcher {
-  const locks = new PathLocks();
+  const locks = new PathLocks(async (paths) => await realPaths(await files(), paths));
   const apply = async (parsed: ParsedEdits, options: PatchOptions): Promise<PatchOutcome> => {
     if (parsed.kind === "invalid") return { kind: "refused", reason: parsed.reason };
     if (parsed.edits.length === 0) return { kind: "empty" };
     return await locks.run(pathsOfEdits(parsed.edits), async () => {
       options.signal?.throwIfAborted();
       const startedAt = performance.now();
-      const result = await applyEdits(await files(), parsed.edits, options);
+      const { resume } = options;
+      const edits = parsed.edits.slice(resume?.doneCount ?? 0);
+      const result = await applyEdits(resume?.files ?? (await files()), edits, options);
       return { ...result, durationMs: performance.now() - startedAt };
     });
   };
@@ -49,6 +56,12 @@ export function createPatcher(files: () => PatchFiles | Promise<PatchFiles>): Pa
     applyPatch: (text, options) => apply(parseEdits(text, options.cwd), options),
     applyAnyPatch: (text, options) => apply(parseAnyEdits(text, options.cwd), options),
   };
+}
+
+/** What a Begin/End patch would do to which file; nothing of a text that is no patch. */
+export function changesOf(text: string, cwd: string): PatchChange[] {
+  const parsed = parseEdits(text, cwd);
+  return parsed.kind === "invalid" ? [] : parsed.edits.map(changeOf);
 }
 
 /** Every path that a Begin/End patch reads or changes, each once; none of a text that is no patch. */

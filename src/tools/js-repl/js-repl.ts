@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
-import type { OutputPart, Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import type { OutputPart, Tool, ToolActivity, ToolCallOptions, ToolOutput } from "../tool.js";
 import { truncateOutput } from "../truncation.js";
 import type { Workbench } from "../workbench.js";
+import { CellDeadline } from "./cell-deadline.js";
 import { readCell } from "./cell-source.js";
 import type { CellOutcome } from "./js-kernel.js";
 
@@ -40,9 +41,21 @@ export function jsReplTool(bench: Workbench): Tool {
     async run({ input }, call) {
       const cell = readCell(input);
       if (cell.kind === "invalid") return { content: cell.reason, success: false };
-      const deadline = AbortSignal.timeout(cell.timeoutMs);
-      const signal = call.signal === undefined ? deadline : AbortSignal.any([call.signal, deadline]);
-      const outcome = await runCell(bench, cell.source, { ...call, signal, deadline });
+      const refusal = await refusedCell(bench, cell.source, call);
+      if (refusal !== null) return { content: refusal, success: false };
+      using deadline = new CellDeadline(cell.timeoutMs);
+      const ends = call.signal === undefined ? [deadline.signal] : [call.signal, deadline.signal];
+      const onActivity = (activity: ToolActivity) => {
+        deadline.note(activity);
+        call.onActivity?.(activity);
+      };
+      const signal = AbortSignal.any(ends);
+      const outcome = await runCell(bench, cell.source, {
+        ...call,
+        signal,
+        onActivity,
+        deadline: deadline.signal,
+      });
       return outcome === null ? { content: TIMEOUT, success: false } : cellOutput(outcome, bench);
     },
   });
@@ -59,6 +72,16 @@ export function jsReplResetTool(bench: Workbench): Tool {
       return { content: "js_repl kernel reset", success: true };
     },
   });
+}
+
+/** A cell can start any program, so it is judged as one. It stays in the sandbox, where the process that it is for is. */
+async function refusedCell(bench: Workbench, source: string, call: ToolCallOptions): Promise<string | null> {
+  const argv = ["node", "--eval", source];
+  const escalation = { isAsked: false, justification: null, prefixRule: null };
+  const cell = { kind: "command" as const, tool: name, argv, cwd: bench.cwd, takesInput: true, escalation };
+  const verdict = await bench.review.review(cell, call);
+  if (verdict.kind === "run") return null;
+  return verdict.reason.by === "user" ? "js_repl cell rejected by user" : verdict.reason.text;
 }
 
 /** Null when the time was over. */
@@ -82,11 +105,11 @@ async function runCell(
 async function callFromCell(
   bench: Workbench,
   { tool, args }: { tool: string; args: unknown },
-  { signal, onActivity }: ToolCallOptions,
+  { signal, onActivity, origin }: ToolCallOptions,
 ): Promise<ToolOutput> {
   if (tool === name || tool === "js_repl_reset")
     return { content: "js_repl cannot invoke itself", success: false };
-  return await bench.callTool(tool, args, { signal, onActivity });
+  return await bench.callTool(tool, args, { signal, onActivity, origin });
 }
 
 function cellOutput({ success, output, images }: CellOutcome, { truncation }: Workbench): ToolOutput {

@@ -3,7 +3,8 @@ import { formatBytes } from "../../lib/bytes.js";
 import { fileFailure } from "../os-error.js";
 import type { ToolFiles } from "../sandbox.js";
 
-const FIRST_CHUNK_BYTES = 64 * 1024;
+/** What comes back with the answer. */
+const FIRST_CHUNK_BYTES = 60 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 /** What one call goes through at most. The last lines of a larger file are for `tail` or `sed`. */
 const MAX_SCANNED_BYTES = 4 * 1024 ** 3;
@@ -14,12 +15,18 @@ export interface FileSource {
   signal?: AbortSignal | undefined;
 }
 
+export interface FileChunk {
+  /** Zeros that a sparse file does not store; they come before the data. */
+  holeBytes: number;
+  data: Buffer;
+}
+
 /** The file from its start, in pieces that grow: a short look costs little, and a long one is not held up by round trips. */
-export async function* fileChunks(source: FileSource): AsyncGenerator<Buffer> {
+export async function* fileChunks(source: FileSource): AsyncGenerator<FileChunk> {
   try {
     const first = await readChunk(source, { offsetBytes: 0, lengthBytes: FIRST_CHUNK_BYTES });
     yield first;
-    if (first.length === FIRST_CHUNK_BYTES) yield* readAhead(source);
+    if (first.data.length === FIRST_CHUNK_BYTES) yield* readAhead(source, endOf(0, first));
   } catch (error) {
     source.signal?.throwIfAborted();
     throw fileFailure("failed to read file", source.path, error);
@@ -27,10 +34,10 @@ export async function* fileChunks(source: FileSource): AsyncGenerator<Buffer> {
 }
 
 /** Everything after the first piece, the next one being on its way while one is looked at. */
-async function* readAhead({ files, path, signal }: FileSource): AsyncGenerator<Buffer> {
+async function* readAhead({ files, path, signal }: FileSource, start: number): AsyncGenerator<FileChunk> {
   const stop = new AbortController();
   const source = { files, path, signal: signal ? AbortSignal.any([signal, stop.signal]) : stop.signal };
-  let offsetBytes = FIRST_CHUNK_BYTES;
+  let offsetBytes = start;
   const readNext = () => {
     const piece = readChunk(source, { offsetBytes, lengthBytes: CHUNK_BYTES });
     // It is left alone when enough has been seen.
@@ -41,8 +48,8 @@ async function* readAhead({ files, path, signal }: FileSource): AsyncGenerator<B
     let next = readNext();
     while (offsetBytes <= MAX_SCANNED_BYTES) {
       const chunk = await next;
-      offsetBytes += chunk.length;
-      const isLast = chunk.length < CHUNK_BYTES;
+      offsetBytes = endOf(offsetBytes, chunk);
+      const isLast = chunk.data.length < CHUNK_BYTES;
       if (!isLast) next = readNext();
       yield chunk;
       if (isLast) return;
@@ -56,12 +63,13 @@ async function* readAhead({ files, path, signal }: FileSource): AsyncGenerator<B
 async function readChunk(
   { files, path, signal }: FileSource,
   range: { offsetBytes: number; lengthBytes: number },
-): Promise<Buffer> {
-  return asBuffer(await files.read(path, { ...range, signal }));
+): Promise<FileChunk> {
+  const { holeBytes, data } = await files.readPastHole(path, { ...range, signal });
+  return { holeBytes, data: Buffer.from(data.buffer, data.byteOffset, data.byteLength) };
 }
 
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+function endOf(offsetBytes: number, { holeBytes, data }: FileChunk): number {
+  return offsetBytes + holeBytes + data.length;
 }
 
 function tooFar(): BrigError {

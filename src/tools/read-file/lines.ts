@@ -1,7 +1,8 @@
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
+import type { FileChunk } from "./file-chunks.js";
 
-/** More than a line of a text has; a terabyte of zeros is known by it after a moment. */
+/** More than a line of a text has. A hole of a sparse file counts, without being read. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Of a line that goes on in the next piece of a file only so much is kept: what is printed of it is far less. */
 const LINE_HEAD_BYTES = 4096;
@@ -17,13 +18,23 @@ export type LineVisitor = (text: string, number: number) => boolean;
  * replaced.
  */
 export async function visitLines(
-  chunks: AsyncIterable<Buffer>,
+  chunks: AsyncIterable<FileChunk>,
   firstLine: number,
   visit: LineVisitor,
 ): Promise<number> {
   const open = new OpenLine();
   let number = 1;
-  for await (const chunk of chunks) {
+  /** False once enough has been seen: a line is shown as soon as it is known. */
+  const extend = (bytes: Buffer, more = 0): boolean => {
+    const wasKnown = open.isKnown;
+    open.add(bytes, number);
+    if (number >= firstLine && open.isKnown && !wasKnown && !visit(open.text, number)) return false;
+    open.grow(more, number);
+    return true;
+  };
+  for await (const { holeBytes, data: chunk } of chunks) {
+    const zeros = Buffer.alloc(Math.min(holeBytes, LINE_HEAD_BYTES));
+    if (!extend(zeros, holeBytes - zeros.length)) return number;
     let at = 0;
     const lastEnd = chunk.lastIndexOf(LINE_FEED);
     while (at <= lastEnd && (number < firstLine || !open.isEmpty)) {
@@ -42,9 +53,7 @@ export async function visitLines(
       }
       at = lastEnd + 1;
     }
-    const wasKnown = open.isKnown;
-    open.add(chunk.subarray(at), number);
-    if (number >= firstLine && open.isKnown && !wasKnown && !visit(open.text, number)) return number;
+    if (!extend(chunk.subarray(at))) return number;
   }
   if (open.isEmpty) return number - 1;
   if (number >= firstLine && !open.isKnown) visit(open.text, number);
@@ -74,8 +83,7 @@ class OpenLine {
   }
 
   add(bytes: Buffer, number: number): void {
-    this.#bytes += bytes.length;
-    if (this.#bytes > MAX_LINE_BYTES) throw lineTooLong(number);
+    this.grow(bytes.length, number);
     const wanted = LINE_HEAD_BYTES - this.#head.length;
     if (wanted > 0 && bytes.length > 0) this.#head = Buffer.concat([this.#head, bytes.subarray(0, wanted)]);
   }
@@ -83,6 +91,12 @@ class OpenLine {
   /** The text of the line, these being its last bytes before the line feed. */
   endingWith(bytes: Buffer): string {
     return withoutReturn(Buffer.concat([this.#head, bytes]).toString("utf8"));
+  }
+
+  /** By bytes that are not looked at. */
+  grow(bytes: number, number: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > MAX_LINE_BYTES) throw lineTooLong(number);
   }
 
   startAnew(): void {

@@ -22,10 +22,93 @@ function readSize(bytes: Buffer, type: string): ImageSize | null {
   }
 }
 
+/**
+ * What a decoder needs to show the picture as it is first seen, and how many pixels it has to hold for it: frames of a GIF or a
+ * WebP may be larger than the picture they say they are part of. Null where the bytes do not get as far.
+ */
+export function firstFrame(bytes: Buffer, type: string): { bytes: Buffer; pixels: number } | null {
+  const size = imageSize(bytes, type);
+  if (size === null) return null;
+  if (type === "image/gif") return withFrame(bytes, size, gifFrame(bytes));
+  if (type === "image/webp" && kindOf(bytes) === "VP8X") return withFrame(bytes, size, webpFrame(bytes));
+  return { bytes, pixels: size.width * size.height };
+}
+
+interface FirstFrame extends ImageSize {
+  /** Where the bytes after it begin. */
+  end: number;
+}
+
+function withFrame(bytes: Buffer, size: ImageSize, frame: FirstFrame | null) {
+  if (frame === null) return null;
+  const pixels = size.width * size.height + frame.width * frame.height;
+  return { bytes: bytes.subarray(0, frame.end), pixels };
+}
+
+/** The first image of a GIF; what follows it is only read when it is asked for, so all may stay. */
+function gifFrame(bytes: Buffer): FirstFrame | null {
+  if (bytes.length < 13) return null;
+  let at = 13 + colourTableBytes(bytes[10] ?? 0);
+  while (at + 10 <= bytes.length) {
+    const block = bytes[at];
+    if (block === 0x2c)
+      return { width: bytes.readUInt16LE(at + 5), height: bytes.readUInt16LE(at + 7), end: bytes.length };
+    if (block !== 0x21) return null;
+    at += 2;
+    while ((bytes[at] ?? 0) > 0) at += 1 + (bytes[at] ?? 0);
+    at++;
+  }
+  return null;
+}
+
+function colourTableBytes(flags: number): number {
+  return (flags & 0x80) === 0 ? 0 : 3 << ((flags & 7) + 1);
+}
+
+/** The first image of an extended WebP: alone, or with the frame that holds it. */
+function webpFrame(bytes: Buffer): FirstFrame | null {
+  for (let at = 12; at + 24 <= bytes.length; ) {
+    const name = bytes.toString("latin1", at, at + 4);
+    const end = at + 8 + evenBytes(bytes.readUInt32LE(at + 4));
+    const frame = name === "ANMF" ? webpImage(bytes, at + 24, end) : webpImage(bytes, at, end);
+    if (frame !== null) return frame;
+    at = end;
+  }
+  return null;
+}
+
+/** The size of the VP8 or VP8L chunk at or, after its transparency, behind a place. */
+function webpImage(bytes: Buffer, start: number, end: number): FirstFrame | null {
+  for (let at = start; at + 18 <= Math.min(end, bytes.length); ) {
+    const name = bytes.toString("latin1", at, at + 4);
+    if (name === "VP8 ")
+      return {
+        width: bytes.readUInt16LE(at + 14) & 0x3fff,
+        height: bytes.readUInt16LE(at + 16) & 0x3fff,
+        end,
+      };
+    if (name === "VP8L") {
+      const bits = bytes.readUInt32LE(at + 9);
+      return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1, end };
+    }
+    if (name !== "ALPH") return null;
+    at += 8 + evenBytes(bytes.readUInt32LE(at + 4));
+  }
+  return null;
+}
+
+function evenBytes(length: number): number {
+  return length + (length & 1);
+}
+
+function kindOf(bytes: Buffer): string {
+  return bytes.toString("latin1", 12, 16);
+}
+
 /** One of three kinds: lossy (VP8), lossless (VP8L), extended (VP8X). */
 function webpSize(bytes: Buffer): ImageSize | null {
   if (bytes.length < 30) return null;
-  const kind = bytes.toString("latin1", 12, 16);
+  const kind = kindOf(bytes);
   if (kind === "VP8 ")
     return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
   if (kind === "VP8X") return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
-import { imageType } from "../../lib/image-type.js";
 import { answer } from "../answer.js";
 import { defineTool } from "../define-tool.js";
 import { absolutePath } from "../file-path.js";
@@ -10,12 +9,12 @@ import { requireInput } from "../require-input.js";
 import type { ToolFiles } from "../sandbox.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import type { Workbench } from "../workbench.js";
-import { type ImageSize, imageSize } from "./image-size.js";
+import { type FittedPicture, PictureFitter } from "./picture-fitter.js";
 
-/** What models look at without scaling it down themselves. */
-const MAX_SIDE_PIXELS = 2048;
 /** What goes into one request with room to spare. */
-const MAX_BYTES = 20 * 1024 * 1024;
+const MAX_SHOWN_BYTES = 20 * 1024 * 1024;
+/** Of a picture that is made to fit. */
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
 const parameters = z.object({
   path: z
@@ -28,17 +27,18 @@ const parameters = z.object({
 });
 
 export function viewImageTool(bench: Workbench): Tool {
+  const fitter = new PictureFitter();
   return defineTool({
     name: "view_image",
     description: "Shows you a picture from the file system.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => answer(() => viewImage(bench, call, args)),
+    run: (args, call) => answer(() => viewImage({ ...bench, fitter }, call, args)),
   });
 }
 
 async function viewImage(
-  bench: Workbench,
+  { cwd, sandbox, fitter }: Pick<Workbench, "cwd" | "sandbox"> & { fitter: PictureFitter },
   { signal }: ToolCallOptions,
   { path, detail }: z.output<typeof parameters>,
 ): Promise<ToolOutput> {
@@ -46,59 +46,59 @@ async function viewImage(
     detail === undefined || detail === "original",
     `view_image.detail only supports \`original\`; omit \`detail\` for default resized behavior, got \`${detail}\``,
   );
-  const file = absolutePath(bench.cwd, path);
-  const { files } = await bench.sandbox();
+  const file = absolutePath(cwd, path);
+  const { files } = await sandbox();
   await requireFile(files, file, signal);
   const bytes = await readImage(files, file, signal);
-  const { type, size } = recognise(bytes, file);
-  if (detail === undefined) requireFit(size, file);
+  const picture = await fitter.fit(bytes, { keepsSize: detail === "original", signal });
+  if (picture.kind === "unusable") throw unusable(file, picture.reason);
+  if (picture.bytes.length > MAX_SHOWN_BYTES) throw tooLarge(file, MAX_SHOWN_BYTES);
   return {
-    content: `${type}, ${size.width}×${size.height}, ${formatBytes(bytes.length)}`,
+    content: describe(picture, bytes.length),
     success: true,
     parts: [
       {
         type: "input_image",
-        image_url: `data:${type};base64,${bytes.toString("base64")}`,
+        image_url: `data:${picture.type};base64,${picture.bytes.toString("base64")}`,
         detail: detail === undefined ? "high" : "original",
       },
     ],
   };
 }
 
+function describe({ type, size, bytes, resizedFrom }: FittedPicture, fileBytes: number): string {
+  const shown = describeImage(type, size, bytes.length);
+  return resizedFrom === null
+    ? shown
+    : `${describeImage(resizedFrom.type, resizedFrom.size, fileBytes)}, shown as ${shown}`;
+}
+
+function describeImage(type: string, { width, height }: FittedPicture["size"], bytes: number): string {
+  return `${type}, ${width}×${height}, ${formatBytes(bytes)}`;
+}
+
 async function requireFile(files: ToolFiles, path: string, signal: AbortSignal | undefined): Promise<void> {
-  const { type } = await files.stat(path, { signal }).catch((error: unknown) => {
+  const { type, sizeBytes } = await files.stat(path, { signal }).catch((error: unknown) => {
     signal?.throwIfAborted();
     throw fileFailure(`unable to locate image at \`${path}\``, path, error);
   });
   if (type !== "file")
     throw new BrigError(`image path \`${path}\` is not a file`, { code: "file.not-regular" });
+  if (sizeBytes > MAX_FILE_BYTES) throw tooLarge(path, MAX_FILE_BYTES);
 }
 
 async function readImage(files: ToolFiles, path: string, signal: AbortSignal | undefined): Promise<Buffer> {
   const bytes = await files
-    .read(path, { offsetBytes: 0, lengthBytes: MAX_BYTES + 1, signal })
+    .read(path, { offsetBytes: 0, lengthBytes: MAX_FILE_BYTES, signal })
     .catch((error: unknown) => {
       signal?.throwIfAborted();
       throw fileFailure(`unable to read image at \`${path}\``, path, error);
     });
-  if (bytes.length > MAX_BYTES) throw unusable(path, `it is larger than ${formatBytes(MAX_BYTES)}`);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function recognise(bytes: Buffer, path: string): { type: string; size: ImageSize } {
-  const type = imageType(bytes);
-  if (type === null) throw unusable(path, "it is no PNG, JPEG, GIF or WebP image");
-  const size = imageSize(bytes, type);
-  if (size === null) throw unusable(path, `it is cut off or broken (${type})`);
-  return { type, size };
-}
-
-function requireFit({ width, height }: ImageSize, path: string): void {
-  if (Math.max(width, height) <= MAX_SIDE_PIXELS) return;
-  throw unusable(
-    path,
-    `it is ${width}×${height} pixels, and at most ${MAX_SIDE_PIXELS} a side are shown; make a smaller copy, or ask for it with detail \`original\``,
-  );
+function tooLarge(path: string, maxBytes: number): BrigError {
+  return unusable(path, `it is larger than ${formatBytes(maxBytes)}`);
 }
 
 function unusable(path: string, reason: string): BrigError {

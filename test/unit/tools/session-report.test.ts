@@ -13,11 +13,13 @@ describe("how long a call waits", () => {
   });
 
   it.each([
-    [0, 5000],
-    [6000, 6000],
-    [900_000, 300_000],
-  ])("when it only reads on: asked for %i ms, %i ms", (asked, given) => {
-    expect(clampedPoll(asked)).toBe(given);
+    [0, 300_000, 5000],
+    [6000, 300_000, 6000],
+    [900_000, 300_000, 300_000],
+    [900_000, 20_000, 20_000],
+    [900_000, 1000, 5000],
+  ])("when it only reads on: asked for %i ms of at most %i, %i ms", (asked, most, given) => {
+    expect(clampedPoll(asked, most)).toBe(given);
   });
 
   it.each([

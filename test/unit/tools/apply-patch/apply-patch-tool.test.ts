@@ -8,7 +8,7 @@ import { parsePatch } from "../../../../src/tools/apply-patch/parse-patch.js";
 import type { PatchFiles } from "../../../../src/tools/apply-patch/patch-files.js";
 import { createPatcher } from "../../../../src/tools/apply-patch/patcher.js";
 import type { ToolActivity, ToolOutput } from "../../../../src/tools/tool.js";
-import { hostFiles } from "./host-files.js";
+import { hostFiles } from "../../../support/host-files.js";
 import { patchOf } from "./patches.js";
 
 /** A directory with the file `f` of the lines a and b. */

@@ -25,13 +25,15 @@ class MemoryFiles implements PatchFiles {
     const text = this.texts.get(path);
     return text === undefined ? noSuchFile() : Promise.resolve(Buffer.from(text));
   }
-  write(path: string, data: string) {
-    this.texts.set(path, data);
-    return Promise.resolve();
+  writeEach(files: readonly { path: string; data: string }[]) {
+    for (const { path, data } of files) this.texts.set(path, data);
+    return Promise.resolve({ written: files.length, failure: null });
   }
   stat(path: string) {
     const ino = BigInt([...this.texts.keys()].indexOf(path));
-    return ino < 0n ? noSuchFile() : Promise.resolve({ type: "file", mode: 0o644, dev: 0n, ino });
+    return ino < 0n
+      ? noSuchFile()
+      : Promise.resolve({ type: "file", mode: 0o644, dev: 0n, ino, linkTarget: null });
   }
   mkdir() {
     return Promise.resolve();

@@ -1,11 +1,13 @@
 import { chmod, link, mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PatchFiles } from "../../../../src/tools/apply-patch/patch-files.js";
 import { summary } from "../../../../src/tools/apply-patch/patch-output.js";
 import { createPatcher, pathsOf } from "../../../../src/tools/apply-patch/patcher.js";
-import { hostFiles, readTree } from "./host-files.js";
+import { hostFiles } from "../../../support/host-files.js";
+import { readTree } from "../../../support/host-tree.js";
 import { patchOf } from "./patches.js";
 
 /** A directory to patch, and what the patcher did to it. */
@@ -346,6 +348,52 @@ describe("a patch that fails half way", () => {
     },
   );
 
+  it("sends no file again and again where every one needs a directory of its own", async ({ root }) => {
+    let sent = 0;
+    const files: PatchFiles = {
+      ...hostFiles,
+      writeEach(some, options) {
+        sent += some.length;
+        return hostFiles.writeEach(some, options);
+      },
+    };
+    const hunks = Array.from({ length: 40 }, (_, index) => [`*** Add File: d${index}/f`, "+x"]);
+    const outcome = await createPatcher(() => files).applyPatch(patchOf(...hunks.flat()), { cwd: root });
+    expect(outcome.kind).toBe("applied");
+    expect(sent).toBeLessThan(40 + 2 * 40);
+  });
+
+  it("leaves what it would leave as so many patches, one after the other", async ({ root }) => {
+    const name = fc.constantFrom("a", "b", "dir/x", "deep/new/y", "file/below", "taken", "dir", "file");
+    await fc.assert(
+      fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 8 }), async (names) => {
+        const roots = ["together", "apart"].map((kind) =>
+          join(root, `${kind}-${names.join("-").replaceAll("/", "_")}`),
+        );
+        for (const place of roots) {
+          await rm(place, { recursive: true, force: true });
+          await mkdir(join(place, "taken"), { recursive: true });
+          await writeFile(join(place, "file"), "file\n");
+        }
+        const [together = "", apart = ""] = roots;
+        const patcher = createPatcher(() => hostFiles);
+        const hunks = names.map((added, index) => [`*** Add File: ${added}`, `+${index}`]);
+        const whole = await patcher.applyPatch(patchOf(...hunks.flat()), { cwd: together });
+        let done = 0;
+        for (const hunk of hunks) {
+          if ((await patcher.applyPatch(patchOf(...hunk), { cwd: apart })).kind !== "applied") break;
+          done++;
+        }
+        expect(await readTree(together)).toEqual(await readTree(apart));
+        expect(whole.kind).toBe(done === names.length ? "applied" : "failed");
+        expect("changes" in whole && whole.changes.map((change) => change.name)).toEqual(
+          names.slice(0, done),
+        );
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it("says which directory it could not make", async ({ root }) => {
     const failing: PatchFiles = { ...hostFiles, mkdir: (path) => hostFiles.remove(`${path}/no`, {}) };
     const outcome = await createPatcher(() => failing).applyPatch(patchOf("*** Add File: d/f", "+x"), {
@@ -404,7 +452,7 @@ describe("a patch that fails half way", () => {
 describe("a failure that is not about a file", () => {
   it("is thrown", async ({ root }) => {
     const gone = new Error("the sandbox is gone");
-    const files: PatchFiles = { ...hostFiles, write: () => Promise.reject(gone) };
+    const files: PatchFiles = { ...hostFiles, writeEach: () => Promise.reject(gone) };
     const text = patchOf("*** Add File: a", "+x");
     await expect(createPatcher(() => files).applyPatch(text, { cwd: root })).rejects.toBe(gone);
     await expect(createPatcher(() => Promise.reject(gone)).applyPatch(text, { cwd: root })).rejects.toBe(
@@ -416,9 +464,10 @@ describe("a failure that is not about a file", () => {
     const abort = new AbortController();
     const files: PatchFiles = {
       ...hostFiles,
-      async write(path, data, options) {
-        await hostFiles.write(path, data, options);
+      async writeEach([first, ...others], options) {
+        const done = await hostFiles.writeEach(first === undefined ? [] : [first], options);
         abort.abort(new Error("enough"));
+        return others.length === 0 ? done : { ...done, failure: abort.signal.reason };
       },
     };
     const text = patchOf("*** Add File: a", "+x", "*** Add File: b", "+x");
@@ -430,6 +479,32 @@ describe("a failure that is not about a file", () => {
 });
 
 describe("patches together", () => {
+  it("lose no change of a file that several change by different names", async ({ root, write }) => {
+    const letters = [..."abcdefghijkl"];
+    await write({ "dir/all": letters.map((letter) => `${letter}\n`).join("") });
+    await symlink("dir", join(root, "link"));
+    await symlink("link/all", join(root, "far"));
+    const names = ["dir/all", "link/all", "far", "dir/../link//all", `${root}/link/./all`];
+    const patcher = createPatcher(() => hostFiles);
+    const outcomes = await Promise.all(
+      letters.map((letter, index) =>
+        patcher.applyPatch(
+          patchOf(
+            `*** Update File: ${names[index % names.length]}`,
+            "@@",
+            `-${letter}`,
+            `+${letter.toUpperCase()}`,
+          ),
+          { cwd: root },
+        ),
+      ),
+    );
+    expect(outcomes.map(({ kind }) => kind)).toEqual(letters.map(() => "applied"));
+    expect((await readTree(root))["dir/all"]).toBe(
+      letters.map((letter) => `${letter.toUpperCase()}\n`).join(""),
+    );
+  });
+
   it("lose no change of a file that several change", async ({ root, write }) => {
     const letters = [..."abcdefghijkl"];
     await write({ all: letters.map((letter) => `${letter}\n`).join("") });

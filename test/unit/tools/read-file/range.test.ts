@@ -146,16 +146,54 @@ describe("read_file of a range", () => {
     let bytesRead = 0;
     const files: MemorySandbox["files"] = {
       ...sandbox.files,
-      async read(path, options) {
-        const bytes = await sandbox.files.read(path, options);
-        bytesRead += bytes.length;
-        return bytes;
+      async readPastHole(path, options) {
+        const part = await sandbox.files.readPastHole(path, options);
+        bytesRead += part.data.length;
+        return part;
       },
     };
     const counted = createToolRegistry({ spawn: sandbox.spawn.bind(sandbox), files }, { cwd: "/" });
     const path = file(lines(1_000_000));
     await counted.get("read_file").execute({ file_path: path, limit: 200 });
-    expect(bytesRead).toBe(64 * 1024);
+    expect(bytesRead).toBe(60 * 1024);
+  });
+
+  it("shows a hole of a sparse file as the zeros it stands for", async () => {
+    const sandbox = new MemorySandbox();
+    /** Every run of zeros is a hole. */
+    const files: MemorySandbox["files"] = {
+      ...sandbox.files,
+      async readPastHole(path, { offsetBytes, lengthBytes }) {
+        const bytes = await sandbox.files.read(path, { offsetBytes: 0, lengthBytes: 2 ** 30 });
+        const behind = bytes.subarray(offsetBytes).findIndex((byte) => byte !== 0);
+        const holeBytes = behind < 0 ? bytes.length - offsetBytes : behind;
+        const start = offsetBytes + holeBytes;
+        return { holeBytes, data: bytes.subarray(start, start + lengthBytes) };
+      },
+    };
+    const sparse = createToolRegistry({ spawn: sandbox.spawn.bind(sandbox), files }, { cwd: "/" });
+    const piece = fc.constantFrom(
+      "\n",
+      "text\n",
+      "text",
+      "\0",
+      "\0".repeat(4096),
+      "\0".repeat(300_000),
+      "x".repeat(4095),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(piece, { minLength: 1, maxLength: 12 }),
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 1, max: 6 }),
+        async (pieces, offset, limit) => {
+          const args = { file_path: file(pieces.join("")), offset, limit };
+          const [holed, plain] = [sparse, tools].map((of) => of.get("read_file").execute(args));
+          expect(await holed).toEqual(await plain);
+        },
+      ),
+      { numRuns: 100 },
+    );
   });
 
   it("agrees with splitting the whole text, wherever the pieces of the file end", async () => {

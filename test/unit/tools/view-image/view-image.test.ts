@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { formatBytes } from "../../../../src/lib/bytes.js";
 import { imageType } from "../../../../src/lib/image-type.js";
 import { createToolRegistry } from "../../../../src/tools/registry.js";
 import { imageSize } from "../../../../src/tools/view-image/image-size.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
+import { jpegPicture, pngPicture } from "../../../support/pictures.js";
 import { gif, jpeg, png, webp } from "./pictures.js";
 
 const directory = mkdtempSync(join(tmpdir(), "brig-view-image-"));
@@ -46,16 +48,39 @@ describe("view_image", () => {
     });
   });
 
-  it("shows up to 2048 pixels a side, and more only as the original", async () => {
-    const fitting = file("fits", png(2048, 2048));
-    expect((await view({ path: fitting })).success).toBe(true);
-    const wide = file("wide", png(2049, 10));
-    expect(await view({ path: wide })).toEqual({
-      content: `unable to process image at \`${wide}\`: it is 2049×10 pixels, and at most 2048 a side are shown; make a smaller copy, or ask for it with detail \`original\``,
-      success: false,
+  it("makes a picture of more than 2048 pixels a side fit", async () => {
+    const bytes = pngPicture({ width: 4096, height: 64 });
+    const wide = file("wide", bytes);
+    const { content, parts, success } = await view({ path: wide });
+    expect(content).toMatch(
+      new RegExp(`^image/png, 4096×64, ${formatBytes(bytes.length)}, shown as image/png, 2048×32, .*B$`),
+    );
+    expect(success).toBe(true);
+    expect(parts).toEqual([
+      {
+        type: "input_image",
+        image_url: expect.stringMatching(/^data:image\/png;base64,/),
+        detail: "high",
+      },
+    ]);
+    const [shown] = parts ?? [];
+    const data = shown?.type === "input_image" ? (shown.image_url.split(",")[1] ?? "") : "";
+    expect(imageSize(Buffer.from(data, "base64"), "image/png")).toEqual({ width: 2048, height: 32 });
+  });
+
+  it("shows a large picture as it is on request", async () => {
+    const bytes = pngPicture({ width: 4096, height: 64 });
+    expect(await view({ path: file("wide", bytes), detail: "original" })).toEqual({
+      content: `image/png, 4096×64, ${formatBytes(bytes.length)}`,
+      success: true,
+      parts: [
+        {
+          type: "input_image",
+          image_url: `data:image/png;base64,${bytes.toString("base64")}`,
+          detail: "original",
+        },
+      ],
     });
-    const { parts } = await view({ path: wide, detail: "original" });
-    expect(parts).toMatchObject([{ detail: "original" }]);
   });
 
   it.each([
@@ -65,15 +90,25 @@ describe("view_image", () => {
     ["text", "unable to process image at `PATH`: it is no PNG, JPEG, GIF or WebP image"],
     ["empty", "unable to process image at `PATH`: it is no PNG, JPEG, GIF or WebP image"],
     ["cut", "unable to process image at `PATH`: it is cut off or broken (image/png)"],
-    ["giant", "unable to process image at `PATH`: it is larger than 20 MiB"],
+    ["giant", "unable to process image at `PATH`: it is larger than 64 MiB"],
+    ["heavy", "unable to process image at `PATH`: it is larger than 20 MiB"],
+    [
+      "bomb",
+      "unable to process image at `PATH`: it is 30000×30000 pixels, and more than 67108864 cannot be made to fit; make a smaller copy",
+    ],
+    ["halved", "unable to process image at `PATH`: it is cut off or broken (image/jpeg)"],
   ])("answers for %s with its text", async (path, text) => {
     file("text", Buffer.from("<svg/>"));
     file("empty", Buffer.alloc(0));
     file("cut", png(1, 1).subarray(0, 20));
     truncateSync(file("giant", png(1, 1)), 2 ** 40);
+    truncateSync(file("heavy", png(1, 1)), 21 * 1024 * 1024);
+    file("bomb", png(30_000, 30_000));
+    file("halved", jpegPicture({ width: 4000, height: 16 }).subarray(0, 700));
     const absolute = path === "." ? directory : join(directory, path);
     expect(await view({ path })).toEqual({ content: text.replace("PATH", absolute), success: false });
     truncateSync(join(directory, "giant"), 0);
+    truncateSync(join(directory, "heavy"), 0);
   });
 
   it("knows no other detail", async () => {

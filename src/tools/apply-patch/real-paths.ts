@@ -1,0 +1,47 @@
+import { posix } from "node:path";
+import type { PatchFiles } from "./patch-files.js";
+
+/** As many as the kernel follows. */
+const MAX_LINKS = 40;
+
+type LinkFiles = Pick<PatchFiles, "stat">;
+
+/**
+ * The places that absolute paths lead to, links followed as far as something is there, and every link on the way. They are asked
+ * for inside the sandbox, name by name.
+ */
+export async function realPaths(files: LinkFiles, paths: readonly string[]): Promise<string[]> {
+  const targets = new Map<string, Promise<string | null>>();
+  const targetOf = (path: string) => {
+    const known = targets.get(path) ?? linkTarget(files, path);
+    targets.set(path, known);
+    return known;
+  };
+  return [...new Set((await Promise.all(paths.map((path) => walk(path, targetOf)))).flat())];
+}
+
+async function walk(path: string, targetOf: (path: string) => Promise<string | null>): Promise<string[]> {
+  const links: string[] = [];
+  let names = namesOf(path);
+  let at = "/";
+  for (let name = names.shift(); name !== undefined; name = names.shift()) {
+    const next = posix.join(at, name);
+    const target = name === ".." ? null : await targetOf(next);
+    if (target !== null && links.length < MAX_LINKS) {
+      links.push(next);
+      names = [...namesOf(target), ...names];
+      if (target.startsWith("/")) at = "/";
+    } else at = next;
+  }
+  return [...links, at];
+}
+
+function namesOf(path: string): string[] {
+  return path.split("/").filter((name) => name !== "" && name !== ".");
+}
+
+/** What a link says; null for anything else, and for what cannot be looked at. */
+async function linkTarget(files: LinkFiles, path: string): Promise<string | null> {
+  const found = await files.stat(path, { followSymlinks: false }).catch(() => null);
+  return found?.linkTarget ?? null;
+}

@@ -1,0 +1,91 @@
+import { type CommandSituation, refusalText } from "../policy/approval-decision.js";
+import type { SandboxDenial } from "../policy/sandbox-denial.js";
+import type { FileChange, ToolCallOptions } from "./tool.js";
+
+/** The session's own sandbox, or its second one, which has full access. */
+export type SandboxPlace = "sandbox" | "escalated";
+
+/** What a model says about leaving the sandbox. */
+export interface EscalationRequest {
+  isAsked: CommandSituation["isEscalationAsked"];
+  /** The model's words to the user. */
+  justification: string | null;
+  /** A beginning of commands that the model proposes to allow in the future. */
+  prefixRule: readonly string[] | null;
+}
+
+/** A command that is about to start. */
+export interface CommandToReview {
+  kind: "command";
+  /** The tool that was asked to run it. */
+  tool: string;
+  /** As the model wrote it: what a person is shown and what is judged. */
+  argv: readonly string[];
+  /** Absolute path inside the sandbox. */
+  cwd: string;
+  /** Goes on after the call, so that what the model types into it later, or leaves in it, is not reviewed. */
+  takesInput: boolean;
+  escalation: EscalationRequest;
+}
+
+/** A patch that is about to be applied. */
+export interface PatchToReview {
+  kind: "patch";
+  tool: string;
+  /** The patch as the model wrote it. */
+  patch: string;
+  changes: readonly FileChange[];
+  /** Absolute path inside the sandbox that the patch's relative paths start from. */
+  cwd: string;
+}
+
+export type ActionToReview = CommandToReview | PatchToReview;
+
+export type Verdict = RunVerdict | { kind: "refused"; reason: RefusalReason };
+
+interface RunVerdict {
+  kind: "run";
+  place: SandboxPlace;
+  /** Whether a person said so, now or earlier in the session. */
+  isApproved: boolean;
+}
+
+/** Why an action does not start. */
+export type RefusalReason =
+  | { by: "user" }
+  /** `text` is for the model. */
+  | { by: "policy"; text: string };
+
+/** After the sandbox stood in the way: the outcome stands, or the action is done again with full access. */
+export type SecondVerdict = "stands" | "stands-by-user" | "run-escalated";
+
+export interface DeniedAttempt {
+  /** The verdict that the attempt started with. */
+  first: RunVerdict;
+  /** Looks for what the sandbox refused; null where it was not the sandbox that made the attempt fail. */
+  findDenial(sandbox: { hasNetwork: boolean }): SandboxDenial | null;
+}
+
+/**
+ * Who decides whether an action starts, and where. `review` and `reviewFailure` reject with `aborted` where the person ends the turn,
+ * and with the reason of the call's signal where that is aborted meanwhile.
+ */
+export interface ActionReview {
+  /** What to answer a model that asks to leave the sandbox where that is no question; null where it may ask. */
+  escalationRefusal(tool: string): string | null;
+  /** Before an action starts. */
+  review(action: ActionToReview, call: ToolCallOptions): Promise<Verdict>;
+  /** After an attempt in the sandbox that failed. */
+  reviewFailure(
+    action: ActionToReview,
+    attempt: DeniedAttempt,
+    call: ToolCallOptions,
+  ): Promise<SecondVerdict>;
+}
+
+/** Where nobody decides: everything runs in the sandbox. */
+export const unreviewed: ActionReview = {
+  escalationRefusal: (tool) => refusalText("escalation", { policy: "never", tool, command: "" }),
+  review: () => Promise.resolve({ kind: "run", place: "sandbox", isApproved: false }),
+  reviewFailure: () => Promise.resolve("stands"),
+};
