@@ -1,4 +1,13 @@
 export type { AgentSandbox, SandboxSource } from "./agent/agent-sandbox.js";
+export type { ApprovalAnswer, ApprovalRequest, Approver } from "./agent/approvals.js";
+export { openConversation } from "./agent/conversation.js";
+export type {
+  Conversation,
+  ConversationOptions,
+  SettingChange,
+  TurnInput,
+  TurnResult,
+} from "./agent/conversation-options.js";
 export type { AgentEvent, AgentListener } from "./agent/events.js";
 export type { SessionSetting } from "./agent/prompt.js";
 export type { AgentResult, RunAgentOptions } from "./agent/run-agent.js";
@@ -7,13 +16,16 @@ export type { SessionFileOptions, SessionLog } from "./agent/session-file.js";
 export { openSessionFile } from "./agent/session-file.js";
 export type { BrigErrorOptions, ErrorCode, GoneReason } from "./errors.js";
 export { BrigError, isBrigError } from "./errors.js";
+export { createModelClient } from "./model/create-model-client.js";
+export type { ModelClientOptions } from "./model/endpoint-client.js";
 export type { ModelClient, ModelEvent, ModelRequest, TokenUsage } from "./model/model-client.js";
-export type { ModelProvider } from "./model/provider.js";
-export type { ResponsesClientOptions } from "./model/responses-client.js";
-export { createResponsesClient } from "./model/responses-client.js";
+export type { Credentials, ModelProvider, WireApi } from "./model/provider.js";
 export { loadScript } from "./model/script.js";
 export { createScriptedClient } from "./model/scripted-client.js";
+export { bearerKey, noCredentials } from "./model/static-credentials.js";
+export type { ApprovalPolicy } from "./policy/approval-policy.js";
 export type { SandboxMode } from "./policy/policy.js";
+export type { SessionAuthority } from "./policy/session-authority.js";
 export type { SandboxOptions } from "./sandbox/open-sandbox.js";
 export type { Proof } from "./sandbox/proof.js";
 export { Sandbox } from "./sandbox/sandbox.js";
@@ -22,14 +34,17 @@ export type {
   ExecOptions,
   ExecResult,
   ExitStatus,
+  FilePart,
   FileStat,
   FileType,
+  FileWrite,
   ListOptions,
   PtySize,
   ReadOptions,
   SandboxFiles,
   SandboxProcess,
   SpawnOptions,
+  WritesDone,
 } from "./sandbox/types.js";
 export type { ExecText, ExecToolResult } from "./tools/exec.js";
 export type { FileMatch, FileSearchResult } from "./tools/file-search.js";

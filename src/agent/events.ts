@@ -1,14 +1,18 @@
 import type { BrigError } from "../errors.js";
 import type { TokenUsage } from "../model/model-client.js";
 import type { ResourceUsage } from "../tools/sandbox.js";
-import type { FileChange, PlanStep } from "../tools/tool.js";
+import type { AnsweredApproval, ApprovalQuestion, FileChange, PlanStep } from "../tools/tool.js";
+
+import type { WebSearch } from "./web-search.js";
 
 /**
  * Everything that happens in a session, in this order: `session-started`, `turn-started`; then, as often as it takes, the
- * model's `text-delta`, `reasoning`, `message` and, for each call, `call-started`, perhaps a command's `command-started`,
- * `command-output` and `command-ended`, a patch's `patch-started` and `patch-ended`, or a `plan-updated`, and `call-ended`; at the end exactly one of `turn-completed`, `turn-failed` and
- * `turn-interrupted`. `sandbox-ready` comes once, whenever the sandbox is; a `command-ended` may come after its call's end, for a
- * command that outlived it.
+ * model's `text-delta`, `reasoning`, `message` and, for each call, `call-started`, perhaps an `approval-requested` and its
+ * `approval-answered`, a command's `command-declined`, or its `command-started`, `command-output` and `command-ended`, a patch's
+ * `patch-started` and `patch-ended`, or a `plan-updated`, and `call-ended`; at the end exactly one of `turn-completed`, `turn-failed` and
+ * `turn-interrupted`. `sandbox-ready` comes once for each sandbox, whenever it is; a `command-ended` may come after its call's end, for a
+ * command that outlived it. A `compaction-started` and its `compacted` come before a turn's first response, between two of them, or
+ * between turns; `web-searched`, `reconnecting` and `warning` at any time of a turn.
  */
 export type AgentEvent =
   | { kind: "session-started"; threadId: string; sessionFile: string | null }
@@ -28,6 +32,16 @@ export type AgentEvent =
       durationMs: number;
       usage: ResourceUsage;
     }
+  /** It was not let start; `reason` is what the model is told. */
+  | { kind: "command-declined"; callId: string; argv: readonly string[]; cwd: string; reason: string }
+  /** A person is asked now, and the call waits for the answer. */
+  | ({ kind: "approval-requested"; callId: string } & ApprovalQuestion)
+  | ({
+      kind: "approval-answered";
+      callId: string;
+      answer: AnsweredApproval;
+      waitedMs: number;
+    } & ApprovalQuestion)
   | { kind: "patch-started"; callId: string; changes: readonly FileChange[] }
   | { kind: "patch-ended"; callId: string; changes: readonly FileChange[]; success: boolean }
   | { kind: "plan-updated"; callId: string; explanation: string | null; steps: readonly PlanStep[] }
@@ -39,12 +53,21 @@ export type AgentEvent =
       success: boolean;
       durationMs: number;
     }
+  /** The model's provider looked something up on the web. */
+  | ({ kind: "web-searched" } & WebSearch)
   /** A response broke off and is asked for again after the delay. */
   | { kind: "reconnecting"; attempt: number; maxAttempts: number; delayMs: number; reason: string }
+  /** The model is asked to sum up the conversation, which may take a while; `compacted` follows, or else all stays as it is. */
+  | { kind: "compaction-started"; reason: CompactionReason }
+  /** A summary took the place of what was said. Sizes are partly estimates. */
+  | { kind: "compacted"; reason: CompactionReason; tokensBefore: number; tokensAfter: number }
   | { kind: "warning"; message: string }
   | { kind: "turn-completed"; usage: TokenUsage }
   | { kind: "turn-failed"; error: BrigError }
   | { kind: "turn-interrupted" };
+
+/** The conversation reached its limit; the endpoint said it is too long; or somebody asked for it. */
+export type CompactionReason = "limit" | "overflow" | "request";
 
 /** Must not throw: it is told, not asked. */
 export type AgentListener = (event: AgentEvent) => void;

@@ -1,6 +1,8 @@
+import { Utf8Stream } from "../lib/utf8.js";
 import { shellQuote } from "../tools/shell-quote.js";
 import type { FileChange, PlanStep } from "../tools/tool.js";
 import type { AgentEvent } from "./events.js";
+import type { WebSearch } from "./web-search.js";
 
 /** One object of `--json`, as `codex exec --json` prints it. */
 export type JsonEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
@@ -8,7 +10,12 @@ export type JsonEvent = { readonly type: string } & Readonly<Record<string, unkn
 interface OpenCommand {
   id: string;
   command: string;
+  /** So far, for a command that does not end before its turn. */
+  output: TextSoFar;
 }
+
+/** What a command's own end would have told of its output is cut by then; this much is enough for one without an end. */
+const KEPT_OUTPUT_CHARS = 1024 * 1024;
 
 /**
  * Translates a session's events into the objects of `--json`. Items are numbered through, start and end of one sharing the
@@ -34,8 +41,17 @@ export class JsonEvents {
         return [this.#item({ type: "error", message: event.message })];
       case "command-started":
         return [this.#startCommand(event.callId, shellQuote(event.argv))];
+      case "command-output":
+        this.#commands.get(event.callId)?.output.push(event.chunk);
+        return [];
       case "command-ended":
-        return this.#endCommand(event.callId, { output: event.output, exitCode: event.exitCode });
+        return this.#endCommand(event.callId, {
+          output: event.output,
+          exitCode: event.exitCode,
+          status: event.exitCode === 0 ? "completed" : "failed",
+        });
+      case "command-declined":
+        return this.#declineCommand(event.argv, event.reason);
       case "patch-started":
         return [this.#startPatch(event.callId, event.changes)];
       case "patch-ended":
@@ -44,9 +60,11 @@ export class JsonEvents {
         return [this.#updatePlan(event.steps)];
       case "reconnecting":
         return [{ type: "error", message: `Reconnecting... ${event.attempt}/${event.maxAttempts}` }];
+      case "web-searched":
+        return this.#searchWeb(event);
       case "turn-completed":
         return [
-          ...this.#endOpenItems(),
+          ...this.#endOpenItems("completed"),
           {
             type: "turn.completed",
             usage: {
@@ -58,14 +76,21 @@ export class JsonEvents {
           },
         ];
       case "turn-failed":
-        return [...this.#endOpenItems(), { type: "turn.failed", error: { message: event.error.message } }];
+        return [
+          { type: "error", message: event.error.message },
+          ...this.#endOpenItems("failed"),
+          { type: "turn.failed", error: { message: event.error.message } },
+        ];
       case "turn-interrupted":
-        return this.#endOpenItems();
+        return this.#endOpenItems("failed");
       case "sandbox-ready":
       case "text-delta":
       case "call-started":
-      case "command-output":
+      case "approval-requested":
+      case "approval-answered":
       case "call-ended":
+      case "compaction-started":
+      case "compacted":
         return [];
       default:
         return event satisfies never;
@@ -77,7 +102,7 @@ export class JsonEvents {
   }
 
   #startCommand(callId: string, command: string): JsonEvent {
-    const open = { id: this.#newId(), command };
+    const open = { id: this.#newId(), command, output: new TextSoFar() };
     this.#commands.set(callId, open);
     return {
       type: "item.started",
@@ -87,13 +112,31 @@ export class JsonEvents {
 
   #endCommand(
     callId: string,
-    { output, exitCode }: { output: string; exitCode: number | null },
+    end: { output: string; exitCode: number | null; status: "completed" | "failed" },
   ): JsonEvent[] {
     const open = this.#commands.get(callId);
     if (open === undefined) return [];
     this.#commands.delete(callId);
-    const status = exitCode === 0 ? "completed" : "failed";
-    return [{ type: "item.completed", item: commandItem(open, { output, exitCode, status }) }];
+    return [{ type: "item.completed", item: commandItem(open, end) }];
+  }
+
+  #searchWeb({ query, action }: WebSearch): JsonEvent[] {
+    const item = { id: this.#newId(), type: "web_search", query, action };
+    return [
+      { type: "item.started", item },
+      { type: "item.completed", item },
+    ];
+  }
+
+  /** It never started, and has no exit code: -1 stands for that. */
+  #declineCommand(argv: readonly string[], reason: string): JsonEvent[] {
+    const open = { id: this.#newId(), command: shellQuote(argv) };
+    const started = commandItem(open, { output: "", exitCode: null, status: "in_progress" });
+    const declined = commandItem(open, { output: reason, exitCode: -1, status: "declined" });
+    return [
+      { type: "item.started", item: started },
+      { type: "item.completed", item: declined },
+    ];
   }
 
   #startPatch(callId: string, changes: readonly FileChange[]): JsonEvent {
@@ -120,17 +163,18 @@ export class JsonEvents {
     return { type, item: planItem(this.#plan) };
   }
 
-  #endOpenItems(): JsonEvent[] {
+  /** A command that runs on in the background is as good as done where its turn is. */
+  #endOpenItems(status: "completed" | "failed"): JsonEvent[] {
     const plan = this.#plan;
     this.#plan = null;
     return [
-      ...[...this.#commands.keys()].flatMap((callId) =>
-        this.#endCommand(callId, { output: "", exitCode: null }),
+      ...(plan === null ? [] : [{ type: "item.completed", item: planItem(plan) }]),
+      ...[...this.#commands].flatMap(([callId, { output }]) =>
+        this.#endCommand(callId, { output: output.end(), exitCode: null, status }),
       ),
       ...[...this.#patches].flatMap(([callId, { changes }]) =>
         this.#endPatch(callId, { changes, success: false }),
       ),
-      ...(plan === null ? [] : [{ type: "item.completed", item: planItem(plan) }]),
     ];
   }
 
@@ -140,7 +184,7 @@ export class JsonEvents {
 }
 
 function commandItem(
-  { id, command }: OpenCommand,
+  { id, command }: Pick<OpenCommand, "id" | "command">,
   { output, exitCode, status }: { output: string; exitCode: number | null; status: string },
 ) {
   return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
@@ -153,4 +197,18 @@ function patchItem({ id, changes }: { id: string; changes: readonly FileChange[]
 function planItem({ id, steps }: { id: string; steps: readonly PlanStep[] }) {
   const items = steps.map(({ step, status }) => ({ text: step, completed: status === "completed" }));
   return { id, type: "todo_list", items };
+}
+
+/** The beginning of a stream of bytes as text. */
+class TextSoFar {
+  readonly #decoder = new Utf8Stream();
+  #text = "";
+
+  push(chunk: Uint8Array): void {
+    if (this.#text.length < KEPT_OUTPUT_CHARS) this.#text += this.#decoder.push(chunk);
+  }
+
+  end(): string {
+    return (this.#text + this.#decoder.end()).slice(0, KEPT_OUTPUT_CHARS);
+  }
 }

@@ -1,5 +1,5 @@
-import { posix } from "node:path";
 import { type MessageItem, textMessage } from "../model/items.js";
+import type { ApprovalPolicy } from "../policy/approval-policy.js";
 
 /** Where and how the session runs, as far as the model is told. */
 export interface SessionSetting {
@@ -8,12 +8,25 @@ export interface SessionSetting {
   /** E.g. `workspace-write`, or the name of a policy file. */
   sandboxMode: string;
   network: { kind: "none" } | { kind: "full" } | { kind: "allowlist"; hosts: readonly string[] };
+  /** When a person is asked. Default: never. */
+  approvalPolicy?: ApprovalPolicy | undefined;
   /** Directories besides the working directory that may be written to. */
   writableRoots: readonly string[];
   /** Name or path of the shell. */
   shell: string;
   /** E.g. `Europe/Berlin`. */
   timezone: string;
+}
+
+/** What the model was told last of where and how the session runs. */
+export interface ToldContext {
+  setting: SessionSetting;
+  /** `YYYY-MM-DD` in the setting's time zone. */
+  date: string;
+}
+
+export function toldContext(setting: SessionSetting, now: Date): ToldContext {
+  return { setting, date: localDate(now, setting.timezone) };
 }
 
 export const defaultInstructions = `You are a coding agent. You work in a sandbox: a container that holds the user's project, reached only through your tools.
@@ -25,14 +38,6 @@ export const defaultInstructions = `You are a coding agent. You work in a sandbo
 - Run the tests that cover a change, and look at their output, before you call it done.
 - A command that fails because the sandbox forbids it will fail again: find another way, or say what is needed.
 - End with a short summary for the user: what was wrong, what you changed, how you checked it.`;
-
-/** The messages that come before the user's first one. */
-export function initialContext(setting: SessionSetting, now: Date): MessageItem[] {
-  return [
-    textMessage("developer", permissionsBlock(setting)),
-    textMessage("user", environmentBlock(setting, now)),
-  ];
-}
 
 /** What the user asked, with images as data URLs. */
 export function userMessage(prompt: string, images: readonly string[]): MessageItem {
@@ -48,60 +53,29 @@ export function userMessage(prompt: string, images: readonly string[]): MessageI
 export function abortedTurnMessage(): MessageItem {
   return textMessage(
     "user",
-    "<turn_aborted>\nThe user stopped this turn. Commands that were running were ended and may have done a part of their work: " +
-      "check before you repeat them.\n</turn_aborted>",
+    "<turn_aborted>\nThe user stopped this turn. Calls that were running were ended, with or without a part of their work done: look before " +
+      "you repeat them. Commands that earlier calls left running may still run.\n</turn_aborted>",
   );
 }
 
-/** `YYYY-MM-DD` in a time zone. */
+/** What servers and CI run in needs no knowledge of zones, which takes five milliseconds to load. */
+const utc = /^(?:Etc\/)?(?:UTC|UCT|Universal|Zulu|GMT)$/;
+
+/** Making one takes a third of a millisecond, as much as all else that a turn begins with. */
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** `YYYY-MM-DD` in a time zone; in UTC where there is no such zone, as TZ may say anything. */
 export function localDate(now: Date, timezone: string): string {
-  return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" }).format(now);
+  if (utc.test(timezone)) return now.toISOString().slice(0, 10);
+  const format = dateFormats.get(timezone) ?? dateFormat(timezone);
+  dateFormats.set(timezone, format);
+  return format.format(now);
 }
 
-function environmentBlock(setting: SessionSetting, now: Date): string {
-  return [
-    "<environment_context>",
-    `  <cwd>${escapeXml(setting.cwd)}</cwd>`,
-    `  <shell>${escapeXml(posix.basename(setting.shell))}</shell>`,
-    `  <current_date>${localDate(now, setting.timezone)}</current_date>`,
-    `  <timezone>${escapeXml(setting.timezone)}</timezone>`,
-    ...networkLines(setting.network),
-    "</environment_context>",
-  ].join("\n");
-}
-
-function networkLines(network: SessionSetting["network"]): string[] {
-  if (network.kind === "none") return ['  <network enabled="false" />'];
-  if (network.kind === "full") return ['  <network enabled="true" />'];
-  return [
-    '  <network enabled="true">',
-    ...network.hosts.map((host) => `    <allowed>${escapeXml(host)}</allowed>`),
-    "  </network>",
-  ];
-}
-
-function permissionsBlock({ sandboxMode, network, cwd, writableRoots }: SessionSetting): string {
-  const access = network.kind === "none" ? "restricted" : "enabled";
-  return [
-    "<permissions instructions>",
-    `\`sandbox_mode\` is \`${sandboxMode}\`: ${modeMeaning(sandboxMode)}`,
-    `Network access is ${access}${network.kind === "allowlist" ? " for the listed hosts only" : ""}.`,
-    "`approval_policy` is `never`: nobody can be asked for more, so do not ask for escalated permissions.",
-    ...(sandboxMode === "workspace-write"
-      ? [`The writable roots are ${[cwd, ...writableRoots].map((root) => `\`${root}\``).join(", ")}.`]
-      : []),
-    "</permissions instructions>",
-  ].join("\n");
-}
-
-function modeMeaning(mode: string): string {
-  if (mode === "read-only") return "files can be read; only temporary directories can be written.";
-  if (mode === "workspace-write")
-    return "files can be read, and written in the writable roots and temporary directories.";
-  if (mode === "danger-full-access") return "files can be read and written anywhere in the container.";
-  return "a policy of the user's own decides what can be written.";
-}
-
-function escapeXml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+function dateFormat(timezone: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
+  } catch {
+    return dateFormat("UTC");
+  }
 }

@@ -5,7 +5,8 @@ import { type CallOutcome, CallScheduler, type ToolCall } from "../tools/call-sc
 import type { ToolRegistry } from "../tools/registry.js";
 import type { ResourceUsage } from "../tools/sandbox.js";
 import type { ToolActivity } from "../tools/tool.js";
-import { callRecord } from "./session-records.js";
+import { isContextOverflow } from "./compaction-request.js";
+import { approvalRecord, callRecord } from "./session-records.js";
 import type { Transcript } from "./transcript.js";
 
 export interface ResponseContext {
@@ -22,7 +23,9 @@ export interface ResponseContext {
 
 export type ResponseEnd =
   | { kind: "completed"; callCount: number }
-  | { kind: "broken"; error: BrigError; retryAfterMs: number | null };
+  | { kind: "broken"; error: BrigError; retryAfterMs: number | null }
+  /** The conversation is longer than the model can read. */
+  | { kind: "overflow"; error: BrigError };
 
 interface StartedCall {
   item: ToolCallItem;
@@ -52,8 +55,11 @@ export async function readResponse(request: ModelRequest, context: ResponseConte
       if (event.kind === "broken") end = event;
     }
   } catch (error) {
-    stop.abort(error);
-    throw error;
+    if (!isContextOverflow(error)) {
+      stop.abort(error);
+      throw error;
+    }
+    end = { kind: "overflow", error };
   } finally {
     await calls.recordOutputs();
   }
@@ -67,7 +73,7 @@ class ResponseCalls {
   readonly #context: ResponseContext;
   readonly #scheduler: CallScheduler;
   readonly #started: StartedCall[] = [];
-  readonly #usages = new Map<string, ResourceUsage>();
+  readonly #commands = new Map<string, { exitCode: number; usage: ResourceUsage }>();
   readonly #advice: string[] = [];
 
   constructor(context: ResponseContext) {
@@ -104,7 +110,8 @@ class ResponseCalls {
     try {
       const outcome = await this.#scheduler.run(call);
       transcript.emit({ kind: "call-ended", callId, name, ...outcome });
-      transcript.keep(callRecord({ callId, name, ...outcome, usage: this.#usages.get(callId) }));
+      const { exitCode, usage } = this.#commands.get(callId) ?? {};
+      transcript.keep(callRecord({ callId, name, ...outcome, exitCode, usage }));
       return outcome;
     } catch (error) {
       stop.abort(error);
@@ -119,7 +126,9 @@ class ResponseCalls {
       transcript.emit({ kind: "warning", message: activity.text });
       return;
     }
-    if (activity.kind === "command-ended") this.#usages.set(callId, activity.usage);
+    if (activity.kind === "approval-requested" || activity.kind === "approval-answered")
+      transcript.keep(approvalRecord(callId, activity));
+    if (activity.kind === "command-ended") this.#commands.set(callId, activity);
     transcript.emit({ ...activity, callId });
   }
 }

@@ -1,5 +1,6 @@
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../model/items.js";
 import type { TokenUsage } from "../model/model-client.js";
+import type { AnsweredApproval, ApprovalQuestion } from "../tools/tool.js";
 import type { TruncationPolicy } from "../tools/truncation.js";
 import { localDate, type SessionSetting } from "./prompt.js";
 import type { SessionRecord } from "./session-file.js";
@@ -42,7 +43,8 @@ export function turnContext(turn: {
       cwd: setting.cwd,
       current_date: localDate(turn.now, setting.timezone),
       timezone: setting.timezone,
-      approval_policy: "never",
+      shell: setting.shell,
+      approval_policy: setting.approvalPolicy ?? "never",
       sandbox_policy: sandboxPolicy(setting),
       model: turn.model,
       summary: "auto",
@@ -91,15 +93,67 @@ export function errorEvent(message: string): SessionRecord {
   return event({ type: "error", message });
 }
 
+/** How a turn ended, so that the end of a file tells of the whole session. `number` counts from 1. */
+export function turnRecord(turn: {
+  turnId: string;
+  number: number;
+  status: "completed" | "failed" | "interrupted";
+  model: string;
+}): SessionRecord {
+  const { turnId, ...rest } = turn;
+  return { type: "brig.turn", payload: { turn_id: turnId, ...rest } };
+}
+
 /** What the kernel was read back to enforce, and how long the sandbox took. */
 export function sandboxRecord(sandbox: {
   id: string;
   image: string | undefined;
   proof: unknown;
   startMs: number;
+  /** The second container, with full access. */
+  isEscalated?: boolean;
 }): SessionRecord {
-  const { id, image, proof, startMs } = sandbox;
-  return { type: "brig.sandbox", payload: { id, image, start_ms: startMs, proof } };
+  const { id, image, proof, startMs, isEscalated = false } = sandbox;
+  const which = isEscalated ? { escalated: true } : {};
+  return { type: "brig.sandbox", payload: { id, image, ...which, start_ms: startMs, proof } };
+}
+
+/** How far a sandbox could reach. What went out of one with a network of its own is not seen, and so not logged. */
+export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
+  const hosts = network.kind === "allowlist" ? { hosts: network.hosts } : {};
+  return {
+    type: "brig.egress",
+    payload: { sandbox_id: sandboxId, network: network.kind, ...hosts, log: null },
+  };
+}
+
+/** What a person was asked, and what came of it. */
+export function approvalRecord(
+  callId: string,
+  asked: ApprovalQuestion & { answer?: AnsweredApproval; waitedMs?: number },
+): SessionRecord {
+  const { action, place, mayEscalate, reason, denial, prefix, answer, waitedMs } = asked;
+  const subject =
+    action.kind === "command"
+      ? { command: action.argv, justification: action.escalation.justification }
+      : { patch: action.patch, changes: action.changes.map(({ kind, path }) => ({ kind, path })) };
+  return {
+    type: "brig.approval",
+    payload: {
+      call_id: callId,
+      tool: action.tool,
+      cwd: action.cwd,
+      ...subject,
+      place,
+      may_escalate: mayEscalate,
+      reason,
+      denial,
+      prefix,
+      // Left out of a question that has no answer yet.
+      answer,
+      waited_ms: waitedMs,
+    },
+  };
 }
 
 /** What one call cost. */
@@ -108,6 +162,8 @@ export function callRecord(call: {
   name: string;
   success: boolean;
   durationMs: number;
+  /** Of the command it ran; undefined for one that ran none, or whose command goes on. */
+  exitCode: number | undefined;
   usage: { userMs: number; systemMs: number; maxRssBytes: number } | undefined;
 }): SessionRecord {
   return {
@@ -117,6 +173,7 @@ export function callRecord(call: {
       name: call.name,
       success: call.success,
       duration_ms: call.durationMs,
+      exit_code: call.exitCode,
       user_ms: call.usage?.userMs,
       system_ms: call.usage?.systemMs,
       max_rss_bytes: call.usage?.maxRssBytes,

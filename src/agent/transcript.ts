@@ -6,13 +6,21 @@ import type { AgentEvent, AgentListener } from "./events.js";
 import { History, outputItem } from "./history.js";
 import type { SessionLog, SessionRecord } from "./session-file.js";
 import { eventOfItem, responseItem, tokenCountEvent } from "./session-records.js";
+import { webSearchIn } from "./web-search.js";
+
+const noUsage: TokenUsage = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  reasoningOutputTokens: 0,
+};
 
 /** What a session has said and done so far: for the next request, for the session file, and for who listens. */
 export class Transcript {
-  usage: TokenUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningOutputTokens: 0 };
+  usage: TokenUsage;
   lastMessage: string | null = null;
   toolCalls = 0;
-  readonly callLatenciesMs: number[] = [];
+  callLatenciesMs: number[] = [];
   readonly #history: History;
   readonly #log: SessionLog;
   readonly #onEvent: AgentListener;
@@ -21,14 +29,34 @@ export class Transcript {
     log: SessionLog;
     onEvent: AgentListener | undefined;
     truncation: TruncationPolicy;
+    /** What every request has besides the items. */
+    fixedTokens: number;
+    /** What was said before; it is in the log already. Default: nothing. */
+    initialItems?: readonly ResponseItem[] | undefined;
+    /** Of all requests before. Default: none. */
+    usage?: TokenUsage | undefined;
   }) {
-    this.#history = new History(options.truncation);
+    this.usage = options.usage ?? noUsage;
+    this.#history = new History(options.truncation, options);
+    for (const item of options.initialItems ?? []) this.#history.record(item);
     this.#log = options.log;
     this.#onEvent = options.onEvent ?? (() => undefined);
   }
 
   get sessionFile(): string | null {
     return this.#log.path;
+  }
+
+  /** From here on the last message, the calls and their latencies are those of a new turn. */
+  beginTurn(): void {
+    this.lastMessage = null;
+    this.toolCalls = 0;
+    this.callLatenciesMs = [];
+  }
+
+  /** How many tokens the conversation is: as the endpoint counted last, and by estimate since then. */
+  get tokens(): number {
+    return this.#history.tokens;
   }
 
   toInput(): ResponseItem[] {
@@ -39,8 +67,12 @@ export class Transcript {
     this.#onEvent(event);
   }
 
+  /** A record that could not be written is told of once. */
   keep(record: SessionRecord): void {
+    const wasComplete = this.#log.trouble === null;
     this.#log.append(record);
+    const { trouble } = this.#log;
+    if (wasComplete && trouble !== null) this.emit({ kind: "warning", message: trouble });
   }
 
   /** Adds an item at once, before anything is done about it. */
@@ -51,9 +83,16 @@ export class Transcript {
     if (isToolCall(item)) this.toolCalls++;
     if (item.type === "reasoning")
       this.emit({ kind: "reasoning", text: item.summary.map(({ text }) => text).join("\n") });
+    const search = webSearchIn(item);
+    if (search !== null) this.emit({ kind: "web-searched", ...search });
     if (item.type !== "message" || item.role !== "assistant") return;
     this.lastMessage = messageText(item);
     this.emit({ kind: "message", text: this.lastMessage });
+  }
+
+  /** Others take the place of all items; what was recorded stays in the log. */
+  replaceItems(items: readonly ResponseItem[]): void {
+    this.#history.replace(items);
   }
 
   /** Null stands for a call that was cut short together with everything else. */
@@ -64,7 +103,9 @@ export class Transcript {
     if (outcome !== null) this.callLatenciesMs.push(outcome.durationMs);
   }
 
+  /** Of a request whose response's items are all recorded. */
   addUsage(usage: TokenUsage): void {
+    this.#history.count(usage);
     this.usage = {
       inputTokens: this.usage.inputTokens + usage.inputTokens,
       cachedInputTokens: this.usage.cachedInputTokens + usage.cachedInputTokens,

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import * as brig from "../../src/index.js";
 
@@ -5,12 +6,28 @@ it("the package exports these names and no others", () => {
   expect(Object.keys(brig).sort()).toEqual([
     "BrigError",
     "Sandbox",
-    "createResponsesClient",
+    "bearerKey",
+    "createModelClient",
     "createScriptedClient",
     "createToolRegistry",
     "isBrigError",
     "loadScript",
+    "noCredentials",
+    "openConversation",
     "openSessionFile",
     "runAgent",
   ]);
+});
+
+it("each of them, and each type, has a sentence above it", () => {
+  const source = (path: string) => readFileSync(new URL(`../../src/${path}`, import.meta.url), "utf8");
+  const exported = [...source("index.ts").matchAll(/\{([^}]*)\} from "\.\/(.*)\.js"/g)].flatMap(
+    ([, names = "", file]) => [...names.matchAll(/\w+/g)].map(([name]) => ({ name, file: `${file}.ts` })),
+  );
+  expect(exported.length).toBeGreaterThan(50);
+  const bare = exported.filter(({ name, file }) => {
+    const declaration = `export (?:async )?(?:class|interface|type|function|const) ${name}\\b`;
+    return !new RegExp(`\\*/\\n${declaration}`).test(source(file));
+  });
+  expect(bare).toEqual([]);
 });

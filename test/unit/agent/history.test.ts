@@ -1,25 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { History, normalised } from "../../../src/agent/history.js";
-import {
-  isToolCall,
-  isToolOutput,
-  outputText,
-  type ResponseItem,
-  textMessage,
-} from "../../../src/model/items.js";
-
-const callOf = (id: string): ResponseItem => ({
-  type: "function_call",
-  call_id: id,
-  name: "shell",
-  arguments: "{}",
-});
-const outputOf = (id: string, output = "ok"): ResponseItem => ({
-  type: "function_call_output",
-  call_id: id,
-  output,
-});
+import { isToolOutput, outputText, type ResponseItem, textMessage } from "../../../src/model/items.js";
+import { anyHistory, callOf, outputOf, unpaired } from "../../support/histories.js";
 
 describe("History", () => {
   it("answers a call without output right after it, and drops an output without call", () => {
@@ -42,21 +25,64 @@ describe("History", () => {
     });
   });
 
-  it("gives every call exactly one output whatever was recorded, and changes nothing that is whole", () => {
-    const ids = fc.constantFrom("a", "b", "c");
-    const anyItem = fc.oneof(
-      ids.map(callOf),
-      ids.map((id) => outputOf(id)),
-      fc.constant(textMessage("user", "x")),
-    );
-    const unique = fc.uniqueArray(anyItem, { selector: (item) => JSON.stringify(item) });
+  it("drops an output that comes before its call, and a second one", () => {
+    const items = [outputOf("a"), callOf("a"), outputOf("a", "first"), outputOf("a", "second")];
+    expect(normalised(items)).toEqual([callOf("a"), outputOf("a", "first")]);
+  });
+
+  it("tells two calls of the same id apart: some models count from one in every turn", () => {
+    const items = [callOf("a"), outputOf("a", "first"), callOf("a")];
+    expect(normalised(items)).toEqual([...items, outputOf("a", "aborted")]);
+  });
+
+  it("takes no longer for many calls of one id than for as many of different ones", () => {
+    const count = 40_000;
+    const calls = Array.from({ length: count }, () => callOf("same"));
+    const outputs = Array.from({ length: count }, () => outputOf("same"));
+    const startedAt = performance.now();
+    expect(normalised([...calls, ...outputs])).toHaveLength(2 * count);
+    expect(performance.now() - startedAt).toBeLessThan(2000);
+  });
+
+  it("gives every call exactly one output, after it, whatever was recorded, and changes nothing that is whole", () => {
     fc.assert(
-      fc.property(unique, (items) => {
+      fc.property(anyHistory, (items) => {
         const whole = normalised(items);
-        const calls = whole.filter(isToolCall).map(({ call_id }) => call_id);
-        const outputs = whole.filter(isToolOutput).map(({ call_id }) => call_id);
-        expect(outputs.toSorted()).toEqual(calls.toSorted());
+        expect(unpaired(whole)).toEqual([]);
         expect(normalised(whole)).toEqual(whole);
+        const history = new History({ mode: "tokens", limit: 100 });
+        for (const item of items) history.record(item);
+        expect(history.toInput()).toEqual(whole);
+      }),
+    );
+  });
+
+  it("counts with the endpoint, and by estimate from there on; an endpoint that counts zero does not count", () => {
+    const usage = { inputTokens: 500, cachedInputTokens: 400, outputTokens: 50, reasoningOutputTokens: 0 };
+    const history = new History({ mode: "tokens", limit: 100 }, { fixedTokens: 70 });
+    const said = textMessage("user", "x".repeat(400));
+    history.record(said);
+    const estimate = history.tokens;
+    expect(estimate).toBeGreaterThan(170);
+    history.count({ ...usage, inputTokens: 0, outputTokens: 0 });
+    expect(history.tokens).toBe(estimate);
+    history.count(usage);
+    expect(history.tokens).toBe(550);
+    history.record(said);
+    expect(history.tokens).toBe(550 + estimate - 70);
+    history.replace([said]);
+    expect(history.tokens).toBe(estimate);
+  });
+
+  it("goes on with other items in the place of all, whatever they were", () => {
+    fc.assert(
+      fc.property(anyHistory, anyHistory, anyHistory, (before, instead, after) => {
+        const history = new History({ mode: "tokens", limit: 100 });
+        for (const item of before) history.record(item);
+        history.replace(instead);
+        for (const item of after) history.record(item);
+        expect(unpaired(history.toInput())).toEqual([]);
+        expect(history.toInput().slice(0, 1)).toEqual(normalised([...instead, ...after]).slice(0, 1));
       }),
     );
   });

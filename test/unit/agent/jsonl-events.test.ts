@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../../src/agent/events.js";
 import { JsonEvents } from "../../../src/agent/jsonl-events.js";
@@ -73,6 +74,7 @@ describe("the events of --json", () => {
     ).toEqual([
       { type: "error", message: "Reconnecting... 1/5" },
       { type: "item.completed", item: { id: "item_0", type: "error", message: "careful" } },
+      { type: "error", message: "no" },
       { type: "turn.failed", error: { message: "no" } },
     ]);
   });
@@ -86,6 +88,45 @@ describe("the events of --json", () => {
     expect(events).toMatchObject([
       { type: "item.started" },
       { type: "item.completed", item: { exit_code: null, status: "failed" } },
+    ]);
+  });
+
+  it("complete a command that goes on in the background with what it has printed, when the turn is done", () => {
+    const events = translate([
+      { kind: "command-started", callId: "c", argv: ["serve"], cwd: "/" },
+      { kind: "command-output", callId: "c", chunk: Buffer.from("listening on ä").subarray(0, 14) },
+      { kind: "command-output", callId: "c", chunk: Buffer.from("listening on ä").subarray(14) },
+      { kind: "turn-completed", usage },
+      { kind: "command-output", callId: "c", chunk: Buffer.from("late") },
+      { kind: "command-ended", callId: "c", exitCode: 0, output: "late", durationMs: 1, usage: cost },
+    ]);
+    expect(events).toMatchObject([
+      { type: "item.started" },
+      {
+        type: "item.completed",
+        item: { id: "item_0", aggregated_output: "listening on ä", exit_code: null, status: "completed" },
+      },
+      { type: "turn.completed" },
+    ]);
+  });
+
+  it("tell a command that was not let start as declined, with the reason", () => {
+    const argv = ["rm", "-rf", "a b"];
+    const item = { id: "item_0", type: "command_execution", command: "rm -rf 'a b'" };
+    const started = { aggregated_output: "", exit_code: null, status: "in_progress" };
+    const declined = { aggregated_output: "no", exit_code: -1, status: "declined" };
+    expect(translate([{ kind: "command-declined", callId: "c", argv, cwd: "/", reason: "no" }])).toEqual([
+      { type: "item.started", item: { ...item, ...started } },
+      { type: "item.completed", item: { ...item, ...declined } },
+    ]);
+  });
+
+  it("tell a search on the web with what was looked for", () => {
+    const action = { type: "search", query: "weather" };
+    const item = { id: "item_0", type: "web_search", query: "weather", action };
+    expect(translate([{ kind: "web-searched", query: "weather", action }])).toEqual([
+      { type: "item.started", item },
+      { type: "item.completed", item },
     ]);
   });
 
@@ -127,5 +168,48 @@ describe("the events of --json", () => {
       { type: "item.updated", ...list(true) },
       { type: "item.completed", ...list(true) },
     ]);
+  });
+
+  it("are, of the same session, what Codex 0.169 printed, but for what is named here", () => {
+    const codex = readFileSync(
+      new URL("../../fixtures/rollouts/codex-0.169-events.jsonl", import.meta.url),
+      "utf8",
+    )
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const bash = (script: string) => ["/bin/bash", "-lc", script];
+    const command = (callId: string, script: string, [exitCode, output]: [number, string]): AgentEvent[] => [
+      { kind: "command-started", callId, argv: bash(script), cwd: "/" },
+      { kind: "command-ended", callId, exitCode, output, durationMs: 1, usage: cost },
+    ];
+    const action = { type: "search", query: "weather" };
+    const total = { inputTokens: 600, cachedInputTokens: 240, outputTokens: 120, reasoningOutputTokens: 30 };
+    const brig = translate([
+      { kind: "session-started", threadId: codex[0].thread_id, sessionFile: null },
+      { kind: "turn-started" },
+      { kind: "reasoning", text: "**Thinking**\nhm" },
+      { kind: "message", text: "I look." },
+      ...command("c1", "echo hi; exit 3", [3, "hi\n"]),
+      { kind: "web-searched", query: "weather", action },
+      ...command("c9", "true", [0, ""]),
+      ...command("c2", "cat made.txt", [0, "hello\n"]),
+      { kind: "command-started", callId: "l1", argv: bash("sleep 60"), cwd: "/" },
+      { kind: "message", text: "done" },
+      { kind: "turn-completed", usage: total },
+    ]);
+    const first = codex[2].item.id.slice("item_".length);
+    const comparable = codex.map((event) => {
+      const { item, usage: used } = event;
+      // Codex counts its own warning first, writes a search's id twice, and counts what was written to a cache.
+      if (item !== undefined)
+        item.id = `item_${item.type === "web_search" ? 3 : item.id.slice("item_".length) - first}`;
+      if (used !== undefined) delete used.cache_write_input_tokens;
+      return event;
+    });
+    // A command that runs on is completed with the turn, as Codex did once.
+    const [forced] = brig.splice(-2, 1);
+    expect(forced).toMatchObject({ type: "item.completed", item: { exit_code: null, status: "completed" } });
+    expect(brig).toEqual(comparable);
   });
 });

@@ -4,6 +4,7 @@ import type { AgentEvent } from "../../../src/agent/events.js";
 import { runAgent } from "../../../src/agent/run-agent.js";
 import type { SessionRecord } from "../../../src/agent/session-file.js";
 import { createResponsesClient } from "../../../src/model/responses-client.js";
+import { noCredentials } from "../../../src/model/static-credentials.js";
 import { defineTool } from "../../../src/tools/define-tool.js";
 import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
 import type { Tool } from "../../../src/tools/tool.js";
@@ -81,8 +82,9 @@ async function play(first: Reply) {
     model: createResponsesClient({
       provider: {
         id: "local",
+        wireApi: "responses",
         baseUrl: server.url,
-        apiKey: null,
+        credentials: noCredentials,
         headers: {},
         query: {},
         maxRequestRetries: 0,
@@ -102,7 +104,7 @@ async function play(first: Reply) {
       shell: "bash",
       timezone: "UTC",
     },
-    session: { path: null, append: (record) => records.push(record), close: () => undefined },
+    session: { path: null, trouble: null, append: (record) => records.push(record), close: () => undefined },
     onEvent: (event) => events.push(event),
   });
   const [request, answer] = server.requests.map(({ body }) => body);

@@ -1,0 +1,189 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import type { AgentEvent } from "../../../src/agent/events.js";
+import { runAgent } from "../../../src/agent/run-agent.js";
+import { createModelClient } from "../../../src/model/create-model-client.js";
+import type { ModelProvider, WireApi } from "../../../src/model/provider.js";
+import { MemorySandbox } from "../../support/memory-sandbox.js";
+import {
+  chatEvents,
+  frame,
+  localProvider,
+  type ReceivedRequest,
+  type Reply,
+  responsesEvents,
+  type ScriptedTurn,
+  startResponsesServer,
+  turn,
+} from "../../support/responses-server.js";
+
+const folder = mkdtempSync(join(tmpdir(), "brig-broken-"));
+let runs = 0;
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** A turn that leaves a line in the file `runs` of the working directory, once for each time that it is run. */
+function leaving(...lines: string[]): ScriptedTurn {
+  return {
+    text: "I write.",
+    calls: lines.map((line) => ({
+      id: `call-${line}`,
+      name: "shell",
+      args: { command: ["/bin/sh", "-c", `echo ${line} >> runs`] },
+    })),
+  };
+}
+
+async function run(
+  answer: readonly Reply[] | ((request: ReceivedRequest) => Reply),
+  { signal, ...provider }: Partial<ModelProvider> & { signal?: AbortSignal } = {},
+) {
+  await using server = await startResponsesServer(answer);
+  const cwd = join(folder, String(runs++));
+  mkdirSync(cwd);
+  const events: AgentEvent[] = [];
+  const result = await runAgent({
+    prompt: "write it",
+    model: createModelClient({
+      provider: localProvider(server.url, { maxStreamRetries: 5, ...provider }),
+      model: "m",
+      threadId: "t",
+    }),
+    sandbox: Promise.resolve(new MemorySandbox()),
+    setting: {
+      cwd,
+      sandboxMode: "workspace-write",
+      network: { kind: "none" },
+      writableRoots: [],
+      shell: "bash",
+      timezone: "UTC",
+    },
+    random: () => 0,
+    signal,
+    onEvent: (event) => events.push(event),
+  });
+  const file = join(cwd, "runs");
+  const lines = existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : [];
+  return { result, events, lines, requests: server.requests };
+}
+
+/** The ids of the calls whose outputs a request has. */
+function answeredIn({ body }: ReceivedRequest): unknown[] {
+  return body.messages !== undefined
+    ? body.messages.flatMap(({ role, tool_call_id: id }) => (role === "tool" ? [id] : []))
+    : body.input.flatMap(({ type, call_id: id }) => (type === "function_call_output" ? [id] : []));
+}
+
+/** Like a model: calls what the conversation has no output of, and is done when there is nothing left. */
+function modelThatWants(lines: readonly string[], faults: (left: readonly string[]) => object) {
+  return (request: ReceivedRequest): Reply => {
+    const answered = answeredIn(request);
+    const left = lines.filter((line) => !answered.includes(`call-${line}`));
+    return left.length === 0 ? turn({ text: "Done." }) : turn(leaving(...left), faults(left));
+  };
+}
+
+describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wire %s", (wireApi) => {
+  const wanted = ["one", "two"];
+  const bytes = Buffer.from(
+    (wireApi === "chat" ? chatEvents : responsesEvents)(leaving(...wanted))
+      .map(frame)
+      .join(""),
+  );
+
+  it("never makes a call run twice, wherever it is cut", async () => {
+    const places = Array.from({ length: 18 }, (_, index) => Math.floor(((index + 1) * bytes.length) / 19));
+    const cutAt = async (place: number) => {
+      let isFirst = true;
+      const answer = modelThatWants(wanted, () => {
+        const faults = isFirst ? { cutAfterBytes: place } : {};
+        isFirst = false;
+        return faults;
+      });
+      const { result, lines } = await run(answer, { wireApi });
+      return { place, lastMessage: result.lastMessage, lines: lines.toSorted() };
+    };
+    const cuts = [...places, bytes.length - 20, bytes.length - 1];
+    expect(await Promise.all(cuts.map(cutAt))).toEqual(
+      cuts.map((place) => ({ place, lastMessage: "Done.", lines: wanted })),
+    );
+  }, 30_000);
+
+  it("keeps the call that was complete, and asks again with its output", async () => {
+    const cut =
+      wireApi === "responses"
+        ? bytes.indexOf('"call-two"')
+        : bytes.indexOf("tool_calls", bytes.indexOf('"finish_reason"'));
+    const replies: Reply[] = [turn(leaving(...wanted), { cutAfterBytes: cut }), turn({ text: "Done." })];
+    const { lines, requests, events } = await run(replies, { wireApi });
+    const complete = wireApi === "responses" ? ["one"] : [];
+    expect(lines).toEqual(complete);
+    expect(requests.map(answeredIn)).toEqual([[], complete.map((line) => `call-${line}`)]);
+    expect(events.filter(({ kind }) => kind === "reconnecting")).toHaveLength(1);
+  });
+
+  it("is opened no more often than it may be, and its calls have run once for all that", async () => {
+    const answer = modelThatWants(["one"], () => ({ ending: "break" }));
+    const { result, lines, requests } = await run(
+      (request) => {
+        const reply = answer(request);
+        return answeredIn(request).length === 0 ? reply : turn({ text: "Do" }, { cutAfterBytes: 40 });
+      },
+      { wireApi, maxStreamRetries: 2 },
+    );
+    expect(result).toMatchObject({ status: "failed", error: { code: "model.unreachable" } });
+    // One that was answered, one that broke, and two more.
+    expect(requests).toHaveLength(4);
+    expect(lines).toEqual(["one"]);
+  });
+
+  it("by a rate limit is opened again after the time that it names", async () => {
+    const { result, events, requests } = await run(
+      [
+        { kind: "status", status: 429, headers: { "retry-after-ms": "30" } },
+        { kind: "status", status: 429 },
+        turn({ text: "Done." }),
+      ],
+      { wireApi },
+    );
+    expect(result.status).toBe("completed");
+    expect(requests).toHaveLength(3);
+    const delays = events.flatMap((event) => (event.kind === "reconnecting" ? [event.delayMs] : []));
+    expect(delays).toEqual([30, 360]);
+  });
+
+  it.each([
+    [
+      "quota",
+      { status: 429, body: { error: { code: "insufficient_quota", message: "pay" } } },
+      "model.quota",
+    ],
+    ["limit, for good", { status: 429, headers: { "retry-after": "86400" } }, "model.rate-limit"],
+    ["key", { status: 401 }, "model.auth"],
+  ])("by a %s fails the turn at once", async (_, reply, code) => {
+    const { result, requests } = await run([{ kind: "status", ...reply }], { wireApi });
+    expect(result).toMatchObject({ status: "failed", error: { code } });
+    expect(requests).toHaveLength(1);
+  });
+
+  it.each<[string, Reply]>([
+    ["until it is opened again", { kind: "status", status: 429, headers: { "retry-after": "60" } }],
+    ["for its next event", { kind: "stream", events: [": nothing\n\n"], ending: "hang" }],
+    ["for its first byte", turn({ text: "h" }, { delayMs: 5000 })],
+  ])("is not waited for after ctrl-C: %s", async (_, reply) => {
+    const controller = new AbortController();
+    let abortedAt = 0;
+    setTimeout(() => {
+      abortedAt = performance.now();
+      controller.abort(new Error("ctrl-C"));
+    }, 150);
+    const { result } = await run([reply], { wireApi, signal: controller.signal });
+    expect(result.status).toBe("interrupted");
+    // The shortest of these waits is five seconds.
+    expect((performance.now() - abortedAt) / 5000).toBeLessThan(0.2);
+  });
+});

@@ -1,0 +1,192 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { openConversation } from "../../../src/agent/conversation.js";
+import type { ConversationOptions } from "../../../src/agent/conversation-options.js";
+import type { AgentEvent } from "../../../src/agent/events.js";
+import { BrigError } from "../../../src/errors.js";
+import { messageText } from "../../../src/model/items.js";
+import type { ModelClient, ModelRequest } from "../../../src/model/model-client.js";
+import { parseScript } from "../../../src/model/script.js";
+import { createScriptedClient } from "../../../src/model/scripted-client.js";
+import { MemorySandbox } from "../../support/memory-sandbox.js";
+
+const setting = {
+  cwd: "/work",
+  sandboxMode: "workspace-write",
+  network: { kind: "none" as const },
+  writableRoots: [],
+  shell: "bash",
+  timezone: "UTC",
+};
+
+function scripted(yaml: string): ModelClient {
+  return createScriptedClient(parseScript(yaml, "play.yaml", { hasManyTurns: true }));
+}
+
+/** Keeps what was asked. */
+function recording(model: ModelClient): { model: ModelClient; requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    model: {
+      ...model,
+      stream(request, signal) {
+        requests.push(request);
+        return model.stream(request, signal);
+      },
+    },
+  };
+}
+
+function open(options: Partial<ConversationOptions> & Pick<ConversationOptions, "model">) {
+  const events: AgentEvent[] = [];
+  const conversation = openConversation({
+    sandbox: () => Promise.resolve(new MemorySandbox()),
+    setting,
+    ...options,
+    onEvent: (event) => events.push(event),
+  });
+  return { conversation, events };
+}
+
+const twoTurns = `steps:
+  - text: First.
+  - calls:
+      - shell: { command: [echo, hi] }
+  - text: Second.
+`;
+
+describe("a conversation", () => {
+  it("goes on from turn to turn with all that was said", async () => {
+    const { model, requests } = recording(scripted(twoTurns));
+    const { conversation, events } = open({ model });
+    const first = await conversation.runTurn({ prompt: "one" });
+    const second = await conversation.runTurn({ prompt: "two" });
+    await conversation.close();
+    expect(first).toMatchObject({ status: "completed", lastMessage: "First.", toolCalls: 0 });
+    expect(second).toMatchObject({ status: "completed", lastMessage: "Second.", toolCalls: 1 });
+    const said = requests[1]?.input.flatMap((item) => (item.type === "message" ? [messageText(item)] : []));
+    expect(said?.slice(-3)).toEqual(["one", "First.", "two"]);
+    expect(events.filter(({ kind }) => kind === "session-started")).toHaveLength(1);
+    expect(events.filter(({ kind }) => kind === "sandbox-ready")).toHaveLength(1);
+  });
+
+  it("keeps one sandbox for all turns and closes it once, at its end", async () => {
+    const sandboxes: MemorySandbox[] = [];
+    const { conversation } = open({
+      model: scripted(twoTurns),
+      sandbox: () => {
+        const sandbox = new MemorySandbox();
+        sandboxes.push(sandbox);
+        return Promise.resolve(sandbox);
+      },
+    });
+    await conversation.runTurn({ prompt: "one" });
+    await conversation.runTurn({ prompt: "two" });
+    expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([false]);
+    await conversation.close();
+    expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]);
+  });
+
+  it("goes on after a turn that was interrupted", async () => {
+    const { model, requests } = recording(
+      scripted(`steps:
+  - calls:
+      - shell: { command: [sleep, "60"] }
+  - text: Better now.
+`),
+    );
+    const { conversation, events } = open({ model });
+    const stop = new AbortController();
+    const turn = conversation.runTurn({ prompt: "one", signal: stop.signal });
+    while (!events.some(({ kind }) => kind === "command-started")) await sleep(5);
+    stop.abort();
+    await expect(turn).resolves.toMatchObject({ status: "interrupted" });
+    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({
+      status: "completed",
+      lastMessage: "Better now.",
+    });
+    const types = requests[1]?.input.map(({ type }) => type);
+    expect(types?.filter((type) => type === "function_call")).toHaveLength(1);
+    expect(types?.filter((type) => type === "function_call_output")).toHaveLength(1);
+    await conversation.close();
+  });
+
+  it("makes another sandbox for the turn after one whose sandbox could not start", async () => {
+    let attempts = 0;
+    const { conversation } = open({
+      model: scripted(`steps:
+  - text: Hello.
+  - text: Hello again.
+`),
+      sandbox: () => {
+        attempts++;
+        if (attempts === 1) return Promise.reject(new BrigError("no engine", { code: "engine.unreachable" }));
+        return Promise.resolve(new MemorySandbox());
+      },
+    });
+    await expect(conversation.runTurn({ prompt: "one" })).resolves.toMatchObject({
+      status: "failed",
+      error: { code: "engine.unreachable" },
+    });
+    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ status: "completed" });
+    await conversation.close();
+  });
+
+  it("changes its sandbox between turns, and closes the one before", async () => {
+    const [before, after] = [new MemorySandbox(), new MemorySandbox()];
+    const { conversation } = open({
+      model: scripted(twoTurns),
+      sandbox: () => Promise.resolve(before),
+    });
+    await conversation.runTurn({ prompt: "one" });
+    await conversation.changeSetting({
+      setting: { ...setting, sandboxMode: "read-only" },
+      sandbox: () => Promise.resolve(after),
+    });
+    expect(before.isClosed).toBe(true);
+    await expect(conversation.sandbox).resolves.toBe(after);
+    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ toolCalls: 1 });
+    await conversation.close();
+    expect(after.isClosed).toBe(true);
+  });
+
+  it("takes one turn at a time", async () => {
+    const { conversation } = open({ model: scripted(twoTurns) });
+    const turn = conversation.runTurn({ prompt: "one" });
+    await expect(conversation.runTurn({ prompt: "too soon" })).rejects.toThrow("one turn at a time");
+    await turn;
+    await conversation.close();
+  });
+
+  it("is refused, and starts nothing, where it may do more than the session that starts it", async () => {
+    const { conversation: parent } = open({
+      model: scripted(twoTurns),
+      setting: { ...setting, sandboxMode: "read-only" },
+    });
+    let started = 0;
+    const child = (sandboxMode: string, network: { kind: "none" | "full" } = { kind: "none" }) =>
+      open({
+        model: scripted(twoTurns),
+        parent: parent.authority,
+        setting: { ...setting, sandboxMode, network },
+        sandbox: () => {
+          started++;
+          return Promise.resolve(new MemorySandbox());
+        },
+      }).conversation;
+    expect(() => child("workspace-write")).toThrow(
+      expect.objectContaining({ code: "policy.invalid", message: expect.stringContaining("sandbox mode") }),
+    );
+    expect(() => child("read-only", { kind: "full" })).toThrow(/: network$/);
+    await sleep(5);
+    expect(started).toBe(0);
+    const allowed = child("read-only");
+    await allowed.sandbox;
+    expect(started).toBe(1);
+    await expect(
+      allowed.changeSetting({ setting: { ...setting, sandboxMode: "danger-full-access" } }),
+    ).rejects.toMatchObject({ code: "policy.invalid" });
+    await Promise.all([parent.close(), allowed.close()]);
+  });
+});
