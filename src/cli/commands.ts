@@ -6,6 +6,8 @@ export interface CommandEntry {
   load: () => Promise<DefineCommand>;
   /** The exit code is the one of the program inside, so that every failure of brig's own is 125: bad usage too. */
   passesExitCodeOn?: boolean;
+  /** With `--json` it prints events, one to a line: what went wrong is one too. */
+  printsEvents?: boolean;
 }
 
 /** Every command in the order of the help. Only the one that is asked for is loaded. */
@@ -14,6 +16,13 @@ export const commands: CommandEntry[] = [
     name: "run",
     summary: "let a model do a task with its tools in a sandbox",
     load: async () => (await import("./run.js")).defineRun,
+    printsEvents: true,
+  },
+  {
+    name: "resume",
+    summary: "go on with a session",
+    load: async () => (await import("./resume.js")).defineResume,
+    printsEvents: true,
   },
   {
     name: "exec",
@@ -36,6 +45,31 @@ export const commands: CommandEntry[] = [
     name: "tools",
     summary: "list the tools, and why each is on or off",
     load: async () => (await import("./tools.js")).defineTools,
+  },
+  {
+    name: "login",
+    summary: "log in to the model's provider",
+    load: async () => (await import("./login.js")).defineLogin,
+  },
+  {
+    name: "logout",
+    summary: "forget the login",
+    load: async () => (await import("./logout.js")).defineLogout,
+  },
+  {
+    name: "config",
+    summary: "print the configuration and where each value comes from",
+    load: async () => (await import("./config.js")).defineConfig,
+  },
+  {
+    name: "sessions",
+    summary: "list, show, fork, export or delete sessions",
+    load: async () => (await import("./sessions.js")).defineSessions,
+  },
+  {
+    name: "replay",
+    summary: "run a session's tool calls again, and say what comes out different",
+    load: async () => (await import("./replay.js")).defineReplay,
   },
   {
     name: "doctor",

@@ -19,6 +19,11 @@ export function errorAsJson(error: unknown): object {
   return { error: { code, message, hint, reason } };
 }
 
+/** An error as one of the events that a session prints with `--json`. */
+export function errorAsEvent(error: unknown): object {
+  return { type: "error", message: messageOf(error) };
+}
+
 /** Commander's complaint about the arguments as one of our errors; null when it only printed help or the version. */
 export function usageError(error: CommanderError, commandPath: string): BrigError | null {
   if (error.exitCode === 0) return null;

@@ -10,6 +10,7 @@ import {
   commandDirectory,
   keptNote,
   openSandbox,
+  READS_NO_CONFIGURATION,
   type SandboxFlags,
 } from "./sandbox-options.js";
 import { passInput, passOutput } from "./streams.js";
@@ -36,7 +37,7 @@ export function defineExec(command: Command, context: CliContext): void {
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
     .option("--json", "print one JSON object when it is done, and nothing before")
-    .addHelpText("after", exitCodes)
+    .addHelpText("after", READS_NO_CONFIGURATION + exitCodes)
     .action(async (argv: string[], flags: ExecFlags) => {
       context.setExitStatus(await runExec(argv, flags, context));
     });

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { readEnvironment } from "../config/env.js";
 import { BrigError } from "../errors.js";
+import { sharedSignal } from "../lib/shared-signal.js";
 import type { CliContext, Interruption } from "./context.js";
 
 /** The part of Node's `process` that a command line program lives in. */
@@ -9,13 +10,20 @@ export type HostProcess = Pick<
   "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "exit" | "exitCode"
 >;
 
+export interface Host extends CliContext {
+  exitStatus(): number;
+  /** What became of standard output: null as long as it takes all that is written. */
+  outputFailure(): (Interruption & { error: unknown }) | null;
+}
+
 /**
  * The process as a context. The first ctrl-C (SIGTERM, SIGHUP) aborts the signal, so that everything is closed in order;
  * the second ends the process at once, and the sandbox's lease cleans up.
  */
-export function openHost(host: HostProcess): CliContext & { exitStatus(): number } {
+export function openHost(host: HostProcess): Host {
   const controller = new AbortController();
   let interruption: Interruption | null = null;
+  let outputFailure: Interruption | null = null;
   let exitStatus = 0;
 
   const interrupt = (next: Interruption, message: string) => {
@@ -26,15 +34,16 @@ export function openHost(host: HostProcess): CliContext & { exitStatus(): number
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     const status = 128 + constants.signals[name];
     host.on(name, () => {
-      if (interruption) host.exit(status);
+      // A terminal that is closed says so more than once; only a person is impatient.
+      if (interruption && name !== "SIGHUP") host.exit(status);
       interrupt({ exitStatus: status, isQuiet: false }, `interrupted by ${name}`);
     });
   }
-  host.stdout.on("error", (cause) => {
-    interrupt(
-      { exitStatus: 128 + constants.signals.SIGPIPE, isQuiet: true },
-      `cannot write: ${cause.message}`,
-    );
+  host.stdout.on("error", (cause: NodeJS.ErrnoException) => {
+    const isReaderGone = cause.code === "EPIPE";
+    const exitStatus = isReaderGone ? 128 + constants.signals.SIGPIPE : 1;
+    outputFailure ??= { exitStatus, isQuiet: isReaderGone };
+    interrupt(outputFailure, `cannot write to standard output: ${cause.message}`);
   });
   // Progress that nobody can read is no reason to stop.
   host.stderr.on("error", () => undefined);
@@ -48,11 +57,13 @@ export function openHost(host: HostProcess): CliContext & { exitStatus(): number
     stderr: host.stderr,
     cwd: host.cwd(),
     environment: readEnvironment(host.env),
-    signal: controller.signal,
+    signal: sharedSignal(controller.signal),
     interruption: () => interruption,
     setExitStatus: (status) => {
       exitStatus = status;
     },
     exitStatus: () => exitStatus,
+    outputFailure: () =>
+      outputFailure === null ? null : { ...outputFailure, error: controller.signal.reason },
   };
 }

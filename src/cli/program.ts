@@ -1,16 +1,21 @@
 import { Command, CommanderError } from "commander";
+import { jsonText } from "../lib/json-text.js";
 import { readVersion } from "../version.js";
 import type { CommandEntry } from "./commands.js";
 import type { CliContext } from "./context.js";
-import { describeError, errorAsJson, usageError } from "./errors.js";
+import { canConverse } from "./conversation/can-converse.js";
+import { describeError, errorAsEvent, errorAsJson, usageError } from "./errors.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { write, writeJson } from "./render.js";
 
+const ownFlags = ["-h", "--help", "-V", "--version"];
+
 /** Runs one command line and says what went wrong. Resolves to the exit status of a failure, or to null. */
 export async function runProgram(
-  argv: string[],
+  given: string[],
   { context, commands }: { context: CliContext; commands: readonly CommandEntry[] },
 ): Promise<number | null> {
+  const argv = beginsConversation(given, context) ? ["run", ...given] : given;
   const asked = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
   const program = defineProgram(context, commands);
   const command = program.commands.find((candidate) => candidate.name() === asked?.name);
@@ -21,15 +26,24 @@ export async function runProgram(
   } catch (thrown) {
     const error = actualError(thrown, { context, asked });
     if (error === null) return null;
-    await report(error, { context, asJson: command !== undefined && asksForJson(command) });
+    await report(error, { context, asked, asJson: command !== undefined && asksForJson(command) });
     const isOwnFailure = asked?.passesExitCodeOn === true && context.interruption() === null;
     return isOwnFailure ? ownFailure : (context.interruption()?.exitStatus ?? exitStatusOf(error));
   }
 }
 
+/** On a terminal, no command at all is `brig run` without a prompt: a conversation. */
+function beginsConversation([first]: string[], context: CliContext): boolean {
+  const isOwn = first !== undefined && (!first.startsWith("-") || ownFlags.includes(first));
+  return !isOwn && canConverse(context);
+}
+
 function defineProgram(context: CliContext, commands: readonly CommandEntry[]): Command {
   const program = withoutProcess(new Command("brig"), context)
-    .description("Runs AI agents' tool calls in containers, where they can do no harm.")
+    .description(
+      "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
+        "Without a command it holds a conversation on a terminal, with the options of brig run.",
+    )
     .version(readVersion(), "-V, --version")
     .enablePositionalOptions();
   for (const { name, summary } of commands)
@@ -65,10 +79,12 @@ function actualError(thrown: unknown, { context, asked }: Circumstances): unknow
 
 async function report(
   error: unknown,
-  { context, asJson }: { context: CliContext; asJson: boolean },
+  { context, asked, asJson }: Circumstances & { asJson: boolean },
 ): Promise<void> {
   if (context.interruption()?.isQuiet) return;
-  if (asJson) return await writeJson(context.stdout, errorAsJson(error));
+  const printsEvents = asJson && asked?.printsEvents === true;
+  if (printsEvents) await write(context.stdout, `${jsonText(errorAsEvent(error))}\n`);
+  else if (asJson) return await writeJson(context.stdout, errorAsJson(error));
   const showsCauses = context.environment.variables.BRIG_DEBUG !== undefined;
   await write(context.stderr, describeError(error, { showsCauses }));
 }

@@ -1,3 +1,4 @@
+import { jsonText } from "../lib/json-text.js";
 import type { OutputStream } from "./context.js";
 
 /** Writes and waits until the bytes are taken, so that a fast command does not outrun a slow reader. */
@@ -16,5 +17,5 @@ export async function flush(stream: OutputStream): Promise<void> {
 
 /** One JSON document on stdout. Every result that a program reads goes through here. */
 export async function writeJson(stream: OutputStream, value: unknown): Promise<void> {
-  await write(stream, `${JSON.stringify(value, null, 2)}\n`);
+  await write(stream, `${jsonText(value, 2)}\n`);
 }

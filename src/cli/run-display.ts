@@ -1,22 +1,34 @@
-import { basename } from "node:path";
 import { styleText } from "node:util";
-import type { AgentEvent } from "../agent/events.js";
+import type { AgentEvent, AgentListener } from "../agent/events.js";
 import { formatDuration } from "../lib/durations.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../lib/terminal.js";
-import { shellQuote } from "../tools/shell-quote.js";
 import type { PlanStep } from "../tools/tool.js";
-import type { OutputStream } from "./context.js";
+import { callTitle, commandText } from "./call-text.js";
+import type { CliContext, OutputStream } from "./context.js";
+import { LiveRunDisplay } from "./live-run-display.js";
 
 /** Lines of a command that are shown as they come; of the rest, as many from its end. */
 const LIVE_LINES = 20;
 const LAST_LINES = 5;
 const SCRIPT_LINES = 8;
-const INPUT_CHARS = 160;
 
 const changeMarks = { add: "A", update: "M", delete: "D" } as const;
 const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as const;
 
 type Style = Parameters<typeof styleText>[0];
+
+/** Shows on stderr what a session does: on a terminal while it does it, elsewhere line by line. */
+export function showRun({ stderr, environment }: CliContext): AgentListener {
+  const isTerminal = stderr.isTTY === true && !environment.isContinuousIntegration;
+  const usesColour = isTerminal && !environment.forbidsColor;
+  const canDraw = isTerminal && environment.variables.TERM !== "dumb";
+  const display = canDraw
+    ? new LiveRunDisplay(stderr, { usesColour })
+    : new RunDisplay(stderr, { usesColour });
+  return (event) => {
+    display.show(event);
+  };
+}
 
 /**
  * Shows a person what a session does, on stderr: what the model says before it is done, each call with the output of its
@@ -65,6 +77,10 @@ export class RunDisplay {
       case "command-ended":
         this.#endCommand(event);
         break;
+      case "command-declined":
+        this.#unshown.delete(event.callId);
+        this.#script(event.argv);
+        break;
       case "call-ended":
         this.#endCall(event);
         break;
@@ -90,13 +106,22 @@ export class RunDisplay {
       case "warning":
         this.#line(this.#styled("yellow", `warning: ${neutraliseLine(event.message)}`));
         break;
+      case "web-searched":
+        this.#line(`• web search ${neutraliseLine(event.query)}`);
+        break;
+      case "compaction-started":
+        this.#line(this.#styled("dim", "summing up the conversation to make room"));
+        break;
       case "turn-failed":
       case "turn-interrupted":
         this.#sayHeld();
         break;
+      case "approval-requested":
+      case "approval-answered":
       case "patch-ended":
       case "turn-started":
       case "text-delta":
+      case "compacted":
       case "turn-completed":
         break;
       default:
@@ -121,8 +146,7 @@ export class RunDisplay {
     if (!success && !this.#wasCommand(callId)) {
       this.#refusal(name, content);
     } else if (input !== undefined) {
-      const what = neutraliseLine(`${name} ${inputText(input)}`.trim());
-      this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", what)}`);
+      this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", callTitle(name, input))}`);
       // What a session prints is shown under the command that started it.
       const lines = name === "write_stdin" ? [] : neutralise(content).trimEnd().split("\n");
       for (const line of lines.slice(0, LIVE_LINES)) this.#output(line);
@@ -136,7 +160,7 @@ export class RunDisplay {
   }
 
   #script(argv: readonly string[]): void {
-    const lines = neutralise(commandText(argv)).trimEnd().split("\n");
+    const lines = commandText(argv).split("\n");
     const [first = "", ...more] = lines.slice(0, SCRIPT_LINES);
     this.#line(`${this.#styled("cyan", "$")} ${this.#styled("bold", first)}`);
     for (const line of more) this.#line(`  ${this.#styled("bold", line)}`);
@@ -208,31 +232,5 @@ class CommandOutput {
     this.#last.push(...lines.slice(-LAST_LINES));
     this.#last.splice(0, this.#last.length - LAST_LINES);
     return now;
-  }
-}
-
-/** A script that a shell runs is shown as the script. */
-function commandText(argv: readonly string[]): string {
-  const [shell = "", flag = "", script] = argv;
-  const isScript = argv.length === 3 && /^-l?c$/.test(flag) && /^(?:ba|z|da)?sh$/.test(basename(shell));
-  return isScript && script !== undefined ? script : shellQuote(argv);
-}
-
-/** The arguments of a call in one short line; a freeform tool's input has only its size. */
-function inputText(input: string): string {
-  const args = parsed(input);
-  if (typeof args !== "object" || args === null) return `(${input.length} characters)`;
-  const texts = Object.entries(args).map(([key, value]) =>
-    typeof value === "string" && /(?:path|pattern)$/.test(key) ? value : `${key}=${JSON.stringify(value)}`,
-  );
-  const line = texts.join(" ");
-  return line.length > INPUT_CHARS ? `${line.slice(0, INPUT_CHARS)}…` : line;
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return null;
   }
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { BrigError } from "../errors.js";
 import { imageType } from "../lib/image-type.js";
+import { PictureFitter } from "../tools/view-image/picture-fitter.js";
 import type { CliContext } from "./context.js";
 import { write } from "./render.js";
 
@@ -15,6 +16,7 @@ const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
 export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
   const { stdin, stderr } = context;
   const isFromInput = argument === undefined || argument === "-";
+  if (!isFromInput && argument.trim() === "") throw noPrompt("the argument is empty");
   if (stdin.isTTY === true) {
     if (!isFromInput) return argument;
     throw noPrompt("give one as an argument, or pipe it in");
@@ -30,10 +32,13 @@ export async function readPrompt(argument: string | undefined, context: CliConte
   return prompt;
 }
 
-/** Pictures as data URLs; several files may be given in one argument, separated by commas. */
+/**
+ * Pictures as data URLs, made to fit as `view_image` does; several files may be given in one argument, separated by commas.
+ */
 export async function readImages(files: readonly string[], cwd: string): Promise<string[]> {
+  const fitter = new PictureFitter();
   return await Promise.all(
-    files.flatMap((list) => list.split(",")).map((file) => readImage(resolve(cwd, file))),
+    files.flatMap((list) => list.split(",")).map((file) => readImage(resolve(cwd, file), fitter)),
   );
 }
 
@@ -52,13 +57,14 @@ export async function readOutputSchema(path: string): Promise<Record<string, unk
   throw usage(`the output schema ${path} is not a JSON object`);
 }
 
-async function readImage(path: string): Promise<string> {
+async function readImage(path: string, fitter: PictureFitter): Promise<string> {
   const bytes = await readGivenFile(path);
-  const type = imageType(bytes);
-  if (type === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP picture`);
-  if (bytes.length > MAX_IMAGE_BYTES)
+  if (imageType(bytes) === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP picture`);
+  const picture = await fitter.fit(bytes);
+  if (picture.kind === "unusable") throw usage(`the picture ${path} cannot be used: ${picture.reason}`);
+  if (picture.bytes.length > MAX_IMAGE_BYTES)
     throw usage(`the picture ${path} is larger than ${MAX_IMAGE_BYTES} bytes`);
-  return `data:${type};base64,${bytes.toString("base64")}`;
+  return `data:${picture.type};base64,${picture.bytes.toString("base64")}`;
 }
 
 async function readGivenFile(path: string): Promise<Buffer> {

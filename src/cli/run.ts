@@ -1,236 +1,130 @@
-import { realpath, writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
-import { type Command, Option } from "commander";
+import { stat, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import type { Command } from "commander";
 import type { AgentEvent } from "../agent/events.js";
 import { JsonEvents } from "../agent/jsonl-events.js";
-import type { SessionSetting } from "../agent/prompt.js";
 import { type AgentResult, runAgent } from "../agent/run-agent.js";
-import { openSessionFile } from "../agent/session-file.js";
-import { createThreadId } from "../agent/thread-id.js";
-import type { Config } from "../config/config-schema.js";
-import { loadConfig } from "../config/load-config.js";
+import type { SessionLog } from "../agent/session-file.js";
 import { BrigError } from "../errors.js";
 import { formatDuration } from "../lib/durations.js";
+import { jsonText } from "../lib/json-text.js";
 import { neutralise } from "../lib/terminal.js";
-import type { ModelClient } from "../model/model-client.js";
-import { profileOf } from "../model/model-profile.js";
-import { resolveProvider } from "../model/resolve-provider.js";
-import { createResponsesClient } from "../model/responses-client.js";
-import { loadScript } from "../model/script.js";
-import { createScriptedClient } from "../model/scripted-client.js";
-import { loadPolicy } from "../policy/load-policy.js";
-import { parseNetwork } from "../policy/network.js";
-import { DEFAULT_MODE } from "../policy/policy.js";
-import type { SandboxOptions } from "../sandbox/open-sandbox.js";
-import { Sandbox } from "../sandbox/sandbox.js";
-import { BYTES_PER_TOKEN, type TruncationPolicy } from "../tools/truncation.js";
-import { readVersion } from "../version.js";
-import { terminalUser } from "./ask-user.js";
-import type { CliContext } from "./context.js";
-import { describeError } from "./errors.js";
-import { exitStatusOf } from "./exit-status.js";
-import { write } from "./render.js";
-import { RunDisplay } from "./run-display.js";
-import { readImages, readOutputSchema, readPrompt } from "./run-input.js";
 import {
-  addSandboxOptions,
-  commandDirectory,
-  keptNote,
-  type SandboxFlags,
-  sandboxOptions,
-} from "./sandbox-options.js";
-import { canAsk, configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
+  type AgentFlags,
+  type AgentUse,
+  addAgentOptions,
+  type EarlierSession,
+  prepareAgent,
+} from "./agent-setup.js";
+import type { CliContext } from "./context.js";
+import { canConverse } from "./conversation/can-converse.js";
+import { exitStatusOf } from "./exit-status.js";
+import { HeldOutput } from "./held-output.js";
+import { write } from "./render.js";
+import { showRun } from "./run-display.js";
+import { readImages, readPrompt } from "./run-input.js";
+import { canAsk } from "./tool-settings.js";
 
-interface RunFlags extends SandboxFlags {
-  model?: string;
-  profile?: string;
-  config?: string[];
+export interface RunFlags extends AgentFlags {
   json?: boolean;
   outputLastMessage?: string;
-  outputSchema?: string;
-  script?: string;
-  image?: string[];
 }
 
 export function defineRun(command: Command, context: CliContext): void {
-  addSandboxOptions(command)
+  addRunOptions(command)
     .argument("[prompt]", "what to do; without it, or with -, it is read from standard input")
-    .option("-m, --model <name>", `the model to ask (default: the configuration's, else ${DEFAULT_MODEL})`)
-    .option("-p, --profile <name>", "a profile of config.toml")
-    .addOption(
-      new Option(
-        "-c, --config <key=value>",
-        "a key of config.toml, the value as TOML; may be repeated",
-      ).argParser(collect),
-    )
-    .addOption(
-      new Option("-i, --image <file>", "a picture for the model; may be repeated").argParser(collect),
-    )
-    .option("--json", "print events as JSON, one to a line, and nothing else on stdout")
-    .option("-o, --output-last-message <file>", "write the final message to a file as well")
-    .option("--output-schema <file>", "a JSON Schema for the final message")
-    .option("--script <file>", "play a script instead of asking a model")
     .action(async (prompt: string | undefined, flags: RunFlags) => {
-      await runCommand(prompt, flags, context);
+      if (prompt === undefined && wantsConversation(flags, context)) {
+        const { runConversation } = await import("./conversation/run-conversation.js");
+        return await runConversation({ flags, context });
+      }
+      await runCommand(prompt, flags, { context });
     });
 }
 
-async function runCommand(argument: string | undefined, flags: RunFlags, context: CliContext): Promise<void> {
-  try {
-    const result = await runSession(argument, flags, context);
-    await finish(result, flags, context);
-  } catch (error) {
-    if (flags.json !== true || !(error instanceof BrigError)) throw error;
-    await write(context.stdout, `${JSON.stringify({ type: "error", message: error.message })}\n`);
-    await write(context.stderr, describeError(error, { showsCauses: false }));
-    context.setExitStatus(context.interruption()?.exitStatus ?? exitStatusOf(error));
-  }
+export function addRunOptions(command: Command): Command {
+  return addAgentOptions(command)
+    .option("--json", "print events as JSON, one to a line, and nothing else on stdout")
+    .option("-o, --output-last-message <file>", "write the final message to a file as well");
+}
+
+/** Whether what is asked without a prompt is a conversation. A program wants one result. */
+export function wantsConversation({ json, outputLastMessage }: RunFlags, context: CliContext): boolean {
+  return json !== true && outputLastMessage === undefined && canConverse(context);
+}
+
+export interface RunUse {
+  context: CliContext;
+  /** The session that goes on; whoever opened it closes it. Default: a new one. */
+  earlier?: EarlierSession | undefined;
+}
+
+/** One turn, from the prompt to its result. */
+export async function runCommand(argument: string | undefined, flags: RunFlags, use: RunUse): Promise<void> {
+  const { result, session } = await runSession(argument, flags, use);
+  await finish(result, { flags, context: use.context, session });
 }
 
 async function runSession(
   argument: string | undefined,
   flags: RunFlags,
-  context: CliContext,
-): Promise<AgentResult> {
-  const { environment, cwd, stderr, signal } = context;
+  { context, earlier }: RunUse,
+): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
+  await checkPlace(flags, context);
   const prompt = await readPrompt(argument, context);
-  const { config, warnings } = await loadConfig(environment, {
-    profile: flags.profile,
-    overrides: flags.config,
-  });
-  for (const warning of warnings) await write(stderr, `brig: ${neutralise(warning)}\n`);
-  const sandbox = configuredSandbox(flags, config, context);
-  const setting = await describeSetting(sandbox, flags, context);
-  const threadId = createThreadId(new Date());
-  const model = await openModel(flags, { config, context, threadId });
-  const images = await readImages(flags.image ?? [], cwd);
-  const outputSchema =
-    flags.outputSchema === undefined ? undefined : await readOutputSchema(resolve(cwd, flags.outputSchema));
-  const session = openSessionFile({ home: environment.brigHome, threadId, now: () => new Date() });
-  return await runAgent({
-    prompt,
-    images,
-    model,
-    sandbox: () => openSandbox(sandbox, flags, context),
-    setting,
-    truncation: configuredTruncation(config, model.model),
-    toolOptions: {
-      allowsLoginShell: config.allow_login_shell,
-      gates: configuredGates(config, { hasFullAccess: setting.sandboxMode === "danger-full-access" }),
-      user: canAsk(context) ? terminalUser(context) : undefined,
-    },
-    outputSchema,
-    signal,
-    session,
-    threadId,
-    onEvent: createListener(flags, context),
-  });
-}
-
-async function openModel(
-  flags: RunFlags,
-  { config, context, threadId }: { config: Config; context: CliContext; threadId: string },
-): Promise<ModelClient> {
-  if (flags.script !== undefined)
-    return createScriptedClient(await loadScript(resolve(context.cwd, flags.script)));
-  return createResponsesClient({
-    provider: resolveProvider(config, context.environment),
-    model: flags.model ?? config.model ?? DEFAULT_MODEL,
-    threadId,
-    userAgent: `brig/${readVersion()}`,
-    settings: {
-      reasoningEffort: config.model_reasoning_effort,
-      reasoningSummary: config.model_reasoning_summary,
-      verbosity: config.model_verbosity,
-      serviceTier: config.service_tier,
-    },
-  });
-}
-
-/** The flags, and the configuration where they say nothing. */
-function configuredSandbox(flags: RunFlags, config: Config, context: CliContext): SandboxOptions {
-  const options = sandboxOptions(flags, context);
-  const mode = options.mode ?? (flags.policy === undefined ? config.sandbox_mode : undefined);
-  const workspaceWrite = config.sandbox_workspace_write;
-  const isWorkspaceWrite = flags.policy === undefined && (mode ?? DEFAULT_MODE) === "workspace-write";
-  const opensNetwork = isWorkspaceWrite && workspaceWrite?.network_access === true;
-  return {
-    ...options,
-    mode,
-    network: options.network ?? (opensNetwork ? "full" : undefined),
-    writableRoots: workspaceWrite?.writable_roots.map((root) => resolve(context.cwd, root)),
-  };
-}
-
-/** `tool_output_token_limit` counts tokens, whatever the model's own policy counts. */
-function configuredTruncation(
-  { tool_output_token_limit: tokens }: Config,
-  model: string,
-): TruncationPolicy | undefined {
-  if (tokens === undefined) return undefined;
-  return profileOf(model).truncation.mode === "tokens"
-    ? { mode: "tokens", limit: tokens }
-    : { mode: "bytes", limit: tokens * BYTES_PER_TOKEN };
-}
-
-/** What the model is told before there is a sandbox to ask. */
-async function describeSetting(
-  options: SandboxOptions,
-  flags: RunFlags,
-  { environment }: CliContext,
-): Promise<SessionSetting> {
-  const loaded = await loadPolicy(options.policyFile ?? options.mode ?? DEFAULT_MODE);
-  const wanted = options.network === undefined ? null : parseNetwork(options.network);
-  const takesRoots = loaded.policy.overrides.writableRoots;
-  return {
-    cwd:
-      options.workspace === undefined
-        ? (commandDirectory(flags) ?? "/")
-        : await physicalPath(options.workspace),
-    sandboxMode: loaded.name,
-    network: wanted?.kind === "parsed" ? wanted.network : loaded.policy.network,
-    writableRoots: [...(options.addDirs ?? []), ...(takesRoots ? (options.writableRoots ?? []) : [])],
-    shell: "bash",
-    timezone: environment.timezone,
-  };
-}
-
-/** A workspace that is not there is the sandbox's to complain about. */
-async function physicalPath(path: string): Promise<string> {
-  return await realpath(path).catch(() => path);
-}
-
-async function openSandbox(
-  options: SandboxOptions,
-  flags: RunFlags,
-  { stderr }: CliContext,
-): Promise<Sandbox> {
-  const sandbox = await Sandbox.create(options);
-  if (flags.keep === true) await write(stderr, keptNote(sandbox));
-  return sandbox;
+  const images = await readImages(flags.image ?? [], context.cwd);
+  const person = canAsk(context) ? await personAtTerminal(context) : {};
+  const notes = new HeldOutput(context.stderr);
+  const aside = { ...context, stderr: notes };
+  const { options } = await prepareAgent(flags, aside, { hasManyTurns: false, ...person, earlier });
+  const onEvent = createListener(flags, context);
+  notes.hold();
+  try {
+    const result = await runAgent({ ...options, prompt, images, signal: context.signal, onEvent });
+    return { result, session: options.session };
+  } finally {
+    await notes.release();
+  }
 }
 
 function createListener({ json }: RunFlags, context: CliContext): (event: AgentEvent) => void {
   if (json === true) {
     const events = new JsonEvents();
     return (event) => {
-      for (const line of events.translate(event)) context.stdout.write(`${JSON.stringify(line)}\n`);
+      for (const line of events.translate(event)) context.stdout.write(`${jsonText(line)}\n`);
     };
   }
-  const display = new RunDisplay(context.stderr, { usesColour: usesColour(context) });
-  return (event) => {
-    display.show(event);
-  };
+  return showRun(context);
+}
+
+/** Loaded only where there is somebody: what lays text out knows all of Unicode. */
+async function personAtTerminal(context: CliContext): Promise<Pick<AgentUse, "user" | "approver">> {
+  const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([
+    import("./ask-user.js"),
+    import("./ask-approval.js"),
+    import("./ask-in-turn.js"),
+  ]);
+  return askInTurn({
+    user: terminalUser(context),
+    approver: terminalApprover(context, { usesColour: usesColour(context) }),
+  });
 }
 
 function usesColour({ stderr, environment }: CliContext): boolean {
   return stderr.isTTY === true && !environment.forbidsColor && !environment.isContinuousIntegration;
 }
 
-async function finish(result: AgentResult, flags: RunFlags, context: CliContext): Promise<void> {
+async function finish(
+  result: AgentResult,
+  { flags, context, session }: { flags: RunFlags; context: CliContext; session: SessionLog | undefined },
+): Promise<void> {
   if (flags.json !== true) await write(context.stderr, summary(result));
+  const trouble = session?.trouble ?? null;
+  if (trouble !== null) await write(context.stderr, `brig: ${neutralise(trouble)}\n`);
   if (result.status === "interrupted") {
-    if (flags.json !== true) throw context.signal.reason;
+    // Without a signal it was the answer to a question.
+    const ended = new BrigError("the turn was ended", { code: "aborted" });
+    if (flags.json !== true) throw context.signal.reason ?? ended;
     context.setExitStatus(context.interruption()?.exitStatus ?? 130);
     return;
   }
@@ -242,14 +136,31 @@ async function finish(result: AgentResult, flags: RunFlags, context: CliContext)
   await deliver(result.lastMessage ?? "", flags, context);
 }
 
+/** A message that cannot be written to the file is not lost: it is printed before. */
 async function deliver(message: string, flags: RunFlags, context: CliContext): Promise<void> {
-  if (flags.outputLastMessage !== undefined) {
-    if (message === "") await write(context.stderr, "brig: there was no final message: the file is empty\n");
-    await writeMessage(resolve(context.cwd, flags.outputLastMessage), message);
-  }
+  await print(message, flags, context);
+  if (flags.outputLastMessage === undefined) return;
+  if (message === "") await write(context.stderr, "brig: there was no final message: the file is empty\n");
+  await writeMessage(resolve(context.cwd, flags.outputLastMessage), message);
+}
+
+async function print(message: string, flags: RunFlags, context: CliContext): Promise<void> {
   if (flags.json === true || message === "") return;
   const text = message.endsWith("\n") ? message : `${message}\n`;
-  await write(context.stdout, context.stdout.isTTY === true ? neutralise(text) : text);
+  // What reads a pipe may show it, as the log of a CI job does; there is no more to a text for it than its characters.
+  await write(context.stdout, neutralise(text, { keepsInvisible: context.stdout.isTTY !== true }));
+}
+
+/** Where there is no place for the final message nothing is begun. */
+async function checkPlace({ outputLastMessage }: RunFlags, { cwd }: CliContext): Promise<void> {
+  if (outputLastMessage === undefined) return;
+  const file = resolve(cwd, outputLastMessage);
+  const isDirectory = async (path: string) => (await stat(path).catch(() => null))?.isDirectory() === true;
+  if ((await isDirectory(dirname(file))) && !(await isDirectory(file))) return;
+  throw new BrigError(`the final message cannot be written to ${file}`, {
+    code: "usage.invalid",
+    hint: "--output-last-message takes a file in a directory that is there",
+  });
 }
 
 async function writeMessage(file: string, message: string): Promise<void> {
@@ -275,8 +186,4 @@ function medianOf(numbers: readonly number[]): number | null {
   const upper = sorted[Math.floor(sorted.length / 2)];
   const lower = sorted[Math.ceil(sorted.length / 2) - 1];
   return upper === undefined || lower === undefined ? null : (upper + lower) / 2;
-}
-
-function collect(value: string, earlier: string[] = []): string[] {
-  return [...earlier, value];
 }

@@ -5,8 +5,9 @@ import { createProgress } from "../lib/progress.js";
 import { isSandboxMode } from "../policy/load-policy.js";
 import { SANDBOX_MODES } from "../policy/policy.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";
-import { Sandbox } from "../sandbox/sandbox.js";
+import type { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
+import { collect } from "./option-values.js";
 
 /** The flags every command shares that opens a sandbox. */
 export interface SandboxFlags {
@@ -43,6 +44,10 @@ export function addSandboxOptions(command: Command): Command {
     );
 }
 
+/** Of the help of commands that no configuration concerns. */
+export const READS_NO_CONFIGURATION =
+  "\nWhat the flags do not say is as it is by default: no config.toml is read.\n";
+
 /** Turns the flags into what `Sandbox.create` takes. Errors: `usage.invalid`. */
 export function sandboxOptions(flags: SandboxFlags, context: CliContext): SandboxOptions {
   const { cwd, environment, signal } = context;
@@ -71,6 +76,7 @@ export function commandDirectory(flags: SandboxFlags): string | undefined {
 /** Creates the sandbox, with a live line on a terminal. Elsewhere stderr belongs to the command. */
 export async function openSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
   const options = sandboxOptions(flags, context);
+  const { Sandbox } = await import("../sandbox/sandbox.js");
   if (context.stderr.isTTY !== true) return await Sandbox.create(options);
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   progress.step("starting the sandbox");
@@ -101,10 +107,6 @@ function workspaceKind(kind = "bind"): "bind" | "none" {
     isPlanned ? `a workspace of kind "${kind}" is not supported` : `"${kind}" is not a kind of workspace`,
     { code: "usage.invalid", hint: "use --workspace bind or --workspace none" },
   );
-}
-
-function collect(value: string, earlier: string[] = []): string[] {
-  return [...earlier, value];
 }
 
 function collectVariable(assignment: string, earlier: Record<string, string> = {}): Record<string, string> {

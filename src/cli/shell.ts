@@ -7,6 +7,7 @@ import {
   commandDirectory,
   keptNote,
   openSandbox,
+  READS_NO_CONFIGURATION,
   type SandboxFlags,
 } from "./sandbox-options.js";
 import { attachTerminal, terminalSize } from "./terminal-session.js";
@@ -15,9 +16,11 @@ import { attachTerminal, terminalSize } from "./terminal-session.js";
 const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
 export function defineShell(command: Command, context: CliContext): void {
-  addSandboxOptions(command).action(async (flags: SandboxFlags) => {
-    context.setExitStatus(await runShell(flags, context));
-  });
+  addSandboxOptions(command)
+    .addHelpText("after", READS_NO_CONFIGURATION)
+    .action(async (flags: SandboxFlags) => {
+      context.setExitStatus(await runShell(flags, context));
+    });
 }
 
 async function runShell(flags: SandboxFlags, context: CliContext): Promise<number> {

@@ -7,9 +7,10 @@ export function toolCatalogue(): ToolRegistry {
   const nowhere = () => Promise.reject(new BrigError("there is no sandbox", { code: "exec.invalid" }));
   const files = {
     read: nowhere,
+    readPastHole: nowhere,
     stat: nowhere,
     list: nowhere,
-    write: nowhere,
+    writeEach: nowhere,
     mkdir: nowhere,
     remove: nowhere,
   };

@@ -1,22 +1,28 @@
-import type { Config } from "../config/config-schema.js";
-import { loadConfig } from "../config/load-config.js";
+import { functionGates } from "../agent/function-gates.js";
+import { type Config, DEFAULT_MODEL } from "../config/config-schema.js";
+import { type LoadedConfig, loadConfig } from "../config/load-config.js";
+import { describeSource } from "../config/sources.js";
 import { profileOf } from "../model/model-profile.js";
+import { configuredWireApi } from "../model/resolve-provider.js";
 import type { GateLayer, ToolGates } from "../tools/tool-gates.js";
-import { defaultGates, nobodyToAsk } from "../tools/tool-gates.js";
+import { defaultGates, mergeGates, nobodyToAsk } from "../tools/tool-gates.js";
+import { configChoice } from "./config-choice.js";
 import type { CliContext } from "./context.js";
 
-export const DEFAULT_MODEL = "gpt-5.2-codex";
+export { DEFAULT_MODEL };
+
+/** Which model, and which configuration, decides about tools. */
+interface ToolsChoice {
+  model?: string | undefined;
+  profile?: string | undefined;
+  overrides?: readonly string[] | undefined;
+  /** `-C`. */
+  cd?: string | undefined;
+}
 
 /** The model that is asked: the flag's, else the configuration's. */
-export async function chosenModel(
-  choice: {
-    model?: string | undefined;
-    profile?: string | undefined;
-    overrides?: readonly string[] | undefined;
-  },
-  { environment }: CliContext,
-): Promise<string> {
-  const { config } = await loadConfig(environment, choice);
+export async function chosenModel(choice: ToolsChoice, context: CliContext): Promise<string> {
+  const { config } = await load(choice, context);
   return choice.model ?? config.model ?? DEFAULT_MODEL;
 }
 
@@ -30,32 +36,36 @@ export function configuredGates(config: Config, { hasFullAccess = false } = {}):
 
 /** Everything that decides about tools, weakest first. */
 export async function gateLayers(
-  choice: { model: string; profile?: string | undefined; overrides?: readonly string[] | undefined },
+  choice: ToolsChoice & { model: string },
   context: CliContext,
 ): Promise<GateLayer[]> {
-  const { model, profile, overrides } = choice;
-  const file = await loadConfig(context.environment, { profile });
-  const all = await loadConfig(context.environment, { profile, overrides });
-  const fromFile = configuredGates(file.config);
-  return [
+  const loaded = await load(choice, context);
+  const layers = [
     defaultGates,
-    { source: `model ${model}`, gates: profileOf(model).tools },
-    { source: "configuration", gates: fromFile },
-    { source: "-c", gates: difference(configuredGates(all.config), fromFile) },
+    { source: `model ${choice.model}`, gates: profileOf(choice.model).tools },
+    ...configuredLayers(loaded),
     ...(canAsk(context) ? [] : [nobodyToAsk]),
   ];
+  return configuredWireApi(loaded.config) === "chat"
+    ? [...layers, functionGates(mergeGates(layers))]
+    : layers;
+}
+
+async function load({ profile, overrides, cd }: ToolsChoice, context: CliContext): Promise<LoadedConfig> {
+  return await loadConfig(context.environment, configChoice({ profile, config: overrides, cd }, context));
+}
+
+/** One layer for each setting, under the place where it is made. */
+function configuredLayers({ config, sources }: LoadedConfig): GateLayer[] {
+  return Object.entries(configuredGates(config))
+    .filter(([, setting]) => setting !== undefined)
+    .map(([key, setting]) => {
+      const source = sources.get(`tools.${key}`) ?? sources.get(key) ?? { kind: "default" };
+      return { source: describeSource(source), gates: { [key]: setting } };
+    });
 }
 
 /** Whether there is a person at a terminal to see a question and type an answer. */
 export function canAsk({ stdin, stderr }: CliContext): boolean {
   return stdin.isTTY === true && stderr.isTTY === true;
-}
-
-function difference(gates: ToolGates, other: ToolGates): ToolGates {
-  const same = Object.entries(other);
-  return Object.fromEntries(
-    Object.entries(gates).filter(
-      ([key, value]) => !same.some(([name, setting]) => name === key && setting === value),
-    ),
-  );
 }

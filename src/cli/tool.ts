@@ -5,7 +5,13 @@ import { createToolRegistry } from "../tools/registry.js";
 import type { ToolOutput } from "../tools/tool.js";
 import type { CliContext, InputStream } from "./context.js";
 import { write, writeJson } from "./render.js";
-import { addSandboxOptions, commandDirectory, openSandbox, type SandboxFlags } from "./sandbox-options.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  openSandbox,
+  READS_NO_CONFIGURATION,
+  type SandboxFlags,
+} from "./sandbox-options.js";
 import { requireTool } from "./tool-catalogue.js";
 
 const maxInputBytes = 64 * 1024 * 1024;
@@ -19,6 +25,7 @@ export function defineTool(command: Command, context: CliContext): void {
     .argument("<name>", "the tool, for example shell_command; brig tools lists them")
     .argument("[arguments]", "a JSON object, or - to read it from standard input", "{}")
     .option("--json", "print the result as a JSON object")
+    .addHelpText("after", READS_NO_CONFIGURATION)
     .action(async (name: string, source: string, flags: ToolFlags) => {
       requireTool(name);
       const output = await callTool({ name, args: await readArguments(source, context) }, flags, context);

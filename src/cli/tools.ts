@@ -1,31 +1,23 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { formatTable } from "../lib/table.js";
 import { explainGate, type GateLayer } from "../tools/tool-gates.js";
+import { addConfigOptions, type ConfigFlags } from "./config-choice.js";
 import type { CliContext } from "./context.js";
 import { write, writeJson } from "./render.js";
 import { toolCatalogue } from "./tool-catalogue.js";
 import { chosenModel, gateLayers } from "./tool-settings.js";
 
-interface ToolsFlags {
+interface ToolsFlags extends ConfigFlags {
   json?: boolean;
   model?: string;
-  profile?: string;
-  config?: string[];
 }
 
 export function defineTools(command: Command, context: CliContext): void {
-  command
-    .option("-m, --model <name>", "for this model (default: the configuration's)")
-    .option("-p, --profile <name>", "a profile of config.toml")
-    .addOption(
-      new Option(
-        "-c, --config <key=value>",
-        "a key of config.toml, for example tools.js_repl=true; may be repeated",
-      ).argParser((value: string, earlier: string[] = []) => [...earlier, value]),
-    )
+  addConfigOptions(command.option("-m, --model <name>", "for this model (default: the configuration's)"))
+    .option("-C, --cd <dir>", "the workspace (default: the current directory)")
     .option("--json", "print them as JSON")
     .action(async (flags: ToolsFlags) => {
-      const choice = { profile: flags.profile, overrides: flags.config };
+      const choice = { profile: flags.profile, overrides: flags.config, cd: flags.cd };
       const model = await chosenModel({ ...choice, model: flags.model }, context);
       const tools = describeTools(await gateLayers({ ...choice, model }, context));
       if (flags.json === true) return await writeJson(context.stdout, tools);

@@ -1,6 +1,7 @@
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -36,10 +37,25 @@ describe("brig", () => {
     expect((await brig(["help", "exec"])).stdout).toBe(stdout);
   });
 
+  it.each(["exec", "shell", "tool"])("says of %s that it reads no configuration", async (command) => {
+    expect((await brig([command, "--help"])).stdout).toContain("no config.toml is read");
+  });
+
   it("suggests the command that was meant", async () => {
     const { exitCode, stderr } = await brig(["exce"]);
     expect(exitCode).toBe(2);
     expect(stderr).toBe("brig: unknown command 'exce'\n(Did you mean exec?)\nhint: see: brig --help\n");
+  });
+
+  it("fails where its output cannot be written, even the last byte of it", async () => {
+    // The descriptor itself: a pipe in between would be closed at some time, which is another failure.
+    await using full = await open("/dev/full", "w");
+    const { status, stderr } = spawnSync(process.execPath, [program, "--help"], {
+      stdio: ["ignore", full.fd, "pipe"],
+      encoding: "utf8",
+    });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^brig: cannot write to standard output: ENOSPC/);
   });
 });
 

@@ -5,7 +5,13 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type BrigOptions, brig, containersOf } from "../support/cli.js";
-import { callDone, messageDone, respond, startResponsesServer } from "../support/responses-server.js";
+import {
+  callDone,
+  messageDone,
+  type Reply,
+  respond,
+  startResponsesServer,
+} from "../support/responses-server.js";
 import { testRuntime } from "../support/runtime-differences.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -69,6 +75,18 @@ describe("brig run with a script", () => {
     expect(done.stderr + done.stdout).not.toContain("\x1b");
   });
 
+  it("prints no warning of Node's over many calls at a time, or many responses", async () => {
+    const read = (n: number) => ({
+      read_file: { file_path: join(workspace, "package.json"), offset: (n % 3) + 1 },
+    });
+    const calls = Array.from({ length: 40 }, (_, n) => read(n));
+    const responses = Array.from({ length: 15 }, () => ({ calls: [read(0)] }));
+    const steps = [{ calls }, ...responses, { text: "done" }];
+    const done = await run(["--script", await script("many", JSON.stringify({ steps })), "go"]);
+    expect(done.stderr).toContain("55 tool calls");
+    expect(done.stderr).not.toMatch(/Warning|\(node:/);
+  });
+
   it("records the session with the proof of its policy", async () => {
     const file = await script(
       "record",
@@ -78,8 +96,19 @@ describe("brig run with a script", () => {
     const records = await sessionOf(done.stderr);
     const payload = (type: string) => records.find((record) => record.type === type)?.payload;
     expect(payload("session_meta")).toMatchObject({ cwd: workspace, model_provider: "scripted" });
-    expect(payload("brig.sandbox")).toMatchObject({ image: "brig/base", proof: expect.any(Object) });
-    expect(payload("brig.call")).toMatchObject({ name: "shell", success: true });
+    expect(payload("brig.sandbox")).toMatchObject({
+      image: "brig/base",
+      proof: { imageId: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) },
+    });
+    expect(payload("brig.call")).toMatchObject({
+      name: "shell",
+      success: true,
+      exit_code: 0,
+      duration_ms: expect.any(Number),
+      user_ms: expect.any(Number),
+      system_ms: expect.any(Number),
+    });
+    expect(payload("brig.call")?.max_rss_bytes).toBeGreaterThan(100_000);
     expect(JSON.stringify(records)).toContain(`${workspace}\\\\n`);
   });
 
@@ -102,6 +131,20 @@ describe("brig run with a script", () => {
       "turn.completed",
     ]);
     expect(events[3].item).toMatchObject({ command: "echo hi", aggregated_output: "hi\n", exit_code: 0 });
+  });
+
+  it("with --json says at the end why a turn failed, and exits with 1", async () => {
+    await using server = await startResponsesServer([
+      { kind: "status", status: 400, body: { error: { message: "what?" } } },
+    ]);
+    const done = await run(["--json", "go"], {
+      env: { OPENAI_API_KEY: "k", OPENAI_BASE_URL: server.url },
+    });
+    expect(done.exitCode).toBe(1);
+    expect(JSON.parse(done.stdout.trimEnd().split("\n").at(-1) ?? "")).toEqual({
+      type: "turn.failed",
+      error: { message: "HTTP 400 Bad Request: what?" },
+    });
   });
 
   it("reads a file only as far as the policy lets it, and says so to the model", async () => {
@@ -178,8 +221,36 @@ describe("ctrl-C", () => {
     expect(done.stdout).toBe("");
     expect(await containersOf(running.pid)).toEqual([]);
     const records = await sessionOf(done.stderr);
-    expect(records.at(-1)?.payload).toMatchObject({ type: "turn_aborted", reason: "interrupted" });
+    expect(records.at(-2)?.payload).toMatchObject({ type: "turn_aborted", reason: "interrupted" });
+    expect(records.at(-1)?.payload).toMatchObject({ number: 1, status: "interrupted" });
     expect(JSON.stringify(records)).toContain("aborted by user");
+  });
+
+  it("with --json ends the items and not the turn", async () => {
+    const file = await script(
+      "long-json",
+      "steps: [{ calls: [{ shell: { command: [sleep, '600'], timeout_ms: 600000 } }] }, { text: never }]",
+    );
+    const running = run(["--json", "--script", file, "go"]);
+    let stdout = "";
+    running.stdout.on("data", (chunk: Buffer) => {
+      stdout += chunk.toString();
+    });
+    while (!stdout.includes("in_progress")) await sleep(50);
+    running.kill("SIGINT");
+    const done = await running;
+    expect(done.exitCode).toBe(130);
+    const events = done.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(events.map(({ type }) => type)).toEqual([
+      "thread.started",
+      "turn.started",
+      "item.started",
+      "item.completed",
+    ]);
+    expect(await containersOf(running.pid)).toEqual([]);
   });
 });
 
@@ -232,7 +303,7 @@ http_headers = { "x-team" = "blue" }
 `,
     );
     const done = await run(["-p", "local", "hi"], { env: { BRIG_HOME: configured, MINE_KEY: "k" } });
-    expect(done.stderr).toContain("config.toml: unknown key `modle`; did you mean `model`?");
+    expect(done.stderr).toContain("config.toml:1: unknown key `modle`; did you mean `model`?");
     expect(done.stdout).toBe("hello\n");
     expect(server.requests[0]?.body.model).toBe("small");
     expect(server.requests[0]?.headers).toMatchObject({ "x-team": "blue", authorization: "Bearer k" });
@@ -253,6 +324,33 @@ http_headers = { "x-team" = "blue" }
     expect(JSON.stringify(server.requests[1]?.body.input)).toContain("…774 tokens truncated…");
   });
 
+  it("writes the last message of a turn that is done, says when there is none, and else leaves the file alone", async () => {
+    const answer = join(folder.path, "kept.txt");
+    const refusal: Reply = { kind: "status", status: 400, body: { error: { message: "what?" } } };
+    const ask = async (reply: Reply) => {
+      await using server = await startResponsesServer([reply]);
+      return await run(["-o", answer, "go"], {
+        env: { OPENAI_API_KEY: "k", OPENAI_BASE_URL: server.url },
+      });
+    };
+    await writeFile(answer, "of an earlier run");
+    expect((await ask(refusal)).exitCode).toBe(1);
+    expect(await readFile(answer, "utf8")).toBe("of an earlier run");
+    const silent = await ask(respond());
+    expect(silent).toMatchObject({ exitCode: 0, stdout: "" });
+    expect(silent.stderr).toContain("there was no final message: the file is empty");
+    expect(await readFile(answer, "utf8")).toBe("");
+    const unwritable = await run([
+      "-o",
+      "/nonexistent/answer",
+      "--script",
+      await script("ok", "steps: [{ text: hi }]"),
+      "go",
+    ]);
+    expect(unwritable.exitCode).toBe(2);
+    expect(unwritable.stderr).toContain("/nonexistent/answer");
+  });
+
   it("appends what is piped in to the prompt", async () => {
     await using server = await startResponsesServer([respond(messageDone("ok"))]);
     await run(["sum it up"], {
@@ -263,6 +361,13 @@ http_headers = { "x-team" = "blue" }
       "sum it up\\n\\n<stdin>\\nthe report\\n</stdin>",
     );
   });
+});
+
+it("brig run prints a final message that cannot be written to its file", async () => {
+  const done = await run(["--script", await script("ok", "steps: [{ text: hi }]"), "-o", "/dev/full", "go"]);
+  expect(done.stdout).toBe("hi\n");
+  expect(done.stderr).toContain("the final message cannot be written to /dev/full");
+  expect(done.exitCode).toBe(2);
 });
 
 describe("brig run refuses", () => {
@@ -283,6 +388,14 @@ describe("brig run refuses", () => {
       "is not a PNG, JPEG, GIF or WebP",
     ],
     ["a schema that is none", ["--output-schema", "/etc/passwd", "--script", "ok", "go"], 2, "is not JSON"],
+    [
+      "a file for the message in no directory",
+      ["-o", "/nonexistent/x", "--script", "ok", "go"],
+      2,
+      "/nonexistent/x",
+    ],
+    ["a directory for the message", ["-o", "/tmp", "--script", "ok", "go"], 2, "cannot be written to /tmp"],
+    ["an empty prompt", ["--script", "ok", ""], 2, "there is no prompt"],
     ["an unknown profile", ["-p", "nope", "go"], 2, "has no profile `nope`"],
     ["a workspace that is not there", ["-C", "/nonexistent", "--script", "ok", "go"], 2, "/nonexistent"],
   ])("%s", async (_, args, exitCode, message) => {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { execa, type ResultPromise } from "execa";
 import { onTestRuntime, program } from "./cli.js";
 import { type TemporaryDirectory, temporaryDirectory } from "./sandbox.js";
+import { Screen } from "./screen.js";
 
 const patienceMs = 30_000;
 
@@ -14,28 +15,42 @@ export interface TerminalOutcome {
   settingsAfter: string;
 }
 
+export interface TerminalOptions {
+  cwd: string;
+  /** On top of this process's environment; an empty variable counts as unset. */
+  env?: Record<string, string>;
+}
+
+const firstSize = { rows: 30, cols: 100 };
+
 /** The built program on a real pseudo-terminal of the host. util-linux's `script` makes it, `stty` changes its size. */
 export class Terminal implements AsyncDisposable {
+  /** What a person sees. */
+  readonly screen = new Screen(firstSize);
   readonly #script: ResultPromise<{ reject: false; stdin: "pipe"; buffer: false }>;
   readonly #notes: TemporaryDirectory;
   #shown = "";
 
-  private constructor(notes: TemporaryDirectory, { command, cwd }: { command: string; cwd: string }) {
+  private constructor(
+    notes: TemporaryDirectory,
+    { command, cwd, env }: TerminalOptions & { command: string },
+  ) {
     this.#notes = notes;
     this.#script = execa("script", ["--quiet", "--flush", "--command", command, "/dev/null"], {
       reject: false,
       stdin: "pipe",
       buffer: false,
       cwd,
-      env: { SHELL: "/bin/sh", TERM: "xterm-256color" },
+      env: { SHELL: "/bin/sh", TERM: "xterm-256color", ...env },
     });
     this.#script.stdout.setEncoding("utf8").on("data", (text: string) => {
       this.#shown += text;
+      void this.screen.write(text);
     });
   }
 
   /** Starts `brig` with these arguments on a terminal of 30 rows and 100 columns. */
-  static async open(args: string[], { cwd }: { cwd: string }): Promise<Terminal> {
+  static async open(args: string[], options: TerminalOptions): Promise<Terminal> {
     const notes = await temporaryDirectory();
     const note = (name: string) => quote(join(notes.path, name));
     const call = [process.execPath, program, ...onTestRuntime(args)].map(quote).join(" ");
@@ -43,13 +58,13 @@ export class Terminal implements AsyncDisposable {
       // Ctrl-C goes to this shell too, which has to note how the program ended.
       "trap : INT",
       `tty > ${note("tty")}`,
-      "stty rows 30 cols 100",
+      `stty rows ${firstSize.rows} cols ${firstSize.cols}`,
       `stty -g > ${note("before")}`,
       `sh -c 'echo $$ > "$0"; exec "$@"' ${note("pid")} ${call}`,
       `echo $? > ${note("status")}`,
       `stty -g > ${note("after")}`,
     ].join("; ");
-    return new Terminal(notes, { command, cwd });
+    return new Terminal(notes, { ...options, command });
   }
 
   /** Everything shown so far, control sequences included. */
@@ -71,8 +86,19 @@ export class Terminal implements AsyncDisposable {
     }
   }
 
+  /** Waits until what a person sees, with rows that are scrolled away where that is asked for, matches. */
+  async waitForScreen(pattern: RegExp, { withHistory = false } = {}): Promise<void> {
+    const deadline = Date.now() + patienceMs;
+    const seen = () => (withHistory ? this.screen.history : this.screen.rows).join("\n");
+    while (!pattern.test(seen())) {
+      if (Date.now() > deadline) throw new Error(`${pattern} did not come; a person sees:\n${seen()}`);
+      await sleep(20);
+    }
+  }
+
   /** As a window manager does it: the kernel tells the foreground programs. */
   async resize(rows: number, cols: number): Promise<void> {
+    this.screen.resize({ rows, cols });
     await execa("stty", ["-F", await this.#note("tty"), "rows", `${rows}`, "cols", `${cols}`]);
   }
 
@@ -91,6 +117,12 @@ export class Terminal implements AsyncDisposable {
       settingsBefore: await this.#note("before"),
       settingsAfter: await this.#note("after"),
     };
+  }
+
+  /** The terminal goes away under the program. */
+  async closeWindow(): Promise<void> {
+    this.#script.kill("SIGKILL");
+    await this.#script;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -54,11 +54,29 @@ describe("openHost", () => {
     expect(host.interruption()?.exitStatus).toBe(143);
   });
 
+  it("takes a terminal that is closed for one signal, however often that is told", () => {
+    const { noted, host } = open();
+    noted.emit("SIGHUP");
+    noted.emit("SIGHUP");
+    expect(noted.exits).toEqual([]);
+    expect(host.interruption()?.exitStatus).toBe(129);
+  });
+
   it("ends quietly when the reader of stdout went away", () => {
     const { noted, host } = open();
-    noted.stdout.emit("error", new Error("write EPIPE"));
+    noted.stdout.emit("error", Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
     expect(host.signal.aborted).toBe(true);
     expect(host.interruption()).toEqual({ exitStatus: 141, isQuiet: true });
+  });
+
+  it("says so and fails when stdout takes nothing any more, as on a full disk", () => {
+    const { noted, host } = open();
+    const full = new Error("ENOSPC: no space left on device, write");
+    noted.stdout.emit("error", Object.assign(full, { code: "ENOSPC" }));
+    expect(host.interruption()).toEqual({ exitStatus: 1, isQuiet: false });
+    expect(host.signal.reason).toMatchObject({
+      message: "cannot write to standard output: ENOSPC: no space left on device, write",
+    });
   });
 
   it("goes on when the reader of stderr went away", () => {

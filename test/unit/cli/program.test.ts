@@ -18,6 +18,7 @@ const failing: CommandEntry = {
   },
 };
 const passing: CommandEntry = { ...failing, name: "pass", passesExitCodeOn: true };
+const telling: CommandEntry = { ...failing, name: "tell", printsEvents: true };
 const unloadable: CommandEntry = {
   name: "heavy",
   summary: "never loaded",
@@ -38,7 +39,10 @@ const nested: CommandEntry = {
 
 async function run(argv: string[], options: TestContextOptions = {}) {
   const context = testContext(options);
-  const status = await runProgram(argv, { context, commands: [failing, passing, unloadable, nested] });
+  const status = await runProgram(argv, {
+    context,
+    commands: [failing, passing, telling, unloadable, nested],
+  });
   return { status, ...context.written() };
 }
 
@@ -103,6 +107,19 @@ describe("runProgram", () => {
     });
     expect(JSON.parse((await run(["image", "ls", "--json"])).stdout).error.code).toBe("engine.unreachable");
   });
+
+  it.each([
+    ["what it could not do", ["--json"], 1, "the work failed"],
+    ["an option that there is not", ["--json", "--bogus"], 2, "unknown option '--bogus'"],
+  ])(
+    "reports %s in one line where a command prints events, and to people too",
+    async (_, flags, status, message) => {
+      const done = await run(["tell", ...flags]);
+      expect(done.status).toBe(status);
+      expect(done.stdout).toBe(`${JSON.stringify({ type: "error", message })}\n`);
+      expect(done.stderr).toContain(`brig: ${message}\nhint: `);
+    },
+  );
 
   it("shows causes with BRIG_DEBUG", async () => {
     expect((await run(["work"], { variables: { BRIG_DEBUG: "1" } })).stderr).toMatch(/\n +at /);

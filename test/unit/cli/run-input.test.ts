@@ -6,6 +6,9 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { CliContext, InputStream } from "../../../src/cli/context.js";
 import { readImages, readOutputSchema, readPrompt } from "../../../src/cli/run-input.js";
 import { readEnvironment } from "../../../src/config/env.js";
+import { imageSize } from "../../../src/tools/view-image/image-size.js";
+import { jpegPicture } from "../../support/pictures.js";
+import { gif, jpeg, png, webp } from "../tools/view-image/pictures.js";
 
 const folder = mkdtempSync(join(tmpdir(), "brig-input-"));
 
@@ -52,6 +55,14 @@ describe("the prompt", () => {
     expect(await readPrompt("sum up", context(piped()))).toBe("sum up");
   });
 
+  it.each(["", " \n"])("is not an argument without a word, as an unset variable is: %j", async (argument) => {
+    for (const input of [terminal(), piped(Buffer.from("text"))])
+      await expect(readPrompt(argument, context(input))).rejects.toMatchObject({
+        code: "usage.invalid",
+        hint: "the argument is empty",
+      });
+  });
+
   it("may be split within a character, and in UTF-16", async () => {
     const [first, ...rest] = Buffer.from("ü");
     expect(await readPrompt("-", context(piped(Buffer.from([first ?? 0]), Buffer.from(rest))))).toBe("ü");
@@ -92,10 +103,10 @@ describe("the prompt", () => {
 
 describe("a picture", () => {
   it.each([
-    ["image/png", Buffer.from("\x89PNG\r\n\x1a\nrest", "latin1")],
-    ["image/jpeg", Buffer.from([0xff, 0xd8, 0xff, 0xe0])],
-    ["image/gif", Buffer.from("GIF89a..")],
-    ["image/webp", Buffer.from("RIFF....WEBPVP8 ")],
+    ["image/png", png(3, 4)],
+    ["image/jpeg", jpeg(3, 4)],
+    ["image/gif", gif(3, 4)],
+    ["image/webp", webp("VP8 ", 3, 4)],
   ])("of type %s is told by its bytes, whatever its name", async (type, bytes) => {
     writeFileSync(join(folder, "picture.txt"), bytes);
     expect(await readImages(["picture.txt"], folder)).toEqual([
@@ -104,16 +115,28 @@ describe("a picture", () => {
   });
 
   it("may be one of several, separated by commas", async () => {
-    writeFileSync(join(folder, "a"), "GIF89a");
+    writeFileSync(join(folder, "a"), gif(3, 4));
     expect(await readImages(["a,a", "a"], folder)).toHaveLength(3);
+  });
+
+  it("is made to fit as view_image does", async () => {
+    writeFileSync(join(folder, "wide"), jpegPicture({ width: 4096, height: 64 }));
+    const [url = ""] = await readImages(["wide"], folder);
+    expect(url).toMatch(/^data:image\/jpeg;base64,/);
+    expect(imageSize(Buffer.from(url.split(",")[1] ?? "", "base64"), "image/jpeg")).toEqual({
+      width: 2048,
+      height: 32,
+    });
   });
 
   it.each([
     ["that is not there", "missing", "no such file"],
     ["that is none", "text", "is not a PNG, JPEG, GIF or WebP picture"],
     ["that is a folder", ".", "cannot be read: EISDIR"],
+    ["that is cut off", "cut", "cannot be used: it is cut off or broken (image/gif)"],
   ])("%s is refused", async (_, file, reason) => {
     writeFileSync(join(folder, "text"), "RIFF....WAVE");
+    writeFileSync(join(folder, "cut"), "GIF89a");
     await expect(readImages([file], folder)).rejects.toMatchObject({
       code: "usage.invalid",
       message: expect.stringContaining(reason),

@@ -1,0 +1,7 @@
+import type { CliContext } from "../context.js";
+
+/** Whether there is a person at a terminal that can be drawn on. */
+export function canConverse({ stdin, stdout, environment }: CliContext): boolean {
+  const isTerminal = stdin.isTTY === true && stdout.isTTY === true;
+  return isTerminal && !environment.isContinuousIntegration && environment.variables.TERM !== "dumb";
+}

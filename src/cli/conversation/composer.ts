@@ -1,0 +1,115 @@
+import { applyEditingKey, type Draft, draftOf, type EditingKey, emptyDraft, insertText } from "./editor.js";
+import type { Key } from "./keys.js";
+
+/** The draft of the next message, and the way through the messages of before. */
+export interface Composer {
+  draft: Draft;
+  /** Which earlier message is shown, and the draft that waits meanwhile. */
+  recalled: { index: number; waiting: Draft } | null;
+  /** Looking for an earlier message that contains the query. */
+  search: { query: string; index: number | null; waiting: Draft } | null;
+}
+
+export const emptyComposer: Composer = { draft: emptyDraft, recalled: null, search: null };
+
+export function composerWith(text: string): Composer {
+  return { ...emptyComposer, draft: draftOf(text) };
+}
+
+/** What a key does to a draft. `history`: earlier messages, the latest last. Keys that mean nothing here change nothing. */
+export function reduceComposer(composer: Composer, key: Key, history: readonly string[]): Composer {
+  if (composer.search !== null) return reduceSearch(composer, composer.search, { key, history });
+  if (key.kind !== "key") return { ...composer, draft: insertText(composer.draft, key.text) };
+  switch (key.name) {
+    case "search":
+      return { ...composer, search: { query: "", index: null, waiting: composer.draft } };
+    case "tab":
+      return { ...composer, draft: insertText(composer.draft, "  ") };
+    case "enter":
+      return escapesEnter(composer.draft)
+        ? { ...composer, draft: breakAtBackslash(composer.draft) }
+        : composer;
+    case "escape":
+    case "interrupt":
+    case "end-of-input":
+    case "unfold":
+    case "redraw":
+      return composer;
+    default:
+      return edit(composer, key.name, history);
+  }
+}
+
+/** A backslash before the cursor makes Enter a new line. */
+export function escapesEnter({ text, cursor }: Draft): boolean {
+  return text.charAt(cursor - 1) === "\\";
+}
+
+function breakAtBackslash(draft: Draft): Draft {
+  return insertText(applyEditingKey(draft, "backspace") ?? draft, "\n");
+}
+
+function edit(composer: Composer, key: EditingKey, history: readonly string[]): Composer {
+  const draft = applyEditingKey(composer.draft, key);
+  if (draft !== null) return { ...composer, draft };
+  if (key === "up") return recall(composer, -1, history);
+  if (key === "down") return recall(composer, 1, history);
+  return composer;
+}
+
+function recall(composer: Composer, step: -1 | 1, history: readonly string[]): Composer {
+  const { recalled, draft } = composer;
+  const index = (recalled?.index ?? history.length) + step;
+  if (recalled !== null && index >= history.length)
+    return { ...composer, draft: recalled.waiting, recalled: null };
+  const text = history[index];
+  if (text === undefined) return composer;
+  return { ...composer, draft: draftOf(text), recalled: { index, waiting: recalled?.waiting ?? draft } };
+}
+
+/** Typing narrows the search, ctrl-R goes on to an older match, Enter and moving take it, escape and ctrl-C give up. */
+function reduceSearch(
+  composer: Composer,
+  search: NonNullable<Composer["search"]>,
+  { key, history }: { key: Key; history: readonly string[] },
+): Composer {
+  if (key.kind !== "key") return find(composer, { ...search, query: search.query + key.text }, history);
+  switch (key.name) {
+    case "backspace":
+      return find(composer, { ...search, query: [...search.query].slice(0, -1).join("") }, history);
+    case "search": {
+      const older = lastMatch(history, search.query, search.index ?? history.length);
+      return older === null ? composer : found(composer, { ...search, index: older }, history);
+    }
+    case "escape":
+    case "interrupt":
+      return { ...composer, draft: search.waiting, search: null };
+    default:
+      return { ...composer, search: null };
+  }
+}
+
+function find(
+  composer: Composer,
+  search: NonNullable<Composer["search"]>,
+  history: readonly string[],
+): Composer {
+  return found(composer, { ...search, index: lastMatch(history, search.query, history.length) }, history);
+}
+
+function found(
+  composer: Composer,
+  search: NonNullable<Composer["search"]>,
+  history: readonly string[],
+): Composer {
+  const text = search.index === null ? undefined : history[search.index];
+  return { ...composer, search, draft: text === undefined ? search.waiting : draftOf(text) };
+}
+
+function lastMatch(history: readonly string[], query: string, before: number): number | null {
+  if (query === "") return null;
+  const wanted = query.toLowerCase();
+  for (let index = before - 1; index >= 0; index--)
+    if (history[index]?.toLowerCase().includes(wanted)) return index;
+  return null;
+}

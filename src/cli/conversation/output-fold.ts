@@ -1,0 +1,66 @@
+/** The lines of an output: its beginning, its end, and how many there were between. Its size is bounded. */
+export interface OutputFold {
+  readonly head: readonly string[];
+  readonly tail: readonly string[];
+  /** Of whole lines. */
+  readonly lineCount: number;
+  /** A line that has not ended. */
+  readonly unfinished: string;
+}
+
+/** Lines kept of each end, for a person who wants to see more than the last few. */
+const KEPT_LINES = 400;
+/** Of a longer line the rest is left out, and marked. */
+const LINE_CHARS = 2000;
+
+export const emptyFold: OutputFold = { head: [], tail: [], lineCount: 0, unfinished: "" };
+
+/** Text without control characters but newlines and tabs. */
+export function appendOutput(fold: OutputFold, text: string): OutputFold {
+  const end = text.lastIndexOf("\n");
+  if (end === -1) return { ...fold, unfinished: cutLine(fold.unfinished + text.slice(0, LINE_CHARS * 2)) };
+  const lines = (fold.unfinished + text.slice(0, end)).split("\n");
+  const room = KEPT_LINES - fold.head.length;
+  const head = room > 0 ? [...fold.head, ...lines.slice(0, room).map(cutLine)] : fold.head;
+  const later = lines.slice(Math.max(0, room));
+  return {
+    head,
+    tail:
+      later.length === 0
+        ? fold.tail
+        : [...fold.tail, ...later.slice(-KEPT_LINES).map(cutLine)].slice(-KEPT_LINES),
+    lineCount: fold.lineCount + lines.length,
+    unfinished: cutLine(text.slice(end + 1, end + 1 + LINE_CHARS * 2)),
+  };
+}
+
+export function foldOf(text: string): OutputFold {
+  return appendOutput(emptyFold, text);
+}
+
+/** An unfinished line counts as one. */
+export function lineCountOf({ lineCount, unfinished }: OutputFold): number {
+  return lineCount + (unfinished === "" ? 0 : 1);
+}
+
+/** The last lines, and how many come before them. */
+export function lastLines(fold: OutputFold, count: number): { lines: string[]; hiddenLines: number } {
+  const whole = fold.unfinished === "" ? [] : [fold.unfinished];
+  const known = [...(fold.tail.length < count ? fold.head : []), ...fold.tail, ...whole];
+  const lines = count === 0 ? [] : known.slice(-count);
+  return { lines, hiddenLines: lineCountOf(fold) - lines.length };
+}
+
+/** Everything that was kept; between the parts, how many lines are missing there. */
+export function keptLines(fold: OutputFold): {
+  head: readonly string[];
+  missingLines: number;
+  tail: readonly string[];
+} {
+  const tail = fold.unfinished === "" ? fold.tail : [...fold.tail, fold.unfinished];
+  return { head: fold.head, missingLines: lineCountOf(fold) - fold.head.length - tail.length, tail };
+}
+
+function cutLine(line: string): string {
+  return line.length > LINE_CHARS ? `${line.slice(0, LINE_CHARS - 1)}…` : line;
+}

@@ -1,0 +1,86 @@
+import { chmod, mkdir, open, readFile, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { z } from "zod";
+
+/** Messages that are kept in reach. */
+const RECALLED = 1000;
+/** Of a larger file only the end is read. */
+const READ_BYTES = 4 * 1024 * 1024;
+
+const entrySchema = z.looseObject({ text: z.string() });
+
+/** What a person has asked before, in every session: one line of JSON for each message, in a file only they can read. */
+export class PromptHistory {
+  readonly #file: string | null;
+  readonly #about: { threadId: string; now: () => Date };
+  readonly #texts: string[];
+  #writing: Promise<void> = Promise.resolve();
+
+  private constructor(file: string | null, about: { threadId: string; now: () => Date }, texts: string[]) {
+    this.#file = file;
+    this.#about = about;
+    this.#texts = texts;
+  }
+
+  /** A file that is missing or damaged costs no more than what it held. Null keeps nothing beyond this session. */
+  static async open(
+    file: string | null,
+    about: { threadId: string; now: () => Date },
+  ): Promise<PromptHistory> {
+    return new PromptHistory(file, about, file === null ? [] : await readTexts(file));
+  }
+
+  /** The latest last. */
+  get texts(): readonly string[] {
+    return this.#texts;
+  }
+
+  /** Remembers a message, but not the same twice in a row. */
+  add(text: string): void {
+    if (this.#texts.at(-1) === text) return;
+    this.#texts.push(text);
+    if (this.#texts.length > RECALLED) this.#texts.shift();
+    const file = this.#file;
+    if (file === null) return;
+    const { threadId, now } = this.#about;
+    const entry = { session_id: threadId, ts: Math.floor(now().getTime() / 1000), text };
+    // A history that cannot be written is no reason to stop a conversation.
+    this.#writing = this.#writing.then(() => append(file, entry)).catch(() => undefined);
+  }
+
+  /** Waits until everything is written. */
+  async close(): Promise<void> {
+    await this.#writing;
+  }
+}
+
+async function readTexts(file: string): Promise<string[]> {
+  const text = await readEnd(file).catch(() => "");
+  return text.split("\n").flatMap(readEntry).slice(-RECALLED);
+}
+
+async function readEnd(file: string): Promise<string> {
+  const { size } = await stat(file);
+  if (size <= READ_BYTES) return await readFile(file, "utf8");
+  await using handle = await open(file);
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(READ_BYTES), 0, READ_BYTES, size - READ_BYTES);
+  return buffer.toString("utf8", 0, bytesRead);
+}
+
+function readEntry(line: string): string[] {
+  if (line === "") return [];
+  try {
+    const entry = entrySchema.safeParse(JSON.parse(line));
+    return entry.success ? [entry.data.text] : [];
+  } catch {
+    return [];
+  }
+}
+
+/** One write at the end of the file, so that two sessions do not mix their lines. */
+async function append(file: string, entry: object): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await using handle = await open(file, "a", 0o600);
+  await handle.write(`${JSON.stringify(entry)}\n`);
+  await chmod(file, 0o600);
+}

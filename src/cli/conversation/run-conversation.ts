@@ -1,0 +1,224 @@
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { openConversation } from "../../agent/conversation.js";
+import type { Conversation } from "../../agent/conversation-options.js";
+import type { AgentListener } from "../../agent/events.js";
+import { BrigError } from "../../errors.js";
+import { pause } from "../../lib/pause.js";
+import { neutralise } from "../../lib/terminal.js";
+import { type AgentFlags, type AgentSetup, type EarlierSession, prepareAgent } from "../agent-setup.js";
+import type { CliContext } from "../context.js";
+import { write } from "../render.js";
+import { readImages } from "../run-input.js";
+import { approverAtScreen, userAtScreen } from "./ask-in-place.js";
+import type { Block } from "./block.js";
+import { Driver, type Work } from "./driver.js";
+import { earlierBlocks } from "./earlier-blocks.js";
+import type { Key } from "./keys.js";
+import { PromptHistory } from "./prompt-history.js";
+import { QuestionDesk } from "./question.js";
+import { initialScreen, type ScreenState, showQuestion } from "./screen-state.js";
+import { ScreenStore } from "./screen-store.js";
+import { farewell, footerParts, headingBlock, toolRows } from "./session-text.js";
+import { runSlashCommand } from "./slash-work.js";
+import { openTerminalScreen, screenSize, type TerminalScreen } from "./terminal-screen.js";
+import { EventNeutraliser, failureNotice } from "./view-event.js";
+import { reduceView, withBlock } from "./view-state.js";
+
+/** A turn that was told to end has so long before its sandbox is closed under it. */
+const REST_MS = 5000;
+
+export interface ConversationUse {
+  flags: AgentFlags;
+  context: CliContext;
+  /** Default: a new session. */
+  earlier?: EarlierSession | undefined;
+}
+
+/** A conversation on the terminal, until the person ends it. The terminal is put back as it was on every way out. */
+export async function runConversation({ flags, context, earlier }: ConversationUse): Promise<void> {
+  const desk = openDesk(context);
+  // Whatever is said besides the screen would be drawn over.
+  const aside = { ...context, stderr: noticesInstead(desk.show) };
+  const asking = { desk: desk.questions, show: desk.show, columns: () => desk.store.read().size.columns };
+  const setup = await prepareAgent(flags, aside, {
+    hasManyTurns: true,
+    user: userAtScreen(asking),
+    approver: approverAtScreen(asking),
+    earlier,
+  });
+  const images = await readImages(flags.image ?? [], context.cwd);
+  desk.show(headingBlock(setup));
+  for (const block of earlierBlocks(earlier?.items ?? [])) desk.show(block);
+  const history = await openHistory(setup, context);
+  const session = { ...desk, setup, history, images, flags, context };
+  const conversation = await converse(session);
+  await write(context.stdout, farewell(conversation, setup));
+  if (context.signal.aborted) throw context.signal.reason;
+}
+
+async function openHistory(
+  { config, threadId }: AgentSetup,
+  { environment }: CliContext,
+): Promise<PromptHistory> {
+  const isKept = config.history?.persistence !== "none";
+  const file = isKept ? join(environment.brigHome, "history.jsonl") : null;
+  return await PromptHistory.open(file, { threadId, now: () => new Date() });
+}
+
+/** What is on the screen, and what waits for an answer. */
+interface Desk {
+  store: ScreenStore;
+  questions: QuestionDesk;
+  show(block: Block): void;
+}
+
+interface Session extends Desk {
+  setup: AgentSetup;
+  history: PromptHistory;
+  /** For the first message. */
+  images: readonly string[];
+  flags: AgentFlags;
+  context: CliContext;
+}
+
+function openDesk({ stdout }: CliContext): Desk {
+  const store = new ScreenStore(initialScreen(screenSize(stdout), Date.now()));
+  return {
+    store,
+    questions: new QuestionDesk(
+      (question) => store.update((state) => showQuestion(state, question)),
+      () => Date.now(),
+    ),
+    show: (block) => store.update((state) => ({ ...state, view: withBlock(state.view, block) })),
+  };
+}
+
+/** Opens everything, waits for the person to leave, and closes everything. */
+async function converse(session: Session): Promise<Conversation> {
+  const { context, setup, store } = session;
+  const keyboard: Keyboard = { press: () => undefined, leave: () => undefined };
+  // What draws is loaded while the container starts.
+  const opening = openTerminalScreen(store, {
+    context,
+    onKey: (key) => keyboard.press(key),
+    onEnd: () => keyboard.leave(),
+  });
+  const conversation = openConversation({ ...setup.options, onEvent: listener(store, setup) });
+  const screen = await opening.catch(async (error: unknown) => {
+    await conversation.close();
+    throw error;
+  });
+  const setStage = (stage: ScreenState["stage"]) =>
+    store.update((state) => ({ ...state, stage }), { isUrgent: true });
+  try {
+    await drive(session, { conversation, screen, keyboard });
+  } finally {
+    screen.releaseKeys();
+    setStage("leaving");
+    await conversation.close().finally(() => {
+      setStage("left");
+      screen.close();
+    });
+    await session.history.close();
+  }
+  return conversation;
+}
+
+/** Where keys go. */
+interface Keyboard {
+  press(key: Key): void;
+  leave(): void;
+}
+
+interface Stage {
+  conversation: Conversation;
+  screen: TerminalScreen;
+  keyboard: Keyboard;
+}
+
+/** Until the person leaves, the terminal does, or something is broken. */
+async function drive(session: Session, { conversation, screen, keyboard }: Stage): Promise<void> {
+  const { store, questions, history, context } = session;
+  const work = workOf(session, conversation);
+  const { clear: clearScreen } = screen;
+  const driver = new Driver({ store, desk: questions, history, work, clearScreen, now: () => Date.now() });
+  keyboard.press = (key) => driver.press(key);
+  keyboard.leave = () => driver.leave();
+  if (context.signal.aborted) driver.leave();
+  context.signal.addEventListener("abort", keyboard.leave, { once: true });
+  showStart(session, conversation);
+  await Promise.race([driver.left, screen.broken]);
+  // What still runs gets a moment to end by itself.
+  await Promise.race([driver.rest(), pause(REST_MS)]);
+}
+
+function listener(store: ScreenStore, { setting: { cwd } }: AgentSetup): AgentListener {
+  const neutraliser = new EventNeutraliser(() => Date.now(), { cwd });
+  return (event) => {
+    for (const shown of neutraliser.translate(event))
+      store.update((state) => ({ ...state, now: Date.now(), view: reduceView(state.view, shown) }));
+  };
+}
+
+/** Says when the sandbox is there, or why it is not. */
+function showStart(session: Session, conversation: Conversation): void {
+  const { store, setup, show } = session;
+  const open = () =>
+    store.update((state) => (state.stage === "starting" ? { ...state, stage: "open" } : state));
+  store.update((state) => ({ ...state, stage: "starting", footer: footerParts(conversation, setup) }));
+  conversation.sandbox.then(open, (error: unknown) => {
+    open();
+    if (error instanceof BrigError) show(failureNotice(error));
+  });
+}
+
+function workOf(session: Session, conversation: Conversation): Work {
+  const { store, setup, show, questions, flags, context } = session;
+  let { images } = session;
+  const showTrouble = troubleWatch(session);
+  const showFooter = () => store.update((state) => ({ ...state, footer: footerParts(conversation, setup) }));
+  return {
+    async runTurn(prompt, signal) {
+      const first = images;
+      images = [];
+      await conversation.runTurn({ prompt, images: first, signal });
+      showTrouble();
+      showFooter();
+    },
+    async runCommand(command, call) {
+      await runSlashCommand(command, call, {
+        conversation,
+        setup,
+        desk: questions,
+        show,
+        onNewSandbox: () => showStart(session, conversation),
+        describeTools: () => toolRows({ flags, model: setup.options.model.model }, context),
+      });
+      showFooter();
+    },
+  };
+}
+
+/** Says once what is wrong with the record of the session. */
+function troubleWatch({ setup, show }: Session): () => void {
+  let known: string | null = null;
+  return () => {
+    const trouble = setup.options.session?.trouble ?? null;
+    if (trouble !== null && trouble !== known)
+      show({ kind: "notice", tone: "failure", text: neutralise(trouble) });
+    known = trouble;
+  };
+}
+
+/** A place to write to whose lines appear on the screen. */
+function noticesInstead(show: (block: Block) => void): Writable {
+  return new Writable({
+    decodeStrings: false,
+    write(chunk: string | Uint8Array, _encoding, done) {
+      const text = neutralise(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8")).trim();
+      if (text !== "") show({ kind: "notice", tone: "warning", text });
+      done();
+    },
+  });
+}

@@ -1,0 +1,39 @@
+import type { ScreenState } from "./screen-state.js";
+
+/** Changes that come closer together than this are shown together. */
+const FRAME_MS = 40;
+
+/** Holds the state of the screen and tells its watcher of changes, not more often than a person can see. */
+export class ScreenStore {
+  #state: ScreenState;
+  #watchers = new Set<() => void>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(state: ScreenState) {
+    this.#state = state;
+  }
+
+  readonly read = (): ScreenState => this.#state;
+
+  readonly watch = (watcher: () => void): (() => void) => {
+    this.#watchers.add(watcher);
+    return () => {
+      this.#watchers.delete(watcher);
+    };
+  };
+
+  /** `isUrgent`: what a person does is seen at once. */
+  update(change: (state: ScreenState) => ScreenState, { isUrgent = false } = {}): void {
+    const next = change(this.#state);
+    if (next === this.#state) return;
+    this.#state = next;
+    if (isUrgent) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), FRAME_MS);
+  }
+
+  flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    for (const watcher of this.#watchers) watcher();
+  }
+}

@@ -1,0 +1,51 @@
+import { Box, Static, Text, useCursor } from "ink";
+import { type ReactNode, useLayoutEffect, useSyncExternalStore } from "react";
+import { ansiLine } from "./ansi-line.js";
+import { blocksLines } from "./block-lines.js";
+import { FOLD_HINT, liveRegion } from "./live-lines.js";
+import type { ScreenStore } from "./screen-store.js";
+import type { StyledLine } from "./styled-line.js";
+
+export interface ScreenProps {
+  store: ScreenStore;
+  usesColour: boolean;
+  /** Switches modes of the terminal on, and gives back what switches them off again. */
+  prepareTerminal: () => () => void;
+}
+
+/** What is finished goes above and stays; what still changes is drawn below it. */
+export function Screen({ store, usesColour, prepareTerminal }: ScreenProps): ReactNode {
+  useLayoutEffect(prepareTerminal, [prepareTerminal]);
+  const state = useSyncExternalStore(store.watch, store.read);
+  const { setCursorPosition } = useCursor();
+  const { view, painted, size } = state;
+  const { lines, cursor } = liveRegion(state);
+  setCursorPosition(cursor ?? undefined);
+  const room = { columns: size.columns - 1, foldHint: FOLD_HINT };
+  return (
+    <>
+      <Static key={painted.generation} items={view.finished.slice(painted.from)}>
+        {(block, index) => {
+          const earlier = view.finished[painted.from + index - 1];
+          return (
+            <Rows key={index} lines={blocksLines([block], { ...room, earlier })} usesColour={usesColour} />
+          );
+        }}
+      </Static>
+      <Rows lines={lines} usesColour={usesColour} />
+    </>
+  );
+}
+
+function Rows({ lines, usesColour }: { lines: readonly StyledLine[]; usesColour: boolean }): ReactNode {
+  return (
+    <Box flexDirection="column">
+      {lines.map((line, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place on the screen
+        <Text key={index} wrap="truncate-end">
+          {ansiLine(line, { usesColour }) || " "}
+        </Text>
+      ))}
+    </Box>
+  );
+}

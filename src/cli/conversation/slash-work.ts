@@ -1,0 +1,187 @@
+import type { Conversation } from "../../agent/conversation-options.js";
+import type { SessionSetting } from "../../agent/prompt.js";
+import { isBrigError } from "../../errors.js";
+import { neutralise, neutraliseLine } from "../../lib/terminal.js";
+import { nameOfPolicy } from "../../policy/approval-policy.js";
+import { isSandboxMode } from "../../policy/load-policy.js";
+import { describeNetwork } from "../../policy/network.js";
+import { SANDBOX_MODES, type SandboxMode } from "../../policy/policy.js";
+import type { AgentSetup } from "../agent-setup.js";
+import type { Block } from "./block.js";
+import type { Question, QuestionDesk } from "./question.js";
+import { contextLeft } from "./session-text.js";
+import { keyHelp, type SlashCommand, slashCommands } from "./slash-commands.js";
+import { failureNotice } from "./view-event.js";
+import { workspaceDiff } from "./workspace-diff.js";
+
+export interface SlashParts {
+  conversation: Conversation;
+  setup: AgentSetup;
+  desk: QuestionDesk;
+  show(block: Block): void;
+  /** Which tools are on and why, as rows for a person. */
+  describeTools(): Promise<(readonly [string, string])[]>;
+  /** Another one is starting. */
+  onNewSandbox(): void;
+}
+
+export interface SlashCall {
+  argument: string;
+  signal: AbortSignal;
+}
+
+/** Does what a slash command says. What goes wrong is shown; only a fault of brig's own is thrown. */
+export async function runSlashCommand(
+  { name }: SlashCommand,
+  call: SlashCall,
+  parts: SlashParts,
+): Promise<void> {
+  try {
+    await work(name, call, parts);
+  } catch (error) {
+    if (call.signal.aborted) return;
+    if (!isBrigError(error)) throw error;
+    parts.show(failureNotice(error));
+  }
+}
+
+async function work(name: SlashCommand["name"], call: SlashCall, parts: SlashParts): Promise<void> {
+  const { show } = parts;
+  switch (name) {
+    case "status":
+      return show({ kind: "report", title: "this session", rows: await statusRows(parts) });
+    case "diff":
+      return await showDiff(call, parts);
+    case "tools":
+      return show({ kind: "report", title: "tools", rows: await parts.describeTools() });
+    case "help":
+      return show({ kind: "report", title: "commands and keys", rows: helpRows() });
+    case "mode":
+      return await changeMode(call, parts);
+    case "compact":
+      return await compact(call, parts);
+    case "quit":
+      return;
+    default:
+      return name satisfies never;
+  }
+}
+
+function helpRows(): (readonly [string, string])[] {
+  const commands = slashCommands.map(
+    ({ name, argument, summary }) =>
+      [`/${name}${argument === undefined ? "" : ` ${argument}`}`, summary] as const,
+  );
+  return [...commands, ...keyHelp];
+}
+
+async function statusRows({ conversation, setup }: SlashParts): Promise<(readonly [string, string])[]> {
+  const { setting, usage, threadId, sessionFile } = conversation;
+  const { model } = setup.options;
+  const { inputTokens, cachedInputTokens, outputTokens } = usage;
+  return [
+    ["model", neutraliseLine(`${model.model} (${model.provider})`)],
+    ["mode", setting.sandboxMode],
+    ["approvals", nameOfPolicy(setting.approvalPolicy ?? "never")],
+    ["network", networkText(setting)],
+    ["workspace", neutraliseLine(setting.cwd)],
+    ["container", await describeContainer(conversation)],
+    ["session", threadId],
+    ["file", neutraliseLine(sessionFile ?? "none")],
+    ["context", contextLeft(conversation)[0] ?? "of unknown size"],
+    ["tokens", `${inputTokens} in (${cachedInputTokens} cached), ${outputTokens} out`],
+  ];
+}
+
+function networkText({ network }: SessionSetting): string {
+  return describeNetwork(network.kind === "allowlist" ? { ...network, hosts: [...network.hosts] } : network);
+}
+
+/** Does not wait for a container that is still starting. */
+async function describeContainer({ sandbox }: Conversation): Promise<string> {
+  const starting = "starting";
+  try {
+    const ready = await Promise.race([sandbox, Promise.resolve(starting)]);
+    if (typeof ready === "string") return ready;
+    return neutraliseLine([ready.id, ...(ready.image === undefined ? [] : [ready.image])].join(" from "));
+  } catch (error) {
+    return neutraliseLine(`did not start: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+async function showDiff({ signal }: SlashCall, { conversation, show }: SlashParts): Promise<void> {
+  const sandbox = await conversation.sandbox;
+  const diff = await workspaceDiff(sandbox, { cwd: conversation.setting.cwd, signal });
+  if (diff.kind === "none") return show(quiet("nothing has changed since the last commit"));
+  if (diff.kind === "unavailable")
+    return show({ kind: "notice", tone: "warning", text: neutralise(diff.reason) });
+  show({ kind: "listing", title: "changes since the last commit", lines: diff.lines });
+  if (diff.isCut) show({ kind: "notice", tone: "warning", text: "the diff is too long: its end is missing" });
+}
+
+async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): Promise<void> {
+  const { conversation, setup, desk, show } = parts;
+  const current = conversation.setting.sandboxMode;
+  if (!isSandboxMode(argument)) {
+    const modes = SANDBOX_MODES.join(", ");
+    const text = argument === "" ? `the mode is ${current}` : `"${neutraliseLine(argument)}" is not a mode`;
+    return show({
+      kind: "notice",
+      tone: argument === "" ? "quiet" : "warning",
+      text,
+      hint: `/mode ${modes}`,
+    });
+  }
+  if (argument === current) return show(quiet(`the mode is ${current} already`));
+  if (isWeaker(argument, current)) {
+    const answer = await desk.ask(weakerQuestion(argument, current), { signal });
+    if (answer.kind !== "choice" || answer.choice.key !== "y")
+      return show(quiet(`the mode stays ${current}`));
+  }
+  await conversation.changeSetting(await setup.inMode(argument));
+  show(quiet(`the mode is ${argument} now, in a new container; what ran in the old one has ended`));
+  parts.onNewSandbox();
+}
+
+/** A policy of the user's own cannot be compared, so that every other mode counts as weaker. */
+function isWeaker(wanted: SandboxMode, current: string): boolean {
+  const strength = (mode: string) => (SANDBOX_MODES as readonly string[]).indexOf(mode);
+  return !isSandboxMode(current) || strength(wanted) > strength(current);
+}
+
+const meanings: Record<SandboxMode, string> = {
+  "read-only": "it can read the workspace, and write nothing but temporary files",
+  "workspace-write": "it can change files of the workspace",
+  "danger-full-access":
+    "it can change everything in the workspace, .git too, is root in its container, and reaches the network",
+};
+
+function weakerQuestion(wanted: SandboxMode, current: string): Question {
+  return {
+    lines: [
+      { text: `Go from ${current} to ${wanted}?`, tone: "warning" },
+      { text: `What the model calls is held back less: ${meanings[wanted]}.`, tone: "plain" },
+    ],
+    choices: [
+      { key: "y", label: "yes" },
+      { key: "n", label: "no" },
+    ],
+    takesText: false,
+    dismissal: "no",
+  };
+}
+
+const compactionTexts = {
+  nothing: "there is nothing to sum up yet",
+  interrupted: "interrupted: the conversation is as it was",
+};
+
+async function compact({ signal }: SlashCall, { conversation, show }: SlashParts): Promise<void> {
+  const outcome = await conversation.compact({ signal });
+  if (outcome.kind === "failed") show(failureNotice(outcome.error));
+  else if (outcome.kind !== "compacted") show(quiet(compactionTexts[outcome.kind]));
+}
+
+function quiet(text: string): Block {
+  return { kind: "notice", tone: "quiet", text };
+}

@@ -1,0 +1,139 @@
+import { prepareForDrawing } from "../../config/env.js";
+import type { CliContext, OutputStream } from "../context.js";
+import { terminalSize } from "../terminal-session.js";
+import { type Key, KeyDecoder } from "./keys.js";
+import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
+import type { ScreenStore } from "./screen-store.js";
+
+/** After so long an ESC was a key, and not the beginning of a sequence. */
+const ESCAPE_MS = 50;
+/** While a window is pulled to another size, many sizes come in a row. */
+const RESIZE_MS = 100;
+const TICK_MS = 1000;
+
+const pasteMode = { on: "\x1b[?2004h", off: "\x1b[?2004l" };
+const clearWhatIsSeen = "\x1b[2J\x1b[H";
+
+export interface TerminalScreen {
+  /** Rejects when the screen cannot be drawn any more. */
+  readonly broken: Promise<never>;
+  clear(): void;
+  /** Takes no more keys: ctrl-C is a signal again, as it is everywhere else. */
+  releaseKeys(): void;
+  /** Puts the terminal back as it was. */
+  close(): void;
+}
+
+export interface TerminalScreenOptions {
+  context: CliContext;
+  onKey(key: Key): void;
+  /** The terminal gives no more input. */
+  onEnd(): void;
+}
+
+export function screenSize(stdout: OutputStream): ScreenSize {
+  const { rows, cols } = terminalSize(stdout);
+  return { rows, columns: cols };
+}
+
+/** Takes the terminal over. Keys come from now on; what draws is loaded meanwhile. */
+export async function openTerminalScreen(
+  store: ScreenStore,
+  options: TerminalScreenOptions,
+): Promise<TerminalScreen> {
+  const { stdout, environment } = options.context;
+  const letGo = takeKeys(options);
+  try {
+    prepareForDrawing();
+    const { mountScreen } = await import("./mount-screen.js");
+    const usesColour = !environment.forbidsColor;
+    const prepareTerminal = () => usePasteMode(options.context);
+    const mounted = mountScreen(store, { stdout, usesColour, prepareTerminal });
+    const clear = () => {
+      stdout.write(clearWhatIsSeen);
+    };
+    const stopFollowing = followSize(store, { stdout, clear });
+    const ticking = setInterval(() => tick(store), TICK_MS);
+    return {
+      broken: mounted.broken,
+      clear,
+      releaseKeys: letGo,
+      close() {
+        clearInterval(ticking);
+        stopFollowing();
+        mounted.unmount();
+        letGo();
+      },
+    };
+  } catch (error) {
+    letGo();
+    throw error;
+  }
+}
+
+/** Raw mode: every key comes as it is pressed, ctrl-C too. */
+function takeKeys({ context: { stdin }, onKey, onEnd }: TerminalScreenOptions): () => void {
+  const decoder = new KeyDecoder();
+  let timer: NodeJS.Timeout | undefined;
+  const settle = () => {
+    for (const key of decoder.settle()) onKey(key);
+  };
+  const read = (bytes: Uint8Array) => {
+    clearTimeout(timer);
+    for (const key of decoder.push(bytes)) onKey(key);
+    if (decoder.isUndecided) timer = setTimeout(settle, ESCAPE_MS);
+  };
+  stdin.setRawMode?.(true);
+  stdin.on("data", read);
+  stdin.once("end", onEnd);
+  // A terminal that is gone cannot be read; the signal of the context tells.
+  stdin.on("error", onEnd);
+  return () => {
+    clearTimeout(timer);
+    stdin.off("data", read);
+    stdin.off("end", onEnd);
+    stdin.pause();
+    stdin.setRawMode?.(false);
+  };
+}
+
+/**
+ * Pastes come marked as such, so that nothing in them is taken for a key. What switches that off again is also called when the process
+ * ends in a way that leaves time for nothing else, so that it gives up raw mode too.
+ */
+function usePasteMode({ stdin, stdout }: CliContext): () => void {
+  stdout.write(pasteMode.on);
+  return () => {
+    stdout.write(pasteMode.off);
+    stdin.setRawMode?.(false);
+  };
+}
+
+function followSize(
+  store: ScreenStore,
+  { stdout, clear }: { stdout: OutputStream; clear: () => void },
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const settle = () => {
+    clear();
+    store.update(repaint, { isUrgent: true });
+  };
+  const resize = () => {
+    const size = screenSize(stdout);
+    const mustRepaint = breaksRows(store.read().size, size);
+    store.update((state) => ({ ...state, size }), { isUrgent: true });
+    if (!mustRepaint) return;
+    clearTimeout(timer);
+    timer = setTimeout(settle, RESIZE_MS);
+  };
+  stdout.on("resize", resize);
+  return () => {
+    clearTimeout(timer);
+    stdout.off("resize", resize);
+  };
+}
+
+/** Lets the time that something has taken go on. */
+function tick(store: ScreenStore): void {
+  store.update((state) => (state.view.turn === null ? state : { ...state, now: Date.now() }));
+}

@@ -1,0 +1,118 @@
+import type { Readable } from "node:stream";
+import { neutralise } from "../../lib/terminal.js";
+import type { ToolSandbox } from "../../tools/sandbox.js";
+import type { ListingLine } from "./block.js";
+
+/** What changed since the last commit. */
+export type WorkspaceDiff =
+  | { kind: "changes"; lines: ListingLine[]; isCut: boolean }
+  | { kind: "none" }
+  | { kind: "unavailable"; reason: string };
+
+const LONGEST_DIFF_BYTES = 512 * 1024;
+const SHOWN_NEW_FILES = 50;
+const TIMEOUT_MS = 30_000;
+
+/** Nothing of the repository's own configuration runs a program or writes, and nothing is paged or coloured. */
+const gitOptions = [
+  "--no-pager",
+  "--no-optional-locks",
+  "-c",
+  "safe.directory=*",
+  "-c",
+  "core.fsmonitor=false",
+  "-c",
+  "core.quotePath=false",
+  "-c",
+  "color.ui=never",
+];
+const diffOptions = ["--no-ext-diff", "--no-textconv", "--no-color"];
+
+/** Asks `git` inside the sandbox: a repository that an agent has written to is never opened on the host. */
+export async function workspaceDiff(
+  sandbox: ToolSandbox,
+  { cwd, signal }: { cwd: string; signal: AbortSignal },
+): Promise<WorkspaceDiff> {
+  const git = (args: readonly string[]) => runGit(sandbox, args, { cwd, signal });
+  const inside = await git(["rev-parse", "--is-inside-work-tree"]);
+  if (inside.exitCode === 127) return { kind: "unavailable", reason: "there is no git in this image" };
+  if (inside.exitCode !== 0)
+    return {
+      kind: "unavailable",
+      reason: "the workspace is not in a git repository: there is nothing to compare with",
+    };
+  const head = await git(["rev-parse", "--verify", "--quiet", "HEAD"]);
+  const base = head.exitCode === 0 ? ["HEAD"] : ["--cached"];
+  const changed = await git(["diff", ...diffOptions, ...base, "--", "."]);
+  if (changed.exitCode !== 0 && !changed.isCut)
+    return { kind: "unavailable", reason: changed.errors.trim() || "git diff failed" };
+  const others = await git(["ls-files", "--others", "--exclude-standard", "-z", "--", "."]);
+  const files = others.text.split("\0").filter((name) => name !== "");
+  const additions: GitOutput[] = [];
+  for (const file of files.slice(0, SHOWN_NEW_FILES))
+    additions.push(await git(["diff", ...diffOptions, "--no-index", "--", "/dev/null", file]));
+  const lines = [changed, ...additions].flatMap(({ text }) => diffLines(text));
+  const unseen = files.length - SHOWN_NEW_FILES;
+  if (unseen > 0) lines.push({ text: `and ${unseen} more new files`, tone: "quiet" });
+  const isCut = [changed, others, ...additions].some((output) => output.isCut);
+  return lines.length === 0 ? { kind: "none" } : { kind: "changes", lines, isCut };
+}
+
+interface GitOutput {
+  exitCode: number;
+  text: string;
+  errors: string;
+  isCut: boolean;
+}
+
+async function runGit(
+  sandbox: ToolSandbox,
+  args: readonly string[],
+  { cwd, signal }: { cwd: string; signal: AbortSignal },
+): Promise<GitOutput> {
+  const git = await sandbox.spawn(["git", ...gitOptions, ...args], {
+    cwd,
+    signal,
+    stdin: "closed",
+    timeoutMs: TIMEOUT_MS,
+  });
+  const read = (stream: Readable | null) =>
+    stream === null ? { text: "", isCut: false } : readStart(stream);
+  const [output, errors, { exitCode }] = await Promise.all([
+    read(git.stdout),
+    read(git.stderr),
+    git.exit.catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw error;
+    }),
+  ]);
+  return { exitCode, text: output.text, errors: errors.text, isCut: output.isCut };
+}
+
+/** The beginning of a stream; the rest is read and dropped, so that the program can end. */
+async function readStart(stream: Readable): Promise<{ text: string; isCut: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  let isCut = false;
+  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+    const rest = chunk.subarray(0, LONGEST_DIFF_BYTES - bytes);
+    isCut ||= rest.length < chunk.length;
+    bytes += rest.length;
+    if (rest.length > 0) chunks.push(rest);
+  }
+  return { text: Buffer.concat(chunks).toString("utf8"), isCut };
+}
+
+function diffLines(text: string): ListingLine[] {
+  return neutralise(text)
+    .split("\n")
+    .filter((line, index, all) => line !== "" || index < all.length - 1)
+    .map((line) => ({ text: line, tone: toneOf(line) }));
+}
+
+function toneOf(line: string): ListingLine["tone"] {
+  if (/^(?:diff |index |new file|deleted file|--- |\+\+\+ |similarity |rename )/.test(line)) return "quiet";
+  if (line.startsWith("@@")) return "hunk";
+  if (line.startsWith("+")) return "added";
+  return line.startsWith("-") ? "removed" : "plain";
+}

@@ -1,0 +1,26 @@
+import type { Command } from "commander";
+import { neutraliseLine } from "../lib/terminal.js";
+import type { CliContext } from "./context.js";
+import { type ConfigFlags, configOption, configuredIssuer } from "./login.js";
+import { write } from "./render.js";
+
+export function defineLogout(command: Command, context: CliContext): void {
+  command.addOption(configOption()).action(async (flags: ConfigFlags) => {
+    await forgetLogin(flags, context);
+  });
+}
+
+async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<void> {
+  const { logOut } = await import("../model/login/log-out.js");
+  const { environment, signal, stderr } = context;
+  const settings = await configuredIssuer(flags, context);
+  const { wasLoggedIn, notRevoked } = await logOut(environment.brigHome, settings, { signal });
+  await write(stderr, wasLoggedIn ? "You are logged out.\n" : "Nobody was logged in.\n");
+  if (notRevoked !== null)
+    await write(
+      stderr,
+      `brig: the issuer still holds the login to be good: ${neutraliseLine(notRevoked)}\nhint: end it in the settings of your account\n`,
+    );
+  if (environment.openaiApiKey !== undefined)
+    await write(stderr, "brig: OPENAI_API_KEY is set and still used\n");
+}
