@@ -8,9 +8,13 @@ const stampFile = join(root, "dist", ".brig-built");
 export async function compile({ progress, signal }) {
   const startedAt = new Date();
   if ((await newestChange()) < (await mtime(stampFile))) return;
-  await progress.step("compiling", (onLine) =>
-    run([process.execPath, "node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], { onLine, signal }),
-  );
+  await progress.step("compiling", async (onLine) => {
+    await run([process.execPath, "node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], {
+      onLine,
+      signal,
+    });
+    await run([process.execPath, "scripts/bundle.mjs"], { onLine, signal });
+  });
   await writeFile(stampFile, startedAt.toISOString());
 }
 
@@ -18,7 +22,12 @@ export async function compile({ progress, signal }) {
 async function newestChange() {
   const src = join(root, "src");
   const entries = await readdir(src, { recursive: true });
-  const paths = [src, ...entries.map((path) => join(src, path)), join(root, "tsconfig.json")];
+  const paths = [
+    src,
+    ...entries.map((path) => join(src, path)),
+    join(root, "tsconfig.json"),
+    join(root, "scripts", "bundle.mjs"),
+  ];
   return Math.max(...(await Promise.all(paths.map(mtime))));
 }
 

@@ -1,0 +1,56 @@
+// A program on a real pseudo-terminal, and what a person would see of it.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { setTimeout as sleep } from "node:timers/promises";
+
+// The package is CommonJS whose names Node cannot see from outside.
+const { Terminal } = createRequire(import.meta.url)("@xterm/headless");
+
+const patienceMs = 60_000;
+
+/** Starts `argv` on a terminal of so many rows and columns. util-linux's `script` makes it. */
+export function openScreen(argv, { rows, cols, cwd, env }) {
+  const terminal = new Terminal({ rows, cols, allowProposedApi: true });
+  const command = `stty rows ${rows} cols ${cols}; exec ${argv.map(quote).join(" ")}`;
+  const program = spawn("script", ["--quiet", "--flush", "--return", "--command", command, "/dev/null"], {
+    cwd,
+    env: { ...env, SHELL: "/bin/sh", TERM: "xterm-256color" },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const ended = once(program, "close");
+  program.stdout.setEncoding("utf8").on("data", (text) => terminal.write(text));
+  return {
+    terminal,
+    type(keys) {
+      program.stdin.write(keys);
+    },
+    /** Waits until the screen shows this. */
+    async waitFor(pattern) {
+      const deadline = Date.now() + patienceMs;
+      while (!pattern.test(textOf(terminal))) {
+        if (Date.now() > deadline)
+          throw new Error(`${pattern} did not come; the screen shows:\n${textOf(terminal)}`);
+        await sleep(20);
+      }
+    },
+    /** Waits for the end, and resolves to the exit status. */
+    async end() {
+      const [status] = await ended;
+      return status;
+    },
+    close() {
+      program.kill("SIGTERM");
+    },
+  };
+}
+
+function textOf(terminal) {
+  const { active } = terminal.buffer;
+  const lines = Array.from({ length: terminal.rows }, (_, row) => active.getLine(active.viewportY + row));
+  return lines.map((line) => line.translateToString(true)).join("\n");
+}
+
+function quote(word) {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
