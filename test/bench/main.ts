@@ -7,7 +7,9 @@ import type { Bench, BenchContext } from "./bench.js";
 import { applyPatch } from "./benches/apply-patch.js";
 import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
+import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
+import { modelLoop } from "./benches/model-loop.js";
 import { outputFlood } from "./benches/output-flood.js";
 import { parallelCalls } from "./benches/parallel-calls.js";
 import { roundTrip } from "./benches/round-trip.js";
@@ -26,6 +28,8 @@ const benches: Bench[] = [
   roundTrip,
   applyPatch,
   lookingTools,
+  modelLoop,
+  longSession,
 ];
 
 const options = readArguments(

@@ -1,8 +1,6 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { type Bench, type BenchContext, compare, quantity, type Row } from "../bench.js";
 import type { FloodMeasures, FloodOrder } from "../flood-process.js";
+import { measureInOwnProcess } from "../own-process.js";
 
 const memoryTarget = { kind: "at-most", value: 32 } as const;
 
@@ -54,22 +52,11 @@ async function latency(context: BenchContext): Promise<Row> {
   );
 }
 
-/** In a process of its own: what other benches left in the heap would blur the figures. */
 async function measure<Kind extends FloodOrder["kind"]>(
   { workspace, runtime, signal, progress }: BenchContext,
   order: Extract<FloodOrder, { kind: Kind }>,
 ): Promise<FloodMeasures[Kind]> {
   progress(`a gigabyte of output: ${order.kind}`);
-  const child = fork(fileURLToPath(new URL("../flood-process.js", import.meta.url)), {
-    signal,
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  const reply = once(child, "message");
-  const early = once(child, "exit").then(([code]) => {
-    throw new Error(`the process that measures a flood ended with ${code}`);
-  });
-  child.send({ order, workspace, runtime });
-  const [measures] = await Promise.race([reply, early]);
-  await once(child, "exit");
+  const measures = await measureInOwnProcess("./flood-process.js", { order, workspace, runtime }, signal);
   return measures as FloodMeasures[Kind];
 }
