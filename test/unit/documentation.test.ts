@@ -1,0 +1,140 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { commands } from "../../src/cli/commands.js";
+import { exitStatusOf } from "../../src/cli/exit-status.js";
+import { loadConfig } from "../../src/config/load-config.js";
+import { BrigError, type ErrorCode } from "../../src/errors.js";
+import { isKnownSafe } from "../../src/policy/command-safety/safe-commands.js";
+import { testContext } from "../support/cli-context.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const documents = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)]
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
+
+const readme = documents[0]?.text ?? "";
+
+function blocksOf(text: string, language: string): string[] {
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map(
+    ([, block = ""]) => block,
+  );
+}
+
+/** Every call of brig in examples and in running text, without what is optional in it. */
+function callsIn(text: string): string[][] {
+  const lines = blocksOf(text, "sh").flatMap((block) => block.split("\n"));
+  const spans = [...text.matchAll(/`([^`\n]*\bbrig\b[^`\n]*)`/g)].map(([, span = ""]) =>
+    span.replace("\\|", "|"),
+  );
+  return [...lines, ...spans].flatMap((line) => {
+    const call = /(?:^|\| )brig(?: (?<rest>.*))?$/.exec(withoutTail(line));
+    return call === null ? [] : [words(call.groups?.rest ?? "")];
+  });
+}
+
+/** Without a comment and without where the output goes. */
+function withoutTail(line: string): string {
+  return line
+    .replace(/\s+#.*$/, "")
+    .replace(/\s+> \S+$/, "")
+    .trim();
+}
+
+function words(text: string): string[] {
+  const found = text.replace(/\[[^\]]*\]/g, "").matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g);
+  return [...found].map(([, double, single, plain]) => double ?? single ?? plain ?? "");
+}
+
+/** Reads the call as the program does, and does nothing. */
+async function parse(argv: string[]): Promise<void> {
+  const [first] = argv;
+  if (argv.includes("--help") || argv.includes("--version")) return;
+  const name = first === undefined || first.startsWith("-") ? "run" : first;
+  const entry = commands.find((command) => command.name === name);
+  if (entry === undefined) throw new Error(`there is no command ${name}`);
+  // The name alone speaks of the command.
+  if (argv.length < 2) return;
+  const command = new Command(name).exitOverride().configureOutput({ writeErr: () => undefined });
+  (await entry.load())(command, testContext());
+  for (const each of [command, ...command.commands]) each.exitOverride().action(() => undefined);
+  await command.parseAsync(name === first ? argv.slice(1) : argv, { from: "user" });
+}
+
+describe.each(documents)("$name", { timeout: 30_000 }, ({ name, text }) => {
+  it("has no call that brig does not understand", async () => {
+    for (const call of callsIn(text)) await expect(parse(call), call.join(" ")).resolves.toBeUndefined();
+  });
+
+  it("has configuration that is read without a warning", async () => {
+    for (const block of blocksOf(text, "toml")) {
+      const home = await mkdtemp(join(tmpdir(), "brig-test-"));
+      onTestFinished(() => rm(home, { recursive: true }));
+      await writeFile(join(home, "config.toml"), block);
+      const { warnings } = await loadConfig({ brigHome: home, codexHome: home });
+      expect(warnings, block).toEqual([]);
+    }
+  });
+
+  it("leads nowhere that is not there", () => {
+    const targets = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, target = ""]) => target);
+    const missing = targets.filter((target) => !existsSync(join(root, dirname(name), target)));
+    expect(missing).toEqual([]);
+  });
+});
+
+describe("the README", () => {
+  const calls = callsIn(readme);
+
+  it("has calls to look at", () => {
+    expect(calls.length).toBeGreaterThan(20);
+  });
+
+  it("shows the loop with OpenAI, with a model of this machine, in CI, and interactively", () => {
+    expect(readme).toMatch(/^export OPENAI_API_KEY=/m);
+    expect(calls).toContainEqual(["run", expect.stringMatching(/^\w/)]);
+    expect(calls).toContainEqual(expect.arrayContaining(["run", "model_provider=ollama"]));
+    expect(calls).toContainEqual(expect.arrayContaining(["run", "--json", "-o"]));
+    expect(calls).toContainEqual([]);
+  });
+
+  it("has a picture of a conversation: a call, a question and its answer, and the end", () => {
+    expect(readme).toContain("(docs/interactive.svg)");
+    const picture = readFileSync(join(root, "docs/interactive.svg"), "utf8");
+    const shown = [...picture.matchAll(/<text[^>]*>([^<]*)</g)].map(([, piece]) => piece).join("\n");
+    expect(shown).toMatch(/^› |^›$/m);
+    expect(shown).toMatch(/exit 0/);
+    expect(shown).toMatch(/yes/);
+  });
+
+  it("names every document", () => {
+    const others = documents.map(({ name }) => name).filter((name) => name !== "README.md");
+    expect(others.filter((name) => !readme.includes(`(${relative(".", name)})`))).toEqual([]);
+  });
+});
+
+it("docs/approvals.md names programs that are known to only look, and all of them", () => {
+  const text = readFileSync(join(root, "docs/approvals.md"), "utf8");
+  const named = /## Known to only look\n\n`([^`]+)`/.exec(text)?.[1]?.split(" ") ?? [];
+  expect(named.filter((name) => !isKnownSafe([name, "x"]))).toEqual([]);
+  const source = readFileSync(join(root, "src/policy/command-safety/safe-commands.ts"), "utf8");
+  const all = [...(/const lookingPrograms[\s\S]*?\.split/.exec(source)?.[0] ?? "").matchAll(/"([a-z ]+)"/g)];
+  expect(named).toEqual(all.flatMap(([, names = ""]) => names.trim().split(" ")));
+});
+
+it("docs/errors.md has every code with the status that it ends with", () => {
+  const source = readFileSync(join(root, "src/errors.ts"), "utf8");
+  const union = /export type ErrorCode =([^;]*);/.exec(source)?.[1] ?? "";
+  const codes = [...union.matchAll(/"([^"]+)"/g)].map(([, code]) => code as ErrorCode);
+  expect(codes.length).toBeGreaterThan(30);
+  const text = readFileSync(join(root, "docs/errors.md"), "utf8");
+  const rows = [...text.matchAll(/^\| `([^`]+)` \| (\d+) \| ./gm)].map(([, code, status]) => [
+    code,
+    Number(status),
+  ]);
+  expect(rows).toEqual(codes.map((code) => [code, exitStatusOf(new BrigError("", { code }))]));
+});
