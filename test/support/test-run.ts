@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { startTime } from "../../src/sandbox/owner.js";
+import { startTime } from "../../src/lib/owner.js";
 
 /** Containers, volumes and networks that tests make themselves carry this label; its value says which run they belong to. */
 export const testLabel = "brig.test";
