@@ -539,7 +539,7 @@ static void kill_step(struct runner *r, struct channel *c, uint64_t now) {
         return;
     }
     /* With nothing left below it a worker reports at once; one that does not is itself held up and goes too. */
-    if (alive == 0 && !first) kill(c->worker->pid, SIGKILL);
+    if (alive == 0 && !first) worker_kill(c->worker);
     wake_at(r, c->kill_ms = now + (alive == 0 ? 20 * KILL_STEP_MS : KILL_STEP_MS));
 }
 

@@ -91,7 +91,7 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
         if (n < 0 && errno == EAGAIN) return;
         if (n < (ssize_t)sizeof report || report.result_length != (size_t)n - sizeof report) {
             watch(r, s, 0);
-            if (!w->reaped) kill(w->pid, SIGKILL); /* it will be reaped as lost */
+            worker_kill(w); /* it will be reaped as lost */
             return;
         }
         struct channel *c = w->channel;
@@ -99,7 +99,7 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
         if (report.what & REPORT_EMPTY) {
             if (c && c->kill != KILL_NONE && w->slot->orphans_since) kill_orphans(r, w);
             w->channel = NULL;
-            w->state = WORKER_IDLE;
+            if (w->state == WORKER_BUSY) w->state = WORKER_IDLE;
             if (c) {
                 c->worker = NULL;
                 channel_tree_empty(r, c);
@@ -202,6 +202,11 @@ int pool_file_workers(const struct runner *r) {
 
 void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }
 
+void worker_kill(struct worker *w) {
+    w->state = WORKER_ENDING;
+    if (!w->reaped) kill(w->pid, SIGKILL);
+}
+
 bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count) {
     for (int i = 0; i < ATTEMPTS; i++) {
         struct worker *w = idle_worker(r);
@@ -214,7 +219,7 @@ bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *requ
             worker_continue(w); /* a command may have stopped it: they run as the same user */
             return true;
         }
-        kill(w->pid, SIGKILL);
+        worker_kill(w);
     }
     return false;
 }
@@ -227,7 +232,7 @@ void pool_keep_ready(struct runner *r) {
         next = w->next;
         if (w->state != WORKER_IDLE) continue;
         close_source(r, &w->control); /* it ends by itself and is reaped */
-        w->state = WORKER_BUSY;
+        w->state = WORKER_ENDING;
         idle--;
     }
 }

@@ -24,7 +24,7 @@ struct source {
     uint32_t armed;
 };
 
-enum worker_state { WORKER_IDLE, WORKER_BUSY };
+enum worker_state { WORKER_IDLE, WORKER_BUSY, WORKER_ENDING /* it gets no job any more, whatever it still says */ };
 
 struct worker {
     struct worker *next;
@@ -142,5 +142,6 @@ int pool_file_workers(const struct runner *r);
 void pool_reap(struct runner *r);
 void pool_free_retired(struct runner *r);
 void worker_continue(struct worker *w);
+void worker_kill(struct worker *w);
 
 #endif

@@ -121,6 +121,9 @@ struct fake {
     uint32_t channel; /* of the job at hand, 0 without one */
     bool ended;       /* its main process; it may have left others behind */
     bool told_to_die;
+    int kills;        /* of what is below it */
+    bool killed;      /* itself; that takes effect when it next gets to run */
+    bool job_waited;  /* when it was killed */
     int in, out, err;
 };
 
@@ -186,11 +189,26 @@ static pid_t fake_waitpid(pid_t pid, int *status, int flags) {
     return 0;
 }
 
+static bool job_waits(const struct fake *f) {
+    char byte;
+    return recv(f->control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static int fake_kill(pid_t pid, int number) {
     struct fake *f = fake_of(pid);
     REQUIRE(pid < 0 || !f || f->life != REAPED); /* its number may belong to another process by then */
-    if (f && number == SIGKILL) die(f);
+    if (f && number == SIGKILL && f->life == ALIVE && !f->killed) {
+        f->killed = true;
+        f->job_waited = job_waits(f);
+    }
     return 0;
+}
+
+/* No command may be lost because the one before it was killed. */
+static void die_if_killed(struct fake *f) {
+    if (f->life != ALIVE || !f->killed) return;
+    REQUIRE(f->job_waited || !job_waits(f));
+    die(f);
 }
 
 size_t tree_signal(pid_t root, int number) {
@@ -199,15 +217,15 @@ size_t tree_signal(pid_t root, int number) {
     return 1;
 }
 
-static void end_command(struct fake *f);
 static void report_empty(struct fake *f);
 
-/* SIGKILL works; what is left for the worker is to say so. */
+/* SIGKILL works; what is left for the worker is to say so. One that is slow to says it while it is looked at again. */
 size_t tree_kill(pid_t root) {
     struct fake *f = fake_of(root);
-    if (!f || f->life != ALIVE || !f->channel) return 0;
+    if (!f || f->life != ALIVE || f->killed || !f->channel) return 0;
     f->told_to_die = true;
-    return 1;
+    if (++f->kills > 1) report_empty(f);
+    return !f->ended;
 }
 
 /* ---- the host's and the commands' own records ------------------------------------------------------------------- */
@@ -455,6 +473,7 @@ static void receive_job(struct fake *f) {
         char space[CMSG_SPACE(4 * sizeof(int))];
     } ancillary;
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
+    die_if_killed(f);
     if (f->life != ALIVE || f->channel) return;
     ssize_t n = recvmsg(f->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n == 0) die(f); /* no longer needed */
@@ -466,6 +485,7 @@ static void receive_job(struct fake *f) {
     REQUIRE(w && w->channel);
     f->channel = w->channel->id;
     f->ended = f->told_to_die = false;
+    f->kills = 0;
     int next = 0;
     bool is_spawn = header.kind == JOB_SPAWN;
     bool is_inline = !is_spawn && payload[1];
