@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { readFile, readlink } from "node:fs/promises";
 
 /** One process of one boot of one machine: what a thing that outlives it belongs to. */
@@ -17,7 +18,7 @@ export interface HostProcesses {
   host: string;
   /** Null on a machine without /proc. */
   bootId: string | null;
-  /** Whether a process has this pid. */
+  /** Whether a process has this pid and has not ended. */
   isAlive(pid: number): boolean;
   /** Null when there is no such process, or no /proc. */
   startOf(pid: number): Promise<string | null>;
@@ -34,7 +35,7 @@ export async function readHostProcesses(hostname: string, root = "/"): Promise<H
   return {
     host: `${hostname}-${createHash("sha256").update(machine).digest("hex").slice(0, 12)}`,
     bootId: (await read("proc/sys/kernel/random/boot_id")) || null,
-    isAlive,
+    isAlive: (pid) => hasProcess(pid) && !isZombie(`${root}proc/${pid}/stat`),
     startOf: async (pid) => startTime(await read(`proc/${pid}/stat`)),
   };
 }
@@ -67,11 +68,21 @@ export function startTime(stat: string): string | null {
   return afterName[startField]?.match(/^[0-9]+$/)?.[0] ?? null;
 }
 
-function isAlive(pid: number): boolean {
+function hasProcess(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
     return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+/** It has ended, and keeps its number until its parent asks for its status: in a container the first process may never do so. */
+function isZombie(statFile: string): boolean {
+  try {
+    const stat = readFileSync(statFile, "latin1");
+    return stat.startsWith("Z", stat.lastIndexOf(")") + 2);
+  } catch {
+    return false;
   }
 }

@@ -1,9 +1,10 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
   type HostProcesses,
   type Owner,
@@ -138,6 +139,21 @@ describe("the machine", () => {
     await ended;
     expect(await ownerState(childOwner, here)).toBe("gone");
   });
+
+  it.runIf(process.platform === "linux")(
+    "takes one that has ended for gone, though its parent never asks for its status",
+    async () => {
+      const here = await readHostProcesses("here");
+      const parent = spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
+      onTestFinished(() => void parent.kill("SIGKILL"));
+      const pid = Number(await once(parent.stdout, "data"));
+      const child = await ownerOf(pid, here);
+      expect(await ownerState(child, here)).toBe("alive");
+      process.kill(pid, "SIGKILL");
+      await expect.poll(() => ownerState(child, here)).toBe("gone");
+      expect(await here.startOf(pid), "it still has its number").toBe(child.startedAt);
+    },
+  );
 });
 
 describe("session labels", () => {
