@@ -1,8 +1,9 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../errors.js";
+import { type Claimant, type FileLock, placeLock, readClaimant } from "../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
-import { type Claimant, claimSession, placeClaim, readClaimant, type SessionClaim } from "./session-claim.js";
+import { claimSession } from "./session-claim.js";
 
 /** Where a session's records go. */
 export interface SessionLog {
@@ -71,7 +72,7 @@ export async function openSessionFile(session: SessionFileOptions): Promise<Sess
     now,
     open() {
       makeFolder(dirname(path));
-      const claim = placeClaim(path, claimant);
+      const claim = placeLock(path, claimant);
       try {
         return { file: createFile(path, write), claim };
       } catch (error) {
@@ -133,7 +134,7 @@ function makeFolder(path: string): void {
 
 interface OpenFile {
   file: AppendedFile;
-  claim: SessionClaim;
+  claim: FileLock;
 }
 
 interface SessionFileParts {

@@ -1,10 +1,10 @@
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../errors.js";
+import { holderOf, isClaimOf } from "../lib/file-lock.js";
 import type { HostProcesses } from "../lib/owner.js";
 import { suggest } from "../lib/suggest.js";
 import { messageText } from "../model/items.js";
-import { holderOf, isClaimOf } from "./session-claim.js";
 import { type ReadRecord, readLine, type SessionLine } from "./session-lines.js";
 import { isPrompt } from "./session-reader.js";
 

@@ -6,13 +6,7 @@ import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import { atifDocument } from "../agent/session-atif.js";
-import {
-  type Claimant,
-  claimSession,
-  holderOf,
-  readClaimant,
-  type SessionClaim,
-} from "../agent/session-claim.js";
+import { claimSession } from "../agent/session-claim.js";
 import { type ForkedSession, forkSession } from "../agent/session-fork.js";
 import {
   findSession,
@@ -26,6 +20,7 @@ import { type SessionStep, stepsOf } from "../agent/session-steps.js";
 import { createThreadId } from "../agent/thread-id.js";
 import { BrigError } from "../errors.js";
 import { formatBytes } from "../lib/bytes.js";
+import { type Claimant, type FileLock, holderOf, readClaimant } from "../lib/file-lock.js";
 import { jsonText } from "../lib/json-text.js";
 import { readHostProcesses } from "../lib/owner.js";
 import { formatTable } from "../lib/table.js";
@@ -281,7 +276,7 @@ async function deleteSession(path: string, claimant: Claimant): Promise<void> {
 }
 
 /** On a full disk there is no room for a claim, and all the more reason to delete: there nobody else has to hold one. */
-async function claimToDelete(path: string, claimant: Claimant): Promise<SessionClaim | null> {
+async function claimToDelete(path: string, claimant: Claimant): Promise<FileLock | null> {
   try {
     return await claimSession(path, claimant);
   } catch (error) {

@@ -4,10 +4,12 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { acquireFileLock } from "./file-lock.js";
+import { acquireLock, type FileLock, type LockHolder } from "../../lib/file-lock.js";
 
 /** Far more than a login takes. */
 const maxBytes = 1024 * 1024;
+/** Longer than anybody works on a login. */
+const presumedDeadAfterMs = 2 * 60 * 1000;
 /** What can stand in a header of a request without changing its meaning. */
 const headerValue = z
   .string()
@@ -32,6 +34,12 @@ const authFileSchema = z.looseObject({
 
 export type StoredTokens = z.infer<typeof tokensSchema>;
 export type AuthFile = z.infer<typeof authFileSchema>;
+
+export interface WaitOptions {
+  signal?: AbortSignal | undefined;
+  /** How long to wait for other processes that change the login. Default one minute. */
+  patienceMs?: number | undefined;
+}
 
 export function authFilePath(home: string): string {
   return join(home, "auth.json");
@@ -60,10 +68,10 @@ export async function readAuthFile(home: string): Promise<AuthFile | null> {
 export async function changeAuthFile(
   home: string,
   change: (read: () => Promise<AuthFile | null>) => Promise<AuthFile | undefined>,
-  { signal }: { signal?: AbortSignal | undefined } = {},
+  options: WaitOptions = {},
 ): Promise<void> {
   await requireClosedHome(home);
-  await using _lock = await acquireFileLock(`${authFilePath(home)}.lock`, { signal });
+  using _lock = await lockAuthFile(home, options);
   const next = await change(() => readAuthFile(home));
   if (next === undefined) return;
   await removeLeftovers(home);
@@ -71,9 +79,9 @@ export async function changeAuthFile(
 }
 
 /** Removes `auth.json` whatever is in it, readable or not. False where there was none. */
-export async function removeAuthFile(home: string, options: { signal?: AbortSignal } = {}): Promise<boolean> {
+export async function removeAuthFile(home: string, options: WaitOptions = {}): Promise<boolean> {
   if (!(await isDirectory(home))) return false;
-  await using _lock = await acquireFileLock(`${authFilePath(home)}.lock`, options);
+  using _lock = await lockAuthFile(home, options);
   await removeLeftovers(home);
   try {
     await rm(authFilePath(home));
@@ -82,6 +90,29 @@ export async function removeAuthFile(home: string, options: { signal?: AbortSign
     if (errnoOf(cause) === "ENOENT") return false;
     throw unusable(`${authFilePath(home)} cannot be removed`, { cause });
   }
+}
+
+/** One at a time changes the login. A lock that is not free in time is `model.auth`. */
+async function lockAuthFile(home: string, options: WaitOptions): Promise<FileLock> {
+  const { signal, patienceMs = 60_000 } = options;
+  const file = authFilePath(home);
+  try {
+    const outcome = await acquireLock(file, { signal, patienceMs, presumedDeadAfterMs });
+    if (outcome.kind === "held") return outcome.lock;
+    throw stillLocked(outcome.holder);
+  } catch (cause) {
+    if (cause instanceof BrigError || signal?.aborted === true) throw cause;
+    throw unusable(`${file} cannot be locked`, {
+      hint: "a login is renewed in the directory it is kept in, which must be writable",
+      cause,
+    });
+  }
+}
+
+function stillLocked({ owner, claim }: LockHolder): BrigError {
+  return unusable(`process ${owner.pid} keeps the login locked`, {
+    hint: `if no brig is at work there, remove ${claim}`,
+  });
 }
 
 /** A link is not followed: what it points to may be anybody's. A FIFO must not keep us waiting. */

@@ -18,13 +18,14 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runAgent } from "../../../src/agent/run-agent.js";
-import { type Claimant, claimSession, holderOf, readClaimant } from "../../../src/agent/session-claim.js";
+import { claimSession } from "../../../src/agent/session-claim.js";
 import {
   continueSessionFile,
   openSessionFile,
   type SessionLog,
   type SessionRecord,
 } from "../../../src/agent/session-file.js";
+import { type Claimant, holderOf, readClaimant } from "../../../src/lib/file-lock.js";
 import { parseScript } from "../../../src/model/script.js";
 import { createScriptedClient } from "../../../src/model/scripted-client.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";

@@ -10,7 +10,6 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { placeClaim, readClaimant } from "../../../src/agent/session-claim.js";
 import {
   findLastSession,
   findSession,
@@ -18,6 +17,7 @@ import {
   summarise,
   summariseAll,
 } from "../../../src/agent/session-index.js";
+import { placeLock, readClaimant } from "../../../src/lib/file-lock.js";
 
 let home = "";
 
@@ -143,10 +143,10 @@ describe("what is said of a session", () => {
   it("is that it is in use while a living process writes it, and no longer", async () => {
     const path = write({ id: "a", records: [event("task_complete")] });
     const claimant = await readClaimant();
-    const claim = placeClaim(path, claimant);
+    const claim = placeLock(path, claimant);
     expect((await summary("a")).status).toBe("in use");
     claim.release();
-    placeClaim(path, { ...claimant, owner: { ...claimant.owner, startedAt: "1" } });
+    placeLock(path, { ...claimant, owner: { ...claimant.owner, startedAt: "1" } });
     expect((await summary("a")).status).toBe("completed");
   });
 

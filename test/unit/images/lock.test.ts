@@ -1,19 +1,12 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { existsSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { withLock } from "../../../src/images/lock.js";
+import { readClaimant } from "../../../src/lib/file-lock.js";
 
 const uniqueName = () => `brig/test:${process.pid}-${process.hrtime.bigint()}`;
-
-async function lockFile(name: string): Promise<string> {
-  const directory = join(tmpdir(), `brig-${userInfo().username}`);
-  await mkdir(directory, { recursive: true });
-  return join(directory, `${name.replace(/[^\w.-]/g, "_")}.lock`);
-}
 
 describe("withLock", () => {
   it("runs one piece of work at a time under a name", async () => {
@@ -47,18 +40,20 @@ describe("withLock", () => {
 
   it("takes over from a process that has died", async () => {
     const name = uniqueName();
-    const child = spawn("true");
-    await once(child, "exit");
-    await writeFile(await lockFile(name), String(child.pid));
+    const { owner } = await readClaimant();
+    const claim = `.${name.replace(/[^\w.-]/g, "_")}.0123456789ab.lock`;
+    const file = join(tmpdir(), `brig-${userInfo().username}`, claim);
+    await withLock(name, async () => "made the directory");
+    writeFileSync(file, JSON.stringify({ ...owner, startedAt: "1" }));
     expect(await withLock(name, async () => "taken")).toBe("taken");
+    expect(existsSync(file)).toBe(false);
   });
 
   it("waits for a living process until the signal is aborted", async () => {
     const name = uniqueName();
-    const file = await lockFile(name);
-    await writeFile(file, String(process.pid));
-    const signal = AbortSignal.timeout(50);
-    await expect(withLock(name, async () => "never", { signal })).rejects.toThrow();
-    await rm(file);
+    await withLock(name, async () => {
+      const signal = AbortSignal.timeout(50);
+      await expect(withLock(name, async () => "never", { signal })).rejects.toThrow(/timeout/);
+    });
   });
 });

@@ -3,6 +3,7 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { describeError } from "../../../../src/cli/errors.js";
+import { placeLock, readClaimant } from "../../../../src/lib/file-lock.js";
 import {
   authFilePath,
   changeAuthFile,
@@ -49,6 +50,21 @@ describe("auth.json", () => {
     await storeApiKey(home, "another");
     expect((await stat(authFilePath(home))).ino).not.toBe(before.ino);
     expect(await readdir(home)).toEqual(["auth.json"]);
+  });
+
+  it("is not changed while another process changes it: the wait ends with who that is", async () => {
+    await storeApiKey(home, secret);
+    const lock = placeLock(authFilePath(home), await readClaimant());
+    const [claim = ""] = (await readdir(home)).filter((name) => name !== "auth.json");
+    const change = async () => ({ OPENAI_API_KEY: "b" });
+    await expect(changeAuthFile(home, change, { patienceMs: 100 })).rejects.toMatchObject({
+      code: "model.auth",
+      message: `process ${process.pid} keeps the login locked`,
+      hint: expect.stringContaining(join(home, claim)),
+    });
+    lock.release();
+    await changeAuthFile(home, change, { patienceMs: 100 });
+    expect(await readAuthFile(home)).toEqual({ OPENAI_API_KEY: "b" });
   });
 
   it("keeps what it does not know through a change", async () => {

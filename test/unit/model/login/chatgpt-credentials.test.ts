@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { describeError } from "../../../../src/cli/errors.js";
+import { placeLock, readClaimant } from "../../../../src/lib/file-lock.js";
 import { type AuthFile, authFilePath, readAuthFile } from "../../../../src/model/login/auth-file.js";
 import { ChatGptCredentials } from "../../../../src/model/login/chatgpt-credentials.js";
-import { acquireFileLock } from "../../../../src/model/login/file-lock.js";
 import { chatGptFile } from "../../../../src/model/login/login-kind.js";
 import { openLogin } from "../../../../src/model/login/open-login.js";
 import { storeApiKey } from "../../../../src/model/login/store-login.js";
@@ -309,7 +309,7 @@ describe("a login that cannot be renewed", () => {
   it("is waited for no longer than the caller wants, while another process has it", async () => {
     await using provider = await openIdProvider();
     await keepChatGptLogin(provider, home);
-    await using _lock = await acquireFileLock(join(home, "auth.json.lock"));
+    using _lock = placeLock(join(home, "auth.json"), await readClaimant());
     const login = await credentials(provider);
     await expect(login.renew(AbortSignal.timeout(50))).rejects.toMatchObject({ name: "TimeoutError" });
     expect(renewals(provider)).toBe(0);
