@@ -76,10 +76,9 @@ export class Connection {
       }
       const { kind, error, canRetry, retryAfterMs } = failure;
       if (!canRetry) throw error;
-      // These are for the turn to sit out: it keeps what it has done so far, and tells that it waits.
-      if (kind === "rate-limit" || (retryAfterMs ?? 0) > LONGEST_SILENT_WAIT_MS)
-        return { kind: "broken", error, retryAfterMs };
-      if (attempt > provider.maxRequestRetries) throw error;
+      const isLong = kind === "rate-limit" || (retryAfterMs ?? 0) > LONGEST_SILENT_WAIT_MS;
+      // For the turn to sit out: it keeps what it has done so far, and tells that it waits.
+      if (isLong || attempt > provider.maxRequestRetries) return { kind: "broken", error, retryAfterMs };
       await beforeAbort(sleep(retryDelayMs(attempt, { retryAfterMs, random }), signal), signal);
       attempt++;
     }

@@ -156,6 +156,19 @@ describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wir
     expect(delays).toEqual([30, 360]);
   });
 
+  it("by an endpoint that is down for longer than a request is sent again is opened again", async () => {
+    const down: Reply = { kind: "status", status: 502, headers: { "retry-after-ms": "1" } };
+    const { result, events, requests } = await run(
+      [turn(leaving("one")), down, down, { kind: "hang-up" }, turn({ text: "Done." })],
+      { wireApi, maxRequestRetries: 1 },
+    );
+    expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
+    expect(requests).toHaveLength(5);
+    expect(events.filter(({ kind }) => kind === "reconnecting")).toMatchObject([
+      { attempt: 1, reason: "HTTP 502 Bad Gateway" },
+    ]);
+  });
+
   it.each([
     [
       "quota",

@@ -167,13 +167,14 @@ describe.each<{ wireApi: WireApi; path: string }>([
       expect(delays).toEqual([delay]);
     });
 
-    it("no more often than it may be", async () => {
-      const { error, requests } = await over([refused(500, { message: "boom" })], {
+    it("no more often than it may be, and by the turn from then on", async () => {
+      const { events, requests } = await over([refused(500, { message: "boom" })], {
         provider: { maxRequestRetries: 2 },
       });
       expect(requests).toHaveLength(3);
-      expect(describeFailure(error)).toEqual({ code: "model.failed", kind: "server" });
-      expect((error as Error).message).toBe("HTTP 500 Internal Server Error: boom");
+      expect(events).toMatchObject([
+        { kind: "broken", error: { code: "model.failed", message: "HTTP 500 Internal Server Error: boom" } },
+      ]);
     });
 
     it("never, where no retries are wanted", async () => {
@@ -198,6 +199,23 @@ describe.each<{ wireApi: WireApi; path: string }>([
       expect(events).toMatchObject([
         { kind: "broken", retryAfterMs: 60_000, error: { code: "model.failed" } },
       ]);
+    });
+
+    it("where nobody listens at the address, which is named", async () => {
+      const { url } = await over([ok]);
+      const { events, delays } = await over([], { provider: { baseUrl: url } });
+      expect(delays).toHaveLength(4);
+      const message = expect.stringContaining(`cannot reach ${url}: connect ECONNREFUSED 127.0.0.1:`);
+      expect(events).toMatchObject([{ kind: "broken", error: { code: "model.unreachable", message } }]);
+    });
+
+    it("where there is no answer within the idle timeout", async () => {
+      const { events, requests } = await over([turn(hello, { delayMs: 3000 })], {
+        provider: { streamIdleTimeoutMs: 150, maxRequestRetries: 1 },
+      });
+      expect(requests).toHaveLength(2);
+      const message = expect.stringMatching(/no answer within 150 ms$/);
+      expect(events).toMatchObject([{ kind: "broken", error: { code: "model.unreachable", message } }]);
     });
 
     it("by the turn after 429 with a date", async () => {
@@ -390,25 +408,6 @@ describe.each<{ wireApi: WireApi; path: string }>([
         code: "model.failed",
         hint: "set the provider's base_url to where it points: http://127.0.0.1:1/v1",
       });
-    });
-
-    it("when nobody listens at the address, and names it", async () => {
-      const { url } = await over([ok]);
-      const { error, delays } = await over([], { provider: { baseUrl: url } });
-      expect(error).toMatchObject({ code: "model.unreachable" });
-      expect((error as Error).message).toMatch(`cannot reach ${url}: connect ECONNREFUSED 127.0.0.1:`);
-      expect(delays).toHaveLength(4);
-    });
-
-    it("when there is no answer within the idle timeout", async () => {
-      const { error, requests } = await over([turn(hello, { delayMs: 3000 })], {
-        provider: { streamIdleTimeoutMs: 150, maxRequestRetries: 1 },
-      });
-      expect(error).toMatchObject({
-        code: "model.unreachable",
-        message: expect.stringMatching(/no answer within 150 ms$/),
-      });
-      expect(requests).toHaveLength(2);
     });
 
     it("when a refusal never ends, with what there is of it", async () => {
