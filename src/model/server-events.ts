@@ -127,7 +127,10 @@ async function beforeIdle<T>(reading: Promise<T>, idleTimeoutMs: number): Promis
   const idle = new Promise<never>((_, reject) => {
     timer = setTimeout(
       () => {
-        reject(new BrokenStream("idle timeout waiting for SSE"));
+        // What arrived while the process was busy or suspended is read first.
+        setImmediate(() => {
+          reject(new BrokenStream("idle timeout waiting for SSE"));
+        });
       },
       Math.min(idleTimeoutMs, LONGEST_TIMER_MS),
     );

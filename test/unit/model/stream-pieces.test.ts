@@ -1,3 +1,9 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
@@ -168,6 +174,22 @@ describe("an event", () => {
   it("of several lines stays one when a line's two-character end is cut", async () => {
     const bytes = Buffer.from("data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n");
     expect(await readAll(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1)))).toEqual(["a\nb", "c"]);
+  });
+
+  it("that came while the process could not look is read, however late it is", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "brig-late-"));
+    const [go, gone] = [join(folder, "go"), join(folder, "gone")];
+    const script = 'until [ -e "$1" ]; do sleep 0.01; done; printf "data: a\\n\\n"; : > "$2"';
+    const sender = spawn("sh", ["-c", script, "sh", go, gone]);
+    const body = Readable.toWeb(sender.stdout) as ReadableStream<Uint8Array>;
+    const idleTimeoutMs = 2000;
+    const first = readServerEvents(body, { idleTimeoutMs })[Symbol.asyncIterator]().next();
+    await setImmediate();
+    const deadline = performance.now() + idleTimeoutMs;
+    writeFileSync(go, "");
+    while (!existsSync(gone) || performance.now() <= deadline);
+    expect(await first).toEqual({ done: false, value: "a" });
+    rmSync(folder, { recursive: true });
   });
 
   it("of 20 MB in small pieces is read in time that grows with its length only", async () => {
