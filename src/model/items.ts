@@ -5,6 +5,13 @@ const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text: z
 const imagePart = z.object({ type: z.literal("input_image"), image_url: z.string() });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
+/** The parts that are of a kind brig knows: a newer one is no reason to lose the others. */
+function partsOf(types: readonly string[]) {
+  return z
+    .array(z.looseObject({ type: z.string() }))
+    .transform((parts) => parts.filter(({ type }) => types.includes(type)));
+}
+
 /** What an endpoint knows an item by. Only some endpoints want it back. */
 const id = z.string().optional().catch(undefined);
 
@@ -12,13 +19,20 @@ const messageItem = z.object({
   id,
   type: z.literal("message"),
   role: z.enum(["user", "assistant", "developer", "system"]),
-  content: z.array(z.discriminatedUnion("type", [textPart, imagePart, refusalPart])),
+  content: partsOf(["input_text", "output_text", "input_image", "refusal"]).pipe(
+    z.array(z.discriminatedUnion("type", [textPart, imagePart, refusalPart])),
+  ),
+  /** Whether it is said on the way or at the end. Models that say so want it back. */
+  phase: z.enum(["commentary", "final_answer"]).optional().catch(undefined),
 });
 
 const reasoningItem = z.object({
   id,
   type: z.literal("reasoning"),
-  summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).default([]),
+  summary: partsOf(["summary_text"])
+    .nullish()
+    .transform((parts) => parts ?? [])
+    .pipe(z.array(z.object({ type: z.literal("summary_text"), text: z.string() }))),
   /** The thoughts themselves, of models that show them. */
   content: z
     .array(z.object({ type: z.enum(["reasoning_text", "text"]), text: z.string() }))

@@ -89,6 +89,37 @@ describe("the responses client reads", () => {
       { type: "reasoning", summary: [] },
     ],
     [
+      "of a reasoning's summary the parts that it knows",
+      itemDone({
+        type: "reasoning",
+        summary: [{ type: "summary_sketch" }, { type: "summary_text", text: "so" }],
+      }),
+      { type: "reasoning", summary: [{ type: "summary_text", text: "so" }] },
+    ],
+    [
+      "reasoning without a summary",
+      itemDone({ type: "reasoning", summary: null, encrypted_content: "gAAA" }),
+      { type: "reasoning", summary: [], encrypted_content: "gAAA" },
+    ],
+    [
+      "of a message the parts that it knows, and when it is said",
+      itemDone({
+        type: "message",
+        role: "assistant",
+        phase: "commentary",
+        content: [
+          { type: "output_sketch", lines: [] },
+          { type: "output_text", text: "I look." },
+        ],
+      }),
+      {
+        type: "message",
+        role: "assistant",
+        phase: "commentary",
+        content: [{ type: "output_text", text: "I look." }],
+      },
+    ],
+    [
       "a freeform call",
       customCallDone("c", "apply_patch", "*** Begin Patch"),
       { type: "custom_tool_call", call_id: "c", name: "apply_patch", input: "*** Begin Patch" },
