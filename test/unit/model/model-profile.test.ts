@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { profileOf } from "../../../src/model/model-profile.js";
 
+describe("whether a model reasons", () => {
+  it.each(["gpt-5-codex", "openai/gpt-6.1-sol", "codex-mini-latest", "o4-mini"])("%s does", (model) => {
+    expect(profileOf(model)).toMatchObject({ reasons: true, truncation: { mode: "tokens" } });
+  });
+
+  it.each(["gpt-4.1", "qwen3-coder", "my-gpt-6"])("of %s nobody knows it", (model) => {
+    expect(profileOf(model)).toMatchObject({ reasons: false, truncation: { mode: "bytes" } });
+  });
+});
+
 describe("what is known of a model's window", () => {
   it.each([
     ["gpt-5", 272_000],
