@@ -11,6 +11,8 @@ export interface IssuerFailure {
   signal?: AbortSignal | undefined;
 }
 
+const MAX_WORDS_CHARS = 300;
+
 /**
  * What went wrong with an issuer, as a BrigError. `model.unreachable`: no answer, worth another try. `model.failed`: an answer that
  * is of no use. `model.auth`: a refusal. The library's errors hold whole answers, tokens included, so they are no cause.
@@ -18,9 +20,8 @@ export interface IssuerFailure {
 export function issuerFailure(error: unknown, failure: IssuerFailure): BrigError {
   if (failure.signal?.aborted && failure.signal.reason instanceof BrigError) return failure.signal.reason;
   if (error instanceof BrigError) return error;
-  const { code, reason, hint } = classified(error);
-  const told = withoutSecrets(reason, failure.secrets ?? []);
-  return new BrigError(`cannot ${failure.doing}: ${failure.issuer} ${told}`, { code, hint });
+  const { code, reason, hint } = classified(error, failure.secrets ?? []);
+  return new BrigError(`cannot ${failure.doing}: ${failure.issuer} ${reason}`, { code, hint });
 }
 
 interface Classified {
@@ -29,7 +30,11 @@ interface Classified {
   hint?: string;
 }
 
-function classified(error: unknown): Classified {
+function classified(error: unknown, secrets: readonly string[]): Classified {
+  const refusal = (...words: readonly (string | undefined)[]): Classified => {
+    const said = words.filter((one) => one !== undefined).map((one) => shown(one, secrets));
+    return { code: "model.auth", reason: `refuses: ${said.join(", ")}`, hint: "log in again: brig login" };
+  };
   if (error instanceof AuthorizationResponseError) return refusal(error.error, error.error_description);
   if (error instanceof ResponseBodyError) {
     if (error.status >= 500 || error.status === 429)
@@ -41,7 +46,7 @@ function classified(error: unknown): Classified {
     return refusal(error.error, error.error_description);
   }
   const status = statusOf(error);
-  if (status === 400 || status === 401) return refusal(`status ${status}`, undefined);
+  if (status === 400 || status === 401) return refusal(`status ${status}`);
   if (status !== null)
     return {
       code: status >= 500 ? "model.unreachable" : "model.failed",
@@ -50,12 +55,8 @@ function classified(error: unknown): Classified {
   const wire = wireFault(error);
   if (wire !== null)
     return { code: "model.unreachable", reason: wire, hint: "is the network there? oauth.issuer right?" };
-  return { code: "model.failed", reason: `gives an answer that cannot be trusted: ${deepestMessage(error)}` };
-}
-
-function refusal(error: string, description: string | undefined): Classified {
-  const words = [error, description].filter((one) => one !== undefined).map((one) => shown(one));
-  return { code: "model.auth", reason: `refuses: ${words.join(", ")}`, hint: "log in again: brig login" };
+  const why = shown(deepestMessage(error), secrets);
+  return { code: "model.failed", reason: `gives an answer that cannot be trusted: ${why}` };
 }
 
 /** An answer with a status that the protocol does not know. */
@@ -76,7 +77,7 @@ function wireFault(error: unknown): string | null {
 
 /** The library's own words for what it checked; the answer itself is not in them. */
 function deepestMessage(error: unknown): string {
-  return shown([...chain(error)].at(-1)?.message ?? "unknown fault");
+  return [...chain(error)].at(-1)?.message ?? "unknown fault";
 }
 
 function* chain(error: unknown): Iterable<Error> {
@@ -91,11 +92,10 @@ function errnoOf(error: unknown): string | null {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }
 
-/** The issuer's words on one line of a terminal. */
-function shown(words: string): string {
-  return neutraliseLine(words.slice(0, 300));
-}
-
-function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.filter((one) => one !== "").reduce((told, one) => told.replaceAll(one, "[secret]"), text);
+/** The issuer's words on one line of a terminal. A secret is taken out first: cut in two it would not be found. */
+function shown(words: string, secrets: readonly string[]): string {
+  const told = secrets
+    .filter((one) => one !== "")
+    .reduce((text, one) => text.replaceAll(one, "[secret]"), words);
+  return neutraliseLine(told.slice(0, MAX_WORDS_CHARS));
 }

@@ -288,18 +288,18 @@ describe("a login that cannot be renewed", () => {
     });
   });
 
-  it("quotes no token, even where the issuer does", async () => {
+  it.each([
+    ["a short one", "rt-very-secret"],
+    ["one that is longer than what is told", `rt-very-secret${"x".repeat(2000)}`],
+  ])("quotes no token, even where the issuer does: %s", async (_, token) => {
     await using provider = await openIdProvider({
       tamper: ({ path, body }) => (path === "/token" && body.includes("error") ? told : body),
     });
     await keepChatGptLogin(provider, home);
     await change((file) => {
-      file.tokens.refresh_token = "rt-very-secret";
+      file.tokens.refresh_token = token;
     });
-    const told = JSON.stringify({
-      error: "invalid_grant",
-      error_description: "unknown rt-very-secret\u001b[2J",
-    });
+    const told = JSON.stringify({ error: "invalid_grant", error_description: `unknown ${token}\u001b[2J` });
     const error = await (await credentials(provider)).renew(signal).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ message: expect.stringContaining("invalid_grant, unknown [secret]") });
     expect(describeError(error, { showsCauses: true })).not.toContain("rt-very-secret");
