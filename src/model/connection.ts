@@ -34,6 +34,7 @@ type Broken = { kind: "broken"; error: BrigError; retryAfterMs: number | null };
 
 /** A person would ask what is going on. */
 const LONGEST_SILENT_WAIT_MS = 5000;
+const LONGEST_MESSAGE = 2000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
@@ -56,9 +57,9 @@ export class Connection {
     this.#secrets.addQuery({ password: new URL(options.provider.baseUrl).password });
   }
 
-  /** What an endpoint said, without what it must not tell anybody. */
-  hide(text: string): string {
-    return this.#secrets.hide(text);
+  /** What an endpoint said, as far as anybody reads it, without what it must not tell anybody: half a secret would not be found. */
+  tellable(text: string): string {
+    return this.#secrets.hide(text).slice(0, LONGEST_MESSAGE);
   }
 
   /** The response, once its headers are there, or why it is worth asking again later. Other failures are thrown as `model.*`. */
@@ -105,14 +106,17 @@ export class Connection {
 
   #failed({ reason }: Unanswered): Failed {
     if (!(reason instanceof Error)) {
-      const hint = reason.hint === undefined ? undefined : this.hide(reason.hint);
-      const refusal = { ...reason, message: this.hide(reason.message), hint };
+      const hint = reason.hint === undefined ? undefined : this.tellable(reason.hint);
+      const refusal = { ...reason, message: this.tellable(reason.message), hint };
       return { refusal, failure: classifyRefusal(this.#withWireHint(refusal)) };
     }
     const { baseUrl, streamIdleTimeoutMs } = this.#options.provider;
     const isTimeout = reason.name === "AbortError";
     const why = isTimeout ? `no answer within ${streamIdleTimeoutMs} ms` : firstOf(reason).message;
-    return { refusal: null, failure: transportFailure(this.hide(`cannot reach ${baseUrl}: ${why}`), reason) };
+    return {
+      refusal: null,
+      failure: transportFailure(this.tellable(`cannot reach ${baseUrl}: ${why}`), reason),
+    };
   }
 
   /** An endpoint that has never heard of the path most likely speaks the older API only. */

@@ -58,7 +58,7 @@ export function createEndpointClient(options: ModelClientOptions, wire: Wire): M
 }
 
 function readRefused(refusal: Refusal, connection: Connection): ModelEvent {
-  const message = connection.hide(refusal.message);
+  const message = connection.tellable(refusal.message);
   const { canRetry, error, retryAfterMs } = classifyRefusal({ ...refusal, message });
   if (!canRetry) throw error;
   return { kind: "broken", error, retryAfterMs };

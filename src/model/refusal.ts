@@ -3,7 +3,6 @@ import { z } from "zod";
 import { retryAfterOf } from "./backoff.js";
 import type { Refusal } from "./failure.js";
 
-const LONGEST_MESSAGE = 2000;
 const LONGEST_BODY = 64 * 1024;
 
 const text = z.string().nullish().catch(undefined);
@@ -39,13 +38,13 @@ export interface ReadRefusal extends Refusal {
   param: string | null;
 }
 
-/** Reads what an endpoint said with a status that is no success. */
+/** Reads what an endpoint said with a status that is no success: all of it, to be cut once no secret is in it. */
 export function readRefusal(status: number, headers: Headers, body: string): ReadRefusal {
   const said = readDetails(body);
   const { code, type, param = null, resets_in_seconds: resetsIn } = said;
   const reason = said.message ?? (isPlainText(headers, body) ? body.trim() : "");
   return {
-    message: `${statusText(status)}${reason === "" ? "" : `: ${reason.slice(0, LONGEST_MESSAGE)}`}`,
+    message: `${statusText(status)}${reason === "" ? "" : `: ${reason}`}`,
     status,
     code,
     type,
@@ -56,11 +55,11 @@ export function readRefusal(status: number, headers: Headers, body: string): Rea
   };
 }
 
-/** The error object of a stream's event. */
+/** The error object of a stream's event, whole as well. */
 export function readStreamError(error: unknown): Refusal {
   const said = refusalBody.safeParse({ error }).data ?? {};
   return {
-    message: (said.message ?? "the endpoint failed without saying why").slice(0, LONGEST_MESSAGE),
+    message: said.message ?? "the endpoint failed without saying why",
     code: said.code,
     type: said.type,
   };

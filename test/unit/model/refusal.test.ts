@@ -49,10 +49,6 @@ describe("a refusal is read", () => {
   it("with a status that has no name", () => {
     expect(messageOf(529, { error: { message: "busy" } })).toBe("HTTP 529: busy");
   });
-
-  it("no further than anybody reads", () => {
-    expect(messageOf(400, { error: { message: "x".repeat(10_000) } })).toHaveLength(2000 + 22);
-  });
 });
 
 describe("a refusal is told apart", () => {

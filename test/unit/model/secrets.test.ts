@@ -25,10 +25,9 @@ describe.each<WireApi>(["responses", "chat"])("no key is shown over the wire %s"
     query: { key: param },
     maxRequestRetries: 0,
   };
-  const failed = wireApi === "chat" ? { error: { message: told, code: "invalid_prompt" } } : null;
-  const inStream = failed ?? {
-    type: "response.failed",
-    response: { error: { message: told, code: "invalid_prompt" } },
+  const failing = (message: string) => {
+    const error = { message, code: "invalid_prompt" };
+    return wireApi === "chat" ? { error } : { type: "response.failed", response: { error } };
   };
 
   it.each<[string, Reply]>([
@@ -39,7 +38,7 @@ describe.each<WireApi>(["responses", "chat"])("no key is shown over the wire %s"
       { kind: "status", status: 500, body: told, headers: { "content-type": "text/plain" } },
     ],
     ["a rate limit quotes it", { kind: "status", status: 429, body: { error: told } }],
-    ["a stream quotes it", { kind: "stream", events: [inStream] }],
+    ["a stream quotes it", { kind: "stream", events: [failing(told)] }],
     [
       "a redirect quotes it",
       { kind: "status", status: 302, headers: { location: `http://x/?key=${param}` } },
@@ -50,6 +49,16 @@ describe.each<WireApi>(["responses", "chat"])("no key is shown over the wire %s"
     const shown = everythingOf(error ?? events);
     expect(shown).toContain("BrigError");
     expect(shown).not.toMatch(secret);
+  });
+
+  it.each<[string, (message: string) => Reply]>([
+    ["a refusal", (message) => ({ kind: "status", status: 400, body: { error: { message } } })],
+    ["a stream", (message) => ({ kind: "stream", events: [failing(message)] })],
+  ])("nor a part of one where %s says more than anybody reads", async (_, reply) => {
+    const { error } = await ask([reply(`${header} `.repeat(1000))], { provider });
+    const { message } = error as Error;
+    expect(message).toHaveLength(2000);
+    expect(message).not.toContain("header");
   });
 
   it("where its address cannot be reached", async () => {
