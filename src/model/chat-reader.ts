@@ -4,10 +4,8 @@ import { classifyRefusal, senselessAnswer } from "./failure.js";
 import { isToolCall, type ResponseItem, type ToolCallItem } from "./items.js";
 import type { ModelEvent, ModelRequest, TokenUsage } from "./model-client.js";
 import { readStreamError } from "./refusal.js";
+import { ResponseLimits } from "./response-limits.js";
 import { type BrokenStream, parseEventData } from "./server-events.js";
-
-const MAX_RESPONSE_CHARS = 64 * 1024 * 1024;
-const MAX_CALLS = 1000;
 
 const textPart = z.object({ text: z.string().catch("") });
 const texts = z
@@ -85,7 +83,7 @@ export class ChatReader implements ResponseReader {
   readonly #calls: PendingCall[] = [];
   #finishReason: string | null = null;
   #usage: TokenUsage | null = null;
-  #charCount = 0;
+  readonly #limits = new ResponseLimits();
 
   constructor({ input }: ModelRequest, options: ChatReaderOptions) {
     this.#options = options;
@@ -134,7 +132,7 @@ export class ChatReader implements ResponseReader {
     const text = said.content + said.refusal;
     this.#thoughts += thoughts;
     this.#text += text;
-    this.#count(thoughts.length + text.length);
+    this.#limits.addChars(thoughts.length + text.length);
     if (thoughts !== "") yield { kind: "reasoning-delta", text: thoughts };
     if (text !== "") yield { kind: "text-delta", text };
     for (const call of said.tool_calls) this.#readCall(call);
@@ -145,15 +143,14 @@ export class ChatReader implements ResponseReader {
     const args = called?.arguments ?? "";
     let call = this.#findCall({ index, id: id ?? "", name });
     if (call === undefined) {
-      if (this.#calls.length === MAX_CALLS)
-        throw senselessAnswer(`the endpoint made more than ${MAX_CALLS} calls at once`);
+      this.#limits.addCall();
       call = { index, id: "", name: "", arguments: "" };
       this.#calls.push(call);
     }
     if (call.id === "") call.id = id ?? "";
     if (call.name === "") call.name = name;
     call.arguments += args;
-    this.#count(args.length + name.length + (id?.length ?? 0));
+    this.#limits.addChars(args.length + name.length + (id?.length ?? 0));
   }
 
   /** Which call a delta goes on with. Some endpoints give every call the same index, some none, some a new id with every delta. */
@@ -204,12 +201,6 @@ export class ChatReader implements ResponseReader {
     for (let copy = 2; this.#usedIds.has(id); copy++) id = `${wanted}-${copy}`;
     this.#usedIds.add(id);
     return id;
-  }
-
-  #count(chars: number): void {
-    this.#charCount += chars;
-    if (this.#charCount > MAX_RESPONSE_CHARS)
-      throw senselessAnswer("the endpoint sent a response of more than 64 MiB");
   }
 }
 

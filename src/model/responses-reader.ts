@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { broken, type RefusalReader, type ResponseReader } from "./endpoint-client.js";
 import { senselessAnswer } from "./failure.js";
-import { parseItem, type ResponseItem } from "./items.js";
+import { isToolCall, parseItem, type ResponseItem } from "./items.js";
 import type { ModelEvent, TokenUsage } from "./model-client.js";
 import { readStreamError } from "./refusal.js";
+import { ResponseLimits } from "./response-limits.js";
 import { type BrokenStream, parseEventData } from "./server-events.js";
 
 const usageShape = z.object({
@@ -28,6 +29,7 @@ const named = z.object({ type: z.string() });
 export class ResponsesReader implements ResponseReader {
   readonly #keepsIds: boolean;
   readonly #refused: RefusalReader;
+  readonly #limits = new ResponseLimits();
 
   constructor({ keepsIds, refused }: { keepsIds: boolean; refused: RefusalReader }) {
     this.#keepsIds = keepsIds;
@@ -37,7 +39,13 @@ export class ResponsesReader implements ResponseReader {
   *read(data: string): Iterable<ModelEvent> {
     const event = parseEventData(data);
     const meaning = this.#meaningOf(named.safeParse(event).data?.type, event);
-    if (meaning !== null) yield meaning;
+    if (meaning === null) return;
+    if ("text" in meaning) this.#limits.addChars(meaning.text.length);
+    if (meaning.kind === "item") {
+      this.#limits.addChars(data.length);
+      if (isToolCall(meaning.item)) this.#limits.addCall();
+    }
+    yield meaning;
   }
 
   *end(cut: BrokenStream | null): Iterable<ModelEvent> {
