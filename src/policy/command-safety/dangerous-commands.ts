@@ -13,6 +13,9 @@ const shells: ReadonlySet<string> = new Set(["ash", "bash", "dash", "ksh", "sh",
 /** Scripts within scripts are looked into so deep. */
 const MAX_DEPTH = 8;
 
+/** Of what a script nests, some 25 substitutions: the parser reads all that is in one again for each level. */
+const MAX_LEVELS = 128;
+
 /** So many words of a launcher's are tried as the beginning of what it starts. */
 const MAX_STARTS = 256;
 
@@ -43,10 +46,9 @@ class Inspection {
   #isDestructive([path = "", ...args]: readonly string[], depth: number): boolean {
     const name = baseName(path);
     if (name === "rm") return isForced(args);
-    if (depth >= MAX_DEPTH) return false;
-    if (name === "eval") return this.#scriptLooksDangerous(args.join(" "), depth + 1);
-    const script = shells.has(name) ? scriptArgument(args) : null;
-    return script !== null && this.#scriptLooksDangerous(script, depth + 1);
+    const script = name === "eval" ? args.join(" ") : shells.has(name) ? scriptArgument(args) : null;
+    if (script === null) return false;
+    return depth >= MAX_DEPTH || this.#scriptLooksDangerous(script, depth + 1);
   }
 
   #scriptLooksDangerous(whole: string, depth: number): boolean {
@@ -59,7 +61,7 @@ class Inspection {
     try {
       return this.#hasDangerousCommand(parse(script), depth);
     } catch (error) {
-      // The parser, and the way through what it gives, call themselves for each level.
+      // The parser calls itself for each level.
       if (error instanceof RangeError) return true;
       throw error;
     }
@@ -67,12 +69,12 @@ class Inspection {
 
   #hasDangerousCommand(script: SyntaxNode, depth: number): boolean {
     let isDangerous = false;
-    const visit = (node: SyntaxNode): void => {
-      if (isDangerous) return;
-      isDangerous = node.type === "Command" && this.looksDangerous(valuesOf(node), depth);
-      forEachChild(node, visit);
+    const visit = (node: SyntaxNode, level: number): void => {
+      isDangerous ||= level > MAX_LEVELS;
+      isDangerous ||= node.type === "Command" && this.looksDangerous(valuesOf(node), depth);
+      if (!isDangerous) forEachChild(node, (child) => visit(child, level + 1));
     };
-    visit(script);
+    visit(script, 0);
     return isDangerous;
   }
 }

@@ -255,12 +255,10 @@ describe("a workspace's own file", () => {
     ["a table", `[${"a.".repeat(32_000)}a]`],
     ["a value", `a = ${"{b.b.b.b.b.b.b.b.b.b = ".repeat(500)}1${"}".repeat(500)}`],
   ])("cannot exhaust memory or stack with %s of tens of thousands of levels", async (_name, brig) => {
-    const startedAt = performance.now();
     await expect(load({ brig })).rejects.toMatchObject({
       code: "config.invalid",
       message: expect.stringContaining("nested more than 64 levels deep"),
     });
-    expect(performance.now() - startedAt).toBeLessThan(3000);
   });
 
   it("cannot fill a terminal with its warning", async () => {
