@@ -1,4 +1,4 @@
-import { looksDangerous } from "./dangerous-commands.js";
+import { launchers, looksDangerous } from "./dangerous-commands.js";
 import { isSafeCommand } from "./safe-commands.js";
 import { commandsOf } from "./shell-script.js";
 import type { CommandWords } from "./words.js";
@@ -16,13 +16,7 @@ const generalPrograms: ReadonlySet<string> = new Set(
 );
 
 /** Programs that start another one. Whatever comes after them is no beginning that says much. */
-const launchers: ReadonlySet<string> = new Set(
-  (
-    "busybox chroot chrt command cmd cmd.exe doas env eval exec fakeroot find flock ionice nice nohup nsenter parallel pkexec " +
-    "prlimit runuser script setarch setpriv setsid ssh start-stop-daemon stdbuf strace su sudo taskset time timeout toybox " +
-    "unshare watch xargs"
-  ).split(" "),
-);
+const starters: ReadonlySet<string> = new Set([...launchers, ..."cmd cmd.exe eval script ssh su".split(" ")]);
 
 /**
  * Whether a prefix may be approved at all: not one that is empty or so general that it would approve everything, such as `python3`,
@@ -31,7 +25,7 @@ const launchers: ReadonlySet<string> = new Set(
 export function isAllowedPrefix(prefix: CommandPrefix): boolean {
   const [path = "", ...rest] = prefix;
   const name = path.slice(path.lastIndexOf("/") + 1);
-  if (name === "" || launchers.has(name)) return false;
+  if (name === "" || starters.has(name)) return false;
   // `python3.11` is no less general than `python`.
   if (!generalPrograms.has(name) && !generalPrograms.has(name.replace(/-?\d[\d.]*$/, ""))) return true;
   // `python3 -m pytest` names what it runs as well as `npm test` does.

@@ -1,7 +1,7 @@
 import { type Command, forEachChild, parse, type SyntaxNode } from "unbash";
 
 /** Programs that start another, which is somewhere among their arguments. */
-const launchers: ReadonlySet<string> = new Set(
+export const launchers: ReadonlySet<string> = new Set(
   (
     "busybox chroot chrt command doas env exec fakeroot find flock ionice nice nohup nsenter parallel pkexec prlimit runuser " +
     "setarch setpriv setsid start-stop-daemon stdbuf strace sudo taskset time timeout toybox unshare watch xargs"
