@@ -14,6 +14,10 @@ export const guarantees = [
     sentence:
       "In `workspace-write` `.git`, `.codex`, `.agents` and `.brig` stay as they are, present or absent.",
   },
+  {
+    id: "contained.configuration",
+    sentence: "No command, in no mode, can change the configuration that the next start obeys.",
+  },
   { id: "contained.network", sentence: "Without `--network full` there is no interface but loopback." },
   { id: "contained.system-calls", sentence: "A system call outside the allow-list is refused." },
   { id: "contained.proof", sentence: "A container that is weaker than its policy runs nothing." },

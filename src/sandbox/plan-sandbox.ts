@@ -49,7 +49,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   const { policy, name } = request.policy;
   refuseUnenforceable(request);
   const roots = await checkRoots(request);
-  const protection = await planProtection(roots, policy.workspace.protected);
+  const protection = await planProtection(roots, policy.workspace.protected, request.host.ownDirectories);
   await refuseWritableSubmounts(protection.mounts, request);
   const home = resolveHome(policy.home, roots);
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8" };

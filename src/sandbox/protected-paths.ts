@@ -2,6 +2,7 @@ import { type BigIntStats, constants } from "node:fs";
 import { lstat, open, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { BrigError } from "../errors.js";
+import { absentPlace, findOwnPlaces } from "./own-directories.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import { isLeftPlaceholder } from "./placeholders.js";
 import type { Identity, PlannedMount } from "./plan.js";
@@ -31,15 +32,22 @@ const POINTER_MAX_BYTES = 64 * 1024;
  * - an absent name as an empty placeholder directory, so that it cannot be created either. That holds for `.git` as
  *   well: `git init` at the top of a writable root is refused. Git passes over an empty `.git` when it looks for a
  *   repository, so a repository further up is still found;
+ * - `ownDirectories`, brig's and Codex's, and their `config.toml`, wherever in a writable root they lie;
  * - every directory between a writable root and a path bound below it is bound onto itself: a mount point cannot be
  *   renamed, its parents otherwise could.
  *
  * A name that cannot be held this way is `policy.not-enforced`. Nothing is changed and no link is followed.
  */
-export async function planProtection(roots: readonly Root[], names: readonly string[]): Promise<Protection> {
+export async function planProtection(
+  roots: readonly Root[],
+  names: readonly string[],
+  ownDirectories: readonly string[] = [],
+): Promise<Protection> {
   const writable = roots.filter((root) => root.access === "rw").map((root) => root.directory.path);
   const held: Held[] = [];
   for (const root of writable) for (const name of names) held.push(...(await holdName(root, name, writable)));
+  for (const place of await findOwnPlaces(ownDirectories, writable))
+    held.push(...(await holdOwn(place, held)));
   const outermost = withoutCovered(held, writable);
   refuseRootsInsideProtected(roots, outermost);
   const pins = await planPins(writable, [
@@ -71,6 +79,15 @@ async function holdName(root: string, name: string, writable: readonly string[])
   return stat.isFile()
     ? [held, ...(await holdPointedTo(path, writable))]
     : [held, ...(await holdCommon(path, writable))];
+}
+
+/** What a name holds already may also be absent: then it cannot be created. */
+async function holdOwn(path: string, held: readonly Held[]): Promise<Held[]> {
+  if (held.some((other) => isAtOrBelow(path, other.path))) return [];
+  const stat = await lstatOrNull(path);
+  if (stat === null) throw absentPlace(path);
+  refuseUnmountable(path, stat);
+  return [{ path, identity: identityOf(stat) }];
 }
 
 /** A worktree or submodule: `.git` is a file that names the directory with the hooks and the configuration. */

@@ -16,7 +16,7 @@ export interface CheckedDirectory {
 export interface HostPlaces {
   /** Absolute; null when the caller has none. */
   homeDirectory: string | null;
-  /** Brig's and Codex's own, wherever they are. Where a login is kept in one it is for no sandbox to read. */
+  /** Brig's and Codex's own, wherever they are. No sandbox may write them, nor read one that a login is kept in. */
   ownDirectories?: readonly string[] | undefined;
   /** Default `/proc`; a machine without one has no submounts or sockets that could be listed. */
   procDirectory?: string | undefined;
