@@ -155,7 +155,9 @@ export async function prepareAgent(
   const threadId = use.earlier?.threadId ?? createThreadId(new Date());
   const model = await openModel(flags, { config, context, threadId, use });
   const outputSchema =
-    flags.outputSchema === undefined ? undefined : await readOutputSchema(resolve(cwd, flags.outputSchema));
+    flags.outputSchema === undefined
+      ? undefined
+      : await readOutputSchema(resolve(cwd, flags.outputSchema), context.signal);
   const source = (options: SandboxOptions) => () => openConfiguredSandbox(options, context);
   const told = configuredContext(config, { environment, cwd: workplaceOf(sandbox, flags) });
   const asksAtOnce =

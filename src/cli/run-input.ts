@@ -1,9 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { BrigError } from "../errors.js";
 import { imageType } from "../lib/image-type.js";
 import { PictureFitter } from "../tools/view-image/picture-fitter.js";
 import type { CliContext } from "./context.js";
+import { readGivenFile } from "./given-file.js";
 import { write } from "./render.js";
 
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
@@ -35,16 +35,23 @@ export async function readPrompt(argument: string | undefined, context: CliConte
 /**
  * Pictures as data URLs, made to fit as `view_image` does; several files may be given in one argument, separated by commas.
  */
-export async function readImages(files: readonly string[], cwd: string): Promise<string[]> {
+export async function readImages(
+  files: readonly string[],
+  { cwd, signal }: Pick<CliContext, "cwd" | "signal">,
+): Promise<string[]> {
   const fitter = new PictureFitter();
-  return await Promise.all(
-    files.flatMap((list) => list.split(",")).map((file) => readImage(resolve(cwd, file), fitter)),
-  );
+  const given: GivenImage[] = [];
+  // One after the other: no pipe is waited for any more once something is wrong.
+  for (const file of files.flatMap((list) => list.split(","))) {
+    const path = resolve(cwd, file);
+    given.push({ path, bytes: await readGivenFile(path, signal) });
+  }
+  return await Promise.all(given.map((image) => fitImage(image, fitter)));
 }
 
 /** A JSON Schema from a file. */
-export async function readOutputSchema(path: string): Promise<Record<string, unknown>> {
-  const text = (await readGivenFile(path)).toString("utf8");
+export async function readOutputSchema(path: string, signal: AbortSignal): Promise<Record<string, unknown>> {
+  const text = (await readGivenFile(path, signal)).toString("utf8");
   try {
     const schema: unknown = JSON.parse(text);
     if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
@@ -57,23 +64,18 @@ export async function readOutputSchema(path: string): Promise<Record<string, unk
   throw usage(`the output schema ${path} is not a JSON object`);
 }
 
-async function readImage(path: string, fitter: PictureFitter): Promise<string> {
-  const bytes = await readGivenFile(path);
+interface GivenImage {
+  path: string;
+  bytes: Buffer;
+}
+
+async function fitImage({ path, bytes }: GivenImage, fitter: PictureFitter): Promise<string> {
   if (imageType(bytes) === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP picture`);
   const picture = await fitter.fit(bytes);
   if (picture.kind === "unusable") throw usage(`the picture ${path} cannot be used: ${picture.reason}`);
   if (picture.bytes.length > MAX_IMAGE_BYTES)
     throw usage(`the picture ${path} is larger than ${MAX_IMAGE_BYTES} bytes`);
   return `data:${picture.type};base64,${picture.bytes.toString("base64")}`;
-}
-
-async function readGivenFile(path: string): Promise<Buffer> {
-  try {
-    return await readFile(path);
-  } catch (cause) {
-    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    throw usage(`${path} cannot be read: ${reason === "ENOENT" ? "no such file" : reason}`, cause);
-  }
 }
 
 /** `onWait` is told when input does not come at once, so that nobody wonders what is being waited for. */

@@ -72,7 +72,7 @@ async function runSession(
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
   await checkPlace(flags, context);
   const prompt = await readPrompt(argument, context);
-  const images = await readImages(flags.image ?? [], context.cwd);
+  const images = await readImages(flags.image ?? [], context);
   const person = canAsk(context) ? await personAtTerminal(context) : {};
   const notes = new HeldOutput(context.stderr);
   const aside = { ...context, stderr: notes };

@@ -37,6 +37,7 @@ export interface ConversationUse {
 
 /** A conversation on the terminal, until the person ends it. The terminal is put back as it was on every way out. */
 export async function runConversation({ flags, context, earlier }: ConversationUse): Promise<void> {
+  const images = await readImages(flags.image ?? [], context);
   const desk = openDesk(context);
   // Whatever is said besides the screen would be drawn over.
   const aside = { ...context, stderr: noticesInstead(desk.show) };
@@ -47,7 +48,6 @@ export async function runConversation({ flags, context, earlier }: ConversationU
     approver: approverAtScreen(asking),
     earlier,
   });
-  const images = await readImages(flags.image ?? [], context.cwd);
   desk.show(headingBlock(setup));
   for (const block of earlierBlocks(earlier?.items ?? [])) desk.show(block);
   const history = await openHistory(setup, context);

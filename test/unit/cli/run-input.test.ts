@@ -102,6 +102,8 @@ describe("the prompt", () => {
 });
 
 describe("a picture", () => {
+  const place = { cwd: folder, signal: new AbortController().signal };
+
   it.each([
     ["image/png", png(3, 4)],
     ["image/jpeg", jpeg(3, 4)],
@@ -109,19 +111,19 @@ describe("a picture", () => {
     ["image/webp", webp("VP8 ", 3, 4)],
   ])("of type %s is told by its bytes, whatever its name", async (type, bytes) => {
     writeFileSync(join(folder, "picture.txt"), bytes);
-    expect(await readImages(["picture.txt"], folder)).toEqual([
+    expect(await readImages(["picture.txt"], place)).toEqual([
       `data:${type};base64,${bytes.toString("base64")}`,
     ]);
   });
 
   it("may be one of several, separated by commas", async () => {
     writeFileSync(join(folder, "a"), gif(3, 4));
-    expect(await readImages(["a,a", "a"], folder)).toHaveLength(3);
+    expect(await readImages(["a,a", "a"], place)).toHaveLength(3);
   });
 
   it("is made to fit as view_image does", async () => {
     writeFileSync(join(folder, "wide"), jpegPicture({ width: 4096, height: 64 }));
-    const [url = ""] = await readImages(["wide"], folder);
+    const [url = ""] = await readImages(["wide"], place);
     expect(url).toMatch(/^data:image\/jpeg;base64,/);
     expect(imageSize(Buffer.from(url.split(",")[1] ?? "", "base64"), "image/jpeg")).toEqual({
       width: 2048,
@@ -132,12 +134,12 @@ describe("a picture", () => {
   it.each([
     ["that is not there", "missing", "no such file"],
     ["that is none", "text", "is not a PNG, JPEG, GIF or WebP picture"],
-    ["that is a folder", ".", "cannot be read: EISDIR"],
+    ["that is a folder", ".", "cannot be read: it is a directory"],
     ["that is cut off", "cut", "cannot be used: it is cut off or broken (image/gif)"],
   ])("%s is refused", async (_, file, reason) => {
     writeFileSync(join(folder, "text"), "RIFF....WAVE");
     writeFileSync(join(folder, "cut"), "GIF89a");
-    await expect(readImages([file], folder)).rejects.toMatchObject({
+    await expect(readImages([file], place)).rejects.toMatchObject({
       code: "usage.invalid",
       message: expect.stringContaining(reason),
     });
@@ -145,14 +147,16 @@ describe("a picture", () => {
 });
 
 describe("an output schema", () => {
+  const { signal } = new AbortController();
+
   it("is a JSON object", async () => {
     writeFileSync(join(folder, "schema.json"), '{"type":"object"}');
-    expect(await readOutputSchema(join(folder, "schema.json"))).toEqual({ type: "object" });
+    expect(await readOutputSchema(join(folder, "schema.json"), signal)).toEqual({ type: "object" });
   });
 
   it.each(["[]", "7", "null", "{"])("is not %s", async (text) => {
     writeFileSync(join(folder, "schema.json"), text);
-    await expect(readOutputSchema(join(folder, "schema.json"))).rejects.toMatchObject({
+    await expect(readOutputSchema(join(folder, "schema.json"), signal)).rejects.toMatchObject({
       code: "usage.invalid",
     });
   });
