@@ -12,6 +12,11 @@ const localProviders: Readonly<Record<string, string>> = {
   ollama: "http://127.0.0.1:11434/v1",
   lmstudio: "http://127.0.0.1:1234/v1",
 };
+/** What is no endpoint though it stands in for one, and the command that has it. */
+const standIns: Readonly<Record<string, { is: string; command: string }>> = {
+  scripted: { is: "a script in the place of a model", command: "brig run --script FILE" },
+  replay: { is: "a recorded session in the place of a model", command: "brig replay ID|FILE" },
+};
 const builtIn = ["openai", ...Object.keys(localProviders)];
 
 /** What `brig login` has stored, ready for use. */
@@ -101,6 +106,9 @@ function providerConfig(id: string, config: ModelConfig): ProviderConfig {
     return providerSchema.parse({ base_url: localProviders[id], wire_api: "chat" });
   const provider = Object.hasOwn(config.model_providers, id) ? config.model_providers[id] : undefined;
   if (provider !== undefined) return provider;
+  const standIn = Object.hasOwn(standIns, id) ? standIns[id] : undefined;
+  if (standIn !== undefined)
+    throw invalid(`\`${id}\` is ${standIn.is}, and not set as the model_provider`, `use: ${standIn.command}`);
   const known = [...builtIn, ...Object.keys(config.model_providers)];
   const meant = suggest(id, known);
   throw invalid(

@@ -111,6 +111,17 @@ describe("resolveProvider", () => {
     expect(() => resolve(config)).toThrow(expect.objectContaining({ code: "config.invalid", message }));
   });
 
+  it.each([
+    ["scripted", "use: brig run --script FILE"],
+    ["replay", "use: brig replay ID|FILE"],
+  ])("names the command that has %s, but takes a provider of that name", (id, hint) => {
+    expect(() => resolve({ model_provider: id })).toThrow(
+      expect.objectContaining({ code: "config.invalid", hint }),
+    );
+    const model_providers = { [id]: { base_url: "http://a/v1" } };
+    expect(resolve({ model_provider: id, model_providers }).baseUrl).toBe("http://a/v1");
+  });
+
   it("refuses an OPENAI_BASE_URL that is no URL", () => {
     expect(() => resolve({}, { OPENAI_API_KEY: "k", OPENAI_BASE_URL: "file:///etc" })).toThrow(
       expect.objectContaining({ code: "config.invalid" }),
