@@ -34,6 +34,7 @@ export async function exec(
     pty: undefined,
     hasStdin: options.stdin !== undefined && options.stdin.length > 0,
     mergeOutput: false,
+    endsTree: false,
   });
   const gathered = new GatheredOutput(options);
   const command = new Command(

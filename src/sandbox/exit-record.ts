@@ -25,6 +25,8 @@ export interface ExitRecord {
   outOfMemory: boolean;
   /** Not even SIGKILL emptied the process tree. */
   treeLeft: boolean;
+  /** Something outlived the main process, and was ended because nothing may. */
+  treeEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
   /** Of a file operation. */
@@ -45,6 +47,7 @@ export function parseExit(payload: Buffer): ExitRecord {
     timedOut: (flags & 1) !== 0,
     outOfMemory: (flags & 4) !== 0,
     treeLeft: (flags & 16) !== 0,
+    treeEnded: (flags & 32) !== 0,
     usage: {
       userMs: Number(payload.readBigUInt64LE(12)) / 1000,
       systemMs: Number(payload.readBigUInt64LE(20)) / 1000,
@@ -57,7 +60,7 @@ export function parseExit(payload: Buffer): ExitRecord {
 
 /** As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
-  const { timedOut, outOfMemory, durationMs, usage } = record;
+  const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";
   const startFailure = record.kind === "not-started" ? describeStartFailure(record, program) : null;
   const ownCode = bySignal ? 128 + record.code : record.code;
@@ -67,6 +70,7 @@ export function exitStatus(record: ExitRecord, program: string): ExitStatus {
     signal: bySignal ? signalName(record.code) : null,
     timedOut,
     outOfMemory,
+    treeEnded,
     durationMs,
     usage,
     startFailure,

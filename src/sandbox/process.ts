@@ -40,6 +40,7 @@ class RunningProcess implements SandboxProcess {
       pty: options.pty,
       hasStdin,
       mergeOutput: options.mergeOutput ?? false,
+      endsTree: options.endsTree ?? false,
     });
     this.#command = new Command(
       setting.link,

@@ -9,6 +9,7 @@ const MAX_STRING_BYTES = 128 * 1024;
 const FLAG_PTY = 1;
 const FLAG_NO_STDIN = 2;
 const FLAG_MERGE = 4;
+const FLAG_ENDS_TREE = 8;
 /** Twenty days: Node's timers, one of which watches the timeout, fire at once beyond 24.8. */
 const MAX_TIMEOUT_MS = 20 * 24 * 3600 * 1000;
 
@@ -20,6 +21,7 @@ export interface SpawnRequest {
   pty: PtySize | undefined;
   hasStdin: boolean;
   mergeOutput: boolean;
+  endsTree: boolean;
 }
 
 /** The payload of a SPAWN frame. Throws `exec.invalid` for what no kernel would take. */
@@ -31,7 +33,8 @@ export function encodeSpawn(request: SpawnRequest): Buffer {
   head[0] =
     (request.pty ? FLAG_PTY : 0) |
     (request.hasStdin ? 0 : FLAG_NO_STDIN) |
-    (request.mergeOutput ? FLAG_MERGE : 0);
+    (request.mergeOutput ? FLAG_MERGE : 0) |
+    (request.endsTree ? FLAG_ENDS_TREE : 0);
   head.writeUInt16LE(checkedSize(request.pty?.rows ?? 0), 2);
   head.writeUInt16LE(checkedSize(request.pty?.cols ?? 0), 4);
   head.writeUInt32LE(checkedTimeout(request.timeoutMs), 8);

@@ -61,6 +61,11 @@ export interface SpawnOptions {
   stdin?: "pipe" | "closed" | undefined;
   /** Send stdout and stderr through one pipe, so that their order is exact. Everything arrives on stdout. */
   mergeOutput?: boolean | undefined;
+  /**
+   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and SIGKILL as `kill` sends them,
+   * and `exit` resolves when it is gone. Default: it goes on for as long as the sandbox.
+   */
+  endsTree?: boolean | undefined;
 }
 
 /** How a spawned process ended. */
@@ -69,6 +74,8 @@ export interface ExitStatus {
   signal: NodeJS.Signals | null;
   timedOut: boolean;
   outOfMemory: boolean;
+  /** Something outlived the main process, and was ended as `endsTree` asks. */
+  treeEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
   /** Set when the program could not be started at all: exitCode is then 127 or 126. */

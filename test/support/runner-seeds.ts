@@ -69,6 +69,7 @@ function spawn(): Buffer {
     pty: { rows: 24, cols: 80 },
     hasStdin: true,
     mergeOutput: false,
+    endsTree: false,
   });
 }
 
@@ -113,6 +114,7 @@ function session(): Record<string, Buffer> {
   const clock = (ms: number) => [250, ...word(ms)];
   const spawned = (flags: number, timeout = 0) => [0, flags, timeout];
   const noStdin = 2;
+  const endsTree = 8;
   const read = [6, ...word(59_999)];
   const acknowledge = [7];
   const [disconnect, connect] = [[8], [9]];
@@ -165,6 +167,21 @@ function session(): Record<string, Buffer> {
       ...clock(300),
       ...turn,
       ...writes(1, 9000),
+      ...turn,
+      ...read,
+    ]),
+    "background-ended": Buffer.from([
+      ...spawned(noStdin | endsTree),
+      ...turn,
+      ...turn,
+      ...ends(1),
+      ...writes(1, 9000),
+      ...turn,
+      ...clock(300),
+      ...turn,
+      ...writes(1, 9000),
+      ...turn,
+      ...isEmpty(1),
       ...turn,
       ...read,
     ]),

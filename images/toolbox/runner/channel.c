@@ -14,7 +14,7 @@
 #include "runner.h"
 #include "tree.h"
 
-#define HOLD_MS 250         /* how long a pipe that outlives its command may delay the result */
+#define HOLD_MS 250         /* how long what outlives its command may delay the result */
 #define KILL_STEP_MS 10
 #define KILL_GIVE_UP_MS 5000
 #define LATE_MAX (1u << 20) /* output after the result that is passed on; more is read and dropped */
@@ -34,6 +34,7 @@ static void on_output(struct runner *r, struct source *s, uint32_t events);
 static void on_input_ready(struct runner *r, struct source *s, uint32_t events);
 static void close_input(struct runner *r, struct channel *c);
 static bool read_output(struct runner *r, struct channel *c, struct source *s);
+static void begin_kill(struct runner *r, struct channel *c, uint32_t grace_ms);
 static size_t owed_bytes(const struct channel *c, const struct source *s);
 
 static struct channel *find(struct runner *r, uint32_t id) {
@@ -111,10 +112,22 @@ static bool hold_is_over(struct runner *r, struct channel *c) {
     return c->out_owed + c->err_owed == 0 || (cut_short && c->credit == 0);
 }
 
+/* What is still to print its last lines, such as the other end of a process substitution, may do so. */
+static void end_leftovers(struct runner *r, struct channel *c) {
+    if (now_ms() < c->hold_ms) {
+        wake_at(r, c->hold_ms);
+        return;
+    }
+    begin_kill(r, c, c->grace_ms);
+    if (c->terminated) c->flags |= EXIT_TREE_ENDED;
+}
+
 static void finish_if_complete(struct runner *r, struct channel *c) {
-    bool killing = c->kill != KILL_NONE && c->worker && !(c->flags & EXIT_TREE_LEFT);
+    bool has_tree = c->worker && !(c->flags & EXIT_TREE_LEFT);
+    if (c->ended && c->ends_tree && has_tree && c->kill == KILL_NONE) end_leftovers(r, c);
+    bool must_empty = has_tree && (c->ends_tree || c->kill != KILL_NONE);
     bool held = is_open(&c->out) || is_open(&c->err);
-    if (c->ended && !c->exit_sent && !killing && (!held || hold_is_over(r, c))) send_exit(r, c);
+    if (c->ended && !c->exit_sent && !must_empty && (!held || hold_is_over(r, c))) send_exit(r, c);
     retire_if_over(r, c);
 }
 
@@ -427,6 +440,7 @@ static bool start_command(struct runner *r, const struct frame *frame) {
     struct channel *c = open_channel(r, frame->channel);
     if (!c) return false;
     c->is_command = true;
+    c->ends_tree = request.flags & SPAWN_ENDS_TREE;
     c->grace_ms = request.grace_ms;
     if (request.timeout_ms) wake_at(r, c->deadline_ms = now_ms() + request.timeout_ms);
     struct channel_streams streams = open_streams(r, c, &request);

@@ -97,7 +97,7 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
         struct channel *c = w->channel;
         if (report.what & REPORT_ENDED && c) channel_ended(r, c, &report, result);
         if (report.what & REPORT_EMPTY) {
-            if (c && c->kill != KILL_NONE && w->slot->orphans_since) kill_orphans(r, w);
+            if (c && (c->ends_tree || c->kill != KILL_NONE) && w->slot->orphans_since) kill_orphans(r, w);
             w->channel = NULL;
             if (w->state == WORKER_BUSY) w->state = WORKER_IDLE;
             if (c) {

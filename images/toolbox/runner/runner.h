@@ -51,12 +51,20 @@ struct queued_request {
 };
 
 enum kill_state { KILL_NONE, KILL_TERMINATING, KILL_KILLING };
-enum exit_flags { EXIT_TIMED_OUT = 1, EXIT_KILLED = 2, EXIT_OUT_OF_MEMORY = 4, EXIT_PIPE_HELD = 8, EXIT_TREE_LEFT = 16 };
+enum exit_flags {
+    EXIT_TIMED_OUT = 1,
+    EXIT_KILLED = 2,
+    EXIT_OUT_OF_MEMORY = 4,
+    EXIT_PIPE_HELD = 8,
+    EXIT_TREE_LEFT = 16,
+    EXIT_TREE_ENDED = 32,
+};
 
 struct channel {
     struct channel *next;
     uint32_t id;
     bool is_command, pty, ended, exit_sent, dead;
+    bool ends_tree; /* nothing it started may outlive it */
     bool hung_up; /* nobody has the terminal open at the moment */
     struct worker *worker;
     struct source in, out, err;

@@ -53,7 +53,7 @@ void frame_header(uint8_t *out, uint8_t type, uint32_t channel, uint32_t length)
 /* Frames of the session itself are not counted, acknowledged or sent again. */
 bool frame_is_counted(uint8_t type);
 
-enum spawn_flags { SPAWN_PTY = 1, SPAWN_NO_STDIN = 2, SPAWN_MERGE = 4 };
+enum spawn_flags { SPAWN_PTY = 1, SPAWN_NO_STDIN = 2, SPAWN_MERGE = 4, SPAWN_ENDS_TREE = 8 };
 
 struct spawn_request {
     uint8_t flags;

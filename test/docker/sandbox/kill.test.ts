@@ -1,3 +1,4 @@
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
@@ -120,6 +121,62 @@ describe("an abort ends the whole tree", () => {
     expect(await spawned.exit).toMatchObject({ exitCode: 9, signal: null });
     expect(text).toBe("ready\nusr1\n");
     expect((await other).stdout).toBe("unharmed\n");
+  });
+});
+
+describe("a command that nothing may outlive", () => {
+  const leaves: [how: string, script: string][] = [
+    ["in the background", "sleep 301 >/dev/null 2>&1 &"],
+    ["in a session of its own", "setsid sleep 301 >/dev/null 2>&1 &"],
+    ["as a daemon, forked twice", "(setsid sh -c 'sleep 301 & sleep 302' >/dev/null 2>&1 &) &"],
+    ["with its pipe held open", "sleep 301 & echo started"],
+    ["deaf to SIGTERM", "setsid sh -c \"trap '' TERM; sleep 301; sleep 302\" >/dev/null 2>&1 & sleep 0.2"],
+  ];
+  const run = async (sandbox: Sandbox, script: string, endsTree: boolean) => {
+    const spawned = await sandbox.spawn(["bash", "-c", script], {
+      endsTree,
+      mergeOutput: true,
+      stdin: "closed",
+    });
+    const [stdout, exit] = await Promise.all([text(spawned.stdout), spawned.exit]);
+    return { stdout, exit };
+  };
+
+  sandboxTest.for(leaves)("leaves nothing %s", async ([, script], { sandbox }) => {
+    await run(sandbox, script, false);
+    await expect.poll(() => runningCommands(sandbox)).toContain("sleep 301");
+    await sandbox.exec(["pkill", "-KILL", "-f", "sleep 30[12]"]);
+    await expect.poll(() => runningCommands(sandbox)).toEqual([]);
+    expect((await run(sandbox, script, true)).exit).toMatchObject({
+      exitCode: 0,
+      signal: null,
+      timedOut: false,
+      treeEnded: true,
+    });
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("gives all that its last processes print, if they soon end", async ({ sandbox }) => {
+    const { stdout, exit } = await run(sandbox, "echo last words > >(sleep 0.05; cat)", true);
+    expect(stdout).toBe("last words\n");
+    expect(exit).toMatchObject({ exitCode: 0, treeEnded: false });
+  });
+
+  sandboxTest("does not end what others have started", async ({ sandbox }) => {
+    const other = await sandbox.spawn(["bash", "-c", "setsid sleep 303 & wait; echo no"], { endsTree: true });
+    await expect.poll(() => runningCommands(sandbox)).toContain("sleep 303");
+    await run(sandbox, "setsid sleep 301 & setsid sleep 302 &", true);
+    expect((await runningCommands(sandbox)).filter((command) => command.startsWith("sleep"))).toEqual([
+      "sleep 303",
+    ]);
+    await other.kill();
+    await requireHealthy(sandbox);
+  });
+
+  sandboxTest("takes its leftovers along though it has killed its supervisor", async ({ sandbox }) => {
+    const { exit } = await run(sandbox, "setsid sleep 301 & kill -STOP $PPID; kill -9 $PPID", true);
+    expect(exit).toMatchObject({ signal: "SIGKILL" });
+    await requireHealthy(sandbox);
   });
 });
 

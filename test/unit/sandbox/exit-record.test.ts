@@ -71,6 +71,7 @@ describe("the record of an exit", () => {
     ["a lost supervisor", { kind: 3, code: 9 }, { exitCode: 137, signal: "SIGKILL" }],
     ["a timeout", { kind: 1, code: 15, flags: 1 }, { exitCode: 124, timedOut: true, signal: "SIGTERM" }],
     ["a want of memory", { kind: 1, code: 9, flags: 4 }, { exitCode: 137, outOfMemory: true }],
+    ["something left that was ended", { kind: 0, flags: 32 }, { exitCode: 0, treeEnded: true }],
     [
       "a missing program",
       { kind: 2, errno: ENOENT, stage: EXEC },

@@ -10,6 +10,7 @@ const plain: SpawnRequest = {
   pty: undefined,
   hasStdin: false,
   mergeOutput: false,
+  endsTree: false,
 };
 
 /** Reads a SPAWN payload as the protocol's table has it. */
@@ -60,10 +61,11 @@ describe("a request to start a command", () => {
     );
   });
 
-  it("says how its streams are wanted", () => {
+  it("says how its streams are wanted, and whether anything may outlive it", () => {
     const flags = (changes: Partial<SpawnRequest>) => decode(encodeSpawn({ ...plain, ...changes }));
     expect(flags({ hasStdin: true }).flags).toBe(0);
     expect(flags({ mergeOutput: true }).flags).toBe(6);
+    expect(flags({ endsTree: true }).flags).toBe(10);
     expect(flags({ hasStdin: true, pty: { rows: 24, cols: 80 } })).toMatchObject({
       flags: 1,
       rows: 24,

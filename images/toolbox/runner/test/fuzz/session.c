@@ -2,6 +2,7 @@
  * All of PID 1 but its processes: the real event loop, bridge, channels and pool on real pipes and sockets, under a clock
  * that the input moves. The input plays the host, the workers and the commands. Whatever they do:
  *   - a channel gets one EXIT, after the last byte its command wrote before it ended, and only LATE frames after it;
+ *   - of a command that nothing may outlive it comes when its supervisor has nobody left;
  *   - the host is never sent more than it granted, and what it gets is what was written, in order;
  *   - a command reads what the host sent it, in order;
  *   - once everybody does their part, everything ends and every descriptor is closed.
@@ -231,7 +232,7 @@ size_t tree_kill(pid_t root) {
 /* ---- the host's and the commands' own records ------------------------------------------------------------------- */
 
 struct record {
-    bool is_command, used, exited, killed, ended, input_ended, input_lost;
+    bool is_command, ends_tree, used, exited, killed, ended, input_ended, input_lost;
     uint32_t inline_bytes; /* that the worker sends with its report */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
 };
@@ -345,6 +346,8 @@ static void take_exit(struct record *record, const struct frame *frame) {
     REQUIRE(!record->exited && (frame->length == 44 || frame->length == 44 + record->inline_bytes));
     for (uint32_t i = 44; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, 0, i));
     record->exited = true;
+    for (int i = 0; i < fake_count && record->ends_tree && !(frame->payload[1] & EXIT_TREE_LEFT); i++)
+        REQUIRE(fakes[i].life != ALIVE || fakes[i].channel != frame->channel);
     /* A deadline also ends the wait for a host that does not read. */
     bool cut_short = frame->payload[1] & (EXIT_TIMED_OUT | EXIT_KILLED) || (record->deadline_ms && clock_ms >= record->deadline_ms);
     REQUIRE(cut_short || !record->ended || (record->got[0] >= record->owed[0] && record->got[1] >= record->owed[1]));
@@ -413,7 +416,7 @@ static void host_grant(uint32_t channel, uint32_t bytes) {
 static void host_spawn(struct input *in) {
     if (channel_count == MOST_CHANNELS || !host_has_room()) return;
     uint8_t payload[16 + 4 + 4 + 4 + 1 + 4] = {0};
-    payload[0] = input_byte(in) & (SPAWN_NO_STDIN | SPAWN_MERGE);
+    payload[0] = input_byte(in) & (SPAWN_NO_STDIN | SPAWN_MERGE | SPAWN_ENDS_TREE);
     uint8_t timeout = input_byte(in);
     uint32_t timeout_ms = timeout < 128 ? 0 : timeout;
     put32(payload + 8, timeout_ms);
@@ -423,7 +426,7 @@ static void host_spawn(struct input *in) {
     payload[28] = 'x';
     uint32_t channel = ++channel_count;
     records[channel] = (struct record){
-        .used = true, .is_command = true, .granted = INITIAL_CREDIT, .deadline_ms = timeout_ms ? clock_ms + timeout_ms : 0};
+        .used = true, .is_command = true, .ends_tree = payload[0] & SPAWN_ENDS_TREE, .granted = INITIAL_CREDIT, .deadline_ms = timeout_ms ? clock_ms + timeout_ms : 0};
     host_send(F_SPAWN, channel, payload, sizeof payload);
 }
 
