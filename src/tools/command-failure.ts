@@ -44,6 +44,7 @@ export function refusedStart(error: unknown): ToolExit {
     signal: null,
     timedOut: false,
     outOfMemory: false,
+    treeEnded: false,
     durationMs: 0,
     usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
     startFailure: error.message,

@@ -7,6 +7,10 @@ import {
   truncateWithLineCount,
 } from "./truncation.js";
 
+/** Added to the output of a command that nothing may outlive, where something would have. */
+export const TREE_ENDED =
+  "\n[what it left running was ended: outside the sandbox nothing goes on after its command]\n";
+
 /** How a one-shot command ended. */
 export interface CommandOutcome {
   exitCode: number;

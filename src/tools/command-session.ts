@@ -1,6 +1,7 @@
 import type { CapturedOutput } from "./captured-output.js";
 import { renderOutput } from "./captured-output.js";
 import { endOf } from "./command-failure.js";
+import { TREE_ENDED } from "./command-output.js";
 import { OutputCapture } from "./output-capture.js";
 import type { ToolExit, ToolProcess } from "./sandbox.js";
 import type { ToolCallOptions } from "./tool.js";
@@ -61,6 +62,7 @@ export class CommandSession {
   async #follow(onActivity: ToolCallOptions["onActivity"]): Promise<void> {
     const transcript = new OutputCapture(onActivity === undefined ? 0 : OUTPUT_LIMIT_BYTES);
     const exit = await endOf(this.#process, this.#read(transcript, onActivity));
+    if (exit.treeEnded) for (const output of [this.#unread, transcript]) output.push(Buffer.from(TREE_ENDED));
     this.exit = exit;
     onActivity?.({
       kind: "command-ended",

@@ -3,7 +3,7 @@ import { findDenial } from "../policy/sandbox-denial.js";
 import type { EscalationRequest, SandboxPlace } from "./approval.js";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "./captured-output.js";
 import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
-import { type CommandOutcome, withTimeout } from "./command-output.js";
+import { type CommandOutcome, TREE_ENDED, withTimeout } from "./command-output.js";
 import { OutputCapture } from "./output-capture.js";
 import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "./reviewed-action.js";
 import type { ToolExit } from "./sandbox.js";
@@ -130,7 +130,11 @@ function aggregate(stdout: CapturedOutput, stderr: CapturedOutput, exit: ToolExi
     shrinkOutput(stdout, OUTPUT_LIMIT_BYTES - stderrBytes),
     shrinkOutput(stderr, stderrBytes),
   );
-  return exit.outOfMemory ? captured(output, OUT_OF_MEMORY_NOTICE) : output;
+  return captured(
+    output,
+    ...(exit.outOfMemory ? [OUT_OF_MEMORY_NOTICE] : []),
+    ...(exit.treeEnded ? [TREE_ENDED] : []),
+  );
 }
 
 function report(exit: ToolExit, output: CapturedOutput, call: ToolCallOptions): void {

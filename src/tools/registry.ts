@@ -172,7 +172,7 @@ async function escalatedSandbox({ escalatedSandbox: open }: ToolRegistryOptions)
       hint: "give the registry an escalatedSandbox, or a review that lets nothing leave the sandbox",
     });
   try {
-    return await open();
+    return leavingNothing(await open());
   } catch (error) {
     if (!isBrigError(error) || error.code === "aborted") throw error;
     // The model can go on without it.
@@ -182,6 +182,14 @@ async function escalatedSandbox({ escalatedSandbox: open }: ToolRegistryOptions)
       cause: error,
     });
   }
+}
+
+/** What nobody has approved runs in a sandbox that shares files with this one: nothing may be left here that it could speak to. */
+function leavingNothing(sandbox: ToolSandbox): ToolSandbox {
+  return {
+    files: sandbox.files,
+    spawn: (argv, options) => sandbox.spawn(argv, { ...options, endsTree: true }),
+  };
 }
 
 function createWorkbench(

@@ -61,6 +61,8 @@ export interface ToolSpawnOptions {
   stdin?: "pipe" | "closed" | undefined;
   /** One pipe for stdout and stderr, so that their order is exact: everything arrives on stdout. */
   mergeOutput?: boolean | undefined;
+  /** Nothing outlives the main process: what it leaves running is ended, and `exit` resolves when it is gone. Default: it goes on. */
+  endsTree?: boolean | undefined;
 }
 
 export interface ToolProcess {
@@ -80,6 +82,8 @@ export interface ToolExit {
   signal: NodeJS.Signals | null;
   timedOut: boolean;
   outOfMemory: boolean;
+  /** Something outlived the main process, and was ended as `endsTree` asks. */
+  treeEnded: boolean;
   durationMs: number;
   usage: ResourceUsage;
   /** Why the program could not be started, else null. */

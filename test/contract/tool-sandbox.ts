@@ -79,6 +79,13 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
       expect(performance.now() - started).toBeLessThan(10_000);
     });
 
+    it("ends what a command leaves running where nothing may outlive it, and says so", async () => {
+      const left = await run("sleep 30 >/dev/null 2>&1 & echo $!", { endsTree: true });
+      expect(left.exit).toMatchObject({ exitCode: 0, treeEnded: true });
+      expect((await run(`kill -0 ${left.stdout}`)).exit.exitCode).not.toBe(0);
+      expect((await run("echo alone", { endsTree: true })).exit.treeEnded).toBe(false);
+    });
+
     it.each([
       ["a program that does not exist", ["/nonexistent/program"], 127],
       ["a file that is no program", ["/etc/passwd"], 126],

@@ -6,6 +6,7 @@ import type { AgentSandbox } from "../../src/agent/agent-sandbox.js";
 import type { ApprovalAnswer, ApprovalSituation, Approver } from "../../src/agent/approvals.js";
 import { EscalatedSandbox } from "../../src/agent/escalated-sandbox.js";
 import { type ApprovalPlay, playApprovals, ScriptedApprover } from "../support/approvals.js";
+import { runningCommands } from "../support/processes.js";
 import {
   openTestSandbox,
   type TemporaryDirectory,
@@ -151,6 +152,71 @@ describe("the second sandbox", () => {
 function shared(sandbox: TestSandbox["sandbox"]): Omit<AgentSandbox, "close"> {
   return { id: sandbox.id, files: sandbox.files, spawn: (...args) => sandbox.spawn(...args) };
 }
+
+describe("what an approved command leaves running", () => {
+  /** Does for root whatever it is told through a socket in the workspace. */
+  const servant = `
+import socket, subprocess
+door = socket.socket(socket.AF_UNIX)
+door.bind("door")
+door.listen()
+while True:
+    caller = door.accept()[0]
+    caller.sendall(subprocess.run(caller.recv(4096), shell=True, capture_output=True).stdout)
+    caller.close()`;
+  const knock = `
+import errno, socket
+caller = socket.socket(socket.AF_UNIX)
+try:
+    caller.connect("door")
+    caller.sendall(b"touch /etc/brig-note && echo done")
+    print(caller.recv(4096).decode())
+except OSError as error: print(errno.errorcode[error.errno])`;
+  const leaveServant =
+    "rm -f door; setsid python3 servant.py >/dev/null 2>&1 & until [ -S door ]; do sleep 0.02; done";
+  const ended = "[what it left running was ended: outside the sandbox nothing goes on after its command]";
+
+  beforeAll(async () => {
+    await writeFile(join(workspace, "servant.py"), servant);
+    await writeFile(join(workspace, "knock.py"), knock);
+  });
+
+  const knockFromInside = async () => (await first.sandbox.exec(["python3", "knock.py"])).stdout.trim();
+
+  it("would serve the sandbox: it is ended with the command, and nobody answers: ECONNREFUSED", async () => {
+    await second.sandbox.exec(["bash", "-c", leaveServant]);
+    expect(await knockFromInside()).toBe("done");
+    await second.sandbox.exec(["pkill", "-f", "servant.py"]);
+    const approver = new ScriptedApprover("approved");
+    const { outputs } = await play([[escalatedShell(leaveServant)], [escalatedShell("true")]], { approver });
+    expect(await knockFromInside()).toBe("ECONNREFUSED");
+    expect(await runningCommands(second.sandbox)).toEqual([]);
+    expect(outputs[0]).toContain(`"output":"\\n${ended}\\n","metadata":{"exit_code":0`);
+    expect(outputs[1]).toContain('"output":"","metadata":{"exit_code":0');
+  });
+
+  it("in a command session ends with that, and not before", async () => {
+    const awaited = (seconds: number) => `until pgrep -fx "sleep ${seconds}" > /dev/null; do :; done`;
+    const outside = { login: false, yield_time_ms: 250, sandbox_permissions: "require_escalated" };
+    const { outputs } = await play(
+      [
+        [{ exec_command: { ...outside, cmd: "setsid sleep 304 & echo up; wait" } }],
+        [escalatedShell(`setsid sleep 305 & ${awaited(304)}; ${awaited(305)}; pgrep -a sleep`)],
+        [escalatedShell("pgrep -a sleep")],
+        [{ exec_command: { ...outside, cmd: "setsid sleep 306 & echo over", yield_time_ms: 5000 } }],
+        [escalatedShell("pgrep -a sleep")],
+      ],
+      { approver: new ScriptedApprover("approved") },
+    );
+    const sleeping = outputs.map((output) => output.match(/sleep \d+/g) ?? []);
+    expect(sleeping).toEqual([[], ["sleep 304", "sleep 305"], ["sleep 304"], [], ["sleep 304"]]);
+    expect(outputs[0]).toContain("Process running with session ID");
+    expect(outputs[3]).toMatch(
+      /Process exited with code 0\n.*\nOutput:\nover\n\n\[what it left running was ended/,
+    );
+    expect(await runningCommands(second.sandbox)).toEqual([]);
+  });
+});
 
 describe("a command session that was let leave the sandbox", () => {
   it("goes on there: what is typed later reaches it without another question", async () => {

@@ -66,6 +66,7 @@ export class MemorySandbox implements ToolSandbox {
     const stdout = relay(child.stdout);
     const stderr = relay(child.stderr);
     let timedOut = false;
+    let treeEnded = false;
     const timer =
       options.timeoutMs === undefined
         ? undefined
@@ -91,6 +92,7 @@ export class MemorySandbox implements ToolSandbox {
           signal,
           timedOut,
           outOfMemory: false,
+          treeEnded,
           durationMs: performance.now() - startedAt,
           usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
           startFailure: null,
@@ -99,9 +101,12 @@ export class MemorySandbox implements ToolSandbox {
       child.once("exit", (code, endedBy) => {
         signal = endedBy;
         exitCode = endedBy === null ? (code ?? 0) : 128 + osConstants.signals[endedBy];
-        setTimeout(finish, HELD_PIPE_MS).unref();
+        setTimeout(() => {
+          treeEnded = options.endsTree === true && killGroup(child);
+          finish();
+        }, HELD_PIPE_MS).unref();
       });
-      child.once("close", finish);
+      if (options.endsTree !== true) child.once("close", finish);
     });
     return {
       stdin: child.stdin,
@@ -144,6 +149,7 @@ function unstarted(startFailure: string): ToolProcess {
       signal: null,
       timedOut: false,
       outOfMemory: false,
+      treeEnded: false,
       durationMs: 0,
       usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
       startFailure,
@@ -185,11 +191,12 @@ function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-function killGroup(child: ChildProcess): void {
+/** False where nothing of it was left. */
+function killGroup(child: ChildProcess): boolean {
   try {
-    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    return child.pid !== undefined && process.kill(-child.pid, "SIGKILL");
   } catch {
-    // Already gone.
+    return false;
   }
 }
 

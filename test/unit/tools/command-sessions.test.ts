@@ -19,6 +19,7 @@ function createProcess() {
       signal: null,
       timedOut: false,
       outOfMemory: false,
+      treeEnded: false,
       durationMs: 1,
       usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
       startFailure: null,
