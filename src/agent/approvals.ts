@@ -46,22 +46,21 @@ export interface Approver {
   ask(request: ApprovalRequest, options: { signal: AbortSignal | undefined }): Promise<ApprovalAnswer>;
 }
 
-/** What the session is like when something is to be decided. */
+/** What the session's setting says of approvals. */
 export interface ApprovalSituation extends Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate"> {
   /** Whether the session's own sandbox has a network: without one an unreachable network is the sandbox's doing. */
   hasNetwork: boolean;
 }
 
-export interface ApprovalOptions {
-  /** Asked anew for each action, so that it may change between turns. */
-  situation: () => ApprovalSituation;
+interface ApprovalOptions {
+  situation: ApprovalSituation;
   /** Default: nobody, so that what would be asked is refused. */
   approver?: Approver | undefined;
 }
 
 /**
- * The approvals of one session: its policy, who is asked, and what was approved for the rest of it. This is what the tools take as
- * their review. Where the person ends the turn, the call rejects with `aborted`.
+ * The approvals of one session in one setting: its policy, who is asked, and what was approved for the rest of it. This is what the
+ * tools take as their review. Where the person ends the turn, the call rejects with `aborted`.
  */
 export function createApprovals(options: ApprovalOptions): ActionReview {
   return new SessionApprovals(options);
@@ -77,11 +76,11 @@ class SessionApprovals implements ActionReview {
   }
 
   escalationRefusal(tool: string): string | null {
-    return escalationRefusal(this.#options.situation().policy, tool);
+    return escalationRefusal(this.#options.situation.policy, tool);
   }
 
   async review(action: ActionToReview, call: ToolCallOptions): Promise<Verdict> {
-    const situation = this.#options.situation();
+    const { situation } = this.#options;
     const decision = decide(action, situation);
     switch (decision.kind) {
       case "run":
@@ -106,7 +105,7 @@ class SessionApprovals implements ActionReview {
     { first, findDenial }: DeniedAttempt,
     call: ToolCallOptions,
   ): Promise<SecondVerdict> {
-    const situation = this.#options.situation();
+    const { situation } = this.#options;
     const { isApproved } = first;
     const decision = decideAfterDenial(action.kind, { ...situation, isApproved });
     if (decision === "stands") return decision;
@@ -127,20 +126,19 @@ class SessionApprovals implements ActionReview {
     call: ToolCallOptions,
   ): Promise<"approved" | "denied" | "nobody"> {
     const { approver } = this.#options;
-    const { isRestricted } = this.#options.situation();
-    if (this.#grants.has({ ...question, isRestricted })) return "approved";
+    if (this.#grants.has(question)) return "approved";
     if (approver === undefined) return "nobody";
     const startedAt = performance.now();
     const { signal, origin } = call;
     return await this.#queue.inTurn({ position: origin?.position ?? 0, signal }, async () => {
-      if (this.#grants.has({ ...question, isRestricted })) return "approved";
+      if (this.#grants.has(question)) return "approved";
       call.onActivity?.({ kind: "approval-requested", ...question });
       let told: AnsweredApproval = "withdrawn";
       try {
         const request = { ...question, callId: origin?.callId ?? null };
         const asked = approver.ask(request, { signal });
         const answer = await (signal === undefined ? asked : beforeAbort(asked, signal));
-        told = this.#take(answer, question, { isRestricted });
+        told = this.#take(answer, question);
       } finally {
         const waitedMs = performance.now() - startedAt;
         call.onActivity?.({ kind: "approval-answered", ...question, answer: told, waitedMs });
@@ -151,17 +149,13 @@ class SessionApprovals implements ActionReview {
   }
 
   /** Remembers what is approved for longer. A prefix that was not offered approves this one action only. */
-  #take(
-    answer: ApprovalAnswer,
-    question: ApprovalQuestion,
-    reach: { isRestricted: boolean },
-  ): AnsweredApproval {
-    if (answer === "approved_for_session") this.#grants.addAction({ ...question, ...reach });
+  #take(answer: ApprovalAnswer, question: ApprovalQuestion): AnsweredApproval {
+    if (answer === "approved_for_session") this.#grants.addAction(question);
     if (typeof answer === "string") return answer;
     const isOffered =
       question.prefix !== null && JSON.stringify(answer.approvedPrefix) === JSON.stringify(question.prefix);
     if (!isOffered) return "approved";
-    this.#grants.addPrefix(answer.approvedPrefix, { ...question, ...reach });
+    this.#grants.addPrefix(answer.approvedPrefix, question.place);
     return "approved_prefix";
   }
 }

@@ -129,7 +129,7 @@ export interface Conversation {
   compact(options?: { signal?: AbortSignal | undefined }): Promise<CompactionResult>;
   /**
    * For the turns to come; during one it is a TypeError. The sandbox so far is closed if it was the conversation's, with all that still
-   * runs in it. More than the `parent` may do is `policy.invalid`.
+   * runs in it, and what was approved for the session is asked about anew. More than the `parent` may do is `policy.invalid`.
    */
   changeSetting(change: SettingChange): Promise<void>;
   /** Ends what still runs, and closes the session file, and the sandbox if it is the conversation's. */

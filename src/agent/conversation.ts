@@ -5,7 +5,6 @@ import { retryDelayMs } from "../model/backoff.js";
 import type { TokenUsage } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
 import type { SessionAuthority } from "../policy/session-authority.js";
-import type { ActionReview } from "../tools/approval.js";
 import type { ToolRegistry } from "../tools/registry.js";
 import { type TruncationPolicy, tokensOfBytes } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
@@ -25,7 +24,7 @@ import type {
 } from "./conversation-options.js";
 import { EscalatedSandbox } from "./escalated-sandbox.js";
 import type { CompactionReason } from "./events.js";
-import { lateApprovals } from "./late-approvals.js";
+import { type LateApprovals, lateApprovals } from "./late-approvals.js";
 import { abortedTurnMessage, defaultInstructions, type SessionSetting, userMessage } from "./prompt.js";
 import { type ResponseContext, type ResponseEnd, readResponse } from "./read-response.js";
 import { noSessionLog } from "./session-file.js";
@@ -58,7 +57,7 @@ class AgentConversation implements Conversation {
   readonly #transcript: Transcript;
   readonly #teller: ContextTeller;
   readonly #escalated: EscalatedSandbox | null;
-  readonly #approvals: ActionReview;
+  readonly #approvals: LateApprovals;
   readonly #compactor: Compactor;
   #setting: SessionSetting;
   #workplace: Workplace;
@@ -170,6 +169,7 @@ class AgentConversation implements Conversation {
     if (this.#turn !== null) throw new TypeError("a setting changes between turns");
     this.#checkAuthority(setting);
     this.#setting = setting;
+    this.#approvals.forget();
     if (sandbox === undefined) return;
     await this.#workplace.close();
     this.#workplace = this.#openWorkplace(sandbox);

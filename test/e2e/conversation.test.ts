@@ -299,6 +299,37 @@ describe("a conversation", () => {
     await expectCleanEnd(terminal);
   });
 
+  it("asks again in another mode about what was approved for the session", async () => {
+    const call =
+      '  - calls: [{ exec_command: { cmd: "echo more >> /etc/note; wc -l < /etc/note", sandbox_permissions: require_escalated } }]';
+    const terminal = await converse({
+      steps: `
+${call}
+  - text: One.
+${call}
+  - text: Two.
+${call}
+  - text: Three.
+`,
+    });
+    terminal.type("do\r");
+    await terminal.waitForScreen(/Run it\?/);
+    await pause(600);
+    terminal.type("a");
+    await terminal.waitForScreen(/│ 1\n[\s\S]*● One\./);
+    terminal.type("again\r");
+    await terminal.waitForScreen(/│ 2\n[\s\S]*● Two\./);
+    terminal.type("/mode read-only\r");
+    await terminal.waitForScreen(/the mode is read-only now[\s\S]*and so have\s+approvals/);
+    terminal.type("and now\r");
+    await terminal.waitForScreen(/● Two\.[\s\S]*Run it\?/);
+    await pause(600);
+    terminal.type("n");
+    await terminal.waitForScreen(/→ no, go on without it[\s\S]*● Three\./);
+    await leave(terminal);
+    await expectCleanEnd(terminal);
+  });
+
   it("lets nothing that a tool or the model printed act on the terminal", async () => {
     const evil = String.raw`\033]52;c;ZXZpbA==\007\033]0;evil\007\033[2J\033[1;1Hgone\033[6n\033[?1049h\202\342\200\256rtl\r\007`;
     const terminal = await converse({

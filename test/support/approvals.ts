@@ -85,7 +85,7 @@ export async function playApprovals(play: ApprovalPlay): Promise<PlayedApprovals
         cwd,
         gates: play.gates,
         environment: play.environment,
-        review: createApprovals({ situation: () => situation, approver }),
+        review: createApprovals({ situation, approver }),
         escalatedSandbox: play.escalated,
       }),
     signal: play.signal,

@@ -139,7 +139,11 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
       return show(quiet(`the mode stays ${current}`));
   }
   await conversation.changeSetting(await setup.inMode(argument));
-  show(quiet(`the mode is ${argument} now, in a new container; what ran in the old one has ended`));
+  show(
+    quiet(
+      `the mode is ${argument} now, in a new container; what ran in the old one has ended, and so have approvals`,
+    ),
+  );
   parts.onNewSandbox();
 }
 

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { openConversation } from "../../../src/agent/conversation.js";
-import type { ConversationOptions } from "../../../src/agent/conversation-options.js";
+import type { ConversationOptions, SettingChange } from "../../../src/agent/conversation-options.js";
 import type { AgentEvent } from "../../../src/agent/events.js";
+import type { SessionSetting } from "../../../src/agent/prompt.js";
 import { BrigError } from "../../../src/errors.js";
 import { messageText } from "../../../src/model/items.js";
 import type { ModelClient, ModelRequest } from "../../../src/model/model-client.js";
 import { parseScript } from "../../../src/model/script.js";
 import { createScriptedClient } from "../../../src/model/scripted-client.js";
+import { ScriptedApprover } from "../../support/approvals.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const setting = {
@@ -48,6 +50,8 @@ function open(options: Partial<ConversationOptions> & Pick<ConversationOptions, 
   });
   return { conversation, events };
 }
+
+const newSandbox = () => Promise.resolve(new MemorySandbox());
 
 const twoTurns = `steps:
   - text: First.
@@ -149,6 +153,28 @@ describe("a conversation", () => {
     await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ toolCalls: 1 });
     await conversation.close();
     expect(after.isClosed).toBe(true);
+  });
+
+  it.each<[what: string, change: Partial<SessionSetting>, sandbox?: SettingChange["sandbox"]]>([
+    ["a stricter mode", { sandboxMode: "read-only" }, newSandbox],
+    ["a weaker mode", { sandboxMode: "danger-full-access" }, newSandbox],
+    ["another policy", { approvalPolicy: "on-failure" }],
+  ])("asks anew in %s about what was approved for the session before", async (_, change, sandbox) => {
+    const dangerous = "shell: { command: [rm, -f, /nonexistent/x] }";
+    const approver = new ScriptedApprover("approved_for_session");
+    const { conversation } = open({
+      model: scripted(`steps:\n${`  - calls: [{ ${dangerous} }]\n  - text: Done.\n`.repeat(3)}`),
+      setting: { ...setting, cwd: "/tmp", approvalPolicy: "on-request" },
+      approver,
+      escalatedSandbox: newSandbox,
+    });
+    await conversation.runTurn({ prompt: "one" });
+    await conversation.runTurn({ prompt: "two" });
+    expect(approver.asked).toHaveLength(1);
+    await conversation.changeSetting({ setting: { ...conversation.setting, ...change }, sandbox });
+    await conversation.runTurn({ prompt: "three" });
+    await conversation.close();
+    expect(approver.asked).toHaveLength(2);
   });
 
   it("takes one turn at a time", async () => {

@@ -74,7 +74,7 @@ async function apply(
     const reviewed = await applyReviewedPatch(
       {
         patcher: createPatcher(() => (isLocked ? lockedFiles : hostFiles)),
-        review: createApprovals({ situation: () => situation, approver }),
+        review: createApprovals({ situation, approver }),
         escalatedFiles: () => Promise.resolve(hostFiles),
       },
       { tool: "apply_patch", text: patchOf(...lines), cwd: root },
