@@ -1,7 +1,4 @@
 import { isBrigError } from "../errors.js";
-import { beforeAbort } from "../lib/before-abort.js";
-import { pause } from "../lib/pause.js";
-import { retryDelayMs } from "../model/backoff.js";
 import type { TokenUsage } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
 import type { SessionAuthority } from "../policy/session-authority.js";
@@ -11,9 +8,8 @@ import { readVersion } from "../version.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import type { ApprovalSituation } from "./approvals.js";
 import { authorityOf, checkAgainstParent } from "./authority.js";
-import { type CompactionOutcome, Compactor } from "./compactor.js";
-import { ContextTeller, type TellingPlace } from "./context-teller.js";
-import { itemTokens } from "./context-tokens.js";
+import { Compactor } from "./compactor.js";
+import { ContextTeller } from "./context-teller.js";
 import type {
   CompactionResult,
   Conversation,
@@ -23,10 +19,8 @@ import type {
   TurnResult,
 } from "./conversation-options.js";
 import { EscalatedSandbox } from "./escalated-sandbox.js";
-import type { CompactionReason } from "./events.js";
 import { type LateApprovals, lateApprovals } from "./late-approvals.js";
-import { abortedTurnMessage, defaultInstructions, type SessionSetting, userMessage } from "./prompt.js";
-import { type ResponseContext, type ResponseEnd, readResponse } from "./read-response.js";
+import { defaultInstructions, type SessionSetting } from "./prompt.js";
 import { noSessionLog } from "./session-file.js";
 import * as records from "./session-records.js";
 import { openSessionTools } from "./session-tools.js";
@@ -34,6 +28,7 @@ import { describeTree, recordedTreeLimits, treeRecord } from "./session-tree.js"
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./transcript.js";
 import { openTurn, type Turn, type TurnEnding } from "./turn.js";
+import { recordEnding, type TurnContext, takeTurn } from "./turn-loop.js";
 import { Workplace } from "./workplace.js";
 
 /** Starts its sandbox at once. A session that may do more than its `parent` is `policy.invalid`, and nothing starts. Close it. */
@@ -54,6 +49,7 @@ class AgentConversation implements Conversation {
   readonly threadId: string;
   readonly #options: ConversationOptions;
   readonly #now: () => Date;
+  readonly #random: () => number;
   readonly #transcript: Transcript;
   readonly #teller: ContextTeller;
   readonly #escalated: EscalatedSandbox | null;
@@ -69,6 +65,7 @@ class AgentConversation implements Conversation {
   constructor(options: ConversationOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => new Date());
+    this.#random = options.random ?? Math.random;
     this.threadId = options.threadId ?? createThreadId(this.#now());
     this.#setting = options.setting;
     this.#transcript = new Transcript({
@@ -85,7 +82,7 @@ class AgentConversation implements Conversation {
       model: options.model,
       instructions: this.#instructions,
       transcript: this.#transcript,
-      random: options.random ?? Math.random,
+      random: this.#random,
     });
     this.#teller = new ContextTeller(options.context ?? {}, options.toldContext ?? null);
     this.#escalated = this.#openEscalated();
@@ -222,11 +219,6 @@ class AgentConversation implements Conversation {
     });
   }
 
-  async #escalatedSandbox(): Promise<AgentSandbox> {
-    if (this.#escalated === null) throw new TypeError("nothing leaves a sandbox that has no other beside it");
-    return await this.#escalated.get();
-  }
-
   #situation(): ApprovalSituation {
     const { sandboxMode, approvalPolicy = "never", network } = this.#setting;
     return {
@@ -239,6 +231,7 @@ class AgentConversation implements Conversation {
 
   #openTools(ready: Promise<AgentSandbox>): ToolRegistry {
     const { tools, toolOptions, model } = this.#options;
+    const escalated = this.#escalated;
     if (tools !== undefined) return tools(ready);
     return openSessionTools(ready, {
       ...toolOptions,
@@ -247,7 +240,7 @@ class AgentConversation implements Conversation {
       threadId: this.threadId,
       truncation: this.#truncation,
       review: this.#approvals,
-      ...(this.#escalated === null ? {} : { escalatedSandbox: () => this.#escalatedSandbox() }),
+      escalatedSandbox: escalated === null ? undefined : () => escalated.get(),
     });
   }
 
@@ -268,14 +261,10 @@ class AgentConversation implements Conversation {
   }
 
   async #takeTurn(input: TurnInput, turn: Turn): Promise<TurnEnding> {
-    const { model } = this.#options;
-    const { sandbox, tools } = this.#workplace;
-    const context = { ...turn, model, tools, sandboxReady: sandbox.ready, transcript: this.#transcript };
+    this.#transcript.beginTurn();
+    if (!this.#hasBegun) this.#beginSession();
     try {
-      await this.#begin(input, turn);
-      await this.#converse(context, turn);
-      // Even a turn without calls is not done in a sandbox that could not be made.
-      await beforeAbort(sandbox.ready, turn.signal);
+      await takeTurn(input, this.#contextOf(turn));
       return { status: "completed" };
     } catch (error) {
       if (isBrigError(error, "sandbox.gone")) this.#workplace.isLost = true;
@@ -286,51 +275,36 @@ class AgentConversation implements Conversation {
     }
   }
 
-  /** Everything the model and the session file are told before the first request of a turn. */
-  async #begin({ prompt, images = [] }: TurnInput, turn: Turn): Promise<void> {
-    const transcript = this.#transcript;
-    const asked = userMessage(prompt, images);
-    const isFirst = !this.#hasBegun;
-    transcript.beginTurn();
-    if (isFirst) this.#beginSession();
-    transcript.keep(records.turnStartedEvent(turn.id));
-    transcript.emit({ kind: "turn-started" });
-    const { signal } = turn;
-    const { kind } = await this.#compactor.compactIfFull({ signal }, { comingTokens: itemTokens(asked) });
-    if (kind === "compacted") this.#teller.forget();
-    try {
-      await this.#tellContext(turn);
-    } finally {
-      transcript.recordItem(asked);
-      transcript.keep(records.userMessageEvent(asked));
-    }
-  }
-
-  async #tellContext(turn: Turn): Promise<void> {
-    const now = this.#now();
-    const context = await this.#teller.next(this.#placeToTell(now, turn.signal));
-    this.#keepTurnContext(turn, now);
-    for (const item of context) this.#transcript.recordItem(item);
-  }
-
-  /** Whoever resumes the session knows from it what the model was told last. */
-  #keepTurnContext({ id: turnId }: Turn, now: Date): void {
-    const { model } = this.#options.model;
-    const about = { turnId, setting: this.#setting, model, truncation: this.#truncation, now };
-    this.#transcript.keep(records.turnContext(about));
-  }
-
-  #placeToTell(now: Date, signal: AbortSignal): TellingPlace {
-    const { ready } = this.#workplace.sandbox;
+  #contextOf(turn: Turn): TurnContext {
+    const { model, outputSchema } = this.#options;
+    const { sandbox, tools } = this.#workplace;
     return {
+      ...turn,
+      model,
+      tools,
+      sandboxReady: sandbox.ready,
+      transcript: this.#transcript,
+      teller: this.#teller,
+      compactor: this.#compactor,
       setting: this.#setting,
-      now,
-      files: async () => (await beforeAbort(ready, signal)).files,
-      signal,
-      onWarning: (message) => {
-        this.#transcript.emit({ kind: "warning", message });
-      },
+      instructions: this.#instructions,
+      truncation: this.#truncation,
+      outputSchema,
+      now: this.#now,
+      random: this.#random,
     };
+  }
+
+  #conclude({ id }: Turn, ending: TurnEnding): TurnResult {
+    const transcript = this.#transcript;
+    const { usage, lastMessage, toolCalls, callLatenciesMs } = transcript;
+    recordEnding(ending, { id, transcript });
+    const { status } = ending;
+    this.#turns++;
+    this.#wasInterrupted = status === "interrupted";
+    const { model } = this.#options.model;
+    transcript.keep(records.turnRecord({ turnId: id, number: this.#turns, status, model }));
+    return { ...ending, lastMessage, usage, toolCalls, callLatenciesMs };
   }
 
   #beginSession(): void {
@@ -344,81 +318,5 @@ class AgentConversation implements Conversation {
     this.#transcript.emit({ kind: "session-started", threadId, sessionFile: this.sessionFile });
     const { started } = this.#workplace;
     if (started !== null) this.#tellOfSandbox(started.sandbox, started.startMs);
-  }
-
-  /** Asks until a response calls no tool. */
-  async #converse(context: ResponseContext, turn: Turn): Promise<void> {
-    for (;;) {
-      const { callCount } = await this.#respond(context, turn);
-      if (callCount === 0) return;
-      await this.#makeRoom("limit", turn);
-    }
-  }
-
-  /**
-   * Asks once. A response that broke off is asked for again, with all that it had completed; one that cannot be had for the length of the
-   * conversation, with a summary.
-   */
-  async #respond(context: ResponseContext, turn: Turn): Promise<ResponseEnd & { kind: "completed" }> {
-    const { model, transcript, tools, signal } = context;
-    const { outputSchema, random = Math.random } = this.#options;
-    const instructions = this.#instructions;
-    const maxAttempts = model.maxStreamRetries;
-    let hasMadeRoom = false;
-    for (let attempt = 1; ; attempt++) {
-      const request = { instructions, input: transcript.toInput(), tools: tools.getSpecs(), outputSchema };
-      const end = await readResponse(request, context);
-      if (end.kind === "completed") return end;
-      if (end.kind === "overflow") {
-        if (hasMadeRoom || (await this.#makeRoom("overflow", turn)).kind === "nothing") throw end.error;
-        hasMadeRoom = true;
-        continue;
-      }
-      if (attempt > maxAttempts) throw end.error;
-      const delayMs = retryDelayMs(attempt, { retryAfterMs: end.retryAfterMs, random });
-      transcript.emit({ kind: "reconnecting", attempt, maxAttempts, delayMs, reason: end.error.message });
-      await pause(delayMs, signal);
-    }
-  }
-
-  /** In the middle of a turn the model is told at once again what the summary leaves out. */
-  async #makeRoom(reason: Exclude<CompactionReason, "request">, turn: Turn): Promise<CompactionOutcome> {
-    const { signal } = turn;
-    const now = this.#now();
-    const context = () => this.#teller.everything(this.#placeToTell(now, signal));
-    const outcome =
-      reason === "limit"
-        ? await this.#compactor.compactIfFull({ signal, context })
-        : await this.#compactor.compact({ signal, context, reason });
-    if (outcome.kind === "compacted") this.#keepTurnContext(turn, now);
-    return outcome;
-  }
-
-  #conclude({ id }: Turn, ending: TurnEnding): TurnResult {
-    const transcript = this.#transcript;
-    const { usage, lastMessage, toolCalls, callLatenciesMs } = transcript;
-    switch (ending.status) {
-      case "completed":
-        transcript.keep(records.turnCompletedEvent(id, lastMessage));
-        transcript.emit({ kind: "turn-completed", usage });
-        break;
-      case "interrupted":
-        transcript.recordItem(abortedTurnMessage());
-        transcript.keep(records.turnAbortedEvent(id));
-        transcript.emit({ kind: "turn-interrupted" });
-        break;
-      case "failed":
-        transcript.keep(records.errorEvent(ending.error.message));
-        transcript.emit({ kind: "turn-failed", error: ending.error });
-        break;
-      default:
-        ending satisfies never;
-    }
-    const { status } = ending;
-    this.#turns++;
-    this.#wasInterrupted = status === "interrupted";
-    const { model } = this.#options.model;
-    transcript.keep(records.turnRecord({ turnId: id, number: this.#turns, status, model }));
-    return { ...ending, lastMessage, usage, toolCalls, callLatenciesMs };
   }
 }
