@@ -1,7 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { type BrigError, isBrigError } from "../errors.js";
-import { decodeText, readOwnFile, wholeCharacters } from "./context-file.js";
+import { readFileStart } from "../lib/bounded-file.js";
+import { decodeText, wholeCharacters } from "./context-file.js";
 
 export interface ProjectDocsOptions {
   /** Directories of the user's own on this machine; the first file there that says something comes first. */
@@ -82,7 +83,7 @@ type Warn = (text: string) => void;
 
 async function readOwn({ homes }: ProjectDocsSearch, warn: Warn): Promise<string | null> {
   for (const path of homes.flatMap((home) => OWN_NAMES.map((name) => join(home, name)))) {
-    const file = await readOwnFile(path, MAX_OWN_BYTES);
+    const file = await readFileStart(path, MAX_OWN_BYTES);
     if (file.kind === "missing") continue;
     if (file.kind === "unreadable") {
       warn(`${path} is not used: it ${file.reason}`);

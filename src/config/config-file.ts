@@ -1,7 +1,7 @@
-import { constants } from "node:fs";
-import { lstat, open } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { BrigError } from "../errors.js";
+import { readTextFile } from "../lib/bounded-file.js";
 import { type SettingTree, settingTree } from "./setting-tree.js";
 import { isTable, parseToml, type Table } from "./toml-document.js";
 
@@ -49,22 +49,12 @@ function replaced(table: Table, changes: Readonly<Record<string, (value: unknown
 }
 
 async function readText(file: string): Promise<string | null> {
-  try {
-    // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stat = await handle.stat();
-    if (!stat.isFile()) throw unreadable(file, "is not a regular file");
-    if (stat.size > MAX_BYTES) throw unreadable(file, `is larger than ${MAX_BYTES} bytes`);
-    return new TextDecoder("utf-8", { fatal: true }).decode(await handle.readFile());
-  } catch (cause) {
-    if (cause instanceof BrigError) throw cause;
-    if (isErrno(cause, "ENOENT") || isErrno(cause, "ENOTDIR")) {
-      // Somebody has put it there: without it nothing is as it was meant to be.
-      if (await isLink(file)) throw unreadable(file, "is a link to a file that is not there", cause);
-      return null;
-    }
-    throw unreadable(file, cause instanceof TypeError ? "is not UTF-8 text" : "cannot be read", cause);
-  }
+  const read = await readTextFile(file, MAX_BYTES);
+  if (read.kind === "text") return read.text;
+  if (read.kind === "unreadable") throw unreadable(file, read.reason, read.cause);
+  // Somebody has put it there: without it nothing is as it was meant to be.
+  if (await isLink(file)) throw unreadable(file, "is a link to a file that is not there");
+  return null;
 }
 
 async function isLink(file: string): Promise<boolean> {
@@ -73,8 +63,4 @@ async function isLink(file: string): Promise<boolean> {
 
 function unreadable(file: string, reason: string, cause?: unknown): BrigError {
   return new BrigError(`${file} ${reason}`, { code: "config.invalid", cause });
-}
-
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

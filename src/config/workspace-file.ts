@@ -1,7 +1,9 @@
 import { constants, type Stats } from "node:fs";
-import { access, type FileHandle, lstat, open } from "node:fs/promises";
+import { access, lstat, open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { BrigError } from "../errors.js";
+import { readStart } from "../lib/bounded-file.js";
+import { errnoOf } from "../lib/errno.js";
 
 export const WORKSPACE_FILE_MAX_BYTES = 64 * 1024;
 
@@ -41,7 +43,8 @@ export async function readWorkspaceFile(
     return { kind: "text", text: await readPinned(node, path) };
   } catch (cause) {
     if (cause instanceof BrigError) throw cause;
-    if (isErrno(cause, "ENOENT") || isErrno(cause, "ENOTDIR")) return { kind: "absent" };
+    const errno = errnoOf(cause);
+    if (errno === "ENOENT" || errno === "ENOTDIR") return { kind: "absent" };
     throw invalid(path, cause instanceof TypeError ? "is not UTF-8 text" : "cannot be read", cause);
   }
 }
@@ -71,22 +74,10 @@ async function readPinned(node: Pinned, path: string): Promise<string> {
   const { dev, ino } = await handle.stat();
   if (dev !== node.stat.dev || ino !== node.stat.ino)
     throw invalid(path, "was exchanged while it was opened");
-  const bytes = await readSome(handle, WORKSPACE_FILE_MAX_BYTES + 1);
+  const bytes = await readStart(handle, WORKSPACE_FILE_MAX_BYTES + 1);
   if (bytes.length > WORKSPACE_FILE_MAX_BYTES)
     throw invalid(path, `is larger than ${WORKSPACE_FILE_MAX_BYTES} bytes`);
   return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-}
-
-/** The first bytes of a file, however large it says it is. */
-async function readSome(handle: FileHandle, maxBytes: number): Promise<Buffer> {
-  const buffer = Buffer.alloc(maxBytes);
-  let length = 0;
-  while (length < maxBytes) {
-    const { bytesRead } = await handle.read(buffer, length, maxBytes - length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
-  }
-  return buffer.subarray(0, length);
 }
 
 async function isThere(path: string): Promise<boolean> {
@@ -106,7 +97,3 @@ function invalid(file: string, reason: string, cause?: unknown): BrigError {
 
 const unreadHint =
   'mend or remove it; a workspace with trust_level = "untrusted" under `projects` is left unread';
-
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
-}

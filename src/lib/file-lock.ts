@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync 
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
+import { errnoOf } from "./errno.js";
 import { type HostProcesses, type Owner, ownerOf, ownerState, readHostProcesses } from "./owner.js";
 import { pause } from "./pause.js";
 
@@ -192,8 +193,4 @@ function isNamedAfter(file: string, name: string, ending: string): boolean {
   const start = `.${basename(file)}.`;
   const token = name.slice(start.length, name.length - ending.length);
   return name.startsWith(start) && name.endsWith(ending) && /^[0-9a-f]{12}$/.test(token);
-}
-
-function errnoOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { readFile, readlink } from "node:fs/promises";
+import { errnoOf } from "./errno.js";
 
 /** One process of one boot of one machine: what a thing that outlives it belongs to. */
 export interface Owner {
@@ -73,7 +74,7 @@ function hasProcess(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return errnoOf(error) === "EPERM";
   }
 }
 

@@ -1,9 +1,8 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { BrigError } from "../errors.js";
+import { readTextFile } from "../lib/bounded-file.js";
 import { type LoadedPolicy, type Policy, policySchema, SANDBOX_MODES, type SandboxMode } from "./policy.js";
 import { policyDirectory } from "./policy-directory.js";
 
@@ -43,26 +42,10 @@ function policyFile(nameOrFile: string): string {
 }
 
 async function readPolicyFile(file: string): Promise<string> {
-  try {
-    // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stat = await handle.stat();
-    if (!stat.isFile()) throw refused(file, "is not a regular file");
-    if (stat.size > POLICY_MAX_BYTES) throw refused(file, `is larger than ${POLICY_MAX_BYTES} bytes`);
-    return new TextDecoder("utf-8", { fatal: true }).decode(await handle.readFile());
-  } catch (cause) {
-    if (cause instanceof BrigError) throw cause;
-    throw refused(file, readFailure(cause), cause);
-  }
-}
-
-function readFailure(cause: unknown): string {
-  if (cause instanceof TypeError) return "is not UTF-8 text";
-  if (cause instanceof Error && "code" in cause) {
-    if (cause.code === "ENOENT" || cause.code === "ENOTDIR") return "does not exist";
-    return `cannot be read (${String(cause.code)})`;
-  }
-  return "cannot be read";
+  const read = await readTextFile(file, POLICY_MAX_BYTES);
+  if (read.kind === "text") return read.text;
+  if (read.kind === "missing") throw refused(file, "does not exist");
+  throw refused(file, read.reason, read.cause);
 }
 
 function parseToml(toml: string, file: string): unknown {

@@ -1,4 +1,5 @@
 import { BrigError, isBrigError } from "../errors.js";
+import { errnoOf } from "../lib/errno.js";
 
 /** An error of the operating system: its number on Linux, and what it is called. */
 export interface OsError {
@@ -49,7 +50,7 @@ export function isFileError(error: unknown): error is BrigError {
 
 /** `No such file or directory (os error 2)`; of what is no error of the operating system its own message. */
 export function osErrorText(error: BrigError): string {
-  const known = osErrorOf(errnoOf(error));
+  const known = osErrorOf(errnoOf(error.cause) ?? "");
   return known === undefined ? error.message : describeOsError(known);
 }
 
@@ -60,8 +61,4 @@ export function osErrorOf(name: string): OsError | undefined {
 
 export function describeOsError({ text, number }: OsError): string {
   return `${text} (os error ${number})`;
-}
-
-function errnoOf({ cause }: BrigError): string {
-  return cause instanceof Error && "code" in cause ? String(cause.code) : "";
 }

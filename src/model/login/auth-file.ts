@@ -4,6 +4,8 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
+import { readStart } from "../../lib/bounded-file.js";
+import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock, type LockHolder } from "../../lib/file-lock.js";
 
 /** Far more than a login takes. */
@@ -145,13 +147,8 @@ async function requireClosedFile(handle: FileHandle, file: string): Promise<void
 }
 
 async function readBounded(handle: FileHandle, file: string): Promise<string> {
-  const buffer = Buffer.alloc(maxBytes + 1);
-  let length = 0;
-  while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length);
-    if (bytesRead === 0) return buffer.toString("utf8", 0, length);
-    length += bytesRead;
-  }
+  const bytes = await readStart(handle, maxBytes + 1);
+  if (bytes.length <= maxBytes) return bytes.toString("utf8");
   throw unusable(`${file} is larger than a login can be`, { hint: "remove it and log in again" });
 }
 
@@ -231,8 +228,4 @@ async function isDirectory(path: string): Promise<boolean> {
 
 function unusable(message: string, { hint, cause }: { hint?: string; cause?: unknown }): BrigError {
   return new BrigError(message, { code: "model.auth", hint, cause });
-}
-
-function errnoOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

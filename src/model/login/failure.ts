@@ -1,5 +1,6 @@
 import { AuthorizationResponseError, ClientError, ResponseBodyError } from "openid-client";
 import { BrigError, type ErrorCode } from "../../errors.js";
+import { errnoOf } from "../../lib/errno.js";
 import { neutraliseLine } from "../../lib/terminal.js";
 
 export interface IssuerFailure {
@@ -70,7 +71,7 @@ function wireFault(error: unknown): string | null {
   for (const one of chain(error)) {
     if (one.name === "TimeoutError") return "does not answer in time";
     if (one instanceof TypeError && one.message === "fetch failed")
-      return `cannot be reached${errnoOf(one.cause) === null ? "" : ` (${errnoOf(one.cause)})`}`;
+      return `cannot be reached${errnoOf(one.cause) === undefined ? "" : ` (${errnoOf(one.cause)})`}`;
   }
   return null;
 }
@@ -86,10 +87,6 @@ function* chain(error: unknown): Iterable<Error> {
     seen.add(one);
     yield one;
   }
-}
-
-function errnoOf(error: unknown): string | null {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }
 
 /** The issuer's words on one line of a terminal. A secret is taken out first: cut in two it would not be found. */

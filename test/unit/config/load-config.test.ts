@@ -248,14 +248,14 @@ policy = "strict.toml"
 
   it.each([
     ["a FIFO", (file: string) => execFileSync("mkfifo", [file]), "is not a regular file"],
-    ["a directory", (file: string) => mkdirSync(file), "is not a regular file"],
+    ["a directory", (file: string) => mkdirSync(file), "is a directory"],
     [
       "a link to nothing",
       (file: string) => symlinkSync("gone.toml", file),
       "is a link to a file that is not there",
     ],
     ["not UTF-8", (file: string) => writeFileSync(file, Buffer.from([0x61, 0xff])), "is not UTF-8 text"],
-    ["too large", (file: string) => writeFileSync(file, Buffer.alloc(1_048_577, 0x23)), "is larger than"],
+    ["too large", (file: string) => writeFileSync(file, Buffer.alloc(1_048_577, 0x23)), "is longer than 1.0 MiB"],
   ])("refuses a configuration file that is %s, within a second", async (_name, make, reason) => {
     make(join(home, "brig/config.toml"));
     await expect(load(null)).rejects.toMatchObject({
