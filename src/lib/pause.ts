@@ -1,5 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 
+/** A timer that is set for longer ends at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Resolves after so long; an abort rejects at once with the signal's reason. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   try {

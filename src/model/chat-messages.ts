@@ -1,3 +1,4 @@
+import { parseJson } from "../lib/parse-json.js";
 import {
   isToolCall,
   isToolOutput,
@@ -176,12 +177,8 @@ function soundArguments(text: string): string {
 }
 
 function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Chat has no pictures in outputs of tools: they follow as the user's. */

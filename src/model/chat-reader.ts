@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { parseJson } from "../lib/parse-json.js";
 import { broken, type RefusalReader, type ResponseReader } from "./endpoint-client.js";
 import { classifyRefusal, senselessAnswer } from "./failure.js";
 import { isToolCall, type ResponseItem, type ToolCallItem } from "./items.js";
 import type { ModelEvent, ModelRequest, TokenUsage } from "./model-client.js";
 import { readStreamError } from "./refusal.js";
 import { ResponseLimits } from "./response-limits.js";
-import { type BrokenStream, parseEventData } from "./server-events.js";
+import type { BrokenStream } from "./server-events.js";
 
 const textPart = z.object({ text: z.string().catch("") });
 const texts = z
@@ -95,7 +96,7 @@ export class ChatReader implements ResponseReader {
       yield* this.#complete();
       return;
     }
-    const { data: said } = chunk.safeParse(parseEventData(data));
+    const { data: said } = chunk.safeParse(parseJson(data));
     if (said === undefined) return;
     if (said.error !== undefined && said.error !== null) {
       yield this.#options.refused(readStreamError(said.error));
@@ -113,7 +114,7 @@ export class ChatReader implements ResponseReader {
   /** Without a word of its being finished, a stream that ends by itself is, unless it ends in the middle of a call. */
   *end(cut: BrokenStream | null): Iterable<ModelEvent> {
     const isEmpty = this.#text === "" && this.#calls.length === 0;
-    const isWhole = !isEmpty && this.#calls.every(({ arguments: args }) => isJson(args));
+    const isWhole = !isEmpty && this.#calls.every(({ arguments: args }) => parseJson(args) !== undefined);
     if (this.#finishReason !== null || (cut === null && isWhole)) yield* this.#complete();
     else yield broken(cut?.message ?? "stream closed before it was finished", cut ?? undefined);
   }
@@ -212,8 +213,4 @@ function readUsage(usage: z.output<typeof usageShape> | null | undefined): Token
     outputTokens: usage.completion_tokens,
     reasoningOutputTokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
   };
-}
-
-function isJson(text: string): boolean {
-  return text.trim() !== "" && parseEventData(text) !== undefined;
 }

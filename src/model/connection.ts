@@ -1,7 +1,7 @@
 import type OpenAI from "openai";
 import type { BrigError } from "../errors.js";
 import { beforeAbort } from "../lib/before-abort.js";
-import { pause } from "../lib/pause.js";
+import { LONGEST_TIMER_MS, pause } from "../lib/pause.js";
 import { retryDelayMs } from "./backoff.js";
 import { type ClassifiedFailure, classifyRefusal, transportFailure } from "./failure.js";
 import { httpFetch } from "./http-fetch.js";
@@ -35,7 +35,6 @@ type Broken = { kind: "broken"; error: BrigError; retryAfterMs: number | null };
 /** A person would ask what is going on. */
 const LONGEST_SILENT_WAIT_MS = 5000;
 const LONGEST_MESSAGE = 2000;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Sends requests through the SDK, which makes them what an endpoint expects. When to send one again is decided here: the SDK's own

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
+import { parseJson } from "../lib/parse-json.js";
 import { retryAfterOf } from "./backoff.js";
 import type { Refusal } from "./failure.js";
 
@@ -88,14 +89,6 @@ export async function readBody(response: Response): Promise<string> {
 function readDetails(body: string): Details {
   const json = parseJson(body);
   return refusalBody.safeParse(Array.isArray(json) ? json[0] : json).data ?? {};
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }
 
 function isPlainText(headers: Headers, body: string): boolean {

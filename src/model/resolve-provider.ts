@@ -5,7 +5,7 @@ import { suggest } from "../lib/suggest.js";
 import type { Credentials, ModelProvider, WireApi } from "./provider.js";
 import { bearerKey, noCredentials } from "./static-credentials.js";
 
-const OPENAI_URL = "https://api.openai.com/v1";
+export const OPENAI_URL = "https://api.openai.com/v1";
 
 /** Providers that need no configuration. */
 const localProviders: Readonly<Record<string, string>> = {

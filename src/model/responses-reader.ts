@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { parseJson } from "../lib/parse-json.js";
 import { broken, type RefusalReader, type ResponseReader } from "./endpoint-client.js";
 import { senselessAnswer } from "./failure.js";
 import { isToolCall, parseItem, type ResponseItem } from "./items.js";
 import type { ModelEvent, TokenUsage } from "./model-client.js";
 import { readStreamError } from "./refusal.js";
 import { ResponseLimits } from "./response-limits.js";
-import { type BrokenStream, parseEventData } from "./server-events.js";
+import type { BrokenStream } from "./server-events.js";
 
 const usageShape = z.object({
   input_tokens: z.number(),
@@ -37,7 +38,8 @@ export class ResponsesReader implements ResponseReader {
   }
 
   *read(data: string): Iterable<ModelEvent> {
-    const event = parseEventData(data);
+    // Gateways put pings of their own between a model's events.
+    const event = parseJson(data);
     const meaning = this.#meaningOf(named.safeParse(event).data?.type, event);
     if (meaning === null) return;
     if ("text" in meaning) this.#limits.addChars(meaning.text.length);

@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from "../lib/pause.js";
 import { Utf8Stream } from "../lib/utf8.js";
 import { senselessAnswer } from "./failure.js";
 
@@ -5,7 +6,6 @@ const MAX_EVENT_CHARS = 64 * 1024 * 1024;
 /** How much of a response that says no more is read, so that its connection can be used again. */
 const DRAINED_BYTES = 64 * 1024;
 const DRAIN_MS = 250;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** The stream ended before its time, by silence or by a broken connection. */
 export class BrokenStream extends Error {
@@ -23,15 +23,6 @@ export async function* readServerEvents(
   const decoder = new Utf8Stream();
   const lines = new EventLines();
   for await (const bytes of readChunks(body, idleTimeoutMs)) yield* lines.push(decoder.push(bytes));
-}
-
-/** Data that is JSON; undefined for any other: gateways put pings of their own between a model's events. */
-export function parseEventData(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Each character is looked at once, however many pieces a line comes in. */

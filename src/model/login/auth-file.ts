@@ -7,6 +7,7 @@ import { BrigError } from "../../errors.js";
 import { readStart } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock, type LockHolder } from "../../lib/file-lock.js";
+import { parseJson } from "../../lib/parse-json.js";
 
 /** Far more than a login takes. */
 const maxBytes = 1024 * 1024;
@@ -155,20 +156,11 @@ async function readBounded(handle: FileHandle, file: string): Promise<string> {
 /** The complaint names keys and types, never a value. */
 function parseAuthFile(text: string, file: string): AuthFile {
   const hint = "log in again: brig login";
-  const source = jsonOf(text);
+  const source = parseJson(text);
   if (source === undefined) throw unusable(`${file} is not JSON`, { hint });
   const parsed = authFileSchema.safeParse(source);
   if (parsed.success) return parsed.data;
   throw unusable(`${file} is not a valid login:\n${z.prettifyError(parsed.error)}`, { hint });
-}
-
-/** Undefined for what is no JSON: the error of JSON.parse would quote the text. */
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Makes brig's home, closed to others, or takes from others the right to replace files in an existing one. */

@@ -13,13 +13,12 @@ import type { StoredTokens } from "./auth-file.js";
 import { failedPage, loggedInPage } from "./callback-page.js";
 import { type Callback, type CallbackServer, openCallbackServer } from "./callback-server.js";
 import { issuerFailure } from "./failure.js";
-import { connectIssuer } from "./issuer.js";
+import { connectIssuer, loginScope } from "./issuer.js";
 import { type IssuerSettings, isOpenai } from "./issuer-settings.js";
 import { tokensOf } from "./tokens.js";
 
 /** The ports that OpenAI lets Codex's client come back to. */
 const registeredPorts = [1455, 1457];
-const scope = "openid profile email offline_access";
 
 export interface BrowserLoginOptions {
   settings: IssuerSettings;
@@ -73,7 +72,7 @@ async function authorizationUrl(
 ): Promise<URL> {
   return buildAuthorizationUrl(configuration, {
     redirect_uri: redirectUri,
-    scope,
+    scope: loginScope,
     code_challenge: await calculatePKCECodeChallenge(secrets.verifier),
     code_challenge_method: "S256",
     state: secrets.state,

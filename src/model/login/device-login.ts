@@ -4,7 +4,7 @@ import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/before-abort.js";
 import type { StoredTokens } from "./auth-file.js";
 import { issuerFailure } from "./failure.js";
-import { connectIssuer } from "./issuer.js";
+import { connectIssuer, loginScope } from "./issuer.js";
 import { type IssuerSettings, isOpenai } from "./issuer-settings.js";
 import { openaiCodeTokens } from "./openai-device-code.js";
 import { tokensOf } from "./tokens.js";
@@ -59,8 +59,7 @@ const standardCodeTokens: CodeFlow = async ({ settings, show, signal }) => {
       code: "config.invalid",
       hint: "log in without --device-auth",
     });
-  const scope = "openid profile email offline_access";
-  const issued = await initiateDeviceAuthorization(configuration, { scope });
+  const issued = await initiateDeviceAuthorization(configuration, { scope: loginScope });
   const shown = issuedSchema.safeParse(issued);
   if (!shown.success) throw new BrigError("the issuer's code is of no use", { code: "model.failed" });
   await show({ url: shown.data.verification_uri, code: shown.data.user_code });

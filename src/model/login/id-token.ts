@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../../lib/parse-json.js";
 
 const text = z.string().max(1000).nullish().catch(null);
 
@@ -45,9 +46,5 @@ export function expiryOf(token: string): Date | null {
 
 function payloadOf(jwt: string): unknown {
   const [, payload = ""] = jwt.split(".");
-  try {
-    return JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
-  } catch {
-    return null;
-  }
+  return parseJson(Buffer.from(payload, "base64url").toString("utf8"));
 }

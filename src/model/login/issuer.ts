@@ -22,6 +22,9 @@ const openaiEndpoints: ServerMetadata = {
   jwks_uri: `${openaiIssuer.issuer}/.well-known/jwks.json`,
 };
 
+/** What a login asks for: who it is, and a refresh token. */
+export const loginScope = "openid profile email offline_access";
+
 const timeoutSeconds = 30;
 
 /**

@@ -1,13 +1,12 @@
 import type { Config } from "../../config/config-schema.js";
 import type { Environment } from "../../config/env.js";
-import { type ProviderLogin, takesLogin } from "../resolve-provider.js";
+import { OPENAI_URL, type ProviderLogin, takesLogin } from "../resolve-provider.js";
 import { bearerKey } from "../static-credentials.js";
 import { readAuthFile } from "./auth-file.js";
 import { ChatGptCredentials } from "./chatgpt-credentials.js";
 import { type IssuerSettings, isOpenai, issuerSettings } from "./issuer-settings.js";
 import { chatGptFile } from "./login-kind.js";
 
-const apiUrl = "https://api.openai.com/v1";
 const chatGptUrl = "https://chatgpt.com/backend-api/codex";
 
 /**
@@ -32,5 +31,5 @@ export async function openLogin(home: string, settings: IssuerSettings): Promise
     return { kind: "chatgpt", credentials, baseUrl: isOpenai(settings) ? chatGptUrl : null };
   }
   const key = file.OPENAI_API_KEY;
-  return key == null ? null : { kind: "api-key", credentials: bearerKey(key), baseUrl: apiUrl };
+  return key == null ? null : { kind: "api-key", credentials: bearerKey(key), baseUrl: OPENAI_URL };
 }

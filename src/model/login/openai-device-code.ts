@@ -1,6 +1,7 @@
 import { authorizationCodeGrant } from "openid-client";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
+import { parseJson } from "../../lib/parse-json.js";
 import { pause } from "../../lib/pause.js";
 import type { StoredTokens } from "./auth-file.js";
 import { boundedFetch } from "./bounded-fetch.js";
@@ -84,17 +85,9 @@ async function post(
 }
 
 function parsed<T>(schema: z.ZodType<T>, body: string): T {
-  const result = schema.safeParse(jsonOf(body));
+  const result = schema.safeParse(parseJson(body));
   if (result.success) return result.data;
   throw new BrigError("the issuer's code is of no use", { code: "model.failed" });
-}
-
-function jsonOf(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }
 
 function refused(status: number): BrigError {

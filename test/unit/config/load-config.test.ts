@@ -255,7 +255,11 @@ policy = "strict.toml"
       "is a link to a file that is not there",
     ],
     ["not UTF-8", (file: string) => writeFileSync(file, Buffer.from([0x61, 0xff])), "is not UTF-8 text"],
-    ["too large", (file: string) => writeFileSync(file, Buffer.alloc(1_048_577, 0x23)), "is longer than 1.0 MiB"],
+    [
+      "too large",
+      (file: string) => writeFileSync(file, Buffer.alloc(1_048_577, 0x23)),
+      "is longer than 1.0 MiB",
+    ],
   ])("refuses a configuration file that is %s, within a second", async (_name, make, reason) => {
     make(join(home, "brig/config.toml"));
     await expect(load(null)).rejects.toMatchObject({
