@@ -9,7 +9,12 @@ describe("shellQuote", () => {
     [["echo", "it's"], 'echo "it\'s"'],
     [["echo", ""], "echo ''"],
     [["a/b.c:d@e+f_g-h"], "a/b.c:d@e+f_g-h"],
-    [["echo", `'"$x"'`], `echo ''"'"'"$x"'"'"''`],
+    [["echo", `'"$x"'`], `echo "'\\""'$x"'"'"`],
+    [["sh", "-c", "tr '\\0' 'a'"], String.raw`sh -c "tr '\\0' 'a'"`],
+    [["awk", "{print $1}"], "awk '{print $1}'"],
+    [["sh", "-c", "ls | awk '{print $1}' # it's"], `sh -c "ls | awk '{print "'$1}'"' # it's"`],
+    [["don't!"], `"don't"'!'`],
+    [["a^b", "^HEAD"], "a'^b' '^HEAD'"],
   ])("writes %j as %s", (argv, line) => {
     expect(shellQuote(argv)).toBe(line);
   });
