@@ -54,6 +54,9 @@ export const providerSchema = z.object({
   requires_openai_auth: z.boolean().default(false).describe("Whether it takes the login of `brig login`"),
   auth: unused,
   aws: unused,
+  gateway_oauth: unused,
+  model_catalog_url: unused,
+  supports_standalone_web_search: unused,
   supports_websockets: unused,
   websocket_connect_timeout_ms: unused,
 });
@@ -103,7 +106,12 @@ const toolsSchema = z.object({
   list_dir: onOrOff("by model"),
   grep_files: onOrOff("by model"),
   view_image: onOrOff("by model"),
-  update_plan: onOrOff("by model"),
+  update_plan: z
+    // Codex has a table with one key here.
+    .union([z.boolean(), z.object({ enabled: z.boolean().optional() }).transform(({ enabled }) => enabled)])
+    .optional()
+    .describe("Whether the model is told of it; `{ enabled = … }` as well")
+    .meta({ fallback: "by model" }),
   request_user_input: onOrOff("on where somebody can answer"),
   js_repl: onOrOff("false"),
   web_search: z

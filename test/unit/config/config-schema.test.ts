@@ -164,7 +164,11 @@ const rows: Row[] = [
   { key: "tools.list_dir", ...isOn },
   { key: "tools.grep_files", ...isOn },
   { key: "tools.view_image", ...isOn },
-  { key: "tools.update_plan", ...isOn },
+  {
+    key: "tools.update_plan",
+    takes: ["true", "false"],
+    refuses: [["1", "is 1: it must be true, false or a table"]],
+  },
   { key: "tools.request_user_input", ...isOn },
   { key: "tools.js_repl", ...isOn },
   {
@@ -264,6 +268,12 @@ describe("the configuration", () => {
       });
     },
   );
+
+  it.each([true, false])("takes the table that Codex has for its plan, enabled = %s", async (enabled) => {
+    const { config, warnings } = await load(`[tools.update_plan]\nenabled = ${enabled}`);
+    expect(config.tools.update_plan).toBe(enabled);
+    expect(warnings).toEqual([]);
+  });
 
   it("takes the table of settings that Codex has for its search", async () => {
     const { config, warnings } = await load('[tools.web_search]\ncontext_size = "low"');

@@ -69,6 +69,11 @@ describe("a workspace's own file", () => {
     ],
     ['network = "full"', "sandbox_workspace_write.network_access = false", { network: "none" }],
     ["", "tools.js_repl = false", { tools: { js_repl: false } }],
+    [
+      "tools.update_plan.enabled = true",
+      "tools.update_plan.enabled = false",
+      { tools: { update_plan: false } },
+    ],
     ['tools.shell = "local"', 'tools.shell = "disabled"', { tools: { shell: "disabled" } }],
     ["tools.apply_patch = true", "tools.apply_patch = false", { tools: { apply_patch: false } }],
     ['web_search = "live"', 'web_search = "cached"', { tools: { web_search: "cached" } }],
