@@ -10,7 +10,7 @@ export interface ModelProfile {
   tools: { shell?: "local"; apply_patch?: "function"; view_image?: false };
 }
 
-const reasoningModel = /^(?:gpt-[5-9]|codex|o\d)/;
+const reasoningModel = /^(?:gpt-[5-9](?!-chat)|codex|o\d)/;
 
 /** A model nobody has heard of gets the cautious values. */
 export function profileOf(model: string): ModelProfile {

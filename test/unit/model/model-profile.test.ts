@@ -6,9 +6,12 @@ describe("whether a model reasons", () => {
     expect(profileOf(model)).toMatchObject({ reasons: true, truncation: { mode: "tokens" } });
   });
 
-  it.each(["gpt-4.1", "qwen3-coder", "my-gpt-6"])("of %s nobody knows it", (model) => {
-    expect(profileOf(model)).toMatchObject({ reasons: false, truncation: { mode: "bytes" } });
-  });
+  it.each(["gpt-4.1", "gpt-5-chat-latest", "qwen3-coder", "my-gpt-6"])(
+    "%s does not, for all we know",
+    (model) => {
+      expect(profileOf(model)).toMatchObject({ reasons: false, truncation: { mode: "bytes" } });
+    },
+  );
 });
 
 describe("what is known of a model's window", () => {
