@@ -25,7 +25,10 @@ export interface ConnectionOptions {
 export interface Route {
   /** E.g. `/responses`. */
   path: string;
-  /** Fields of a body that an endpoint may do without: one that refuses them by name is not sent them again. */
+  /**
+   * Fields of a body that an endpoint may do without: one that refuses them by name is not sent them again. `a.b` is a field of the
+   * field `a`.
+   */
   optionalFields: readonly string[];
 }
 
@@ -130,8 +133,7 @@ export class Connection {
   }
 
   #withoutUnwanted(body: Body): Body {
-    if (this.#unwanted.size === 0) return body;
-    return Object.fromEntries(Object.entries(body).filter(([field]) => !this.#unwanted.has(field)));
+    return [...this.#unwanted].reduce(withoutField, body);
   }
 
   /** Whether a field was refused that can be left out from now on. */
@@ -139,9 +141,9 @@ export class Connection {
     if (status !== 400 && status !== 422) return false;
     const field = this.#route.optionalFields.find(
       (name) =>
-        name in body &&
+        hasField(body, name) &&
         !this.#unwanted.has(name) &&
-        (param === name || new RegExp(`(?<!\\w)${name}(?!\\w)`).test(message)),
+        (param === name || new RegExp(`(?<!\\w)${name.replace(".", "\\.")}(?!\\w)`).test(message)),
     );
     if (field === undefined) return false;
     this.#unwanted.add(field);
@@ -152,6 +154,21 @@ export class Connection {
     this.#client ??= openClient(this.#options);
     return this.#client;
   }
+}
+
+function hasField(body: Body, field: string): boolean {
+  return withoutField(body, field) !== body;
+}
+
+/** The same body where it has no such field. */
+function withoutField(body: Body, field: string): Body {
+  const [name = "", inner] = field.split(".");
+  if (!(name in body)) return body;
+  const { [name]: value, ...rest } = body;
+  if (inner === undefined) return rest;
+  if (typeof value !== "object" || value === null) return body;
+  const left = withoutField(value as Body, inner);
+  return left === value ? body : { ...body, [name]: left };
 }
 
 interface Failed {

@@ -9,7 +9,12 @@ export function createResponsesClient(options: ModelClientOptions): ModelClient 
   const { provider, settings = {} } = options;
   return createEndpointClient(options, {
     path: "/responses",
-    optionalFields: ["parallel_tool_calls", "prompt_cache_key"],
+    optionalFields: [
+      "parallel_tool_calls",
+      "prompt_cache_key",
+      // OpenAI gives summaries to verified organisations only. Who has asked for one is told so.
+      ...(settings.reasoningSummary === undefined ? ["reasoning.summary"] : []),
+    ],
     takesOnlyFunctions: false,
     body: (request) => responsesBody(request, { ...options, settings }),
     openReader: (_, refused) => new ResponsesReader({ keepsIds: isAzure(provider), refused }),

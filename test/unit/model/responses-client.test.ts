@@ -243,6 +243,31 @@ describe("the responses client sends", () => {
     ).toMatchObject({ reasoning: null });
   });
 
+  describe("where a summary of the reasoning is refused", () => {
+    const refusal = {
+      message: "Your organization must be verified to generate reasoning summaries.",
+      param: "reasoning.summary",
+      code: "unsupported_value",
+    };
+    const replies: Reply[] = [{ kind: "status", status: 400, body: { error: refusal } }, ok];
+
+    it("none from then on, but the rest of what it had", async () => {
+      const { requests, error } = await ask(replies, { settings: { reasoningEffort: "high" }, times: 2 });
+      expect(error).toBeUndefined();
+      expect(requests.map(({ body }) => body.reasoning)).toEqual([
+        { effort: "high", summary: "auto" },
+        { effort: "high" },
+        { effort: "high" },
+      ]);
+    });
+
+    it("nothing more to one who has asked for it", async () => {
+      const { requests, error } = await ask(replies, { settings: { reasoningSummary: "detailed" } });
+      expect(requests).toHaveLength(1);
+      expect(error).toMatchObject({ message: expect.stringContaining("must be verified") });
+    });
+  });
+
   it("the settings of the configuration", async () => {
     const settings = {
       reasoningEffort: "high",
