@@ -78,7 +78,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "image",
-    summary: "build or list brig's images",
+    summary: "build, list or prune brig's images",
     load: async () => (await import("./image.js")).defineImage,
   },
   {

@@ -4,6 +4,7 @@ import { BrigError } from "../errors.js";
 import { type ImageName, imageDefinitions } from "../images/definition.js";
 import { ensureImages } from "../images/ensure.js";
 import { type ListedImage, listImages } from "../images/list.js";
+import { type PruneReport, pruneImages } from "../images/prune.js";
 import { ensureToolboxVolume } from "../images/toolbox-volume.js";
 import { formatBytes } from "../lib/bytes.js";
 import { createProgress } from "../lib/progress.js";
@@ -15,7 +16,7 @@ const defaultNames: ImageName[] = ["toolbox", "base"];
 
 export function defineImage(command: Command, context: CliContext): void {
   command.action(() => {
-    throw new BrigError("say what to do with the images: build or ls", {
+    throw new BrigError("say what to do with the images: build, ls or prune", {
       code: "usage.invalid",
       hint: "see: brig image --help",
     });
@@ -39,6 +40,16 @@ export function defineImage(command: Command, context: CliContext): void {
       const images = await listImages(await connectEngine({ env: context.environment }));
       if (flags.json === true) await writeJson(context.stdout, images);
       else await write(context.stdout, describeImages(images));
+    });
+  command
+    .command("prune")
+    .description("remove the images and toolbox volumes of other versions that no container uses")
+    .option("--dry-run", "say what would be removed, and remove nothing")
+    .option("--json", "print the report as JSON")
+    .action(async ({ dryRun: isDryRun = false, json }: { dryRun?: boolean; json?: boolean }) => {
+      const report = await pruneImages(await connectEngine({ env: context.environment }), { isDryRun });
+      if (json === true) await writeJson(context.stdout, report);
+      else await write(context.stdout, describePruned(report, isDryRun));
     });
 }
 
@@ -80,4 +91,20 @@ function describeImages(images: ListedImage[]): string {
     isCurrent ? "current" : "out of date",
   ]);
   return formatTable([["NAME", "TAGS", "SIZE", "CREATED", "STATE"], ...rows]);
+}
+
+function describePruned({ objects, bytes }: PruneReport, isDryRun: boolean): string {
+  const fates = {
+    unused: isDryRun ? "would be removed" : "removed",
+    "in-use": "stays: a container uses it",
+    refused: "stays: the engine refuses; is another image built on it?",
+  };
+  const rows = objects.map((one) => [
+    one.kind,
+    one.names.join(" "),
+    formatBytes(one.bytes),
+    fates[one.verdict],
+  ]);
+  const total = `${isDryRun ? "would free" : "freed"} ${formatBytes(bytes)}\n`;
+  return rows.length === 0 ? "nothing to remove\n" : `${formatTable(rows)}${total}`;
 }

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Client } from "./client.js";
 import { containerCalls } from "./containers.js";
+import { diskUsageCalls } from "./disk-usage.js";
 import { imageCalls } from "./images.js";
 import type { Engine, EngineHealth, EngineInfo } from "./types.js";
 import { volumeCalls } from "./volumes.js";
@@ -22,6 +23,7 @@ export function engineOn(client: Client): Engine {
     ...containerCalls(client),
     ...volumeCalls(client),
     ...imageCalls(client),
+    ...diskUsageCalls(client),
   };
 }
 

@@ -8,7 +8,7 @@ import type { BuildOptions, Engine, ImageSummary } from "./types.js";
 
 type ImageCalls = Pick<
   Engine,
-  "inspectImage" | "listImages" | "buildImage" | "importImage" | "pullImage" | "tagImage"
+  "inspectImage" | "listImages" | "buildImage" | "importImage" | "pullImage" | "tagImage" | "removeImage"
 >;
 
 /** How many of the last lines of a build's log its error shows. */
@@ -82,6 +82,12 @@ export function imageCalls({ call }: Client): ImageCalls {
     async tagImage(ref, tag) {
       await call(`tag the image ${ref} as ${tag}`, (api, limit) =>
         api.json({ method: "POST", path: `${at(ref)}/tag`, query: splitTag(tag) }, limit),
+      );
+    },
+
+    async removeImage(ref) {
+      await call(`remove the image ${ref}`, (api, limit) =>
+        unlessMissing(api.json({ method: "DELETE", path: at(ref) }, limit)),
       );
     },
   };

@@ -121,6 +121,20 @@ export interface ImageSummary {
   arch: string;
 }
 
+/** What takes up room on the engine's disk. Null for a number that the engine has not counted. */
+export interface DiskUsage {
+  images: StoredObject<{ id: string; tags: string[] }>[];
+  volumes: StoredObject<{ name: string }>[];
+}
+
+type StoredObject<Name> = Name & {
+  labels: Record<string, string>;
+  /** Without what it shares with others. */
+  ownBytes: number;
+  /** How many containers use it, stopped ones included. */
+  containers: number | null;
+};
+
 /**
  * One hijacked exec: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed).
  * The bytes of a data event may be overwritten after it: who keeps them copies them.
@@ -194,4 +208,8 @@ export interface Engine {
     options?: { onProgress?: (line: string) => void; signal?: AbortSignal },
   ): Promise<void>;
   tagImage(ref: string, tag: string): Promise<void>;
+  /** By a name only that goes, unless it is the last. What a container uses or another image is built on is refused. */
+  removeImage(ref: string): Promise<void>;
+
+  diskUsage(): Promise<DiskUsage>;
 }

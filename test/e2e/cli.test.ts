@@ -359,6 +359,19 @@ describe("brig gc", () => {
   });
 });
 
+describe("brig image prune", () => {
+  it("in a dry run says what would go and what that would free, and removes nothing", async () => {
+    const report = async () => JSON.parse((await brig(["image", "prune", "--dry-run", "--json"])).stdout);
+    const namesIn = ({ objects }: { objects: { names: string[] }[] }) => objects.map(({ names }) => names);
+    const before = await report();
+    expect(before).toEqual({ objects: expect.any(Array), bytes: expect.any(Number) });
+    const { exitCode, stdout } = await brig(["image", "prune", "--dry-run"]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^nothing to remove\n$|\nwould free [\d.]+ \w+\n$/);
+    expect(namesIn(await report())).toEqual(expect.arrayContaining(namesIn(before)));
+  });
+});
+
 describe("brig tool", () => {
   it("makes one call and prints what the model would read", async () => {
     const { exitCode, stdout } = await brig(["tool", "shell_command", '{"command":"echo $((6*7))"}'], {
