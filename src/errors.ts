@@ -15,6 +15,7 @@ export type ErrorCode =
   | "file.not-permitted"
   | "file.not-regular"
   | "file.read-only"
+  | "file.symlink"
   | "file.too-large"
   | "image.build-failed"
   | "image.missing"

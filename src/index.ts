@@ -39,6 +39,7 @@ export type {
   FileType,
   FileWrite,
   ListOptions,
+  PathOptions,
   PtySize,
   ReadOptions,
   SandboxFiles,

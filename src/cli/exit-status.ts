@@ -22,6 +22,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "file.not-permitted": failed,
   "file.not-regular": failed,
   "file.read-only": failed,
+  "file.symlink": failed,
   "file.too-large": failed,
   "image.build-failed": ownFailure,
   "image.missing": ownFailure,

@@ -1,7 +1,7 @@
 import { protocolError } from "./channel/frames.js";
 import type { CommandSetting } from "./exec.js";
 import { INLINE_BYTES, run, tooLarge } from "./file-request.js";
-import type { FilePart, ReadOptions } from "./types.js";
+import type { FilePart, PathOptions, ReadOptions } from "./types.js";
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
 
@@ -10,16 +10,15 @@ const readFlags = { refuseLonger: 1, inline: 2, skipHole: 4 } as const;
 const RESULT_BYTES = 16;
 
 export async function readFile(setting: CommandSetting, path: string, options: ReadOptions): Promise<Buffer> {
-  const { offsetBytes = 0, lengthBytes, signal } = options;
+  const { offsetBytes = 0, lengthBytes, refuseSymlinks, signal } = options;
   if (lengthBytes === undefined) return await readWhole(setting, path, { ...options, offsetBytes });
-  return (await readPart(setting, path, { offsetBytes, lengthBytes, signal })).data;
+  return (await readPart(setting, path, { offsetBytes, lengthBytes, refuseSymlinks, signal })).data;
 }
 
-interface Part {
+interface Part extends PathOptions {
   offsetBytes: number;
   lengthBytes: number;
   flags?: number;
-  signal?: AbortSignal | undefined;
 }
 
 /** As `readFile` of a part, but one that would begin in a hole of a sparse file begins behind it. */
@@ -30,13 +29,13 @@ export async function readPastHole(setting: CommandSetting, path: string, part: 
 async function readPart(
   setting: CommandSetting,
   path: string,
-  { offsetBytes, lengthBytes, flags = 0, signal }: Part,
+  { offsetBytes, lengthBytes, flags = 0, refuseSymlinks, signal }: Part,
 ): Promise<FilePart> {
   if (lengthBytes === 0) {
-    await run(setting, { operation: "stat", path, signal });
+    await run(setting, { operation: "stat", path, refuseSymlinks, signal });
     return { holeBytes: 0, data: Buffer.alloc(0) };
   }
-  const request = { path, offsetBytes, lengthBytes, flags, signal };
+  const request = { path, offsetBytes, lengthBytes, flags, refuseSymlinks, signal };
   const { start, data } =
     lengthBytes > INLINE_BYTES ? await readStream(setting, request) : await readInline(setting, request);
   if (data.length > lengthBytes) throw protocolError("more of a file than was asked for");
@@ -47,9 +46,14 @@ async function readPart(
 async function readWhole(
   setting: CommandSetting,
   path: string,
-  { offsetBytes, maxBytes = DEFAULT_MAX_BYTES, signal }: ReadOptions & { offsetBytes: number },
+  {
+    offsetBytes,
+    maxBytes = DEFAULT_MAX_BYTES,
+    refuseSymlinks,
+    signal,
+  }: ReadOptions & { offsetBytes: number },
 ): Promise<Buffer> {
-  const request = { path, offsetBytes, flags: 0, signal };
+  const request = { path, offsetBytes, flags: 0, refuseSymlinks, signal };
   const first = await readInline(setting, { ...request, lengthBytes: INLINE_BYTES });
   const { data } =
     first.data.length < INLINE_BYTES

@@ -9,6 +9,8 @@ import { lengthPrefixed } from "./spawn-request.js";
 import type { FileType } from "./types.js";
 
 const NOT_REGULAR = 4096;
+/** Flag of every operation on a path but list, as PROTOCOL.md numbers it. */
+const WITHOUT_LINKS = 128;
 /** So much goes with a request or its EXIT frame; more has a stream of its own. */
 export const INLINE_BYTES = 60 * 1024;
 
@@ -42,6 +44,7 @@ export interface FileRequest {
   path: string | Uint8Array;
   second?: string | Uint8Array;
   flags?: number;
+  refuseSymlinks?: boolean | undefined;
   mode?: number;
   offsetBytes?: number;
   lengthBytes?: number;
@@ -100,7 +103,7 @@ async function feed(command: Command, input: Uint8Array | undefined): Promise<vo
 export function encodeFileRequest(request: FileRequest): Buffer {
   const head = Buffer.alloc(24);
   head[0] = operations[request.operation];
-  head[1] = request.flags ?? 0;
+  head[1] = (request.flags ?? 0) | (request.refuseSymlinks ? WITHOUT_LINKS : 0);
   head.writeUInt32LE(request.mode ?? 0, 4);
   head.writeBigUInt64LE(checkedCount(request.offsetBytes, "offsetBytes"), 8);
   head.writeBigUInt64LE(checkedCount(request.lengthBytes, "lengthBytes"), 16);
@@ -156,6 +159,8 @@ const codes = {
   },
 } as const satisfies Record<string, Failure>;
 
+const throughLink: Failure = { code: "file.symlink", text: "a symbolic link is on the way" };
+
 /** What a file over a limit is refused with. */
 export function tooLarge(path: string): BrigError {
   const { code, text, hint } = codes.EFBIG;
@@ -174,7 +179,7 @@ export function fileError(request: FileRequest, record: ExitRecord): BrigError {
     });
   }
   const errno = record.kind === "file" ? errnoName(record.errno) : "EIO";
-  const known = failureOf.get(errno);
+  const known = errno === "ELOOP" && request.refuseSymlinks ? throughLink : failureOf.get(errno);
   return new BrigError(`cannot ${operation} ${path}: ${known?.text ?? errno}`, {
     code: known?.code ?? "file.failed",
     hint: known?.hint,

@@ -10,7 +10,7 @@ import {
   run,
 } from "./file-request.js";
 import { lengthPrefixed } from "./spawn-request.js";
-import type { FileWrite, WritesDone } from "./types.js";
+import type { FileWrite, PathOptions, WritesDone } from "./types.js";
 
 /** Flag of a write, as PROTOCOL.md numbers it. */
 const INLINE = 2;
@@ -18,28 +18,25 @@ const INLINE = 2;
 const SEQUENCE_BYTES = 1024 * 1024;
 const MAX_CHARACTER_BYTES = 4;
 
-export async function writeFile(
-  setting: CommandSetting,
-  file: FileWrite & { signal?: AbortSignal | undefined },
-): Promise<void> {
-  await run(setting, { ...writeRequest(file), signal: file.signal });
+export async function writeFile(setting: CommandSetting, file: FileWrite & PathOptions): Promise<void> {
+  await run(setting, { ...writeRequest(file, file), signal: file.signal });
 }
 
-function writeRequest({ path, data, mode = 0o644 }: FileWrite): FileRequest {
+function writeRequest({ path, data, mode = 0o644 }: FileWrite, { refuseSymlinks }: PathOptions): FileRequest {
   const bytes = typeof data === "string" ? Buffer.from(data) : data;
   const content = bytes.length > INLINE_BYTES ? { input: bytes } : { second: bytes, flags: INLINE };
-  return { operation: "write", path, mode, ...content };
+  return { operation: "write", path, mode, refuseSymlinks, ...content };
 }
 
 export async function writeEach(
   setting: CommandSetting,
   files: readonly FileWrite[],
-  signal: AbortSignal | undefined,
+  options: PathOptions,
 ): Promise<WritesDone> {
   for (const { path } of files) checkedPath(path);
   let written = 0;
-  for (const requests of sequencesOf(files.map(writeRequest))) {
-    const done = await writeInOrder(setting, requests, signal);
+  for (const requests of sequencesOf(files.map((file) => writeRequest(file, options)))) {
+    const done = await writeInOrder(setting, requests, options.signal);
     written += done.written;
     if (done.failure !== null) return { written, failure: done.failure };
   }

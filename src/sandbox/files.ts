@@ -14,29 +14,25 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
     read: (path, options = {}) => readFile(setting, path, options),
     readPastHole: (path, options) => readPastHole(setting, path, options),
     write: (path, data, options = {}) => writeFile(setting, { ...options, path, data }),
-    writeEach: (files, options = {}) => writeEach(setting, files, options.signal),
-    stat: async (path, options = {}) => {
-      const flags = options.followSymlinks === false ? 1 : 0;
+    writeEach: (files, options = {}) => writeEach(setting, files, options),
+    stat: async (path, { followSymlinks, refuseSymlinks, signal } = {}) => {
+      const flags = followSymlinks === false ? 1 : 0;
       return parseStat(
-        (await run(setting, { operation: "stat", path, flags, signal: options.signal })).result,
+        (await run(setting, { operation: "stat", path, flags, refuseSymlinks, signal })).result,
       );
     },
     list: (path, options = {}) => listDirectory(setting, path, options),
-    mkdir: async (path, options = {}) => {
-      const { recursive, mode = 0o777, signal } = options;
-      await run(setting, { operation: "mkdir", path, flags: recursive ? 1 : 0, mode, signal });
+    mkdir: async (path, { recursive, mode = 0o777, refuseSymlinks, signal } = {}) => {
+      const flags = recursive ? 1 : 0;
+      await run(setting, { operation: "mkdir", path, flags, mode, refuseSymlinks, signal });
     },
-    rename: async (from, to, options = {}) => {
-      await run(setting, {
-        operation: "rename",
-        path: from,
-        second: checkedPath(to),
-        signal: options.signal,
-      });
+    rename: async (from, to, { refuseSymlinks, signal } = {}) => {
+      const second = checkedPath(to);
+      await run(setting, { operation: "rename", path: from, second, refuseSymlinks, signal });
     },
-    remove: async (path, options = {}) => {
-      const flags = (options.recursive ? 1 : 0) | (options.force ? 2 : 0);
-      await run(setting, { operation: "remove", path, flags, signal: options.signal });
+    remove: async (path, { recursive, force, refuseSymlinks, signal } = {}) => {
+      const flags = (recursive ? 1 : 0) | (force ? 2 : 0);
+      await run(setting, { operation: "remove", path, flags, refuseSymlinks, signal });
     },
   };
 }

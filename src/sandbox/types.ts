@@ -136,15 +136,24 @@ export interface DirectoryEntry {
   type: FileType;
 }
 
+/** How paths are resolved. */
+export interface PathOptions {
+  /**
+   * Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there meanwhile. A name that is
+   * renamed or removed may itself be one. Default: links are followed.
+   */
+  refuseSymlinks?: boolean | undefined;
+  signal?: AbortSignal | undefined;
+}
+
 /** Which part of a file is read. */
-export interface ReadOptions {
+export interface ReadOptions extends PathOptions {
   /** Default: 0. */
   offsetBytes?: number | undefined;
   /** Less is read where the file ends. Default: to its end. */
   lengthBytes?: number | undefined;
   /** Refuse a file larger than this with `file.too-large`. Default 256 MiB; no limit with an explicit length. */
   maxBytes?: number | undefined;
-  signal?: AbortSignal | undefined;
 }
 
 /** A part of a file that may have holes. */
@@ -190,23 +199,16 @@ export interface SandboxFiles {
     options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
   ): Promise<FilePart>;
   /** Replaces the file atomically (temporary file and rename), keeping its mode; follows a symbolic link. */
-  write(
-    path: string,
-    data: string | Uint8Array,
-    options?: { mode?: number; signal?: AbortSignal },
-  ): Promise<void>;
+  write(path: string, data: string | Uint8Array, options?: PathOptions & { mode?: number }): Promise<void>;
   /** Writes files one after the other, as `write` does, up to the first that fails: faster than a call for each. */
-  writeEach(files: readonly FileWrite[], options?: { signal?: AbortSignal | undefined }): Promise<WritesDone>;
-  stat(path: string, options?: { followSymlinks?: boolean; signal?: AbortSignal }): Promise<FileStat>;
+  writeEach(files: readonly FileWrite[], options?: PathOptions): Promise<WritesDone>;
+  stat(path: string, options?: PathOptions & { followSymlinks?: boolean }): Promise<FileStat>;
   /** Unsorted entries of one directory, without `.` and `..`. The path may be bytes, as a name need not be UTF-8. */
   list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
   /** As `mkdir -p` with `recursive`. */
-  mkdir(path: string, options?: { recursive?: boolean; mode?: number; signal?: AbortSignal }): Promise<void>;
+  mkdir(path: string, options?: PathOptions & { recursive?: boolean; mode?: number }): Promise<void>;
   /** Replaces a file that is there, as rename(2) does. */
-  rename(from: string, to: string, options?: { signal?: AbortSignal }): Promise<void>;
+  rename(from: string, to: string, options?: PathOptions): Promise<void>;
   /** A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless `force`. */
-  remove(
-    path: string,
-    options?: { recursive?: boolean; force?: boolean; signal?: AbortSignal },
-  ): Promise<void>;
+  remove(path: string, options?: PathOptions & { recursive?: boolean; force?: boolean }): Promise<void>;
 }

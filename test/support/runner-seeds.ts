@@ -50,6 +50,7 @@ function requests(): Record<string, Buffer> {
     read: Buffer.concat([Buffer.of(1), file(1, "/etc/passwd")]),
     rename: Buffer.concat([Buffer.of(1), file(6, "/a", "/b")]),
     "inline-write": Buffer.concat([Buffer.of(1), file(2, "/a", "b\0c", 2)]),
+    "write-without-links": Buffer.concat([Buffer.of(1), file(2, "/a", "b", 2 | 128)]),
     sequence: Buffer.concat([
       Buffer.of(3),
       ...["/a", "/b"].map((path) => lengthPrefixed(file(2, path, "c", 2))),

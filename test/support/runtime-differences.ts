@@ -12,11 +12,17 @@ const gvisorDifferences = {
   "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",
   "pty.line-discipline": "gVisor's terminals pass on ctrl-C, ctrl-D and ctrl-Z as bytes",
   "pty.foreground": "gVisor does not say which process group has a terminal's foreground",
+  "network.reach": "this gVisor runs with --network=none: there is no network to reach",
   "proc.of-pid-1":
     "gVisor lets a process of the same user read another's environ, maps and descriptor numbers, dumpable or not; its memory stays closed",
   "proc.signal-masks": "gVisor does not show signal masks in /proc/self/status",
   "files.unnamed":
     "gVisor has no unnamed files: a write whose worker is killed leaves its temporary file behind",
+  "files.host-fifo": "gVisor lets nobody look at a FIFO of the host: EPERM, whatever is asked",
+  "files.link-to-root": "this gVisor forgets the rest of a path that leads through a link to /",
+  "files.exchange": "this gVisor cannot exchange two names at once: EINVAL",
+  "files.few-workers":
+    "a file operation on gVisor's ptrace platform takes longer than the next one waits for it: that one has a worker of its own",
   "files.holes": "gVisor keeps no account of the holes of a sparse file: they are read as the zeros they are",
   "runner.unkillable":
     "gVisor lets a process kill and stop PID 1: the container ends, and every call with sandbox.gone",

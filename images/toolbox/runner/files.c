@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reach.h"
 #include "wire.h"
 #include "worker.h"
 
@@ -43,19 +44,26 @@ static uint8_t type_of_entry(unsigned char type) {
     }
 }
 
+/* Where no link is to be followed, its record is the link's own. */
+static int stat_of(const struct file_request *request, const char *path, struct stat *st) {
+    return request->flags & PATH_WITHOUT_LINKS ? lstat(path, st) : stat(path, st);
+}
+
 /* 0, or why a file of this mode is not read or replaced: opening a FIFO would hang, a device may act on being opened. */
 static uint32_t refuse_irregular(mode_t mode) {
     if (S_ISREG(mode)) return 0;
+    if (S_ISLNK(mode)) return ELOOP;
     return S_ISDIR(mode) ? EISDIR : NOT_REGULAR + type_of(mode);
 }
 
 /* ---- read ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t open_regular(const char *path, int *fd, struct stat *st) {
-    if (stat(path, st) != 0) return (uint32_t)errno;
+static uint32_t open_regular(const struct file_request *request, const char *path, int *fd, struct stat *st) {
+    if (stat_of(request, path, st) != 0) return (uint32_t)errno;
     uint32_t irregular = refuse_irregular(st->st_mode);
     if (irregular) return irregular;
-    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int no_follow = request->flags & PATH_WITHOUT_LINKS ? O_NOFOLLOW : 0;
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | no_follow);
     if (*fd < 0) return (uint32_t)errno;
     /* The name may point elsewhere by now. */
     irregular = fstat(*fd, st) == 0 ? refuse_irregular(st->st_mode) : (uint32_t)errno;
@@ -116,7 +124,7 @@ static uint32_t read_open_file(const struct file_request *request, int fd, int o
 static uint32_t read_file(const struct file_request *request, const char *path, int out, struct worker_report *report, uint8_t *result) {
     struct stat st = {0};
     int fd = -1;
-    uint32_t error = open_regular(path, &fd, &st);
+    uint32_t error = open_regular(request, path, &fd, &st);
     put64(result, error ? 0 : (uint64_t)st.st_size);
     put64(result + 8, request->offset);
     report->result_length = READ_RESULT;
@@ -206,7 +214,7 @@ static uint32_t take_input(const struct file_operation_job *job, const struct fi
 
 static uint32_t replace_file(const struct file_operation_job *job, const struct file_request *request, const char *path) {
     struct stat st;
-    bool exists = stat(path, &st) == 0;
+    bool exists = stat_of(request, path, &st) == 0;
     if (!exists && errno != ENOENT) return (uint32_t)errno;
     bool only_if_free = request->flags & WRITE_NEW;
     if (exists && only_if_free) return EEXIST;
@@ -227,7 +235,7 @@ static uint32_t replace_file(const struct file_operation_job *job, const struct 
 }
 
 static uint32_t write_file(const struct file_operation_job *job, const struct file_request *request, char *path) {
-    uint32_t error = follow_links(path);
+    uint32_t error = request->flags & PATH_WITHOUT_LINKS ? 0 : follow_links(path);
     return error ? error : replace_file(job, request, path);
 }
 
@@ -235,8 +243,9 @@ static uint32_t write_file(const struct file_operation_job *job, const struct fi
 
 static uint32_t stat_file(const struct file_request *request, const char *path, struct worker_report *report, uint8_t *result) {
     struct stat st;
-    int failed = request->flags & 1 ? lstat(path, &st) : stat(path, &st);
-    if (failed) return (uint32_t)errno;
+    bool is_of_link = request->flags & 1;
+    if ((is_of_link ? lstat(path, &st) : stat_of(request, path, &st)) != 0) return (uint32_t)errno;
+    if (S_ISLNK(st.st_mode) && !is_of_link) return ELOOP;
     memset(result, 0, 56);
     result[0] = type_of(st.st_mode);
     put32(result + 4, st.st_mode & 07777);
@@ -325,7 +334,7 @@ static uint32_t make_directory(const char *path, mode_t mode) {
     return (uint32_t)errno;
 }
 
-static uint32_t make_parents(char *path, mode_t mode) {
+static uint32_t make_parents(const struct file_request *request, char *path) {
     uint32_t denied = 0; /* which is what some kernels say of a directory that exists, and why another is missing */
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
@@ -334,11 +343,11 @@ static uint32_t make_parents(char *path, mode_t mode) {
         if (error == EROFS || error == EACCES) denied = error;
         else if (error && error != EEXIST && !(denied && error == ENOENT)) return error;
     }
-    uint32_t error = make_directory(path, mode);
+    uint32_t error = make_directory(path, request->mode & 0777);
     if (error == ENOENT && denied) return denied;
     struct stat st;
-    if (error && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return 0;
-    return error;
+    if (!error || stat_of(request, path, &st) != 0) return error;
+    return S_ISDIR(st.st_mode) ? 0 : S_ISLNK(st.st_mode) ? ELOOP : error;
 }
 
 /* The way down to the current directory: on the way up it tells whether somebody has moved one of them meanwhile. */
@@ -429,12 +438,25 @@ static uint32_t remove_path(const struct file_operation_job *job, const char *pa
     if (!S_ISDIR(st.st_mode)) return unlink(path) == 0 ? 0 : (uint32_t)errno;
     if (rmdir(path) == 0) return 0;
     if (errno != ENOTEMPTY || !(flags & 1)) return (uint32_t)errno;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return (uint32_t)errno;
-    uint32_t error = fchdir(fd) == 0 ? empty_here(job) : (uint32_t)errno;
-    close(fd);
+    int start = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    uint32_t error = start >= 0 && fd >= 0 && fchdir(fd) == 0 ? empty_here(job) : (uint32_t)errno;
+    if (!error && unlinkat(start, path, AT_REMOVEDIR) != 0) error = (uint32_t)errno;
     if (chdir("/") != 0 && !error) error = (uint32_t)errno;
-    return error ? error : rmdir(path) == 0 ? 0 : (uint32_t)errno;
+    if (start >= 0) close(start);
+    if (fd >= 0) close(fd);
+    return error;
+}
+
+/* ---- rename ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t rename_path(const struct file_request *request, const char *path, char *second) {
+    if (!(request->flags & PATH_WITHOUT_LINKS)) return rename(path, second) == 0 ? 0 : (uint32_t)errno;
+    int from = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (from < 0) return (uint32_t)errno;
+    uint32_t error = reach_directory_of(second, false);
+    if (!error && renameat(from, path, AT_FDCWD, second) != 0) error = (uint32_t)errno;
+    close(from);
+    return error;
 }
 
 /* ---- dispatch -------------------------------------------------------------------------------------------------- */
@@ -446,17 +468,39 @@ static bool path_copy(char *to, const uint8_t *from, uint32_t length) {
     return true;
 }
 
+static uint32_t operate(const struct file_operation_job *job, const struct file_request *request, char *path, char *second, struct worker_report *report, uint8_t *result) {
+    switch (request->operation) {
+    case FILE_READ: return read_file(request, path, job->stream, report, result);
+    case FILE_WRITE: return write_file(job, request, path);
+    case FILE_STAT: return stat_file(request, path, report, result);
+    case FILE_LIST: return request->flags & LIST_INLINE ? list_inline(path, report, result) : list_to_stream(path, job->stream);
+    case FILE_MKDIR: return request->flags & 1 ? make_parents(request, path) : make_directory(path, request->mode & 0777);
+    case FILE_RENAME: return rename_path(request, path, second);
+    case FILE_REMOVE: return remove_path(job, path, request->flags);
+    default: return EINVAL;
+    }
+}
+
+static uint32_t run_on_path(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
+    char path[PATH_MAX], second[PATH_MAX];
+    bool renames = request->operation == FILE_RENAME, makes = request->operation == FILE_MKDIR && request->flags & 1;
+    if (!path_copy(path, request->path, request->path_length)) return ENAMETOOLONG;
+    if (renames && !path_copy(second, request->second, request->second_length)) return ENAMETOOLONG;
+    if (path[0] != '/' || (renames && second[0] != '/')) return EINVAL;
+    if (!(request->flags & PATH_WITHOUT_LINKS)) return operate(job, request, path, second, report, result);
+    uint32_t error = reach_directory_of(path, makes);
+    if (!error) error = operate(job, request, path, second, report, result);
+    if (chdir("/") != 0 && !error) error = (uint32_t)errno;
+    return error;
+}
+
 /* One after the other, up to the first that fails; the result is how many did not. */
 static uint32_t write_sequence(const struct file_operation_job *job, const struct file_request *sequence, struct worker_report *report, uint8_t *result) {
     const uint8_t *at = sequence->second, *end = at + sequence->second_length;
     struct file_request request;
-    char path[PATH_MAX];
     uint32_t done = 0, error = 0;
     while (!error && at < end) {
-        if (!sequence_next(&at, end, &request)) error = EINVAL;
-        else if (!path_copy(path, request.path, request.path_length)) error = ENAMETOOLONG;
-        else if (path[0] != '/') error = EINVAL;
-        else error = write_file(job, &request, path);
+        error = sequence_next(&at, end, &request) ? run_on_path(job, &request, report, result) : EINVAL;
         done += !error;
     }
     put32(result, done);
@@ -465,29 +509,12 @@ static uint32_t write_sequence(const struct file_operation_job *job, const struc
 }
 
 static uint32_t run(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
-    int stream = job->stream;
-    char path[PATH_MAX], second[PATH_MAX];
-    if (request->operation == FILE_REPORT) {
-        char *paths = strndup((const char *)request->path, request->path_length);
-        int failed = paths ? report_write(stream, paths) : -1;
-        free(paths);
-        return failed ? (uint32_t)errno : 0;
-    }
     if (request->operation == FILE_SEQUENCE) return write_sequence(job, request, report, result);
-    bool renames = request->operation == FILE_RENAME;
-    if (!path_copy(path, request->path, request->path_length)) return ENAMETOOLONG;
-    if (renames && !path_copy(second, request->second, request->second_length)) return ENAMETOOLONG;
-    if (path[0] != '/' || (renames && second[0] != '/')) return EINVAL;
-    switch (request->operation) {
-    case FILE_READ: return read_file(request, path, stream, report, result);
-    case FILE_WRITE: return write_file(job, request, path);
-    case FILE_STAT: return stat_file(request, path, report, result);
-    case FILE_LIST: return request->flags & LIST_INLINE ? list_inline(path, report, result) : list_to_stream(path, stream);
-    case FILE_MKDIR: return request->flags & 1 ? make_parents(path, request->mode & 0777) : make_directory(path, request->mode & 0777);
-    case FILE_RENAME: return rename(path, second) == 0 ? 0 : (uint32_t)errno;
-    case FILE_REMOVE: return remove_path(job, path, request->flags);
-    default: return EINVAL;
-    }
+    if (request->operation != FILE_REPORT) return run_on_path(job, request, report, result);
+    char *paths = strndup((const char *)request->path, request->path_length);
+    int failed = paths ? report_write(job->stream, paths) : -1;
+    free(paths);
+    return failed ? (uint32_t)errno : 0;
 }
 
 void file_operation_run(const struct file_operation_job *job, struct worker_report *report, uint8_t *result) {

@@ -135,6 +135,10 @@ void spawn_strings(const struct spawn_request *request, char *store, char **argv
     envp[request->envc] = NULL;
 }
 
+static bool can_refuse_links(uint8_t operation) {
+    return operation != FILE_LIST && operation != FILE_REPORT && operation != FILE_SEQUENCE;
+}
+
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     struct cursor c = {data, data + size, true};
     memset(out, 0, sizeof *out);
@@ -149,6 +153,7 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     bool is_data = out->operation == FILE_SEQUENCE || (out->operation == FILE_WRITE && out->flags & WRITE_INLINE);
     out->second = is_data ? take_bytes(&c, &out->second_length) : take_string(&c, &out->second_length);
     if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_MAX)) return false;
+    if (out->flags & PATH_WITHOUT_LINKS && !can_refuse_links(out->operation)) return false;
     return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_SEQUENCE;
 }
 

@@ -84,6 +84,8 @@ enum file_operation {
 enum read_flags { READ_ALL_OR_NONE = 1, READ_INLINE = 2, READ_SKIP_HOLE = 4 };
 enum list_flags { LIST_INLINE = 1 };
 enum write_flags { WRITE_NEW = 1, WRITE_INLINE = 2 };
+/* Of every operation on a path but list. */
+enum path_flags { PATH_WITHOUT_LINKS = 128 };
 
 struct file_request {
     uint8_t operation, flags;

@@ -75,14 +75,17 @@ describe("reading", () => {
     },
   );
 
-  sandboxTest("many at once are no reason to start many processes", async ({ sandbox, workspace }) => {
-    await sandbox.files.write(`${workspace}/wanted`, "1");
-    const nextPid = async () => Number((await sandbox.exec(["sh", "-c", "echo $$"])).stdout);
-    const before = await nextPid();
-    for (let round = 0; round < 4; round++)
-      await Promise.all(Array.from({ length: 200 }, () => sandbox.files.read(`${workspace}/wanted`)));
-    expect((await nextPid()) - before).toBeLessThan(200);
-  });
+  sandboxTest.skipIf(differs("files.few-workers"))(
+    titled("files.few-workers", "many at once are no reason to start many processes"),
+    async ({ sandbox, workspace }) => {
+      await sandbox.files.write(`${workspace}/wanted`, "1");
+      const nextPid = async () => Number((await sandbox.exec(["sh", "-c", "echo $$"])).stdout);
+      const before = await nextPid();
+      for (let round = 0; round < 4; round++)
+        await Promise.all(Array.from({ length: 200 }, () => sandbox.files.read(`${workspace}/wanted`)));
+      expect((await nextPid()) - before).toBeLessThan(200);
+    },
+  );
 
   sandboxTest("the limit is exact", async ({ sandbox, workspace }) => {
     await sandbox.files.write(`${workspace}/ten`, "0123456789");
@@ -198,6 +201,51 @@ describe("writing", () => {
     await expect(sandbox.files.write(`${workspace}/host`, "x")).rejects.toMatchObject({
       code: expect.stringMatching(/^file\.(?:read-only|not-permitted)$/),
     });
+  });
+
+  sandboxTest("through a link it is refused on request, as is all else on a path", async ({ sandbox }) => {
+    await sandbox.exec([
+      "sh",
+      "-c",
+      "cd /tmp; mkdir tree; echo kept > tree/file; ln -s tree way; ln -s file tree/link; ln -s nowhere tree/dangling",
+    ]);
+    const { files } = sandbox;
+    const refuseSymlinks = true;
+    const write = (path: string) => files.writeEach([{ path, data: "x" }], { refuseSymlinks });
+    const refusals = await Promise.allSettled([
+      ...["/tmp/way/file", "/tmp/tree/link"].flatMap((path) => [
+        files.read(path, { refuseSymlinks }),
+        files.read(path, { refuseSymlinks, lengthBytes: 100_000 }),
+        files.stat(path, { refuseSymlinks }),
+      ]),
+      ...["/tmp/way/new", "/tmp/tree/link", "/tmp/tree/dangling"].flatMap((path) => [
+        files.write(path, "x", { refuseSymlinks }),
+        files.write(path, Buffer.alloc(100_000), { refuseSymlinks }),
+        write(path).then(({ failure }) => Promise.reject(failure)),
+      ]),
+      files.mkdir("/tmp/way/new", { refuseSymlinks }),
+      files.mkdir("/tmp/way/new/newer", { refuseSymlinks, recursive: true }),
+      files.rename("/tmp/way/file", "/tmp/tree/new", { refuseSymlinks }),
+      files.rename("/tmp/tree/file", "/tmp/way/new", { refuseSymlinks }),
+      files.remove("/tmp/way/file", { refuseSymlinks }),
+    ]);
+    for (const refusal of refusals)
+      expect(refusal).toMatchObject({
+        status: "rejected",
+        reason: {
+          code: "file.symlink",
+          message: expect.stringMatching(/: a symbolic link is on the way$/),
+          cause: { code: "ELOOP" },
+        },
+      });
+    expect((await files.read("/tmp/tree/file", { refuseSymlinks })).toString()).toBe("kept\n");
+    await files.mkdir("/tmp/tree/a/b", { recursive: true, refuseSymlinks });
+    await files.rename("/tmp/tree/link", "/tmp/tree/a/b/link", { refuseSymlinks });
+    await files.remove("/tmp/tree/dangling", { refuseSymlinks });
+    expect(await write("/tmp/tree/a/b/new")).toEqual({ written: 1, failure: null });
+    expect((await files.list("/tmp/tree/a/b")).map(({ name }) => name).sort()).toEqual(["link", "new"]);
+    await files.remove("/tmp/tree/a", { recursive: true, refuseSymlinks });
+    expect((await files.list("/tmp/tree")).map(({ name }) => name)).toEqual(["file"]);
   });
 
   sandboxTest(promised("kept.files", "a reader never sees half a file"), async ({ sandbox, workspace }) => {

@@ -328,6 +328,105 @@ static void a_write_follows_links_to_the_file(void) {
     REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("loop"), .input = "x"}, NULL) == ELOOP);
 }
 
+static uint32_t perform_without_links(struct operation o) {
+    o.flags |= PATH_WITHOUT_LINKS;
+    uint32_t error = perform(&o, NULL);
+    char here[PATH_MAX];
+    REQUIRE(getcwd(here, sizeof here) && strcmp(here, "/") == 0);
+    return error;
+}
+
+static void put_tree_and_links(void) {
+    REQUIRE(mkdir(in_root("tree"), 0700) == 0 && mkdir(in_root("tree/inner"), 0700) == 0);
+    put_file("tree/file", "before", 0600);
+    REQUIRE(symlink("tree", in_root("to-tree")) == 0 && symlink("file", in_root("tree/to-file")) == 0);
+}
+
+static void no_link_is_followed_where_none_is_to_be(void) {
+    put_tree_and_links();
+    for (uint8_t what = FILE_READ; what <= FILE_REMOVE; what++) {
+        if (what == FILE_LIST) continue;
+        struct operation through = {.what = what, .path = in_root("to-tree/file"), .input = what == FILE_WRITE ? "x" : NULL};
+        through.second = what == FILE_RENAME ? in_root("tree/renamed") : NULL;
+        REQUIRE(perform_without_links(through) == ELOOP);
+    }
+    REQUIRE(perform_without_links((struct operation){.what = FILE_RENAME, .path = in_root("tree/file"), .second = in_root("to-tree/renamed")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .flags = 1, .path = in_root("to-tree/new/newer")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .flags = 1, .path = in_root("to-tree")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_REMOVE, .flags = 1, .path = in_root("to-tree/inner")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_READ, .path = in_root("tree/to-file")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_STAT, .path = in_root("tree/to-file")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_WRITE, .path = in_root("tree/to-file"), .input = "x"}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_LIST, .path = in_root("tree")}) == EINVAL);
+    REQUIRE(entries("tree") == 3 && entries("tree/inner") == 0);
+    require_file("tree/file", "before");
+}
+
+static void what_has_no_link_on_its_way_is_reached_without_them(void) {
+    char output[256];
+    struct stat st;
+    struct operation read = {.what = FILE_READ, .flags = PATH_WITHOUT_LINKS, .path = in_root("tree//./inner/../file")};
+    REQUIRE(perform(&read, output) == 0 && strcmp(output, "before") == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_WRITE, .path = in_root("tree/file"), .input = "after"}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_WRITE, .flags = WRITE_NEW, .path = in_root("tree/beside"), .input = "new"}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_STAT, .flags = 1, .path = in_root("tree/to-file")}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .path = in_root("tree/new/")}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .flags = 1, .path = in_root("tree/new/newer/newest")}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .flags = 1, .path = "/"}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_RENAME, .path = in_root("tree/to-file"), .second = in_root("tree/new/newer/link")}) == 0);
+    REQUIRE(lstat(in_root("tree/new/newer/link"), &st) == 0 && S_ISLNK(st.st_mode));
+    REQUIRE(perform_without_links((struct operation){.what = FILE_REMOVE, .path = in_root("tree/new/newer/link")}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_REMOVE, .flags = 1, .path = in_root("tree/new")}) == 0);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_STAT, .path = in_root("tree/file/below")}) == ENOTDIR);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_STAT, .path = in_root("tree/absent/below")}) == ENOENT);
+    REQUIRE(entries("tree") == 3);
+    require_file("tree/file", "after");
+    require_file("tree/beside", "new");
+}
+
+static void in_a_sequence_each_write_has_its_own_word_on_links(void) {
+    static uint8_t request[1024] = {FILE_SEQUENCE}, result[RESULT_MAX];
+    uint32_t cancelled = 0;
+    size_t first = add_write(request + 32, in_root("to-tree/through"), "one"), second = 32 + first;
+    size_t size = second + add_write(request + second, in_root("to-tree/never"), "two");
+    request[second + 5] |= PATH_WITHOUT_LINKS;
+    put32(request + 28, (uint32_t)(size - 32));
+    struct worker_report report = {0};
+    struct file_operation_job job = {request, size, -1, &cancelled};
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == ELOOP && get32(result) == 1);
+    require_file("tree/through", "one");
+    REQUIRE(access(in_root("tree/never"), F_OK) != 0);
+}
+
+/* Directory and link in turn, as fast as the kernel can, until it is killed. */
+static pid_t spawn_swapping(const char *one, const char *other) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid > 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) REQUIRE(renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0);
+}
+
+/* Tries to write until one has gone through the link; true if that happened. */
+static bool escapes(uint8_t flags, int tries) {
+    for (int i = 0; i < tries && access(in_root("protected/file"), F_OK) != 0; i++) {
+        uint32_t error = perform(&(struct operation){.what = FILE_WRITE, .flags = flags, .path = in_root("swapped/file"), .input = "escaped"}, NULL);
+        REQUIRE(!flags || error == 0 || error == ELOOP);
+    }
+    return unlink(in_root("protected/file")) == 0;
+}
+
+static void a_link_that_comes_and_goes_is_never_followed(void) {
+    static char swapped[PATH_MAX], link[PATH_MAX];
+    REQUIRE(mkdir(in_root("swapped"), 0700) == 0 && mkdir(in_root("protected"), 0700) == 0 && symlink("protected", in_root("link")) == 0);
+    strcpy(swapped, in_root("swapped"));
+    strcpy(link, in_root("link"));
+    pid_t pid = spawn_swapping(swapped, link);
+    REQUIRE(escapes(0, 100000) && !escapes(PATH_WITHOUT_LINKS, 2000) && escapes(0, 100000));
+    REQUIRE(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
 static void a_tree_deeper_than_any_path_is_removed(void) {
     REQUIRE(mkdir(in_root("deep"), 0700) == 0 && chdir(in_root("deep")) == 0);
     for (int i = 0; i < 3000; i++) {
@@ -436,6 +535,10 @@ static const struct {
     TEST(a_write_on_a_file_system_without_unnamed_files_works_too),
     TEST(a_killed_write_leaves_no_temporary_file),
     TEST(a_write_follows_links_to_the_file),
+    TEST(no_link_is_followed_where_none_is_to_be),
+    TEST(what_has_no_link_on_its_way_is_reached_without_them),
+    TEST(in_a_sequence_each_write_has_its_own_word_on_links),
+    TEST(a_link_that_comes_and_goes_is_never_followed),
     TEST(a_tree_deeper_than_any_path_is_removed),
     TEST(a_removal_does_not_follow_a_directory_that_is_moved_away),
     TEST(a_cancelled_removal_stops),
