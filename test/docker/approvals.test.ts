@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -7,6 +8,7 @@ import type { ApprovalAnswer, ApprovalSituation, Approver } from "../../src/agen
 import { EscalatedSandbox } from "../../src/agent/escalated-sandbox.js";
 import { type ApprovalPlay, playApprovals, ScriptedApprover } from "../support/approvals.js";
 import { runningCommands } from "../support/processes.js";
+import { differs, titled } from "../support/runtime-differences.js";
 import {
   openTestSandbox,
   type TemporaryDirectory,
@@ -93,16 +95,19 @@ describe("what the sandbox refuses", () => {
     ]);
   });
 
-  it("is the network: ENETUNREACH inside, reached once it is approved", async () => {
-    // Connecting a datagram socket asks for a route and sends nothing.
-    const reach = "exec 3<>/dev/udp/192.0.2.1/9 && echo reached";
-    const approver = new ScriptedApprover("approved");
-    const { outputs } = await play([[script(reach)]], { policy: "on-failure", approver });
-    expect(approver.asked).toMatchObject([{ denial: { errno: "ENETUNREACH" } }]);
-    expect(outputs[0]).toContain("reached");
-    const inside = await first.sandbox.exec(["bash", "-c", reach]);
-    expect(inside.stderr).toContain("Network is unreachable");
-  });
+  it.skipIf(differs("network.reach"))(
+    titled("network.reach", "is the network: ENETUNREACH inside, reached once it is approved"),
+    async () => {
+      // Connecting a datagram socket asks for a route and sends nothing.
+      const reach = "exec 3<>/dev/udp/192.0.2.1/9 && echo reached";
+      const approver = new ScriptedApprover("approved");
+      const { outputs } = await play([[script(reach)]], { policy: "on-failure", approver });
+      expect(approver.asked).toMatchObject([{ denial: { errno: "ENETUNREACH" } }]);
+      expect(outputs[0]).toContain("reached");
+      const inside = await first.sandbox.exec(["bash", "-c", reach]);
+      expect(inside.stderr).toContain("Network is unreachable");
+    },
+  );
 
   it("is no question where the command fails by itself, or the policy leaves it at that", async () => {
     const approver = new ScriptedApprover("approved");
@@ -338,6 +343,38 @@ describe("a patch", () => {
     ]);
   });
 
+  it.skipIf(differs("files.exchange"))(
+    titled("files.exchange", "goes through no link, however fast the sandbox puts one in its way"),
+    async () => {
+      await second.sandbox.files.mkdir("/etc/brig");
+      await first.sandbox.exec(["sh", "-c", "mkdir swapped && ln -s /etc/brig link"]);
+      await using _swapping = await swapForever(first.sandbox, "swapped", "link");
+      const path = `${workspace}/swapped/file`;
+      const hasEscaped = () => second.sandbox.files.stat("/etc/brig/file").then(() => true, isMissing);
+
+      for (let i = 0; i < 2000 && !(await hasEscaped()); i++)
+        await second.sandbox.files.writeEach([{ path, data: "escaped" }]);
+      expect(await hasEscaped()).toBe(true);
+      await second.sandbox.files.remove("/etc/brig/file");
+
+      for (let i = 0; i < 200; i++) {
+        const { failure } = await second.sandbox.files.writeEach([{ path, data: "x" }], {
+          refuseSymlinks: true,
+        });
+        if (failure !== null)
+          expect(failure).toMatchObject({ code: "file.symlink", cause: { code: "ELOOP" } });
+      }
+      for (let i = 0; i < 20; i++) {
+        const patch = `*** Begin Patch\n*** Add File: /etc/brig/asked.txt\n+x\n*** Add File: swapped/file\n+x\n*** End Patch\n`;
+        const { outputs } = await play([[{ apply_patch: patch }]], {
+          approver: new ScriptedApprover("approved"),
+        });
+        expect(outputs[0]).toMatch(/Success|leads through a symbolic link/);
+      }
+      expect(await hasEscaped()).toBe(false);
+    },
+  );
+
   it("in a shell's heredoc is asked about as a patch", async () => {
     const approver = new ScriptedApprover("denied");
     const heredoc = `apply_patch <<'EOF'\n${add("heredoc.txt")}EOF`;
@@ -346,6 +383,23 @@ describe("a patch", () => {
     expect(approver.asked).toMatchObject([{ action: { kind: "patch", tool: "shell" } }]);
   });
 });
+
+/** Swaps two names of the workspace as fast as it can until it is disposed of. */
+async function swapForever(sandbox: TestSandbox["sandbox"], one: string, other: string) {
+  const script = `
+import ctypes, sys
+rename = ctypes.CDLL(None).renameat2
+print("swapping", flush=True)
+while rename(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2) == 0: pass`;
+  const swapping = await sandbox.spawn(["python3", "-c", script, one, other]);
+  await once(swapping.stdout, "data");
+  return { [Symbol.asyncDispose]: () => swapping.kill() };
+}
+
+function isMissing(error: unknown): false {
+  expect(error).toMatchObject({ code: "file.not-found" });
+  return false;
+}
 
 describe("an approval", () => {
   const answersFor = async (answer: ApprovalAnswer, calls: ApprovalPlay["responses"]) => {

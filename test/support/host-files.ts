@@ -20,13 +20,17 @@ const ENTRIES_AT_A_TIME = 100;
 
 type AllFiles = ToolSandbox["files"];
 /** A part of a file, or all of it. */
-type ReadOptions = ToolReadOptions | { maxBytes: number; signal?: AbortSignal | undefined };
+type ReadOptions = (ToolReadOptions | { maxBytes: number; signal?: AbortSignal | undefined }) & LinkOptions;
+
+interface LinkOptions {
+  refuseSymlinks?: boolean | undefined;
+}
 
 export type HostFiles = Omit<AllFiles, "read" | "stat"> & {
   read(path: string, options: ReadOptions): Promise<Uint8Array>;
   stat(
     path: string,
-    options: { followSymlinks?: boolean; signal?: AbortSignal | undefined },
+    options: { followSymlinks?: boolean; signal?: AbortSignal | undefined } & LinkOptions,
   ): Promise<{
     type: string;
     mode: number;
@@ -42,16 +46,18 @@ export const hostFiles: HostFiles = {
   read: (path, options) =>
     asFileError(path, async () => {
       options.signal?.throwIfAborted();
+      await refuseLinks(path, options);
       const { size } = await requireRegular(path);
       if ("offsetBytes" in options) return await readPart(path, options);
       if (size > options.maxBytes) throw new BrigError(`${path} is too large`, { code: "file.too-large" });
       return await readFile(path);
     }),
   readPastHole: async (path, options) => ({ holeBytes: 0, data: await hostFiles.read(path, options) }),
-  async writeEach(files, { signal }) {
+  async writeEach(files, { signal, refuseSymlinks }) {
     for (const [written, file] of files.entries()) {
       try {
         signal?.throwIfAborted();
+        await asFileError(file.path, () => refuseLinks(file.path, { refuseSymlinks }));
         await writeFile(file);
       } catch (failure) {
         return { written, failure };
@@ -59,8 +65,9 @@ export const hostFiles: HostFiles = {
     }
     return { written: files.length, failure: null };
   },
-  stat: (path, { followSymlinks = true }) =>
+  stat: (path, { followSymlinks = true, refuseSymlinks }) =>
     asFileError(path, async () => {
+      await refuseLinks(followSymlinks ? path : dirname(path), { refuseSymlinks });
       const found = await (followSymlinks ? stat : lstat)(path, { bigint: true });
       const { dev, ino, mode, size } = found;
       const linkTarget = found.isSymbolicLink() ? await readlink(path) : null;
@@ -79,12 +86,27 @@ export const hostFiles: HostFiles = {
             .map((entry) => ({ nameBytes: entry.name, type: typeOf(entry) })),
         );
     }),
-  mkdir: (path) =>
+  mkdir: (path, options) =>
     asFileError(path, async () => {
+      await refuseLinks(path, options);
       await mkdir(path, { recursive: true });
     }),
-  remove: (path) => asFileError(path, () => unlink(path)),
+  remove: (path, options) =>
+    asFileError(path, async () => {
+      await refuseLinks(dirname(path), options);
+      await unlink(path);
+    }),
 };
+
+/** For tests that swap a link in between two calls; one that comes in between this and what follows is not seen. */
+async function refuseLinks(path: string, { refuseSymlinks }: LinkOptions): Promise<void> {
+  if (!refuseSymlinks || path === "/") return;
+  await refuseLinks(dirname(path), { refuseSymlinks });
+  const found = await lstat(path).catch(ignoreMissing);
+  if (!found?.isSymbolicLink()) return;
+  const cause = Object.assign(new Error("ELOOP"), { code: "ELOOP" });
+  throw new BrigError(`a symbolic link is on the way to ${path}`, { code: "file.symlink", cause });
+}
 
 function writeFile({ path, data, mode }: { path: string; data: string; mode: number }): Promise<void> {
   return asFileError(path, async () => {

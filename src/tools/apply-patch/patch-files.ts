@@ -7,22 +7,25 @@ import { isFileError, osErrorText } from "../os-error.js";
  */
 export interface PatchFiles {
   /** Regular files only. */
-  read(path: string, options: { maxBytes: number; signal?: AbortSignal | undefined }): Promise<Uint8Array>;
+  read(path: string, options: PathOptions & { maxBytes: number }): Promise<Uint8Array>;
   /**
    * Writes files one after the other, up to the first that fails. Each is replaced atomically and keeps its mode; `mode` is for a
    * new one. Follows symbolic links.
    */
-  writeEach(
-    files: readonly PatchWrite[],
-    options: { signal?: AbortSignal | undefined },
-  ): Promise<PatchWritesDone>;
+  writeEach(files: readonly PatchWrite[], options: PathOptions): Promise<PatchWritesDone>;
   stat(
     path: string,
-    options: { followSymlinks: boolean; signal?: AbortSignal | undefined },
+    options: PathOptions & { followSymlinks: boolean },
   ): Promise<{ type: string; mode: number; dev: bigint; ino: bigint; linkTarget: string | null }>;
-  mkdir(path: string, options: { recursive: true; signal?: AbortSignal | undefined }): Promise<void>;
+  mkdir(path: string, options: PathOptions & { recursive: true }): Promise<void>;
   /** The name itself: of a link not what it points to. */
-  remove(path: string, options: { signal?: AbortSignal | undefined }): Promise<void>;
+  remove(path: string, options: PathOptions): Promise<void>;
+}
+
+interface PathOptions {
+  /** Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there meanwhile. */
+  refuseSymlinks?: boolean | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 export interface PatchWrite {
@@ -38,6 +41,18 @@ interface PatchWritesDone {
   failure: unknown;
 }
 
+/** The same files, but no link is followed on the way to them. */
+export function withoutLinks(files: PatchFiles): PatchFiles {
+  const refuseSymlinks = true;
+  return {
+    read: (path, options) => files.read(path, { ...options, refuseSymlinks }),
+    writeEach: (writes, options) => files.writeEach(writes, { ...options, refuseSymlinks }),
+    stat: (path, options) => files.stat(path, { ...options, refuseSymlinks }),
+    mkdir: (path, options) => files.mkdir(path, { ...options, refuseSymlinks }),
+    remove: (path, options) => files.remove(path, { ...options, refuseSymlinks }),
+  };
+}
+
 /** Larger files are not patched: both versions and their lines are held in memory. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
@@ -46,6 +61,7 @@ export function failureText(path: string, error: unknown): string {
   if (!isFileError(error)) throw error;
   if (error.code === "file.not-regular" || error.code === "file.is-directory")
     return `path \`${path}\` is not a file`;
+  if (error.code === "file.symlink") return `path \`${path}\` leads through a symbolic link`;
   if (error.code === "file.too-large") return `file is larger than ${MAX_FILE_BYTES} bytes`;
   return osErrorText(error);
 }

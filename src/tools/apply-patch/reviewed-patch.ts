@@ -3,7 +3,7 @@ import type { ActionReview, RefusalReason, SandboxPlace } from "../approval.js";
 import { type Attempt, doReviewed } from "../reviewed-action.js";
 import type { FileChange, ToolActivity, ToolCallOptions } from "../tool.js";
 import type { PatchChange } from "./apply-edits.js";
-import type { PatchFiles } from "./patch-files.js";
+import { type PatchFiles, withoutLinks } from "./patch-files.js";
 import { changesOf, type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
 import { realPaths } from "./real-paths.js";
 
@@ -41,7 +41,7 @@ export async function applyReviewedPatch(
     earlier: PatchOutcome | null,
   ): Promise<Attempt<PatchOutcome>> => {
     const doneCount = earlier === null ? 0 : changesMade(earlier).length;
-    const outside = place === "escalated" ? await escalatedFiles() : null;
+    const outside = place === "escalated" ? withoutLinks(await escalatedFiles()) : null;
     const elsewhere = outside === null ? null : await elsewhereThanShown(outside, pathsOf(text, cwd));
     if (elsewhere !== null) {
       const refused: PatchOutcome = { kind: "refused", reason: elsewhere };
@@ -72,7 +72,8 @@ export async function applyReviewedPatch(
 
 /**
  * Why a patch may not be applied outside the sandbox: a link on the way leads elsewhere than the paths that a person has approved, into
- * the hooks of a repository, say. Null where none does.
+ * the hooks of a repository, say. Null where none does. This is said before anything is changed; one that is put there later is
+ * refused as it is met.
  */
 async function elsewhereThanShown(files: PatchFiles, paths: readonly string[]): Promise<string | null> {
   for (const path of paths) {

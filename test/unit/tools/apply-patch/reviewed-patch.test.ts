@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -54,7 +54,13 @@ async function apply(
     isLocked,
     answer = "approved",
     links = {},
-  }: { isLocked: boolean; answer?: "approved" | "denied"; links?: Record<string, string> },
+    outside = () => hostFiles,
+  }: {
+    isLocked: boolean;
+    answer?: "approved" | "denied";
+    links?: Record<string, string>;
+    outside?: (root: string) => PatchFiles;
+  },
 ): Promise<Applied> {
   const root = await realpath(await mkdtemp(join(tmpdir(), "brig-reviewed-")));
   try {
@@ -75,7 +81,7 @@ async function apply(
       {
         patcher: createPatcher(() => (isLocked ? lockedFiles : hostFiles)),
         review: createApprovals({ situation, approver }),
-        escalatedFiles: () => Promise.resolve(hostFiles),
+        escalatedFiles: () => Promise.resolve(outside(root)),
       },
       { tool: "apply_patch", text: patchOf(...lines), cwd: root },
       { onActivity: (activity) => activities.push(activity) },
@@ -133,6 +139,31 @@ describe("a patch whose end is done outside the sandbox", () => {
     expect(output).toContain(`/${path} leads through a symbolic link to /${real}`);
     expect(JSON.stringify(tree)).not.toContain("evil");
   });
+
+  it.each<[string, keyof PatchFiles, string[]]>([
+    ["read", "read", ["*** Update File: locked/c", "@@", "-locked/c", "+evil"]],
+    ["written", "writeEach", ["*** Add File: locked/new", "+evil"]],
+    ["deleted", "remove", ["*** Delete File: locked/c"]],
+    ["given a directory", "mkdir", ["*** Add File: locked/deep/new", "+evil"]],
+  ])(
+    "follows no link that is put there after the look for links: as a file is %s",
+    async (_what, call, lines) => {
+      const { output, tree } = await apply(lines, {
+        isLocked: true,
+        outside: (root) => ({
+          ...hostFiles,
+          [call]: async (...args: never[]) => {
+            await rename(join(root, "locked"), join(root, "aside"));
+            await symlink("open", join(root, "locked"));
+            return await (hostFiles[call] as (...call: never[]) => unknown)(...args);
+          },
+        }),
+      });
+      expect(output).toMatch(/: path `[^`]*` leads through a symbolic link$/m);
+      expect(JSON.stringify(tree)).not.toContain("evil");
+      expect(tree).toMatchObject({ "open/a": expect.anything() });
+    },
+  );
 
   it("is told of as one patch, with its question in between", async () => {
     const lines = [
