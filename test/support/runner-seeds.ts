@@ -125,6 +125,7 @@ function session(): Record<string, Buffer> {
   const isEmpty = (worker: number) => [108, worker];
   const dies = (worker: number) => [109, worker];
   const over = (worker: number) => [...ends(worker), ...isEmpty(worker), ...turn, ...turn, ...read];
+  const killsAll = [245];
   const workers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
   const start = [...spawned(noStdin), ...turn, ...turn];
   return {
@@ -204,18 +205,40 @@ function session(): Record<string, Buffer> {
     ]),
     "reports-as-it-is-killed": Buffer.from([
       ...start,
+      ...writes(1, 1),
       ...[5, 0, 0],
       ...turn,
       ...clock(20),
       ...turn,
       ...ends(1),
       ...turn,
-      ...clock(400),
-      ...turn,
+      ...[...clock(400), ...turn],
+      ...[...clock(400), ...turn],
       ...turn,
       ...[...spawned(noStdin), ...turn],
       ...[...spawned(noStdin), ...turn],
       ...over(1),
+    ]),
+    "all-killed": Buffer.from([
+      ...start,
+      ...killsAll,
+      ...writes(1, 1),
+      ...turn,
+      ...turn,
+      ...[...spawned(noStdin), ...turn],
+      ...[...spawned(noStdin), ...turn],
+      ...over(0),
+      ...over(2),
+      ...over(3),
+    ]),
+    "killed-after-its-report": Buffer.from([
+      ...[2, 1],
+      ...[2, 4],
+      ...[...spawned(4, 144), ...turn],
+      ...[...ends(0), ...spawned(0)],
+      ...killsAll,
+      ...[...ends(4), ...turn, ...turn],
+      ...[...spawned(noStdin), ...spawned(0)],
     ]),
     "given-up": Buffer.from([
       ...start,

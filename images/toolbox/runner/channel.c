@@ -529,6 +529,7 @@ static void terminate(struct runner *r, struct channel *c) {
 static void begin_kill(struct runner *r, struct channel *c, uint32_t grace_ms) {
     if (!c->worker || c->kill != KILL_NONE) return;
     c->kill = KILL_TERMINATING;
+    c->seemed_empty = false;
     c->kill_ms = now_ms() + grace_ms;
     terminate(r, c);
     c->kill_give_up_ms = c->kill_ms + KILL_GIVE_UP_MS;
@@ -541,9 +542,9 @@ static void kill_step(struct runner *r, struct channel *c, uint64_t now) {
         else terminate(r, c);
         return;
     }
-    bool first = c->kill == KILL_TERMINATING;
     c->kill = KILL_KILLING;
-    size_t alive = tree_kill(c->worker->pid);
+    bool seemed_empty = c->seemed_empty;
+    c->seemed_empty = tree_kill(c->worker->pid) == 0;
     worker_continue(c->worker);
     if (now >= c->kill_give_up_ms) {
         c->flags |= EXIT_TREE_LEFT;
@@ -552,9 +553,9 @@ static void kill_step(struct runner *r, struct channel *c, uint64_t now) {
         c->kill_ms = UINT64_MAX;
         return;
     }
-    /* With nothing left below it a worker reports at once; one that does not is itself held up and goes too. */
-    if (alive == 0 && !first) worker_kill(c->worker);
-    wake_at(r, c->kill_ms = now + (alive == 0 ? 20 * KILL_STEP_MS : KILL_STEP_MS));
+    /* With nothing left below it a worker reports soon; one that still has not by the next look is itself held up and goes too. */
+    if (seemed_empty && c->seemed_empty) worker_kill(c->worker);
+    wake_at(r, c->kill_ms = now + (c->seemed_empty ? 20 * KILL_STEP_MS : KILL_STEP_MS));
 }
 
 static pid_t process_group(const struct channel *c) {

@@ -19,7 +19,7 @@
 #define READY_WORKERS 2
 #define IDLE_WORKERS_MAX 6
 #define SLOTS 1024
-#define ORPHAN_ROUNDS 100
+#define ORPHAN_PATIENCE_MS 5000 /* a killed process is gone once it gets to run, which a busy machine puts off */
 #define ATTEMPTS 64 /* a command may have killed every idle worker, and none has been reaped yet */
 
 static struct worker *find_worker(struct runner *r, pid_t pid) {
@@ -61,19 +61,48 @@ void pool_free_retired(struct runner *r) {
 }
 
 /* Those that may be of the worker's last command. */
-static void kill_orphans(struct runner *r, const struct worker *w) {
+static void kill_orphans(struct runner *r, const struct worker *w, struct channel *c) {
+    uint64_t give_up_ms = now_ms() + ORPHAN_PATIENCE_MS;
     sweeping = r;
-    for (int i = 0; i < ORPHAN_ROUNDS && orphans_kill(is_worker, w->slot->orphans_since) > 0; i++)
+    while (orphans_kill(is_worker, w->slot->orphans_since) > 0) {
+        if (now_ms() >= give_up_ms) {
+            c->flags |= EXIT_TREE_LEFT;
+            return;
+        }
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+/* Its answer makes it idle. A process whose SIGKILL is on its way says nothing any more. */
+static void question(struct worker *w) {
+    static const struct job_header header = {.kind = JOB_ANSWER};
+    w->state = WORKER_BUSY;
+    w->is_suspect = false;
+    bool is_asked = send(w->control.fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    if (!w->reaped) kill(w->pid, is_asked ? SIGCONT : SIGKILL);
+}
+
+/*
+ * Whoever killed one worker may have killed others too, and they are not dead before they get to run; what they have said
+ * by now proves nothing. So each is asked whether it lives before it gets another job.
+ */
+static void give_up(struct runner *r, struct worker *lost) {
+    bool is_known = lost->state == WORKER_ENDING;
+    worker_kill(lost);
+    for (struct worker *w = is_known ? NULL : r->workers; w; w = w->next) {
+        if (w->state == WORKER_IDLE) question(w);
+        else w->is_suspect = true;
+    }
 }
 
 /* Its children fell to PID 1 when it died. Nobody may kill a supervisor to get away from it, so they go with it. */
 static void lose(struct runner *r, struct worker *w) {
     struct channel *c = w->channel;
+    give_up(r, w);
     forget(r, w);
     if (!c) return;
     c->worker = NULL;
-    if (c->is_command) kill_orphans(r, w);
+    if (c->is_command) kill_orphans(r, w, c);
     if (!c->ended) channel_ended(r, c, &(struct worker_report){.what = REPORT_ENDED, .kind = EXIT_LOST, .code = SIGKILL}, NULL);
     channel_tree_empty(r, c);
 }
@@ -91,15 +120,16 @@ static void on_report(struct runner *r, struct source *s, uint32_t events) {
         if (n < 0 && errno == EAGAIN) return;
         if (n < (ssize_t)sizeof report || report.result_length != (size_t)n - sizeof report) {
             watch(r, s, 0);
-            worker_kill(w); /* it will be reaped as lost */
+            give_up(r, w); /* it will be reaped as lost */
             return;
         }
         struct channel *c = w->channel;
         if (report.what & REPORT_ENDED && c) channel_ended(r, c, &report, result);
         if (report.what & REPORT_EMPTY) {
-            if (c && (c->ends_tree || c->kill != KILL_NONE) && w->slot->orphans_since) kill_orphans(r, w);
+            if (c && (c->ends_tree || c->kill != KILL_NONE) && w->slot->orphans_since) kill_orphans(r, w, c);
             w->channel = NULL;
-            if (w->state == WORKER_BUSY) w->state = WORKER_IDLE;
+            if (w->state == WORKER_BUSY && w->is_suspect) question(w);
+            else if (w->state == WORKER_BUSY) w->state = WORKER_IDLE;
             if (c) {
                 c->worker = NULL;
                 channel_tree_empty(r, c);
@@ -219,7 +249,7 @@ bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *requ
             worker_continue(w); /* a command may have stopped it: they run as the same user */
             return true;
         }
-        worker_kill(w);
+        give_up(r, w);
     }
     return false;
 }

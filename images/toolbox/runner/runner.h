@@ -33,7 +33,8 @@ struct worker {
     struct worker_slot *slot;
     struct channel *channel;
     enum worker_state state;
-    bool reaped; /* its pid may be another process's by now */
+    bool is_suspect; /* it may have been killed with another that was */
+    bool reaped;     /* its pid may be another process's by now */
 };
 
 /* The ends of a channel's pipes that its worker gets; count is -1 when they could not be made. */
@@ -79,6 +80,7 @@ struct channel {
     enum kill_state kill;
     bool deadline_passed;
     bool terminated;          /* SIGTERM of the kill has found somebody */
+    bool seemed_empty;        /* the last SIGKILL found nobody */
     uint64_t pending_signals; /* bit n - 1: signal n came before there was a process to send it to */
     uint32_t grace_ms;
     struct queued_request *queued;

@@ -307,7 +307,8 @@ _Noreturn void worker_main(int control, struct worker_slot *slot) {
     struct job job;
     while (packet && receive_job(control, packet, &job)) {
         if (job.header.kind == JOB_SPAWN) run_command(control, &job, slot);
-        else run_file_operation(control, &job, slot);
+        else if (job.header.kind == JOB_FILE) run_file_operation(control, &job, slot);
+        else send_report(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
     }
     _exit(0);
 }

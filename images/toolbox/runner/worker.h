@@ -15,7 +15,7 @@
 #define READ_RESULT 16u
 #define RESULT_MAX (READ_RESULT + INLINE_MAX)
 
-enum job_kind { JOB_SPAWN = 1, JOB_FILE = 2 };
+enum job_kind { JOB_SPAWN = 1, JOB_FILE = 2, JOB_ANSWER = 3 /* to say that it is alive */ };
 
 struct job_header {
     uint32_t kind;

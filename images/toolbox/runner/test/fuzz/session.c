@@ -122,9 +122,10 @@ struct fake {
     uint32_t channel; /* of the job at hand, 0 without one */
     bool ended;       /* its main process; it may have left others behind */
     bool told_to_die;
-    int kills;        /* of what is below it */
+    int looks;        /* of the runner that found nobody below it */
     bool killed;      /* itself; that takes effect when it next gets to run */
-    bool job_waited;  /* when it was killed */
+    bool is_suspect;  /* the runner killed it, or has seen another die that was killed with it */
+    uint32_t last;    /* the channel of its job when it came to be suspect: it may get no other */
     int in, out, err;
 };
 
@@ -178,37 +179,45 @@ static void on_death(struct runner *r, struct source *source, uint32_t events) {
     pool_reap(r);
 }
 
+static uint32_t job_given(const struct fake *f);
+
+static void suspect(struct fake *f) {
+    if (f->is_suspect || f->life != ALIVE) return;
+    f->is_suspect = true;
+    f->last = job_given(f);
+}
+
+/* What one died of that was killed, and not by the runner, others may die of too. */
 static pid_t fake_waitpid(pid_t pid, int *status, int flags) {
     (void)pid;
     (void)flags;
     for (int i = 0; i < fake_count; i++)
         if (fakes[i].life == DYING) {
             fakes[i].life = REAPED;
+            bool is_news = fakes[i].killed && !fakes[i].is_suspect;
+            for (int k = 0; k < fake_count && is_news; k++)
+                if (fakes[k].killed) suspect(&fakes[k]);
             *status = SIGKILL;
             return pid_of(&fakes[i]);
         }
     return 0;
 }
 
-static bool job_waits(const struct fake *f) {
-    char byte;
-    return recv(f->control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
 static int fake_kill(pid_t pid, int number) {
     struct fake *f = fake_of(pid);
     REQUIRE(pid < 0 || !f || f->life != REAPED); /* its number may belong to another process by then */
-    if (f && number == SIGKILL && f->life == ALIVE && !f->killed) {
+    if (f && number == SIGKILL && f->life == ALIVE) {
         f->killed = true;
-        f->job_waited = job_waits(f);
+        suspect(f);
     }
     return 0;
 }
 
-/* No command may be lost because the one before it was killed. */
+/* No command may be lost because of what was done to another before it was asked for. */
 static void die_if_killed(struct fake *f) {
     if (f->life != ALIVE || !f->killed) return;
-    REQUIRE(f->job_waited || !job_waits(f));
+    uint32_t job = job_given(f);
+    REQUIRE(!f->is_suspect || job == 0 || job == f->last);
     die(f);
 }
 
@@ -225,8 +234,9 @@ size_t tree_kill(pid_t root) {
     struct fake *f = fake_of(root);
     if (!f || f->life != ALIVE || f->killed || !f->channel) return 0;
     f->told_to_die = true;
-    if (++f->kills > 1) report_empty(f);
-    return !f->ended;
+    if (!f->ended) return 1;
+    if (++f->looks > 1) report_empty(f);
+    return 0;
 }
 
 /* ---- the host's and the commands' own records ------------------------------------------------------------------- */
@@ -253,6 +263,11 @@ static struct {
     uint32_t sent_count, sent_acknowledged;
     bool is_welcome;
 } s;
+
+static uint32_t job_given(const struct fake *f) {
+    const struct worker *w = find_worker(&s.r, pid_of(f));
+    return w && w->channel ? w->channel->id : 0;
+}
 
 /* ---- the host --------------------------------------------------------------------------------------------------- */
 
@@ -467,6 +482,8 @@ static void host_kill(uint32_t channel, uint32_t grace_ms) {
 
 /* ---- the workers ------------------------------------------------------------------------------------------------ */
 
+static void report(struct fake *f, const struct worker_report *what) { (void)!send(f->control, what, sizeof *what, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
 static void receive_job(struct fake *f) {
     struct job_header header;
     uint8_t payload[256];
@@ -481,6 +498,10 @@ static void receive_job(struct fake *f) {
     ssize_t n = recvmsg(f->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n == 0) die(f); /* no longer needed */
     if (n <= 0) return;
+    if (header.kind == JOB_ANSWER) {
+        report(f, &(struct worker_report){.what = REPORT_EMPTY});
+        return;
+    }
     int fds[4] = {-1, -1, -1, -1};
     struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     if (c) memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
@@ -488,7 +509,7 @@ static void receive_job(struct fake *f) {
     REQUIRE(w && w->channel);
     f->channel = w->channel->id;
     f->ended = f->told_to_die = false;
-    f->kills = 0;
+    f->looks = 0;
     int next = 0;
     bool is_spawn = header.kind == JOB_SPAWN;
     bool is_inline = !is_spawn && payload[1];
@@ -529,8 +550,6 @@ static bool command_reads(struct fake *f, size_t most) {
     REQUIRE(record->input_read <= record->input_sent);
     return true;
 }
-
-static void report(struct fake *f, const struct worker_report *what) { (void)!send(f->control, what, sizeof *what, MSG_NOSIGNAL | MSG_DONTWAIT); }
 
 /* All in one message: it leaves nobody behind. */
 static void report_file_operation(struct fake *f, uint32_t inline_bytes) {
@@ -617,6 +636,15 @@ static void command_step(struct input *in, uint8_t choice) {
     }
 }
 
+/* A command kills whatever its user may. Each dies of it when it next gets to run. */
+static void everybody_is_killed(void) {
+    for (int i = 0; i < fake_count; i++) {
+        if (fakes[i].life != ALIVE) continue;
+        fakes[i].killed = true;
+        if (fakes[i].channel) records[fakes[i].channel].ended = false;
+    }
+}
+
 /* Nobody may be left waiting for what is there: a stream that may be read is watched. */
 static void require_watched(void) {
     for (int i = 0; i < CHANNEL_BUCKETS; i++)
@@ -637,7 +665,8 @@ static void step(struct input *in) {
     uint8_t choice = input_byte(in);
     if (choice < 100) host_step(in, choice % 10);
     else if (choice < 200) command_step(in, choice % 10);
-    else if (choice < 250) one_turn();
+    else if (choice < 245) one_turn();
+    else if (choice < 250) everybody_is_killed();
     else clock_ms += input_below(in, 1000);
 }
 
