@@ -45,7 +45,7 @@ static bool greet(struct runner *r, struct bridge *b, const struct frame *frame)
     if (r->host) bridge_drop(r, r->host);
     if (!link_resume(&r->link, hello.received)) return false;
     r->host = b;
-    b->is_host = true;
+    r->was_connected = b->is_host = true;
     uint8_t payload[20];
     put32(payload, PROTOCOL_VERSION);
     put64(payload + 4, r->link.received);

@@ -114,6 +114,7 @@ struct runner {
     uint8_t token_hash[32];
     uint64_t boot_id;
     uint64_t lease_ms, alone_since_ms;
+    bool was_connected;
     uint64_t out_of_memory_kills;
     uint64_t next_deadline_ms;
     uint64_t accept_again_ms;

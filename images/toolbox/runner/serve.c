@@ -24,6 +24,7 @@
 
 #define EVENTS 64
 #define IDLE_TRIM_MS 1000
+#define FIRST_HOST_MS 30000 /* for the first connection, which a busy engine may take longer to make than a short lease lasts */
 #define RESERVED_FDS 24
 #define SLOT_BYTES (1024 * sizeof(struct worker_slot))
 
@@ -129,8 +130,9 @@ static bool set_up(struct runner *r) {
 
 static bool lease_is_over(struct runner *r, uint64_t now) {
     if (r->host || !r->lease_ms) return false;
-    if (now - r->alone_since_ms >= r->lease_ms) return true;
-    wake_at(r, r->alone_since_ms + r->lease_ms);
+    uint64_t patience = r->was_connected || r->lease_ms > FIRST_HOST_MS ? r->lease_ms : FIRST_HOST_MS;
+    if (now - r->alone_since_ms >= patience) return true;
+    wake_at(r, r->alone_since_ms + patience);
     return false;
 }
 
