@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 const usesEngine = {
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   // A poll is for what happens in the end, and vitest's own second is short on a machine that has other work.
   expect: { poll: { timeout: 60_000 } },
   // The tests share one engine, often on a small machine.

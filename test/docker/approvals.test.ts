@@ -236,8 +236,11 @@ describe("a command session that was let leave the sandbox", () => {
       },
     };
     const { outputs } = await playApprovals({
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the script puts the session's number there
-      responses: [[start], [{ write_stdin: { session_id: "${id}", chars: "typed\n", yield_time_ms: 2000 } }]],
+      responses: [
+        [start],
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the script puts the session's number there
+        [{ write_stdin: { session_id: "${id}", chars: "typed\n", yield_time_ms: 30_000 } }],
+      ],
       expectations: [["session ID (?<id>\\d+)"], []],
       cwd: workspace,
       sandbox: first.sandbox,

@@ -73,7 +73,9 @@ async function output(id: string, argv: string[], input: Buffer = Buffer.alloc(0
   exec.stream.on("data", (chunk: Buffer) => frames.push(Buffer.from(chunk)));
   exec.stream.end(input);
   await once(exec.stream, "close");
-  return { bytes: payload(Buffer.concat(frames)), ...(await exec.inspect()) };
+  let state = await exec.inspect();
+  while (state.running) state = await exec.inspect();
+  return { bytes: payload(Buffer.concat(frames)), ...state };
 }
 
 describe("the engine of this machine", () => {

@@ -132,6 +132,7 @@ async function run(
   );
   exec.stream.end();
   await once(exec.stream, "close");
-  const { exitCode } = await exec.inspect();
-  return { exitCode: exitCode ?? -1, output: Buffer.concat(pieces).toString() };
+  let state = await exec.inspect();
+  while (state.running) state = await exec.inspect();
+  return { exitCode: state.exitCode ?? -1, output: Buffer.concat(pieces).toString() };
 }

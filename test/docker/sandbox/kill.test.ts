@@ -6,7 +6,7 @@ import { promised } from "../../guarantees.js";
 import { changedPolicy } from "../../support/policies.js";
 import { runningCommands, zombieCount } from "../../support/processes.js";
 import { differs, titled } from "../../support/runtime-differences.js";
-import { program, sandboxTest } from "../../support/sandbox.js";
+import { execUntilReady, program, sandboxTest } from "../../support/sandbox.js";
 
 const escapes = [
   "setsid",
@@ -31,13 +31,13 @@ async function requireHealthy(sandbox: Sandbox): Promise<void> {
 
 describe("a timeout ends the whole tree", () => {
   sandboxTest.for(escapes)(promised("kept.kill", "%s"), async (kind, { sandbox }) => {
-    const result = await sandbox.exec(program("escapes.sh", kind), { timeoutMs: 1000 });
+    const result = await execUntilReady(sandbox, program("escapes.sh", kind), 1000);
     expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\n" });
     await requireHealthy(sandbox);
   });
 
   sandboxTest("what it was about to write is never written", async ({ sandbox }) => {
-    await sandbox.exec(program("escapes.sh", "writes-late"), { timeoutMs: 500 });
+    await execUntilReady(sandbox, program("escapes.sh", "writes-late"), 500);
     await sleep(5000);
     await expect(sandbox.files.stat("/tmp/too-late")).rejects.toMatchObject({ code: "file.not-found" });
   });
@@ -50,7 +50,7 @@ describe("a timeout ends the whole tree", () => {
 
   sandboxTest("a process that ends on SIGTERM may clean up first", async ({ sandbox }) => {
     const script = "trap 'echo cleaned; exit 7' TERM; echo ready; sleep 300 & wait";
-    const result = await sandbox.exec(["bash", "-c", script], { timeoutMs: 1000 });
+    const result = await execUntilReady(sandbox, ["bash", "-c", script], 1000);
     expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\ncleaned\n" });
     await requireHealthy(sandbox);
   });

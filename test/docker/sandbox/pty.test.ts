@@ -23,7 +23,7 @@ class Terminal {
   }
 
   async shows(pattern: string | RegExp): Promise<void> {
-    await expect.poll(() => this.text, { timeout: 20_000, interval: 5 }).toMatch(pattern);
+    await expect.poll(() => this.text, { interval: 5 }).toMatch(pattern);
   }
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { differs, titled } from "../../support/runtime-differences.js";
-import { program, sandboxTest } from "../../support/sandbox.js";
+import { execUntilReady, program, sandboxTest } from "../../support/sandbox.js";
 
 describe("how a command ended", () => {
   sandboxTest("every exit code from 0 to 255 arrives as it is", async ({ sandbox }) => {
@@ -75,8 +75,12 @@ describe("what a command printed", () => {
   });
 
   sandboxTest("output holds both streams in the order of their arrival", async ({ sandbox }) => {
-    const script = "echo 1; sleep 0.05; echo 2 >&2; sleep 0.05; echo 3";
-    expect(await sandbox.exec(["sh", "-c", script])).toMatchObject({
+    // Each piece waits until the one before it has arrived: what lies in two pipes at once has no order.
+    const script =
+      "echo 1; until test -e /tmp/1; do sleep 0.01; done; echo 2 >&2; until test -e /tmp/2; do sleep 0.01; done; echo 3";
+    const arrived = (data: Uint8Array) => sandbox.files.write(`/tmp/${String(data).trim()}`, "");
+    const options = { onStdout: arrived, onStderr: arrived };
+    expect(await sandbox.exec(["sh", "-c", script], options)).toMatchObject({
       stdout: "1\n3\n",
       stderr: "2\n",
       output: "1\n2\n3\n",
@@ -84,8 +88,8 @@ describe("what a command printed", () => {
   });
 
   sandboxTest("what was printed before a timeout is kept", async ({ sandbox }) => {
-    const result = await sandbox.exec(["sh", "-c", "echo before; sleep 300"], { timeoutMs: 1000 });
-    expect(result).toMatchObject({ exitCode: 124, timedOut: true, stdout: "before\n" });
+    const result = await execUntilReady(sandbox, ["sh", "-c", "echo ready; sleep 300"], 1000);
+    expect(result).toMatchObject({ exitCode: 124, timedOut: true, stdout: "ready\n" });
   });
 
   sandboxTest("head and tail are kept, and the text says exactly what is missing", async ({ sandbox }) => {

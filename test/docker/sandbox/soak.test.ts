@@ -75,5 +75,6 @@ describe(`${callCount} short calls`, () => {
       // A sanitizer's quarantine is not the runner's, but it has an end too.
       expect(Number(runnerKilobytes)).toBeLessThan((isWatched ? 64 : 8) * 1024);
     },
+    15 * 60_000,
   );
 });

@@ -78,7 +78,11 @@ describe("the streams of a spawned process", () => {
   });
 
   sandboxTest("stdin holds its writer back while nobody reads", async ({ sandbox }) => {
-    const spawned = await sandbox.spawn(["sh", "-c", "sleep 1; cat | wc -c"]);
+    const spawned = await sandbox.spawn([
+      "sh",
+      "-c",
+      "until test -e /tmp/read; do sleep 0.02; done; cat | wc -c",
+    ]);
     let written = 0;
     const piece = Buffer.alloc(64 * 1024);
     const writing = (async () => {
@@ -90,6 +94,7 @@ describe("the streams of a spawned process", () => {
     })();
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect(written).toBeLessThan(1_000_000);
+    await sandbox.files.write("/tmp/read", "");
     await writing;
     expect(await text(spawned.stdout)).toBe("4194304\n");
   });

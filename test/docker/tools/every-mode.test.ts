@@ -73,7 +73,7 @@ const looking: readonly (readonly [string, object])[] = [
 async function typeInto(tools: ToolRegistry, chars: string) {
   const { content } = await tools.get("exec_command").execute({ cmd: "sh", tty: true, yield_time_ms: 250 });
   const session = Number(/session ID (\d+)/.exec(content)?.[1]);
-  return await tools.get("write_stdin").execute({ session_id: session, chars, yield_time_ms: 5000 });
+  return await tools.get("write_stdin").execute({ session_id: session, chars, yield_time_ms: 30_000 });
 }
 
 describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"])("under %s", (mode) => {
