@@ -157,9 +157,10 @@ function refused(
   return { content, success: false };
 }
 
-/** A patch makes no session, so there is no more to say about one. */
-function withWallTime({ content, success }: ToolOutput): ToolOutput {
-  return { content: `Wall time: 0.0000 seconds\nOutput:\n${content}`, success };
+/** A patch makes no session, so there is no more to say about one; what is wrong with it is said as by the tool for patches. */
+function withWallTime(output: ToolOutput): ToolOutput {
+  if (!output.success) return output;
+  return { ...output, content: `Wall time: 0.0000 seconds\nOutput:\n${output.content}` };
 }
 
 async function chosenShell(bench: Workbench, path: string | undefined): Promise<UserShell> {

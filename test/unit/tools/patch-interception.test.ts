@@ -67,8 +67,20 @@ describe("a command that does nothing but apply a patch", () => {
     expect(JSON.parse(content)).toMatchObject({ output: done, metadata: { exit_code: 0 } });
   });
 
-  it("is refused when it is the patch alone", async () => {
-    const { content, success } = await run("shell_command", { command: patch });
+  it.each([
+    ["shell_command", "command"],
+    ["exec_command", "cmd"],
+  ])("that cannot be applied is answered by %s as by the tool for patches", async (name, key) => {
+    const { content, success } = await run(name, { [key]: heredoc.replace("-old", "-older") });
+    expect(content).toBe(`apply_patch verification failed: Failed to find expected lines in ${file}:\nolder`);
+    expect(success).toBe(false);
+  });
+
+  it.each([
+    ["shell_command", "command"],
+    ["exec_command", "cmd"],
+  ])("is refused by %s when it is the patch alone", async (name, key) => {
+    const { content, success } = await run(name, { [key]: patch });
     expect(content).toBe(
       'apply_patch verification failed: patch detected without explicit call to apply_patch. Rerun as ["apply_patch", "<patch>"]',
     );
