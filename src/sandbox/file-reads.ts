@@ -1,3 +1,4 @@
+import type { BrigError } from "../errors.js";
 import { protocolError } from "./channel/frames.js";
 import type { CommandSetting } from "./exec.js";
 import { INLINE_BYTES, run, tooLarge } from "./file-request.js";
@@ -38,7 +39,6 @@ async function readPart(
   const request = { path, offsetBytes, lengthBytes, flags, refuseSymlinks, signal };
   const { start, data } =
     lengthBytes > INLINE_BYTES ? await readStream(setting, request) : await readInline(setting, request);
-  if (data.length > lengthBytes) throw protocolError("more of a file than was asked for");
   return { holeBytes: start - offsetBytes, data };
 }
 
@@ -69,18 +69,29 @@ type ReadRequest = Part & { path: string; flags: number };
 async function readInline(setting: CommandSetting, request: ReadRequest) {
   const flags = request.flags | readFlags.inline;
   const { result } = await run(setting, { ...request, operation: "read", flags });
-  return { start: startOf(result, request), data: result.subarray(RESULT_BYTES) };
+  const data = result.subarray(RESULT_BYTES);
+  if (data.length > request.lengthBytes) throw longerThanAsked();
+  return { start: startOf(result, request), data };
 }
 
 async function readStream(setting: CommandSetting, request: ReadRequest) {
   const pieces: Buffer[] = [];
+  let left = request.lengthBytes;
   const { result } = await run(setting, {
     ...request,
     operation: "read",
-    onOutput: (data) => void pieces.push(Buffer.from(data)),
+    onOutput(data) {
+      left -= data.length;
+      if (left < 0) throw longerThanAsked();
+      pieces.push(Buffer.from(data));
+    },
   });
   const data = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
   return { start: startOf(result, request), data };
+}
+
+function longerThanAsked(): BrigError {
+  return protocolError("more of a file than was asked for");
 }
 
 /** Where the data begins: behind the hole, if the read was to skip one. */

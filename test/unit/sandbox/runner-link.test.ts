@@ -265,6 +265,29 @@ describe("a runner that breaks the protocol", () => {
     await expect(link.ping()).rejects.toMatchObject({ code: "protocol.invalid" });
   });
 
+  it("and sends more of a file than was asked for: the read is ended there", async () => {
+    const setting = await open();
+    const read = sandboxFiles(setting).read("/endless", { lengthBytes: 100_000 });
+    const outcome = expect(read).rejects.toMatchObject({
+      code: "protocol.invalid",
+      message: expect.stringContaining("more of a file than was asked for"),
+    });
+    await until(() => runner.frames.length === 1);
+    for (let i = 0; i < 2; i++) runner.send(FrameType.stdout, 1, Buffer.alloc(64 * 1024));
+    await until(() => runner.frames.some(({ type }) => type === FrameType.kill));
+    runner.exit(1);
+    await outcome;
+  });
+
+  it("and answers with more of a file than was asked for: the read fails", async () => {
+    const setting = await open();
+    const read = sandboxFiles(setting).read("/short", { lengthBytes: 10 });
+    const outcome = expect(read).rejects.toMatchObject({ code: "protocol.invalid" });
+    await until(() => runner.frames.length === 1);
+    runner.send(FrameType.exit, 1, Buffer.concat([exitPayload(0, 4), Buffer.alloc(16 + 11)]));
+    await outcome;
+  });
+
   it("and ends a channel twice: the call has its result, the session ends", async () => {
     const { outcome } = await openCall();
     const gone = vi.fn();
