@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parsePatch } from "../../../../src/tools/apply-patch/parse-patch.js";
 import type { Hunk } from "../../../../src/tools/apply-patch/patch.js";
-import { printPatch } from "../../../../src/tools/apply-patch/print-patch.js";
 import { mutatedPatch, patch, patchOf } from "./patches.js";
+import { printPatch } from "./print-patch.js";
 
 function hunksOf(text: string): Hunk[] {
   const parsed = parsePatch(text);
