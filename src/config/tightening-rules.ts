@@ -1,4 +1,4 @@
-import { type NetworkPolicy, parseNetwork } from "../policy/network.js";
+import { coversHost, type NetworkPolicy, parseNetwork } from "../policy/network.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/policy.js";
 import type { Config } from "./config-schema.js";
 import type { KeyPath } from "./key-path.js";
@@ -93,11 +93,11 @@ function judgeNetworkAccess(wishes: Config, { sandbox_workspace_write, network }
 
 function isWithin(inner: NetworkPolicy | null, outer: NetworkPolicy | null): boolean {
   if (inner === null || outer === null) return false;
-  if (inner.kind === "none" || outer.kind === "full") return true;
+  if (outer.kind === "full") return true;
   return (
     inner.kind === "allowlist" &&
     outer.kind === "allowlist" &&
-    inner.hosts.every((host) => outer.hosts.includes(host))
+    inner.hosts.every((host) => outer.hosts.some((allowed) => coversHost(allowed, host)))
   );
 }
 

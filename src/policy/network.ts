@@ -28,6 +28,14 @@ export function describeNetwork(network: NetworkPolicy): string {
   return network.kind === "allowlist" ? `${ALLOWLIST}${network.hosts.join(",")}` : network.kind;
 }
 
+/** Whether one pattern stands for every host and port of another. A pattern without a port stands for all ports. */
+export function coversHost(allowed: string, wanted: string): boolean {
+  const [name = "", port] = allowed.split(":");
+  const [wantedName = "", wantedPort] = wanted.split(":");
+  if (port !== undefined && port !== wantedPort) return false;
+  return name === wantedName || (name.startsWith("*.") && wantedName.endsWith(name.slice(1)));
+}
+
 function isHostPattern(host: string): boolean {
   const port = host.includes(":") ? Number(host.slice(host.indexOf(":") + 1)) : 1;
   return host.length <= HOST_MAX_CHARS && HOST_PATTERN.test(host) && port >= 1 && port <= 65_535;

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { decideAfterDenial, decideCommand } from "./approval-decision.js";
 import type { ApprovalPolicy } from "./approval-policy.js";
 import type { CommandRisk } from "./command-safety/command-risk.js";
-import type { NetworkPolicy } from "./network.js";
+import { coversHost, type NetworkPolicy } from "./network.js";
 import { SANDBOX_MODES, type SandboxMode } from "./policy.js";
 
 /** All that a session may do. */
@@ -109,14 +109,6 @@ function narrowNetwork(parent: NetworkAuthority, child: NetworkAuthority): Netwo
 
 function copied(network: NetworkAuthority): NetworkPolicy {
   return network.kind === "allowlist" ? { kind: "allowlist", hosts: [...network.hosts] } : network;
-}
-
-/** Whether one pattern stands for every host and port of another. A pattern without a port stands for all ports. */
-function coversHost(allowed: string, wanted: string): boolean {
-  const [name = "", port] = allowed.split(":");
-  const [wantedName = "", wantedPort] = wanted.split(":");
-  if (port !== undefined && port !== wantedPort) return false;
-  return name === wantedName || (name.startsWith("*.") && wantedName.endsWith(name.slice(1)));
 }
 
 /** Whether a directory is within the parent's writable ones, and in none that is protected there. */

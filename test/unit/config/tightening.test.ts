@@ -63,6 +63,11 @@ describe("a workspace's own file", () => {
     ['network = "full"', 'network = "allowlist:a.org"', { network: "allowlist:a.org" }],
     ['network = "allowlist:a.org,b.org"', 'network = "allowlist:b.org"', { network: "allowlist:b.org" }],
     [
+      'network = "allowlist:*.a.org,b.org"',
+      'network = "allowlist:x.a.org:443"',
+      { network: "allowlist:x.a.org:443" },
+    ],
+    [
       "sandbox_workspace_write.network_access = true",
       "sandbox_workspace_write.network_access = false",
       { sandbox_workspace_write: { network_access: false } },
@@ -111,6 +116,7 @@ describe("a workspace's own file", () => {
     ["", 'network = "full"', "network"],
     ["", 'network = "allowlist:a.org"', "network"],
     ['network = "allowlist:a.org"', 'network = "allowlist:a.org,b.org"', "network"],
+    ['network = "allowlist:*.a.org:443"', 'network = "allowlist:x.a.org"', "network"],
     ["", "sandbox_workspace_write.network_access = true", "sandbox_workspace_write.network_access"],
     ["", 'sandbox_workspace_write.writable_roots = ["/"]', "sandbox_workspace_write.writable_roots"],
     ["", "tools.js_repl = true", "tools.js_repl"],
