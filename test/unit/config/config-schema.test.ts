@@ -51,6 +51,7 @@ const url = {
     ['"ftp://example.org"', 'is "ftp://example.org": it must be an http or https URL'],
     ['"example"', 'is "example": it must be an http or https URL'],
     ['"ws://me:secret@example.org"', "is of a wrong kind: it must be an http or https URL"],
+    ['"ws://example.org?key=secret"', "is of a wrong kind: it must be an http or https URL"],
   ],
 } as const;
 const texts = {

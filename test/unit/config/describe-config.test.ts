@@ -93,6 +93,7 @@ describe("describeConfig", () => {
           `${provider}.query_params = { key = "${key}" }`,
           `${provider}.base_url = "https://me:${key}@example.org/v1?key=${key}"`,
           `openai_base_url = "https://${key}@example.org/v1"`,
+          `chatgpt_base_url = "https://example.org/v1?key=${key}"`,
           `shell_environment_policy.set.${id} = "${key}"`,
           `notify = ["${key}"]`,
           `tui.${id} = "${key}"`,
