@@ -148,12 +148,16 @@ function baseUrlOf(id: string, { provider, config, environment, login }: Address
 function checkedUrl(url: string, name: string): string {
   if (!providerSchema.shape.base_url.safeParse(url).success)
     throw invalid(`${name} is not an http or https URL`, "for example: http://127.0.0.1:8080/v1");
-  const { username, password } = new URL(url);
-  if (username === "" && password === "") return url;
-  throw invalid(
-    `${name} has a name or password in it`,
-    'give them in env_http_headers, e.g. { "Authorization" = "MY_VARIABLE" }',
-  );
+  const { username, password, search } = new URL(url);
+  if (username !== "" || password !== "")
+    throw invalid(
+      `${name} has a name or password in it`,
+      'give them in env_http_headers, e.g. { "Authorization" = "MY_VARIABLE" }',
+    );
+  // The path of a request goes behind it, and would become a part of the query.
+  if (search !== "")
+    throw invalid(`${name} has a query in it`, 'give it in query_params, e.g. { "api-version" = "…" }');
+  return url;
 }
 
 function keyOf(provider: ProviderConfig, variables: Environment["variables"]): string | null {

@@ -104,6 +104,7 @@ describe("resolveProvider", () => {
   it.each([
     [{ model_provider: "opnai" }, "there is no model provider `opnai`"],
     [{ openai_base_url: "http://me:hidden@a/v1" }, "the base_url has a name or password in it"],
+    [{ openai_base_url: "http://a/v1?key=hidden" }, "the base_url has a query in it"],
     [{ model_provider: "toString" }, "there is no model provider `toString`"],
     [{ model_provider: "x", model_providers: { x: {} } }, "[model_providers.x] has no base_url"],
     [{ model_providers: { openai: {} } }, "[model_providers.openai] would replace a built-in provider"],

@@ -60,6 +60,11 @@ describe("a prefix covers", () => {
     expect(isCovered(script(text), npm, "escalated")).toBe(false);
   });
 
+  it("no pattern, though the prefix is spelled as it is: the shell puts anything in its place", () => {
+    expect(isCovered(script("npm install *"), [["npm", "install", "*"]], "escalated")).toBe(false);
+    expect(isCovered(script("npm install '*'"), [["npm", "install", "*"]], "escalated")).toBe(true);
+  });
+
   it("in the sandbox with safe commands beside them, outside of it without", () => {
     expect(isCovered(script("cd x && npm install | tail -5"), npm, "sandbox")).toBe(true);
     expect(isCovered(script("cd x && npm install | tail -5"), npm, "escalated")).toBe(false);
