@@ -16,31 +16,6 @@ export async function readInstructionsFile(path: string): Promise<string> {
   return file.text;
 }
 
-/** Invalid bytes become U+FFFD. */
-export function decodeText(bytes: Uint8Array): { text: string; isValid: boolean } {
-  try {
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), isValid: true };
-  } catch {
-    return { text: new TextDecoder().decode(bytes), isValid: false };
-  }
-}
-
-/** Without the last character where some of its bytes are missing. */
-export function wholeCharacters(bytes: Uint8Array): Uint8Array {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes.at(-back) ?? 0;
-    const continues = (byte & 0xc0) === 0x80;
-    if (!continues) return characterBytes(byte) > back ? bytes.subarray(0, -back) : bytes;
-  }
-  return bytes;
-}
-
-function characterBytes(firstByte: number): number {
-  if (firstByte >= 0xf0) return 4;
-  if (firstByte >= 0xe0) return 3;
-  return firstByte >= 0xc0 ? 2 : 1;
-}
-
 function wrongInstructions(path: string, what: string, cause?: unknown): BrigError {
   return new BrigError(`the instructions file ${path} ${what}`, {
     code: "config.invalid",

@@ -2,7 +2,6 @@ import type { BrigError } from "../errors.js";
 import type { TokenUsage } from "../model/model-client.js";
 import type { ResourceUsage } from "../tools/sandbox.js";
 import type { AnsweredApproval, ApprovalQuestion, FileChange, PlanStep } from "../tools/tool.js";
-
 import type { WebSearch } from "./web-search.js";
 
 /**

@@ -2,7 +2,7 @@ import { lstat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { type BrigError, isBrigError } from "../errors.js";
 import { readFileStart } from "../lib/bounded-file.js";
-import { decodeText, wholeCharacters } from "./context-file.js";
+import { wholeCharacters } from "../lib/utf8.js";
 
 export interface ProjectDocsOptions {
   /** Directories of the user's own on this machine; the first file there that says something comes first. */
@@ -243,6 +243,15 @@ function readable(path: string, bytes: Uint8Array, { isCut, warn }: { isCut: boo
   const { text, isValid } = decodeText(isCut ? wholeCharacters(bytes) : bytes);
   if (!isValid) warn(`${path} is not UTF-8 text throughout: the bytes that are not are replaced`);
   return text;
+}
+
+/** Invalid bytes become U+FFFD. */
+function decodeText(bytes: Uint8Array): { text: string; isValid: boolean } {
+  try {
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), isValid: true };
+  } catch {
+    return { text: new TextDecoder().decode(bytes), isValid: false };
+  }
 }
 
 function isBlank(bytes: Uint8Array): boolean {

@@ -1,6 +1,7 @@
-import { isToolOutput, parseItem, type ResponseItem, type ToolCallItem } from "../model/items.js";
+import { isToolOutput, outputText, parseItem, type ResponseItem, type ToolCallItem } from "../model/items.js";
 import type { ModelClient } from "../model/model-client.js";
-import { type RecordedCall, recordedText } from "./replay-recording.js";
+import { outputParts } from "./output-parts.js";
+import type { RecordedCall } from "./replay-recording.js";
 
 export interface ReplayClientOptions {
   /** What the calls were recorded with: it decides about tools and truncation. */
@@ -36,9 +37,9 @@ export function createReplayClient(
   };
 }
 
-/** The id in the head of an output; what a command printed cannot pass for it. */
+/** As the head of an output tells it. */
 export function sessionIdIn(output: string): number | null {
-  const [head = ""] = output.split("\nOutput:\n", 1);
+  const head = outputParts(output)?.head ?? "";
   const digits = /^Process running with session ID (\d+)$/m.exec(head)?.[1];
   return digits === undefined ? null : Number(digits);
 }
@@ -50,8 +51,8 @@ function learnSessions(
   for (const item of input.filter(isToolOutput)) {
     const call = recorded.get(item.call_id);
     if (call?.name !== "exec_command") continue;
-    const before = sessionIdIn(recordedText(call.output));
-    const now = sessionIdIn(recordedText(item.output));
+    const before = sessionIdIn(outputText(call));
+    const now = sessionIdIn(outputText(item));
     if (before !== null && now !== null) sessions.set(before, now);
   }
 }

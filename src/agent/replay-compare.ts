@@ -1,4 +1,5 @@
 import type { CallOutput } from "../model/items.js";
+import { joinOutput, outputParts } from "./output-parts.js";
 import { readStructuredOutput } from "./structured-output.js";
 
 /** What cannot come out the same twice, and so is not compared. */
@@ -12,11 +13,9 @@ const unrepeatable: readonly { name: string; pattern: RegExp; stand: string }[] 
   },
 ];
 
-/** What stands before it brig says, what stands after it the command. */
-const START = "\nOutput:\n";
-
 /** How long a command ran until it was ended, in the first line of its output. */
 const timeout = { name: "times of timeouts", pattern: /^command timed out after \d+ milliseconds$/m };
+
 /** An output in which only what is repeatable is left, and the names of what was taken out. */
 export interface ComparableOutput {
   text: string;
@@ -46,27 +45,26 @@ function comparableText(output: string, adapt: (text: string) => string): Compar
   const structured = readStructuredOutput(adapted);
   if (structured !== null) {
     const { text, exitCode } = structured;
-    return withoutTimeout(`Exit code: ${exitCode}`, `${START}${text}`, [...normalised, "durations"]);
+    return withoutTimeout(`Exit code: ${exitCode}`, text, [...normalised, "durations"]);
   }
-  const at = adapted.indexOf(START);
-  if (at === -1) return { text: adapted, normalised };
-  let head = adapted.slice(0, at);
+  const parts = outputParts(adapted);
+  if (parts === null) return { text: adapted, normalised };
+  let { head } = parts;
   for (const { name, pattern, stand } of unrepeatable) {
     if (!pattern.test(head)) continue;
     head = head.replace(pattern, stand);
     normalised.push(name);
   }
-  return withoutTimeout(head, adapted.slice(at), normalised);
+  return withoutTimeout(head, parts.body, normalised);
 }
 
 /** The line of a timeout is the first of the output. */
-function withoutTimeout(head: string, rest: string, normalised: string[]): ComparableOutput {
-  const start = START.length;
-  const [line = ""] = rest.slice(start).split("\n", 1);
-  if (!timeout.pattern.test(line)) return { text: head + rest, normalised };
+function withoutTimeout(head: string, body: string, normalised: string[]): ComparableOutput {
+  const [line = ""] = body.split("\n", 1);
+  if (!timeout.pattern.test(line)) return { text: joinOutput(head, body), normalised };
   const shown = "command timed out after … milliseconds";
   return {
-    text: `${head}${rest.slice(0, start)}${shown}${rest.slice(start + line.length)}`,
+    text: joinOutput(head, shown + body.slice(line.length)),
     normalised: [...normalised, timeout.name],
   };
 }

@@ -1,7 +1,8 @@
-import type { CallOutput } from "../model/items.js";
+import { type CallOutput, outputText } from "../model/items.js";
+import { outputParts } from "./output-parts.js";
 import { sessionIdIn } from "./replay-client.js";
 import { comparable, firstDifference, type LineDifference, sortedLines } from "./replay-compare.js";
-import { type RecordedCall, recordedText } from "./replay-recording.js";
+import type { RecordedCall } from "./replay-recording.js";
 
 export interface CallDifference extends LineDifference {
   step: number;
@@ -51,15 +52,15 @@ export function compareCalls(
 function resplitSessions(calls: readonly RecordedCall[], { outputs, back }: Replayed): Set<RecordedCall> {
   const sessions = new Map<number, RecordedCall[]>();
   for (const call of calls) {
-    const id = call.name === "exec_command" ? sessionIdIn(recordedText(call.output)) : writtenSession(call);
+    const id = call.name === "exec_command" ? sessionIdIn(outputText(call)) : writtenSession(call);
     if (id !== null) sessions.set(id, [...(sessions.get(id) ?? []), call]);
   }
   const whole = (texts: readonly string[]) =>
     JSON.stringify([texts.map(bodyOf).join(""), texts.map(endOf).join("")]);
   const same = new Set<RecordedCall>();
   for (const group of sessions.values()) {
-    const recorded = group.map(({ output }) => recordedText(output));
-    const replayed = group.map(({ replayId }) => back(recordedText(outputs.get(replayId) ?? "")));
+    const recorded = group.map(outputText);
+    const replayed = group.map(({ replayId }) => back(outputText({ output: outputs.get(replayId) ?? "" })));
     if (whole(recorded) === whole(replayed)) for (const call of group) same.add(call);
   }
   return same;
@@ -72,11 +73,10 @@ function writtenSession({ name, input }: RecordedCall): number | null {
 
 function bodyOf(output: string): string {
   if (/^write_stdin failed: Unknown process id \d+$/.test(output)) return "";
-  const at = output.indexOf("\nOutput:\n");
-  return at === -1 ? output : output.slice(at + "\nOutput:\n".length);
+  return outputParts(output)?.body ?? output;
 }
 
 function endOf(output: string): string {
-  const [head = ""] = output.split("\nOutput:\n", 1);
+  const head = outputParts(output)?.head ?? "";
   return /^Process exited with code \d+$/m.exec(head)?.[0] ?? "";
 }

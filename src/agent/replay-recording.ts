@@ -1,8 +1,6 @@
 import { z } from "zod";
-import type { CallOutput } from "../model/items.js";
-import { outputText, type ToolOutputItem } from "../model/items.js";
-import type { SessionMeta, TurnSettings } from "./session-lines.js";
-import { readSessionLines, type SessionLine } from "./session-lines.js";
+import { type CallOutput, outputText } from "../model/items.js";
+import { readSessionLines, type SessionLine, type SessionMeta, type TurnSettings } from "./session-lines.js";
 import { type AgentStep, type StepCall, stepsOf } from "./session-steps.js";
 import { readTreeRecord, type TreeDescription } from "./session-tree.js";
 
@@ -112,16 +110,12 @@ function addStep({ stretches, skipped }: Pick<Recording, "stretches" | "skipped"
 
 function skipReason(call: StepCall): string | null {
   if (call.isHosted) return "the model's provider ran it";
-  if (call.output === null) return "it has no output in the record";
-  const text = recordedText(call.output);
+  const { output } = call;
+  if (output === null) return "it has no output in the record";
+  const text = outputText({ output });
   const wasAborted =
     text === "aborted" || /^(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after |$)/.test(text);
   return wasAborted ? "it was interrupted" : null;
-}
-
-export function recordedText(output: CallOutput): string {
-  const item: ToolOutputItem = { type: "function_call_output", call_id: "", output };
-  return outputText(item);
 }
 
 function isSameSetting(one: TurnSettings | null, other: TurnSettings | null): boolean {

@@ -1,5 +1,5 @@
 import { BrigError } from "../errors.js";
-import type { CallOutput } from "../model/items.js";
+import { type CallOutput, outputText } from "../model/items.js";
 import { type ApprovalPolicy, parseApprovalPolicy } from "../policy/approval-policy.js";
 import type { AskedUser } from "../tools/request-user-input.js";
 import type { ToolGates } from "../tools/tool-gates.js";
@@ -18,7 +18,6 @@ import {
   type RecordedCall,
   type RecordedStretch,
   type Recording,
-  recordedText,
 } from "./replay-recording.js";
 import type { SessionLog } from "./session-file.js";
 import type { TurnSettings } from "./session-lines.js";
@@ -182,7 +181,7 @@ function approvalPolicyOf(turn: TurnSettings | null): ApprovalPolicy {
 /** What the session could use, as its own outputs tell. */
 function gatesOf(calls: readonly RecordedCall[]): ToolGates {
   const refused = new Set(
-    calls.flatMap(({ output }) => /^(\w+) is disabled in this session/.exec(recordedText(output))?.[1] ?? []),
+    calls.flatMap((call) => /^(\w+) is disabled in this session/.exec(outputText(call))?.[1] ?? []),
   );
   const isOn = (name: string) => !refused.has(name);
   return {
@@ -199,10 +198,10 @@ function gatesOf(calls: readonly RecordedCall[]): ToolGates {
 /** Answers as the person did then, question after question; undefined where nobody was asked. */
 function recordedUser(calls: readonly RecordedCall[]): AskedUser | undefined {
   const asked = calls.filter(({ name }) => name === "request_user_input");
-  if (asked.some(({ output }) => recordedText(output).startsWith("request_user_input is "))) return undefined;
+  if (asked.some((call) => outputText(call).startsWith("request_user_input is "))) return undefined;
   let next = 0;
   return {
-    ask: () => Promise.resolve(answersIn(recordedText(asked[next++]?.output ?? ""))),
+    ask: () => Promise.resolve(answersIn(outputText(asked[next++] ?? { output: "" }))),
   };
 }
 

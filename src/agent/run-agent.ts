@@ -1,5 +1,5 @@
 import { openConversation } from "./conversation.js";
-import type { Conversation, ConversationOptions, TurnInput, TurnResult } from "./conversation-options.js";
+import type { ConversationOptions, TurnInput, TurnResult } from "./conversation-options.js";
 
 /** A conversation of one turn. */
 export type RunAgentOptions = ConversationOptions & Omit<TurnInput, "isLast">;
@@ -20,17 +20,11 @@ export interface AgentResult extends TurnResult {
 export async function runAgent(options: RunAgentOptions): Promise<AgentResult> {
   const conversation = openConversation(options);
   try {
-    return await runOnlyTurn(conversation, options);
+    const { prompt, images, signal } = options;
+    const turn = await conversation.runTurn({ prompt, images, signal, isLast: true });
+    const { threadId, sandboxStartMs, sessionFile } = conversation;
+    return { ...turn, threadId, sandboxStartMs, sessionFile };
   } finally {
     await conversation.close();
   }
-}
-
-async function runOnlyTurn(
-  conversation: Conversation,
-  { prompt, images, signal }: TurnInput,
-): Promise<AgentResult> {
-  const turn = await conversation.runTurn({ prompt, images, signal, isLast: true });
-  const { threadId, sandboxStartMs, sessionFile } = conversation;
-  return { ...turn, threadId, sandboxStartMs, sessionFile };
 }

@@ -4,6 +4,7 @@ import { isTooDeep } from "../lib/nesting.js";
 import type { CallOutput, MessageItem } from "../model/items.js";
 import type { TokenUsage } from "../model/model-client.js";
 import { readSessionLines, type SessionLine } from "./session-lines.js";
+import { tokenUsage } from "./session-reader.js";
 import { type AgentStep, type SessionStep, type StepCall, stepsOf } from "./session-steps.js";
 
 const SCHEMA_VERSION = "ATIF-v1.7";
@@ -87,15 +88,8 @@ function readRecord(
   }
   if (record.type === "turn_context" && record.context.model) about.agent.model_name = record.context.model;
   if (record.type === "brig" && record.name === "sandbox") sandboxes.push(record.payload);
-  if (record.type === "event_msg" && record.event.type === "token_count" && record.event.info) {
-    const total = record.event.info.total_token_usage;
-    about.usage = {
-      inputTokens: total.input_tokens,
-      cachedInputTokens: total.cached_input_tokens,
-      outputTokens: total.output_tokens,
-      reasoningOutputTokens: total.reasoning_output_tokens,
-    };
-  }
+  if (record.type === "event_msg" && record.event.type === "token_count" && record.event.info)
+    about.usage = tokenUsage(record.event.info.total_token_usage);
 }
 
 function atifStep(step: SessionStep): object {

@@ -1,7 +1,6 @@
 import { BrigError } from "../errors.js";
-import type { MessageItem, ResponseItem } from "../model/items.js";
-import { messageText } from "../model/items.js";
-import type { TokenUsage } from "../model/model-client.js";
+import { type MessageItem, messageText, type ResponseItem } from "../model/items.js";
+import { noUsage, type TokenUsage } from "../model/model-client.js";
 import { parseApprovalPolicy } from "../policy/approval-policy.js";
 import { compactedItems, isFromUser, KEPT_USER_TOKENS } from "./compaction.js";
 import type { ToldContext } from "./prompt.js";
@@ -105,7 +104,7 @@ class SessionReading {
   #items: ResponseItem[] = [];
   #lastTurn: TurnSettings | null = null;
   #told: ToldContext | null = null;
-  #usage: TokenUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningOutputTokens: 0 };
+  #usage: TokenUsage = noUsage;
   #turns = 0;
   #hasForeignDirectory = false;
   #damage: SessionDamage = { unreadableLines: 0, hasTornEnd: false, missingRecords: 0 };

@@ -1,5 +1,5 @@
 import { isToolCall, messageText, type ResponseItem, type ToolCallItem } from "../model/items.js";
-import type { TokenUsage } from "../model/model-client.js";
+import { noUsage, type TokenUsage } from "../model/model-client.js";
 import type { CallOutcome } from "../tools/call-scheduler.js";
 import type { TruncationPolicy } from "../tools/truncation.js";
 import type { AgentEvent, AgentListener } from "./events.js";
@@ -7,13 +7,6 @@ import { History, outputItem } from "./history.js";
 import type { SessionLog, SessionRecord } from "./session-file.js";
 import { eventOfItem, responseItem, tokenCountEvent } from "./session-records.js";
 import { webSearchIn } from "./web-search.js";
-
-const noUsage: TokenUsage = {
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  reasoningOutputTokens: 0,
-};
 
 /** What a session has said and done so far: for the next request, for the session file, and for who listens. */
 export class Transcript {

@@ -1,6 +1,7 @@
 import type { AgentEvent } from "../agent/events.js";
 import { formatDuration } from "../lib/durations.js";
 import { neutralise } from "../lib/terminal.js";
+import { noUsage } from "../model/model-client.js";
 import type { OutputStream } from "./context.js";
 import { ansiLine } from "./conversation/ansi-line.js";
 import { blocksLines } from "./conversation/block-lines.js";
@@ -70,7 +71,7 @@ export class LiveRunDisplay {
       case "turn-failed":
         // Why is the program's last word.
         this.#sayHeld();
-        this.#apply({ kind: "turn-completed", usage: noTokens });
+        this.#apply({ kind: "turn-completed", usage: noUsage });
         break;
       case "call-started":
         this.#sayHeld();
@@ -142,8 +143,6 @@ export class LiveRunDisplay {
     return ansiLine(line, { usesColour: this.#usesColour }).trimEnd();
   }
 }
-
-const noTokens = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningOutputTokens: 0 };
 
 /** How many questions more, or fewer, stand on the screen from now on. */
 function questionsMore(event: AgentEvent): number {

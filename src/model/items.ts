@@ -187,7 +187,7 @@ export function messageText(item: MessageItem): string {
 }
 
 /** The texts of an output; a picture has none. */
-export function outputText({ output }: ToolOutputItem): string {
+export function outputText({ output }: Pick<ToolOutputItem, "output">): string {
   if (typeof output === "string") return output;
   return output.flatMap((part) => (part.type === "input_text" ? [part.text] : [])).join("\n");
 }

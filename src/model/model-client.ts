@@ -25,6 +25,13 @@ export interface TokenUsage {
   reasoningOutputTokens: number;
 }
 
+export const noUsage: Readonly<TokenUsage> = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  reasoningOutputTokens: 0,
+};
+
 /** What one response consists of, in order; the last one is `completed` or `broken`. */
 export type ModelEvent =
   | { kind: "text-delta"; text: string }

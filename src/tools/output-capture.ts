@@ -1,3 +1,4 @@
+import { isContinuation, wholeCharacters } from "../lib/utf8.js";
 import { type CapturedOutput, captured, type Gap } from "./captured-output.js";
 
 const FIRST_ALLOCATION_BYTES = 16 * 1024;
@@ -103,12 +104,12 @@ class Ring {
 
 /** A character that the gap cuts belongs to the gap: its bytes are counted there, as the one character it was. */
 function aroundGap(head: Buffer, dropped: Gap, tail: Buffer): CapturedOutput {
-  const headEnd = completeEnd(head);
+  const wholeHead = wholeCharacters(head);
   const tailStart = completeStart(tail);
   const gap = { ...dropped };
-  count(head.subarray(headEnd), gap);
+  count(head.subarray(wholeHead.length), gap);
   count(tail.subarray(0, tailStart), gap);
-  return captured(decode(head.subarray(0, headEnd)), gap, decode(tail.subarray(tailStart)));
+  return captured(decode(wholeHead), gap, decode(tail.subarray(tailStart)));
 }
 
 function count(bytes: Uint8Array, into: Gap): void {
@@ -125,29 +126,9 @@ function count(bytes: Uint8Array, into: Gap): void {
   into.lineFeeds += lineFeeds;
 }
 
-/** Where the last whole character ends, as far as the bytes are UTF-8. */
-function completeEnd(bytes: Buffer): number {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back] ?? 0;
-    if (isContinuation(byte)) continue;
-    return sequenceLength(byte) > back ? bytes.length - back : bytes.length;
-  }
-  return bytes.length;
-}
-
 function completeStart(bytes: Buffer): number {
   const start = bytes.subarray(0, 3).findIndex((byte) => !isContinuation(byte));
   return start === -1 ? Math.min(3, bytes.length) : start;
-}
-
-function sequenceLength(lead: number): number {
-  if (lead >= 0xf0) return 4;
-  if (lead >= 0xe0) return 3;
-  return lead >= 0xc0 ? 2 : 1;
-}
-
-function isContinuation(byte: number): boolean {
-  return (byte & 0xc0) === 0x80;
 }
 
 function decode(bytes: Uint8Array): string {

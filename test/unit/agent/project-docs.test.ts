@@ -11,9 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { wholeCharacters } from "../../../src/agent/context-file.js";
 import {
   asksForProjectDocs,
   type ProjectDocs,
@@ -164,18 +162,6 @@ describe("the limit", () => {
       expect("aé€😀z".startsWith(text ?? "?"), text ?? "").toBe(true);
       expect(warnings.filter((warning) => !warning.includes("is cut after"))).toEqual([]);
     }
-  });
-
-  it("takes no more than the broken end of any text away", () => {
-    fc.assert(
-      fc.property(fc.string({ unit: "binary" }), fc.nat(400), (text, length) => {
-        const bytes = Buffer.from(text).subarray(0, length);
-        const whole = wholeCharacters(bytes);
-        expect(Buffer.from(text).subarray(0, whole.length)).toEqual(Buffer.from(whole));
-        expect(() => new TextDecoder("utf-8", { fatal: true }).decode(whole)).not.toThrow();
-        expect(bytes.length - whole.length).toBeLessThan(4);
-      }),
-    );
   });
 });
 

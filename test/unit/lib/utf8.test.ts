@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Utf8Stream } from "../../../src/lib/utf8.js";
+import { Utf8Stream, wholeCharacters } from "../../../src/lib/utf8.js";
 
 function decode(bytes: Uint8Array, pieceBytes: number): string {
   const stream = new Utf8Stream();
@@ -27,6 +27,20 @@ describe("Utf8Stream", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), fc.integer({ min: 1, max: 10 }), (bytes, pieceBytes) => {
         expect(decode(bytes, pieceBytes)).toBe(Buffer.from(bytes).toString("utf8"));
+      }),
+    );
+  });
+});
+
+describe("whole characters", () => {
+  it("are all of a text but its broken end", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), fc.nat(400), (text, length) => {
+        const bytes = Buffer.from(text).subarray(0, length);
+        const whole = wholeCharacters(bytes);
+        expect(Buffer.from(text).subarray(0, whole.length)).toEqual(Buffer.from(whole));
+        expect(() => new TextDecoder("utf-8", { fatal: true }).decode(whole)).not.toThrow();
+        expect(bytes.length - whole.length).toBeLessThan(4);
       }),
     );
   });
