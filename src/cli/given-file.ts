@@ -1,6 +1,8 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { BrigError } from "../errors.js";
+import { readStart } from "../lib/bounded-file.js";
+import { errnoOf } from "../lib/errno.js";
 import { pause } from "../lib/pause.js";
 
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -15,8 +17,9 @@ export async function readGivenFile(path: string, signal: AbortSignal): Promise<
   const facts = await file.stat();
   if (facts.isFIFO()) return await readPipe(file, path, signal);
   if (!facts.isFile()) throw notReadable(path, `it is ${kindOf(facts)}`);
-  if (facts.size > MAX_BYTES) throw tooLarge(path);
-  return await file.readFile();
+  const bytes = await readStart(file, MAX_BYTES + 1);
+  if (bytes.length > MAX_BYTES) throw tooLarge(path);
+  return bytes;
 }
 
 /** Without waiting for a FIFO's writer, which may never come. */
@@ -25,7 +28,8 @@ async function openedAtOnce(path: string): Promise<FileHandle> {
     return await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch (cause) {
     const reasons: Record<string, string> = { ENOENT: "no such file", ENXIO: "it is a socket" };
-    throw notReadable(path, reasons[errnoOf(cause)] ?? errnoOf(cause), cause);
+    const errno = errnoOf(cause) ?? String(cause);
+    throw notReadable(path, reasons[errno] ?? errno, cause);
   }
 }
 
@@ -71,8 +75,4 @@ function notReadable(path: string, reason: string, cause?: unknown): BrigError {
 
 function tooLarge(path: string): BrigError {
   return new BrigError(`${path} has more than ${MAX_BYTES} bytes`, { code: "usage.invalid" });
-}
-
-function errnoOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
