@@ -22,6 +22,7 @@ export async function readHidden(question: string, context: CliContext): Promise
 }
 
 async function readAll(stdin: InputStream, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted();
   const stop = () => stdin.destroy();
   signal.addEventListener("abort", stop, { once: true });
   const chunks: Buffer[] = [];
@@ -44,6 +45,7 @@ async function readAll(stdin: InputStream, signal: AbortSignal): Promise<string>
 
 /** Readline edits the line and puts the terminal back; what it would echo goes nowhere. */
 async function readLineUnseen(stdin: InputStream, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted();
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: nowhere, terminal: true, historySize: 0 });
   const stop = () => lines.close();

@@ -80,6 +80,7 @@ async function fitImage({ path, bytes }: GivenImage, fitter: PictureFitter): Pro
 
 /** `onWait` is told when input does not come at once, so that nobody wonders what is being waited for. */
 async function readInput({ stdin, signal }: CliContext, onWait?: () => Promise<void>): Promise<string> {
+  signal.throwIfAborted();
   const timer = setTimeout(() => void onWait?.(), 1000);
   const stop = () => {
     stdin.destroy();

@@ -92,6 +92,11 @@ describe("the prompt", () => {
     });
   });
 
+  it("is not waited for after an interruption that came before", async () => {
+    const reason = new Error("interrupted");
+    await expect(readPrompt("-", context(new PassThrough(), AbortSignal.abort(reason)))).rejects.toBe(reason);
+  });
+
   it("says after a second that it waits for more input", async () => {
     const input = new PassThrough();
     const cli = context(input);
