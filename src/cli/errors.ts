@@ -1,5 +1,6 @@
-import type { CommanderError } from "commander";
+import type { Command, CommanderError } from "commander";
 import { BrigError } from "../errors.js";
+import { suggest } from "../lib/suggest.js";
 import { neutralise } from "../lib/terminal.js";
 
 /** An error as a person reads it on stderr: the message, what to do, and with `showsCauses` where it came from. */
@@ -24,11 +25,30 @@ export function errorAsEvent(error: unknown): object {
   return { type: "error", message: messageOf(error) };
 }
 
-/** Commander's complaint about the arguments as one of our errors; null when it only printed help or the version. */
-export function usageError(error: CommanderError, commandPath: string): BrigError | null {
+/** Commander's complaint about what `command` was given as one of our errors; null when it only printed help or the version. */
+export function usageError(error: CommanderError, command: Command): BrigError | null {
   if (error.exitCode === 0) return null;
-  const message = error.message.replace(/^error: /, "");
-  return new BrigError(message, { code: "usage.invalid", hint: `see: ${commandPath} --help`, cause: error });
+  const message = unknownCommandBelow(error, command) ?? error.message.replace(/^error: /, "");
+  return new BrigError(message, {
+    code: "usage.invalid",
+    hint: `see: ${pathOf(command)} --help`,
+    cause: error,
+  });
+}
+
+/** A word where a command is expected is a slip, though commander takes it for one argument too many. */
+function unknownCommandBelow({ code }: CommanderError, { args, commands }: Command): string | null {
+  const [word] = args;
+  if (code !== "commander.excessArguments" || commands.length === 0 || word === undefined) return null;
+  const meant = suggest(
+    word,
+    commands.map((each) => each.name()),
+  );
+  return `unknown command '${word}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`;
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 function messageOf(error: unknown): string {

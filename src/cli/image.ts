@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { connectEngine } from "../docker/connect.js";
 import { BrigError } from "../errors.js";
 import { type ImageName, imageDefinitions } from "../images/definition.js";
@@ -54,8 +54,11 @@ export function defineImage(command: Command, context: CliContext): void {
 }
 
 function collectName(name: string, before: ImageName[] = []): ImageName[] {
-  if (!isImageName(name)) throw new InvalidArgumentError(`brig has no image ${JSON.stringify(name)}.`);
-  return [...before, name];
+  if (isImageName(name)) return [...before, name];
+  throw new BrigError(`brig has no image ${JSON.stringify(name)}`, {
+    code: "usage.invalid",
+    hint: `use one of ${Object.keys(imageDefinitions).join(", ")}`,
+  });
 }
 
 function isImageName(name: string): name is ImageName {

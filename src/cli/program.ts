@@ -15,7 +15,7 @@ export async function runProgram(
   given: string[],
   { context, commands }: { context: CliContext; commands: readonly CommandEntry[] },
 ): Promise<number | null> {
-  const argv = beginsConversation(given, context) ? ["run", ...given] : given;
+  const argv = beginsConversation(given, context) ? ["run", ...given] : withoutVainHelp(given, commands);
   const asked = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
   const program = defineProgram(context, commands);
   const command = program.commands.find((candidate) => candidate.name() === asked?.name);
@@ -24,12 +24,19 @@ export async function runProgram(
     await program.parseAsync(argv.length === 0 ? ["--help"] : argv, { from: "user" });
     return null;
   } catch (thrown) {
-    const error = actualError(thrown, { context, asked });
+    const error = actualError(thrown, { context, program });
     if (error === null) return null;
     await report(error, { context, asked, asJson: command !== undefined && asksForJson(command) });
     const isOwnFailure = asked?.passesExitCodeOn === true && context.interruption() === null;
     return isOwnFailure ? ownFailure : (context.interruption()?.exitStatus ?? exitStatusOf(error));
   }
+}
+
+/** Help for what is no command is that command, which is then not known. */
+function withoutVainHelp(argv: string[], commands: readonly CommandEntry[]): string[] {
+  const [first, topic] = argv;
+  const isVain = first === "help" && topic !== undefined && !commands.some(({ name }) => name === topic);
+  return isVain ? argv.slice(1) : argv;
 }
 
 /** On a terminal, no command at all is `brig run` without a prompt: a conversation. */
@@ -65,21 +72,25 @@ function asksForJson(command: Command): boolean {
   return command.opts().json === true || command.commands.some(asksForJson);
 }
 
-interface Circumstances {
-  context: CliContext;
-  asked: CommandEntry | undefined;
+/** After an interruption every error is a consequence of it. Null when there is nothing to report. */
+function actualError(
+  thrown: unknown,
+  { context, program }: { context: CliContext; program: Command },
+): unknown {
+  if (context.interruption()) return context.signal.reason;
+  return thrown instanceof CommanderError ? usageError(thrown, commandReached(program)) : thrown;
 }
 
-/** After an interruption every error is a consequence of it. Null when there is nothing to report. */
-function actualError(thrown: unknown, { context, asked }: Circumstances): unknown {
-  if (context.interruption()) return context.signal.reason;
-  if (!(thrown instanceof CommanderError)) return thrown;
-  return usageError(thrown, asked ? `brig ${asked.name}` : "brig");
+/** The command that the words given so far lead to. */
+function commandReached(command: Command): Command {
+  const [word = ""] = command.args;
+  const below = command.commands.find((each) => each.name() === word || each.aliases().includes(word));
+  return below === undefined ? command : commandReached(below);
 }
 
 async function report(
   error: unknown,
-  { context, asked, asJson }: Circumstances & { asJson: boolean },
+  { context, asked, asJson }: { context: CliContext; asked: CommandEntry | undefined; asJson: boolean },
 ): Promise<void> {
   if (context.interruption()?.isQuiet) return;
   const printsEvents = asJson && asked?.printsEvents === true;

@@ -240,7 +240,11 @@ async function writeWhole(file: string, pieces: AsyncIterable<string>): Promise<
     await rm(unfinished, { force: true });
     if (cause instanceof BrigError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new BrigError(`${file} cannot be written: ${reason}`, { code: "usage.invalid", cause });
+    // Nobody has heard of the file that is not finished.
+    throw new BrigError(`${file} cannot be written: ${reason.replaceAll(unfinished, file)}`, {
+      code: "usage.invalid",
+      cause,
+    });
   }
 }
 

@@ -312,6 +312,12 @@ describe("brig sessions", () => {
     await run(["sessions", "export", codexRollout, "-o", out]);
     const trajectory = JSON.parse(await readFile(out, "utf8"));
     expect(trajectory).toMatchObject({ schema_version: "ATIF-v1.7", agent: { name: "codex_exec" } });
+    const nowhere = join(home, "nowhere", "trajectory.json");
+    const lost = await run(["sessions", "export", codexRollout, "-o", nowhere]);
+    expect(lost.exitCode).toBe(2);
+    expect(lost.stderr).toBe(
+      `brig: ${nowhere} cannot be written: ENOENT: no such file or directory, open '${nowhere}'\n`,
+    );
     const forked = await run(["sessions", "fork", codexRollout, "--at", "4"]);
     const id = forked.stdout.trim();
     const listed = JSON.parse((await run(["sessions", "list", "--json"])).stdout);

@@ -28,8 +28,10 @@ const nested: CommandEntry = {
   name: "image",
   summary: "has commands of its own",
   load: async () => (command) => {
+    command.action(() => undefined);
     command
       .command("ls")
+      .alias("list")
       .option("--json")
       .action(() => {
         throw new BrigError("no engine", { code: "engine.unreachable" });
@@ -83,6 +85,14 @@ describe("runProgram", () => {
       "brig: option '--level <n>' argument missing\nhint: see: brig work --help\n",
     ],
     ["an argument too many", ["work", "x"], "hint: see: brig work --help\n"],
+    [
+      "a slip below a command",
+      ["image", "lss"],
+      "brig: unknown command 'lss'\n(Did you mean ls?)\nhint: see: brig image --help\n",
+    ],
+    ["an unknown option below a command", ["image", "ls", "--jsom"], "hint: see: brig image ls --help\n"],
+    ["an argument too many below a command", ["image", "list", "x"], "brig: too many arguments for 'ls'."],
+    ["help for what is no command", ["help", "wrok"], "brig: unknown command 'wrok'\n(Did you mean work?)\n"],
   ])("answers %s with 2 and a next step", async (_name, argv, complaint) => {
     const { status, stdout, stderr } = await run(argv);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
