@@ -27,6 +27,8 @@ export interface CliContext {
   readonly signal: AbortSignal;
   /** What aborted the signal, or null. */
   interruption(): Interruption | null;
+  /** Stops the whole job as ctrl-Z does where the terminal takes it, and returns when it is continued; at once where no shell could. */
+  suspend(): void;
   /** The exit status when the program ends without an error. Default 0. */
   setExitStatus(status: number): void;
 }

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { constants } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -40,17 +41,23 @@ interface Opening {
   command?: string[];
   flags?: string[];
   env?: Record<string, string>;
+  /** Default: false. */
+  isJob?: boolean;
 }
 
 /** A conversation that is ready for the first message. */
-async function converse({ steps, command = [], flags = [], env = {} }: Opening): Promise<Terminal> {
+async function converse({ steps, command = [], flags = [], env = {}, isJob }: Opening): Promise<Terminal> {
   const script = join(folder, "play.yaml");
   await writeFile(script, `steps:\n${steps}`);
-  return await open([...command, "--script", script, ...onRuntime, ...flags], env);
+  return await open([...command, "--script", script, ...onRuntime, ...flags], env, { isJob });
 }
 
-async function open(args: string[], env: Record<string, string>): Promise<Terminal> {
-  const terminal = await Terminal.open(args, { cwd: workspace, env: { ...environment, ...env } });
+async function open(
+  args: string[],
+  env: Record<string, string>,
+  { isJob }: { isJob?: boolean } = {},
+): Promise<Terminal> {
+  const terminal = await Terminal.open(args, { cwd: workspace, env: { ...environment, ...env }, isJob });
   onTestFinished(() => terminal[Symbol.asyncDispose]());
   await terminal.waitForScreen(/^›\s*$/m);
   return terminal;
@@ -107,6 +114,7 @@ describe("a conversation", () => {
     await leave(terminal);
     await terminal.waitFor(/to go on: brig resume [0-9a-f-]{36}/);
     await expectCleanEnd(terminal);
+    expect(terminal.screen.history.join("\n")).not.toContain("closing the sandbox");
   });
 
   it("interrupts a turn with ctrl-C, goes on with what was typed meanwhile, and ends on the second ctrl-C of two", async () => {
@@ -127,6 +135,38 @@ describe("a conversation", () => {
     terminal.type("\x03");
     await terminal.waitForScreen(/ctrl-C again ends the session/);
     terminal.type("\x03");
+    await expectCleanEnd(terminal);
+  });
+
+  it("gives the terminal back to the shell on ctrl-Z, and goes on where it was", async () => {
+    const terminal = await converse({
+      steps: `
+  - calls: [{ exec_command: { cmd: "while [ ! -e go ]; do sleep 0.1; done; echo gone", yield_time_ms: 30000 } }]
+  - text: Back again.
+`,
+      isJob: true,
+    });
+    terminal.type("wait\r");
+    await terminal.waitForScreen(/\$ while/);
+    terminal.type("a draft\x1a");
+    await terminal.waitFor(/Stopped|node[^\n]*main\.js/);
+    await terminal.waitForScreen(/◦ working[\s\S]*^› a draft\s*$/m);
+    await writeFile(join(workspace, "go"), "");
+    await terminal.waitForScreen(/│ gone\n[\s\S]*● Back again\.[\s\S]*^› a draft\s*$/m);
+    terminal.type("\x15");
+    await leave(terminal);
+    await expectCleanEnd(terminal);
+    const { stopped, settingsBefore } = await terminal.end();
+    expect(stopped).toEqual({ exitStatus: 128 + constants.signals.SIGTSTP, settings: settingsBefore });
+  });
+
+  it("takes ctrl-Z for nothing where no shell could bring it back", async () => {
+    const terminal = await converse({ steps: "\n  - text: Still here.\n" });
+    terminal.type("\x1a");
+    await terminal.waitFor(/\[\?2004l/);
+    terminal.type("hello\r");
+    await terminal.waitForScreen(/● Still here\.[\s\S]*^›\s*$/m);
+    await leave(terminal);
     await expectCleanEnd(terminal);
   });
 

@@ -30,6 +30,7 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     environment: readEnvironment({ HOME: "/home/user", ...variables }),
     signal: interruption === null ? new AbortController().signal : AbortSignal.abort(interruption.reason),
     interruption: () => interruption,
+    suspend: () => undefined,
     exitStatus: 0,
     setExitStatus(status) {
       this.exitStatus = status;

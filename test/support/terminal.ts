@@ -13,12 +13,16 @@ export interface TerminalOutcome {
   exitStatus: number;
   settingsBefore: string;
   settingsAfter: string;
+  /** The same of the moment when it was stopped as a job; with `isJob` alone. */
+  stopped?: { exitStatus: number; settings: string };
 }
 
 export interface TerminalOptions {
   cwd: string;
   /** On top of this process's environment; an empty variable counts as unset. */
   env?: Record<string, string>;
+  /** The shell has job control: it brings the program, once it is stopped, back to the foreground. Default: false. */
+  isJob?: boolean;
 }
 
 const firstSize = { rows: 30, cols: 100 };
@@ -29,13 +33,15 @@ export class Terminal implements AsyncDisposable {
   readonly screen = new Screen(firstSize);
   readonly #script: ResultPromise<{ reject: false; stdin: "pipe"; buffer: false }>;
   readonly #notes: TemporaryDirectory;
+  readonly #isJob: boolean;
   #shown = "";
 
   private constructor(
     notes: TemporaryDirectory,
-    { command, cwd, env }: TerminalOptions & { command: string },
+    { command, cwd, env, isJob = false }: TerminalOptions & { command: string },
   ) {
     this.#notes = notes;
+    this.#isJob = isJob;
     this.#script = execa("script", ["--quiet", "--flush", "--command", command, "/dev/null"], {
       reject: false,
       stdin: "pipe",
@@ -54,13 +60,15 @@ export class Terminal implements AsyncDisposable {
     const notes = await temporaryDirectory();
     const note = (name: string) => quote(join(notes.path, name));
     const call = [process.execPath, program, ...onTestRuntime(args)].map(quote).join(" ");
+    const start = `sh -c 'echo $$ > "$0"; exec "$@"' ${note("pid")} ${call}`;
+    const asJob = ["set -m", start, `echo $? > ${note("stopped")}`, `stty -g > ${note("between")}`, "fg"];
     const command = [
       // Ctrl-C goes to this shell too, which has to note how the program ended.
       "trap : INT",
       `tty > ${note("tty")}`,
       `stty rows ${firstSize.rows} cols ${firstSize.cols}`,
       `stty -g > ${note("before")}`,
-      `sh -c 'echo $$ > "$0"; exec "$@"' ${note("pid")} ${call}`,
+      ...(options.isJob === true ? asJob : [start]),
       `echo $? > ${note("status")}`,
       `stty -g > ${note("after")}`,
     ].join("; ");
@@ -116,6 +124,14 @@ export class Terminal implements AsyncDisposable {
       exitStatus: Number(await this.#note("status")),
       settingsBefore: await this.#note("before"),
       settingsAfter: await this.#note("after"),
+      ...(this.#isJob
+        ? {
+            stopped: {
+              exitStatus: Number(await this.#note("stopped")),
+              settings: await this.#note("between"),
+            },
+          }
+        : {}),
     };
   }
 

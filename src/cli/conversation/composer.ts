@@ -34,6 +34,7 @@ export function reduceComposer(composer: Composer, key: Key, history: readonly s
     case "end-of-input":
     case "unfold":
     case "redraw":
+    case "suspend":
       return composer;
     default:
       return edit(composer, key.name, history);

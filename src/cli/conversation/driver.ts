@@ -21,8 +21,12 @@ export interface DriverParts {
   desk: QuestionDesk;
   history: { readonly texts: readonly string[]; add(text: string): void };
   work: Work;
-  /** Clears the terminal, before everything is drawn anew. */
-  clearScreen: () => void;
+  screen: {
+    /** Clears the terminal, before everything is drawn anew. */
+    clear(): void;
+    /** Gives the terminal back to the shell, until that brings the program back to the foreground. */
+    suspend(): Promise<void>;
+  };
   /** Milliseconds since the epoch. */
   now: () => number;
 }
@@ -92,8 +96,11 @@ export class Driver {
         this.#unfold();
         return true;
       case "redraw":
-        this.#parts.clearScreen();
+        this.#parts.screen.clear();
         this.#change(repaint);
+        return true;
+      case "suspend":
+        this.#parts.screen.suspend().catch(this.#fail);
         return true;
       default:
         return false;

@@ -18,7 +18,8 @@ export type KeyName =
   | "end-of-input"
   | "unfold"
   | "search"
-  | "redraw";
+  | "redraw"
+  | "suspend";
 
 /** Longest paste that is kept whole, in UTF-16 units: what a model takes as one message. */
 const LONGEST_PASTE = 1_048_576;
@@ -46,6 +47,7 @@ const controlKeys: Record<string, KeyName> = {
   "\x15": "delete-to-start",
   "\x17": "delete-word-left",
   "\x19": "yank",
+  "\x1a": "suspend",
   "\x1b": "escape",
   "\x7f": "backspace",
 };

@@ -29,7 +29,7 @@ export function liveRegion(state: ScreenState): LiveRegion {
 
 function regionOf(state: ScreenState, columns: number): LiveRegion {
   const maxRows = Math.max(1, state.size.rows - SPARED_ROWS);
-  if (state.stage === "left") return { lines: [], cursor: null };
+  if (state.stage === "left" || state.isSuspended) return { lines: [], cursor: null };
   if (state.stage === "leaving") return { lines: [[span("closing the sandbox …", "quiet")]], cursor: null };
   const draft = draftRows(state, { columns, maxRows: Math.max(1, Math.floor(maxRows / 2)) });
   const footer = footerRow(state, columns);

@@ -116,10 +116,12 @@ async function converse(session: Session): Promise<Conversation> {
   } finally {
     screen.releaseKeys();
     setStage("leaving");
-    await conversation.close().finally(() => {
+    try {
+      await conversation.close();
+    } finally {
       setStage("left");
-      screen.close();
-    });
+      await screen.close();
+    }
     await session.history.close();
   }
   return conversation;
@@ -141,8 +143,7 @@ interface Stage {
 async function drive(session: Session, { conversation, screen, keyboard }: Stage): Promise<void> {
   const { store, questions, history, context } = session;
   const work = workOf(session, conversation);
-  const { clear: clearScreen } = screen;
-  const driver = new Driver({ store, desk: questions, history, work, clearScreen, now: () => Date.now() });
+  const driver = new Driver({ store, desk: questions, history, work, screen, now: () => Date.now() });
   keyboard.press = (key) => driver.press(key);
   keyboard.leave = () => driver.leave();
   if (context.signal.aborted) driver.leave();

@@ -23,6 +23,8 @@ export interface ScreenState {
   /** What a running command prints is shown as far as there is room. */
   isUnfolded: boolean;
   stage: "starting" | "open" | "leaving" | "left";
+  /** The terminal is the shell's for now. */
+  isSuspended: boolean;
 }
 
 export interface ScreenSize {
@@ -44,6 +46,7 @@ export function initialScreen(size: ScreenSize, now: number): ScreenState {
     now,
     isUnfolded: false,
     stage: "starting",
+    isSuspended: false,
   };
 }
 

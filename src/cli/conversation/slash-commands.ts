@@ -33,6 +33,7 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ["ctrl-O", "show what was folded; while a command runs, more of its output"],
   ["ctrl-C", "interrupt the turn; twice at an empty prompt: end"],
   ["ctrl-D", "end, at an empty prompt"],
+  ["ctrl-Z", "back to the shell, whose fg goes on here"],
 ];
 
 export type ParsedInput =

@@ -1,3 +1,4 @@
+import { setImmediate as nextRound } from "node:timers/promises";
 import { prepareForDrawing } from "../../config/env.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { terminalSize } from "../terminal-session.js";
@@ -12,16 +13,19 @@ const RESIZE_MS = 100;
 const TICK_MS = 1000;
 
 const pasteMode = { on: "\x1b[?2004h", off: "\x1b[?2004l" };
+const showCursor = "\x1b[?25h";
 const clearWhatIsSeen = "\x1b[2J\x1b[H";
 
 export interface TerminalScreen {
   /** Rejects when the screen cannot be drawn any more. */
   readonly broken: Promise<never>;
   clear(): void;
+  /** Gives the terminal back to the shell, and takes it again when the program is brought back to the foreground. */
+  suspend(): Promise<void>;
   /** Takes no more keys: ctrl-C is a signal again, as it is everywhere else. */
   releaseKeys(): void;
-  /** Puts the terminal back as it was. */
-  close(): void;
+  /** Draws what changed last, and puts the terminal back as it was. */
+  close(): Promise<void>;
 }
 
 export interface TerminalScreenOptions {
@@ -57,10 +61,12 @@ export async function openTerminalScreen(
     return {
       broken: mounted.broken,
       clear,
+      suspend: () => suspend(store, options.context),
       releaseKeys: letGo,
-      close() {
+      async close() {
         clearInterval(ticking);
         stopFollowing();
+        await drawn();
         mounted.unmount();
         letGo();
       },
@@ -107,6 +113,22 @@ function usePasteMode({ stdin, stdout }: CliContext): () => void {
     stdout.write(pasteMode.off);
     stdin.setRawMode?.(false);
   };
+}
+
+async function suspend(store: ScreenStore, { stdin, stdout, suspend: stopJob }: CliContext): Promise<void> {
+  store.update((state) => ({ ...state, isSuspended: true }), { isUrgent: true });
+  await drawn();
+  stdout.write(pasteMode.off + showCursor);
+  stdin.setRawMode?.(false);
+  stopJob();
+  stdin.setRawMode?.(true);
+  stdout.write(pasteMode.on);
+  store.update((state) => ({ ...state, isSuspended: false }), { isUrgent: true });
+}
+
+/** What draws takes a change up after what runs now. */
+async function drawn(): Promise<void> {
+  await nextRound();
 }
 
 function followSize(

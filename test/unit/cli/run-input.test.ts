@@ -26,6 +26,7 @@ function context(input: InputStream, signal = new AbortController().signal): Cli
     environment: readEnvironment({}),
     signal,
     interruption: () => null,
+    suspend: () => undefined,
     setExitStatus: () => undefined,
     said: () => String(stderr.read() ?? ""),
   };

@@ -31,12 +31,18 @@ function open({ stops = true } = {}) {
   };
   const history = { texts, add: (text: string) => texts.push(text) };
   let hasLeft = false;
+  let suspensions = 0;
   const driver = new Driver({
     store,
     desk,
     history,
     work,
-    clearScreen: () => undefined,
+    screen: {
+      clear: () => undefined,
+      suspend: async () => {
+        suspensions++;
+      },
+    },
     now: () => Date.now(),
   });
   void driver.left.then(() => {
@@ -55,6 +61,7 @@ function open({ stops = true } = {}) {
     },
     draft: () => store.read().composer.draft.text,
     hasLeft: () => hasLeft,
+    suspensions: () => suspensions,
     whats: () => done.map(({ what }) => what),
     async finish() {
       done.at(-1)?.finish();
@@ -124,6 +131,16 @@ describe("Enter", () => {
     expect(draft()).toBe("/statsu");
     await type("\x03/home/me/x is odd\r");
     expect(whats()).toEqual(["/home/me/x is odd"]);
+  });
+});
+
+describe("ctrl-Z", () => {
+  it("suspends whatever is going on, and leaves the draft and the turn as they are", async () => {
+    const { type, suspensions, draft, done } = open();
+    await type("go\rnext\x1a");
+    expect(suspensions()).toBe(1);
+    expect(draft()).toBe("next");
+    expect(done[0]?.signal.aborted).toBe(false);
   });
 });
 
