@@ -33,9 +33,15 @@ function commandTitle(args: unknown): string | null {
 function inputText(args: unknown, input: string): string {
   if (typeof args !== "object" || args === null) return `(${input.length} characters)`;
   const texts = Object.entries(args).map(([key, value]) =>
-    typeof value === "string" && /(?:path|pattern)$/.test(key) ? value : `${key}=${JSON.stringify(value)}`,
+    typeof value === "string" && /(?:path|pattern)$/.test(key) ? value : `${key}=${valueText(value)}`,
   );
   return shortened(texts.join(" "));
+}
+
+/** Lists of tables tell nobody anything in one line. */
+function valueText(value: unknown): string {
+  const isTables = Array.isArray(value) && value.some((each) => typeof each === "object");
+  return isTables ? "[…]" : JSON.stringify(value);
 }
 
 function shortened(line: string): string {

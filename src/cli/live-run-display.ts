@@ -5,7 +5,7 @@ import { noUsage } from "../model/model-client.js";
 import type { OutputStream } from "./context.js";
 import { ansiLine } from "./conversation/ansi-line.js";
 import { blocksLines } from "./conversation/block-lines.js";
-import { runningRows } from "./conversation/live-lines.js";
+import { activityRows, runningRows } from "./conversation/live-lines.js";
 import { fitLine, type StyledLine } from "./conversation/styled-line.js";
 import { EventNeutraliser } from "./conversation/view-event.js";
 import { initialView, reduceView, type ViewState, withBlock } from "./conversation/view-state.js";
@@ -109,16 +109,17 @@ export class LiveRunDisplay {
     const { rows, cols } = terminalSize(this.#target);
     const columns = Math.max(1, cols - 1);
     const lines = this.#takeFinished(columns);
-    const room = { columns, maxRows: Math.max(1, rows - 2), count: SHOWN_LINES, now: Date.now() };
-    const running = runningRows(this.#view, room)
-      .slice(0, room.maxRows)
-      .map((line) => fitLine(line, columns));
+    const now = Date.now();
+    const activity = activityRows(this.#view, { columns, now, isAsking: false });
+    const maxRows = Math.max(1, rows - 2 - activity.length);
+    const running = runningRows(this.#view, { columns, maxRows, count: SHOWN_LINES, now }).slice(0, maxRows);
+    const live = [...running, ...activity].slice(0, rows - 1).map((line) => fitLine(line, columns));
     this.#rows.draw(
       lines,
-      running.map((line) => this.#text(line)),
+      live.map((line) => this.#text(line)),
     );
     // The time that something takes goes on without an event.
-    if (running.length > 0) this.#drawWithin(TICK_MS);
+    if (live.length > 0) this.#drawWithin(TICK_MS);
   }
 
   /** Leaves the terminal to whoever asks, with all that is done on it: an answer may depend on that. */

@@ -21,7 +21,8 @@ export async function runProgram(
   const command = program.commands.find((candidate) => candidate.name() === asked?.name);
   try {
     if (asked && command) (await asked.load())(command, context);
-    await program.parseAsync(argv.length === 0 ? ["--help"] : argv, { from: "user" });
+    if (argv.length === 0) await explainItself(program, context);
+    else await program.parseAsync(argv, { from: "user" });
     return null;
   } catch (thrown) {
     const error = actualError(thrown, { context, program });
@@ -37,6 +38,15 @@ function withoutVainHelp(argv: string[], commands: readonly CommandEntry[]): str
   const [first, topic] = argv;
   const isVain = first === "help" && topic !== undefined && !commands.some(({ name }) => name === topic);
   return isVain ? argv.slice(1) : argv;
+}
+
+/** The help; to somebody at a terminal also why it is that and no conversation. */
+async function explainItself(program: Command, context: CliContext): Promise<void> {
+  program.outputHelp();
+  const { stdin, stdout, stderr, environment } = context;
+  if (stdin.isTTY !== true || stdout.isTTY !== true) return;
+  const why = environment.isContinuousIntegration ? "CI is set" : `TERM is ${environment.variables.TERM}`;
+  await write(stderr, `\nbrig: no conversation can be drawn here, since ${why}; brig run PROMPT does one task\n`);
 }
 
 /** On a terminal, no command at all is `brig run` without a prompt: a conversation. */

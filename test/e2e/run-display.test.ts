@@ -46,7 +46,7 @@ describe("brig run", () => {
   it("shows on a terminal the end of what a command prints while it runs, and keeps that when it is done", async () => {
     const terminal = await open();
     await terminal.waitForScreen(
-      /● I look\.\n[\s\S]*\$ seq 1 20[\s\S]*⋮ 13 lines above\n {2}│ 14\n[\s\S]*│ 20\n {2}│ red\n {2}… \d+ s/,
+      /● I look\.\n[\s\S]*\$ seq 1 20[\s\S]*⋮ 13 lines above\n {2}│ 14\n[\s\S]*│ 20\n {2}│ red\n {2}… \d+ s\n\n◦ working \d+ s · ctrl-C interrupts/,
     );
     await writeFile(join(workspace, "go"), "");
     expect((await terminal.end()).exitStatus).toBe(0);
@@ -55,7 +55,7 @@ describe("brig run", () => {
       /⋮ 14 lines above\n {2}│ 15\n[\s\S]*│ red\n {2}│ the end\n {2}✓ exit 0 · .*\n1 tool call/,
     );
     expect(seen.match(/\$ seq 1 20/g)).toHaveLength(1);
-    expect(seen).not.toMatch(/… \d+ s|⋮ 13 lines/);
+    expect(seen).not.toMatch(/… \d+ s|⋮ 13 lines|working/);
     expect(seen.match(/All done/g)).toHaveLength(1);
     expect(terminal.screen.deeds).toEqual([]);
   });

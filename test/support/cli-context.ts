@@ -11,7 +11,7 @@ export interface TestContext extends CliContext {
 
 export interface TestContextOptions {
   variables?: Record<string, string>;
-  /** The outputs claim to be terminals. */
+  /** The input and the outputs claim to be terminals. */
   isTerminal?: boolean;
   /** As if this had happened before the start. */
   interruption?: Interruption & { reason: unknown };
@@ -23,7 +23,7 @@ export function testContext(options: TestContextOptions = {}): TestContext {
   const stdout = Object.assign(new PassThrough(), { isTTY: isTerminal });
   const stderr = Object.assign(new PassThrough(), { isTTY: isTerminal });
   return {
-    stdin: new PassThrough(),
+    stdin: Object.assign(new PassThrough(), { isTTY: isTerminal }),
     stdout,
     stderr,
     cwd: "/start",

@@ -69,7 +69,7 @@ function workRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] 
     ...(calls.length > 0 && (saying.length > 0 || isApart("work", above)) ? [blank] : []),
     ...calls,
     ...background,
-    ...(view.turn === null ? [] : [blank, activityRow(state, columns)]),
+    ...activityRows(view, { columns, now: state.now, isAsking: state.question !== null }),
   ];
 }
 
@@ -128,20 +128,21 @@ function backgroundRows({ view: { background } }: ScreenState, columns: number):
   ];
 }
 
-function activityRow(
-  { view: { turn, isCompacting }, now, question }: ScreenState,
-  columns: number,
-): StyledLine {
-  if (turn === null) return blank;
+/** That a turn goes on, and for how long it has. */
+export function activityRows(
+  { turn, isCompacting }: ViewState,
+  { columns, now, isAsking }: { columns: number; now: number; isAsking: boolean },
+): StyledLine[] {
+  if (turn === null) return [];
   const what = turn.isStopping
     ? "stopping"
-    : question !== null
+    : isAsking
       ? "waiting for you"
       : isCompacting
         ? "summing up"
         : "working";
   const text = `${what} ${seconds(now - turn.startedAt)} · ctrl-C interrupts`;
-  return [span("◦ ", "accent"), span(fitWidth(text, columns - 2), "quiet")];
+  return [blank, [span("◦ ", "accent"), span(fitWidth(text, columns - 2), "quiet")]];
 }
 
 /** Whole seconds: nothing flickers. */

@@ -225,7 +225,8 @@ function endCall(state: ViewState, event: ViewEvent & { kind: "call-ended" }): V
       success,
       failure: success ? "" : firstLine,
     });
-  if (call.showedPlan && success) return without;
+  // Whoever asked has shown the question and the answer.
+  if (success && (call.showedPlan || name === "request_user_input")) return without;
   // What a session prints is shown under the command that started it.
   const output = name === "write_stdin" && success ? emptyFold : foldOf(content.trimEnd());
   const shown = withBlock(without, { kind: "call", title: call.title, output, success });

@@ -4,6 +4,7 @@ import { callTitle } from "../../../src/cli/call-text.js";
 describe("the title of a call", () => {
   it("is its command, or its arguments", () => {
     expect(callTitle("shell", '{"command":["bash","-lc","ls -la"]}')).toBe("$ ls -la");
+    expect(callTitle("ask", '{"of":["a"],"questions":[{"id":"x"}]}')).toBe('ask of=["a"] questions=[…]');
     expect(callTitle("read_file", '{"file_path":"/w/a","limit":3}')).toBe("read_file /w/a limit=3");
   });
 

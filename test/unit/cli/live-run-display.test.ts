@@ -83,6 +83,17 @@ describe("a run on a terminal", () => {
     ]);
   });
 
+  it("shows how long a turn takes while nothing else is to be seen of it", async () => {
+    const { show, seen } = open();
+    show({ kind: "turn-started" });
+    expect(await seen()).toEqual(["◦ working 0 s · ctrl-C interrupts"]);
+    show(start("a"), run("a", "make"));
+    vi.advanceTimersByTime(3000);
+    expect(await seen()).toEqual(["$ make", "  … 3 s", "◦ working 3 s · ctrl-C interrupts"]);
+    show(...end("a"), { kind: "turn-completed", usage: noTokens });
+    expect(await seen()).toEqual(["$ make", "  ✓ exit 0 · 12 ms"]);
+  });
+
   it("keeps two commands apart that run side by side", async () => {
     const { show, seen } = open();
     show(
@@ -127,8 +138,6 @@ describe("a run on a terminal", () => {
       "  │ working",
       "  │ more",
       "  ✓ exit 0 · 12 ms",
-      "• request_user_input",
-      "  │ {}",
     ]);
   });
 

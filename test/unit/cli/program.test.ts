@@ -58,6 +58,16 @@ describe("runProgram", () => {
     expect((await run(["--help"])).stdout).toBe(stdout);
   });
 
+  it.each([
+    ["TERM is dumb", { TERM: "dumb" }],
+    ["CI is set", { TERM: "xterm", CI: "1" }],
+  ])("says at a terminal why no conversation begins: %s", async (why, variables) => {
+    const { status, stdout, stderr } = await run([], { variables, isTerminal: true });
+    expect(status).toBeNull();
+    expect(stdout).toContain("Commands:");
+    expect(stderr).toContain(`since ${why};`);
+  });
+
   it.each(["-V", "--version"])("prints the version on %s", async (flag) => {
     expect(await run([flag])).toEqual({ status: null, stdout: `${readVersion()}\n`, stderr: "" });
   });

@@ -211,6 +211,8 @@ describe("other calls", () => {
         ],
       },
       end("u", "update_plan", "Plan updated"),
+      start("q", "request_user_input"),
+      end("q", "request_user_input", '{"answers":{}}'),
     ]);
     expect(shown(view)).toEqual([
       "✎ patched 2 files",
