@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { ApprovalAnswer, ApprovalRequest } from "../agent/approvals.js";
-import { breakColumns } from "../lib/break-columns.js";
+import { breakColumns, wrapWords } from "../lib/break-columns.js";
 import { neutraliseLine } from "../lib/terminal.js";
 import { shellQuote } from "../tools/shell-quote.js";
 
@@ -187,15 +187,4 @@ const strangeBlank = /(?! )\p{Zs}|\u2800|\ufe0e|\ufe0f|\p{Cf}|\p{Cn}|\p{Co}|\p{C
 
 function numbered(character: string): string {
   return `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`;
-}
-
-/** Rows of words of our own, which are short and narrow. */
-function wrapWords(text: string, columns: number): string[] {
-  const rows: string[] = [];
-  for (const word of text.split(" ")) {
-    const last = rows.at(-1);
-    if (last === undefined || last.length + 1 + word.length > columns) rows.push(word);
-    else rows[rows.length - 1] = `${last} ${word}`;
-  }
-  return rows;
 }

@@ -4,11 +4,10 @@ import { type DescribedValue, describeConfig } from "../config/describe-config.j
 import { configFiles, type LoadedConfig, loadConfig } from "../config/load-config.js";
 import { describeSource } from "../config/sources.js";
 import { BrigError } from "../errors.js";
-import { formatTable } from "../lib/table.js";
 import { neutralise } from "../lib/terminal.js";
 import { addConfigOptions, type ConfigFlags, configChoice } from "./config-choice.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { write, writeJson, writeTable } from "./render.js";
 
 interface ShowFlags extends ConfigFlags {
   json?: boolean;
@@ -43,7 +42,7 @@ async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> 
   if (flags.json === true) return await writeJson(context.stdout, asJson(loaded, values));
   for (const warning of loaded.warnings) await write(context.stderr, `brig: ${neutralise(warning)}\n`);
   const rows = values.map((value) => [value.key, shownValue(value), describeSource(value.source)]);
-  await write(context.stdout, formatTable([["KEY", "VALUE", "FROM"], ...rows]));
+  await writeTable(context.stdout, [["KEY", "VALUE", "FROM"], ...rows]);
 }
 
 /** A text stands in quotes, so that it differs from what is said of a value that is not there. */

@@ -4,29 +4,29 @@ import type { Check } from "../docker/check.js";
 import { connectEngine } from "../docker/connect.js";
 import { diagnose } from "../docker/diagnose.js";
 import { diagnoseImages } from "../images/diagnose.js";
-import { formatTable } from "../lib/table.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { write, writeJson, writeTable } from "./render.js";
 
 export function defineDoctor(command: Command, context: CliContext): void {
   command.option("--json", "print the checks as JSON").action(async (flags: { json?: boolean }) => {
     const engine = await connectEngine({ env: context.environment });
     const checks = [...(await diagnose(engine)), ...(await diagnoseImages(engine))];
     if (flags.json === true) await writeJson(context.stdout, checks);
-    else await write(context.stdout, describeChecks(checks, context));
+    else await writeChecks(checks, context);
     if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
   });
 }
 
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
 
-function describeChecks(checks: Check[], { stdout, environment }: CliContext): string {
+async function writeChecks(checks: Check[], { stdout, environment }: CliContext): Promise<void> {
   const usesColour = stdout.isTTY === true && !environment.forbidsColor;
   const rows = checks.flatMap(({ status, title, found, advice }) => {
     const shown = usesColour ? styleText(colours[status], status) : status;
     return [[shown, title, found], ...(advice === null ? [] : [["", "", `→ ${advice}`]])];
   });
-  return formatTable(rows) + verdict(checks);
+  await writeTable(stdout, rows);
+  await write(stdout, verdict(checks));
 }
 
 function verdict(checks: Check[]): string {

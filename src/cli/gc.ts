@@ -5,10 +5,9 @@ import type { Engine } from "../docker/types.js";
 import { look } from "../images/ensure.js";
 import { toolboxLabel } from "../images/toolbox-volume.js";
 import { readHostProcesses } from "../lib/owner.js";
-import { formatTable } from "../lib/table.js";
 import { type SweepReport, type SweepVerdict, type SweptObject, sweep } from "../sandbox/sweep.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { write, writeJson, writeTable } from "./render.js";
 
 interface GcFlags {
   dryRun?: boolean;
@@ -24,7 +23,7 @@ export function defineGc(command: Command, context: CliContext): void {
     .action(async (flags: GcFlags) => {
       const report = await collectGarbage(flags, context);
       if (flags.json === true) await writeJson(context.stdout, report);
-      else await write(context.stdout, describeReport(report, flags));
+      else await writeReport(report, flags, context);
     });
 }
 
@@ -57,7 +56,11 @@ const reasons: Record<SweepVerdict, string> = {
   "in-use": "another version's toolbox, in use",
 };
 
-function describeReport(report: SweepReport, { dryRun = false }: GcFlags): string {
+async function writeReport(
+  report: SweepReport,
+  { dryRun = false }: GcFlags,
+  { stdout }: CliContext,
+): Promise<void> {
   const rows = [
     ...report.containers.map((container) => describeObject("container", container, dryRun)),
     ...report.volumes.map((volume) => describeObject("volume", volume, dryRun)),
@@ -68,7 +71,8 @@ function describeReport(report: SweepReport, { dryRun = false }: GcFlags): strin
       "an empty place held for a dead session",
     ]),
   ];
-  return rows.length === 0 ? "nothing to remove\n" : formatTable(rows);
+  if (rows.length === 0) await write(stdout, "nothing to remove\n");
+  else await writeTable(stdout, rows);
 }
 
 function describeObject(kind: string, { id, verdict, removed }: SweptObject, isDryRun: boolean): string[] {

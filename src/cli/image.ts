@@ -8,9 +8,8 @@ import { type PruneReport, pruneImages } from "../images/prune.js";
 import { ensureToolboxVolume } from "../images/toolbox-volume.js";
 import { formatBytes } from "../lib/bytes.js";
 import { createProgress } from "../lib/progress.js";
-import { formatTable } from "../lib/table.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { write, writeJson, writeTable } from "./render.js";
 
 const defaultNames: ImageName[] = ["toolbox", "base"];
 
@@ -39,7 +38,7 @@ export function defineImage(command: Command, context: CliContext): void {
     .action(async (flags: { json?: boolean }) => {
       const images = await listImages(await connectEngine({ env: context.environment }));
       if (flags.json === true) await writeJson(context.stdout, images);
-      else await write(context.stdout, describeImages(images));
+      else await writeImages(images, context);
     });
   command
     .command("prune")
@@ -84,8 +83,8 @@ async function buildImages(names: ImageName[], context: CliContext): Promise<voi
   }
 }
 
-function describeImages(images: ListedImage[]): string {
-  if (images.length === 0) return "no images; build them: brig image build\n";
+async function writeImages(images: ListedImage[], { stdout }: CliContext): Promise<void> {
+  if (images.length === 0) return await write(stdout, "no images; build them: brig image build\n");
   const rows = images.map(({ name, tags, sizeBytes, createdAt, isCurrent }) => [
     name,
     tags.join(" ") || "(untagged)",
@@ -93,7 +92,7 @@ function describeImages(images: ListedImage[]): string {
     createdAt.toISOString().slice(0, 16).replace("T", " "),
     isCurrent ? "current" : "out of date",
   ]);
-  return formatTable([["NAME", "TAGS", "SIZE", "CREATED", "STATE"], ...rows]);
+  await writeTable(stdout, [["NAME", "TAGS", "SIZE", "CREATED", "STATE"], ...rows]);
 }
 
 function describePruned({ objects, bytes }: PruneReport, isDryRun: boolean): string {

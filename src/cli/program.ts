@@ -46,7 +46,10 @@ async function explainItself(program: Command, context: CliContext): Promise<voi
   const { stdin, stdout, stderr, environment } = context;
   if (stdin.isTTY !== true || stdout.isTTY !== true) return;
   const why = environment.isContinuousIntegration ? "CI is set" : `TERM is ${environment.variables.TERM}`;
-  await write(stderr, `\nbrig: no conversation can be drawn here, since ${why}; brig run PROMPT does one task\n`);
+  await write(
+    stderr,
+    `\nbrig: no conversation can be drawn here, since ${why}; brig run PROMPT does one task\n`,
+  );
 }
 
 /** On a terminal, no command at all is `brig run` without a prompt: a conversation. */

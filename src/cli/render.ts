@@ -1,4 +1,5 @@
 import { jsonText } from "../lib/json-text.js";
+import { formatTable } from "../lib/table.js";
 import type { OutputStream } from "./context.js";
 
 /** Writes and waits until the bytes are taken, so that a fast command does not outrun a slow reader. */
@@ -13,6 +14,11 @@ export async function write(stream: OutputStream, bytes: string | Uint8Array): P
 /** Waits until everything written so far is taken. */
 export async function flush(stream: OutputStream): Promise<void> {
   await write(stream, "");
+}
+
+/** A table on stdout: on a terminal within its width, elsewhere a line for each row. */
+export async function writeTable(stream: OutputStream, rows: readonly (readonly string[])[]): Promise<void> {
+  await write(stream, formatTable(rows, { columns: stream.isTTY === true ? stream.columns : undefined }));
 }
 
 /** One JSON document on stdout. Every result that a program reads goes through here. */

@@ -23,10 +23,10 @@ import { formatBytes } from "../lib/bytes.js";
 import { type Claimant, type FileLock, holderOf, readClaimant } from "../lib/file-lock.js";
 import { jsonText } from "../lib/json-text.js";
 import { readHostProcesses } from "../lib/owner.js";
-import { formatTable } from "../lib/table.js";
+import { fitRows } from "../lib/table.js";
 import { readVersion } from "../version.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { write, writeJson, writeTable } from "./render.js";
 import { shownSession, shownStep } from "./session-text.js";
 
 const LISTED = 30;
@@ -141,9 +141,16 @@ async function list({ all, limit, json }: ListFlags, context: CliContext): Promi
   if (json === true) return await writeJson(context.stdout, summaries.map(listedSession));
   if (summaries.length === 0) return await write(context.stdout, "no sessions\n");
   const header = ["UPDATED", "ID", "STATUS", "TURNS", "SIZE", "MODEL", "DIRECTORY", "PROMPT"];
-  await write(context.stdout, formatTable([header, ...summaries.map(row)]));
+  await writeTable(context.stdout, fitting([header, ...summaries.map(row)], context));
   const hidden = files.length - shown.length;
   if (hidden > 0) await write(context.stderr, `${hidden} more: --all lists them\n`);
+}
+
+/** On a terminal a session is one line: what says least about it is left out where there is no room. */
+function fitting(rows: string[][], { stdout }: CliContext): string[][] {
+  const { isTTY, columns } = stdout;
+  if (isTTY !== true || columns === undefined) return rows;
+  return fitRows(rows, { columns, expendable: ["SIZE", "MODEL", "TURNS", "DIRECTORY", "STATUS"] });
 }
 
 function row(session: SessionSummary): string[] {
@@ -298,7 +305,7 @@ async function confirms(files: readonly SessionFileEntry[], context: CliContext)
     });
   const processes = await readHostProcesses(hostname());
   const summaries = await summariseAll(files, processes);
-  await write(stderr, formatTable(summaries.map(row)));
+  await writeTable(stderr, summaries.map(row));
   const asking = createInterface({ input: stdin, output: stderr });
   try {
     const question = files.length === 1 ? "Delete it? [y/N] " : `Delete these ${files.length}? [y/N] `;

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
-import { formatTable } from "../lib/table.js";
 import { explainGate, type GateLayer } from "../tools/tool-gates.js";
 import { addConfigOptions, type ConfigFlags } from "./config-choice.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { writeJson, writeTable } from "./render.js";
 import { toolCatalogue } from "./tool-catalogue.js";
 import { chosenModel, gateLayers } from "./tool-settings.js";
 
@@ -27,7 +26,7 @@ export function defineTools(command: Command, context: CliContext): void {
         supportsParallel ? "yes" : "no",
         why,
       ]);
-      await write(context.stdout, formatTable([["TOOL", "STATE", "PARALLEL", "WHY"], ...rows]));
+      await writeTable(context.stdout, [["TOOL", "STATE", "PARALLEL", "WHY"], ...rows]);
     });
 }
 

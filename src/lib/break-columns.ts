@@ -23,6 +23,17 @@ export function breakColumns(text: string, columns: number): string[] {
   return [...rows, row];
 }
 
+/** Rows of whole words, at most so many columns wide where no single word is wider. */
+export function wrapWords(text: string, columns: number): string[] {
+  const rows: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = rows.at(-1);
+    if (last === undefined || displayWidth(last) + 1 + displayWidth(word) > columns) rows.push(word);
+    else rows[rows.length - 1] = `${last} ${word}`;
+  }
+  return rows;
+}
+
 /** What a piece ends with may go on in the next one; only one that fills a whole piece is cut. */
 function* graphemesOf(text: string): Iterable<string> {
   for (let at = 0; at < text.length; ) {

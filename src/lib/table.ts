@@ -1,27 +1,69 @@
-import { displayWidth } from "./display-width.js";
+import { wrapWords } from "./break-columns.js";
+import { displayWidth, fitWidth } from "./display-width.js";
 import { neutraliseLine } from "./terminal.js";
 
+/** A last column that is narrower reads worse than lines that the terminal breaks. */
+const LEAST_ROOM = 20;
+const GAP = "  ";
+
+export interface TableOptions {
+  /** Of the terminal that it is for: what does not fit there in the last column goes on below. Default: any number. */
+  columns?: number | undefined;
+}
+
 /**
- * Rows as aligned columns, one line each, with a newline at the end. Cells may carry colours; anything else that a
- * terminal would obey is shown as a sign.
+ * Rows as aligned columns, with a newline at the end of each. Cells may carry colours; anything else that a terminal would obey is
+ * shown as a sign.
  */
-export function formatTable(rows: readonly (readonly string[])[]): string {
+export function formatTable(
+  rows: readonly (readonly string[])[],
+  { columns = Number.POSITIVE_INFINITY }: TableOptions = {},
+): string {
   const cells = rows.map((row) => row.map((cell) => neutraliseLine(cell, { colours: true })));
-  const widths: number[] = [];
-  for (const row of cells) {
-    row.forEach((cell, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell));
-    });
-  }
+  const widths = columnWidths(cells);
+  const indent = widthBeforeLast(widths);
+  const room = columns - indent >= LEAST_ROOM ? columns - indent : Number.POSITIVE_INFINITY;
   return cells
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => pad(cell, widths[column]))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
+    .flatMap((row) => {
+      const last = row.length === widths.length ? (row.at(-1) ?? "") : "";
+      const [first = "", ...more] = wrapWords(last, room);
+      const shown = row.length === widths.length ? [...row.slice(0, -1), first] : row;
+      const line = shown.map((cell, column) => pad(cell, widths[column])).join(GAP);
+      return [line, ...more.map((rest) => " ".repeat(indent) + rest)];
+    })
+    .map((line) => `${line.trimEnd()}\n`)
     .join("");
+}
+
+/**
+ * Rows of which each fits on a line: columns of the names in `expendable`, which the first row has, are left out in their order until
+ * there is room for the last column, and that is cut.
+ */
+export function fitRows(
+  rows: readonly (readonly string[])[],
+  { columns, expendable }: { columns: number; expendable: readonly string[] },
+): string[][] {
+  let fitting = rows.map((row) => row.map((cell) => neutraliseLine(cell)));
+  const room = () => columns - widthBeforeLast(columnWidths(fitting));
+  for (const name of expendable) {
+    if (room() >= LEAST_ROOM) break;
+    const left = fitting[0]?.indexOf(name);
+    fitting = fitting.map((row) => row.filter((_, column) => column !== left));
+  }
+  const left = Math.max(1, room());
+  return fitting.map((row) => [...row.slice(0, -1), fitWidth(row.at(-1) ?? "", left)]);
+}
+
+function columnWidths(rows: readonly (readonly string[])[]): number[] {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [column, cell] of row.entries())
+      widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell));
+  return widths;
+}
+
+function widthBeforeLast(widths: readonly number[]): number {
+  return widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0);
 }
 
 function pad(cell: string, columns = 0): string {

@@ -9,6 +9,7 @@ import { commands } from "../../src/cli/commands.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
 import { loadConfig } from "../../src/config/load-config.js";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
+import { parseScript } from "../../src/model/script.js";
 import { isKnownSafe } from "../../src/policy/command-safety/safe-commands.js";
 import { testContext } from "../support/cli-context.js";
 
@@ -78,6 +79,10 @@ describe.each(documents)("$name", { timeout: 30_000 }, ({ name, text }) => {
       const { warnings } = await loadConfig({ brigHome: home, codexHome: home });
       expect(warnings, block).toEqual([]);
     }
+  });
+
+  it("has scripts of a model that can be played", () => {
+    for (const block of blocksOf(text, "yaml")) expect(() => parseScript(block, name)).not.toThrow();
   });
 
   it("leads nowhere that is not there", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { displayWidth, fitWidth } from "../../../src/lib/display-width.js";
-import { formatTable } from "../../../src/lib/table.js";
+import { fitRows, formatTable } from "../../../src/lib/table.js";
 
 describe("formatTable", () => {
   it("aligns columns and leaves no blanks at the ends of lines", () => {
@@ -21,8 +21,53 @@ describe("formatTable", () => {
     ).toBe("漢字  x\n\x1b[32mok\x1b[0m    y\n");
   });
 
+  it("goes on below where the last column does not fit, and nowhere else", () => {
+    const rows = [
+      ["ok", "disk", "\x1b[32mthere\x1b[0m is enough of it left"],
+      ["", "", "漢字 漢字 漢字 漢字 漢字"],
+      ["x", "short"],
+    ];
+    expect(formatTable(rows, { columns: 31 })).toBe(
+      [
+        "ok  disk   \x1b[32mthere\x1b[0m is enough of",
+        "           it left",
+        "           漢字 漢字 漢字 漢字",
+        "           漢字",
+        "x   short",
+        "",
+      ].join("\n"),
+    );
+    expect(formatTable(rows, { columns: 30 })).toBe(formatTable(rows));
+  });
+
   it("keeps every row on one line and lets no cell act on the terminal", () => {
     expect(formatTable([["a\nb\x1b[2J\x07", "c"]])).toBe("a␊b␇  c\n");
+  });
+});
+
+describe("fitRows", () => {
+  const rows = [
+    ["ID", "SIZE", "PLACE", "PROMPT"],
+    ["1", "10 KiB", "/home", "漢字 and what else there is to say"],
+  ];
+  const expendable = ["SIZE", "PLACE"];
+
+  it("leaves out no more than it must for the last column, and cuts that", () => {
+    expect(fitRows(rows, { columns: 80, expendable })).toEqual(rows);
+    expect(fitRows(rows, { columns: 32, expendable })).toEqual([
+      ["ID", "PLACE", "PROMPT"],
+      ["1", "/home", "漢字 and what else t…"],
+    ]);
+    expect(fitRows(rows, { columns: 12, expendable })).toEqual([
+      ["ID", "PROMPT"],
+      ["1", "漢字 an…"],
+    ]);
+  });
+
+  it("makes rows that are no wider than the terminal", () => {
+    for (const columns of [12, 24, 32, 33, 40, 50])
+      for (const line of formatTable(fitRows(rows, { columns, expendable })).trimEnd().split("\n"))
+        expect(displayWidth(line)).toBeLessThanOrEqual(columns);
   });
 });
 
