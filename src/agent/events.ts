@@ -41,7 +41,7 @@ export type AgentEvent =
       answer: AnsweredApproval;
       waitedMs: number;
     } & ApprovalQuestion)
-  | { kind: "patch-started"; callId: string; changes: readonly FileChange[] }
+  | { kind: "patch-started"; callId: string; changes: readonly FileChange[]; patch: string }
   | { kind: "patch-ended"; callId: string; changes: readonly FileChange[]; success: boolean }
   | { kind: "plan-updated"; callId: string; explanation: string | null; steps: readonly PlanStep[] }
   | {

@@ -64,7 +64,8 @@ export type ToolActivity =
   /** A person is asked now. `approval-answered` follows. */
   | ({ kind: "approval-requested" } & ApprovalQuestion)
   | ({ kind: "approval-answered"; answer: AnsweredApproval; waitedMs: number } & ApprovalQuestion)
-  | { kind: "patch-started"; changes: readonly FileChange[] }
+  /** `patch` is its text, as the model wrote it. */
+  | { kind: "patch-started"; changes: readonly FileChange[]; patch: string }
   | { kind: "patch-ended"; changes: readonly FileChange[]; success: boolean }
   | { kind: "plan-updated"; explanation: string | null; steps: readonly PlanStep[] }
   /** Something the model should be told besides the output. */

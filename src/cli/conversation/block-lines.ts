@@ -15,7 +15,7 @@ import {
   type Tone,
 } from "./styled-line.js";
 import { widthOf, wrapText } from "./text-layout.js";
-import { SHOWN_LINES } from "./view-state.js";
+import { SHOWN_EDITS, SHOWN_LINES } from "./view-state.js";
 
 const blank: StyledLine = [span("")];
 const SCRIPT_ROWS = 8;
@@ -23,6 +23,7 @@ const LISTING_LINES = 400;
 
 const changeMarks = { add: "A", update: "M", delete: "D" } as const;
 const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as const;
+const editTones: Record<string, Tone> = { "+": "good", "-": "bad", "@": "accent", "*": "strong" };
 const noticeTones = { quiet: "quiet", warning: "warning", failure: "bad" } as const;
 const listingTones: Record<ListingLine["tone"], Tone> = {
   plain: "plain",
@@ -104,7 +105,7 @@ function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
     case "call":
       return callRows(block, room);
     case "patch":
-      return patchRows(block, columns);
+      return patchRows(block, room);
     case "plan":
       return planRows(block, columns);
     case "notice":
@@ -140,7 +141,7 @@ export function foldedRows(
   const above = span(`⋮ ${plural(hiddenLines, "line")} above${foldHint}`, "quiet");
   return [
     ...(hiddenLines === 0 ? [] : [outputMargin(above)]),
-    ...lines.map((line) => outputRow(line, columns)),
+    ...lines.map((line) => outputRow(line, { columns })),
   ];
 }
 
@@ -167,14 +168,31 @@ function callRows({ title, output, success }: Block & { kind: "call" }, room: Bl
   return [...heading, outputMargin(span(`${plural(count, "line")}${foldHint}`, "quiet"))];
 }
 
-function patchRows({ changes, success, failure }: Block & { kind: "patch" }, columns: number): StyledLine[] {
+function patchRows(
+  { changes, edits, success, failure }: Block & { kind: "patch" },
+  room: BlockRoom,
+): StyledLine[] {
+  const { columns } = room;
   const heading: StyledLine = success
     ? [span("✎ ", "accent"), span(`patched ${plural(changes.length, "file")}`, "strong")]
     : [span("✗ ", "bad"), span("the patch failed", "strong")];
   return [
     heading,
     ...changes.flatMap((change) => changeRows(change, columns)),
+    ...editRows(edits, room),
     ...(failure === "" ? [] : outputRows([failure], { columns })),
+  ];
+}
+
+/** The first lines of what a patch does, and how many come after them. */
+function editRows(edits: OutputFold, { columns, foldHint = "" }: BlockRoom): StyledLine[] {
+  const hiddenLines = lineCountOf(edits) - SHOWN_EDITS;
+  const below = span(`⋮ ${plural(hiddenLines, "line")} below${foldHint}`, "quiet");
+  return [
+    ...keptLines(edits)
+      .head.slice(0, SHOWN_EDITS)
+      .map((line) => outputRow(line, { columns, tone: editTones[line.charAt(0)] ?? "plain" })),
+    ...(hiddenLines > 0 ? [outputMargin(below)] : []),
   ];
 }
 

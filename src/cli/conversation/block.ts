@@ -12,7 +12,8 @@ export type Block =
   | { kind: "thought"; text: string }
   | { kind: "command"; script: string; output: OutputFold; end: CommandEnd }
   | { kind: "call"; title: string; output: OutputFold; success: boolean }
-  | { kind: "patch"; changes: readonly FileChange[]; success: boolean; failure: string }
+  /** `edits`: the lines that it takes and gives; none of a patch that failed. */
+  | { kind: "patch"; changes: readonly FileChange[]; edits: OutputFold; success: boolean; failure: string }
   | { kind: "plan"; explanation: string | null; steps: readonly PlanStep[] }
   | { kind: "notice"; tone: NoticeTone; text: string; hint?: string }
   /** What a slash command answered. */

@@ -48,9 +48,9 @@ export function outputRows(lines: readonly string[], { columns, tone = "plain" }
 }
 
 /** As much of each line as one row takes. */
-export function outputRow(line: string, columns: number): StyledLine {
+export function outputRow(line: string, { columns, tone = "plain" }: RowOptions): StyledLine {
   const [row = "", ...more] = wrapText(line, columns - 5);
-  return [span("  │ ", "quiet"), span(more.length === 0 ? row : `${row}…`)];
+  return [span("  │ ", "quiet"), span(more.length === 0 ? row : `${row}…`, tone)];
 }
 
 /** As much of a line as fits; a cut is marked with an ellipsis. */

@@ -102,6 +102,7 @@ export class EventNeutraliser {
       case "call-ended":
         return [{ ...event, name: neutraliseLine(event.name), content: neutralise(event.content) }];
       case "patch-started":
+        return [{ ...event, changes: this.#neutralChanges(event.changes), patch: neutralise(event.patch) }];
       case "patch-ended":
         return [{ ...event, changes: this.#neutralChanges(event.changes) }];
       case "plan-updated":

@@ -11,6 +11,8 @@ export interface RunningCall {
   startedAt: number;
   command: RunningCommand | null;
   changes: readonly FileChange[] | null;
+  /** What its patch takes and gives, line by line. */
+  edits: string;
   /** It is the plan itself that was shown. */
   showedPlan: boolean;
 }
@@ -51,6 +53,8 @@ export const initialView: ViewState = {
 
 /** Lines of an output that stay on the screen. */
 export const SHOWN_LINES = 5;
+/** Lines of a patch that do. */
+export const SHOWN_EDITS = 12;
 /** Outputs that can be unfolded again. */
 const FOLDED_OUTPUTS = 8;
 
@@ -86,8 +90,14 @@ export function reduceView(state: ViewState, event: ViewEvent): ViewState {
       }));
     case "command-ended":
       return endCommand(state, event);
-    case "patch-started":
-      return changeCall(state, event.callId, (call) => ({ ...call, changes: event.changes }));
+    case "patch-started": {
+      const { changes, patch } = event;
+      return changeCall(state, event.callId, (call) => ({
+        ...call,
+        changes,
+        edits: editsOf(patch, changes),
+      }));
+    }
     case "patch-ended":
       return changeCall(state, event.callId, (call) => ({ ...call, changes: event.changes }));
     case "plan-updated": {
@@ -163,8 +173,18 @@ function startCall(
   state: ViewState,
   { callId, name, title, at }: ViewEvent & { kind: "call-started" },
 ): ViewState {
-  const call = { callId, name, title, startedAt: at, command: null, changes: null, showedPlan: false };
-  return { ...state, calls: [...state.calls, call] };
+  const empty = { command: null, changes: null, edits: "", showedPlan: false };
+  return { ...state, calls: [...state.calls, { callId, name, title, startedAt: at, ...empty }] };
+}
+
+/** The lines of a patch without its frame; without the name of its file too where there is but one. */
+function editsOf(patch: string, changes: readonly FileChange[]): string {
+  const isFrame = changes.length > 1 ? /^\*\*\* (?:Begin|End)\b/ : /^\*\*\* /;
+  const lines = patch.trim().split("\n");
+  return lines
+    .filter((line) => !isFrame.test(line))
+    .map((line) => `${line}\n`)
+    .join("");
 }
 
 function changeCall(state: ViewState, callId: string, change: (call: RunningCall) => RunningCall): ViewState {
@@ -218,13 +238,13 @@ function endCall(state: ViewState, event: ViewEvent & { kind: "call-ended" }): V
   if (call.command !== null) return endCommandCall(without, { ...event, command: call.command });
   const { success, content, name } = event;
   const firstLine = content.trim().split("\n", 1)[0] ?? "";
-  if (call.changes !== null)
-    return withBlock(without, {
-      kind: "patch",
-      changes: call.changes,
-      success,
-      failure: success ? "" : firstLine,
-    });
+  if (call.changes !== null) {
+    const edits = success ? foldOf(call.edits) : emptyFold;
+    const failure = success ? "" : firstLine;
+    const patched = withBlock(without, { kind: "patch", changes: call.changes, edits, success, failure });
+    const title = call.changes.map(({ path }) => path).join(", ");
+    return lineCountOf(edits) > SHOWN_EDITS ? rememberFolded(patched, title, edits) : patched;
+  }
   // Whoever asked has shown the question and the answer.
   if (success && (call.showedPlan || name === "request_user_input")) return without;
   // What a session prints is shown under the command that started it.

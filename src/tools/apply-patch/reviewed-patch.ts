@@ -35,7 +35,7 @@ export async function applyReviewedPatch(
   { tool, text, cwd }: PatchToApply,
   call: ToolCallOptions,
 ): Promise<ReviewedPatch> {
-  const told = new ToldPatch(call);
+  const told = new ToldPatch(text, call);
   const attempt = async (
     place: SandboxPlace,
     earlier: PatchOutcome | null,
@@ -86,17 +86,20 @@ async function elsewhereThanShown(files: PatchFiles, paths: readonly string[]): 
 
 /** Tells of a patch's attempts as of one: its start once, and its end when no attempt is to come. */
 class ToldPatch {
+  readonly #patch: string;
   readonly #tell: (activity: ToolActivity) => void;
   #isStarted = false;
   #end: { changes: FileChange[]; success: boolean } | null = null;
 
-  constructor({ onActivity }: ToolCallOptions) {
+  constructor(patch: string, { onActivity }: ToolCallOptions) {
+    this.#patch = patch;
     this.#tell = onActivity ?? (() => undefined);
   }
 
   start(changes: readonly PatchChange[]): void {
-    if (!this.#isStarted) this.#tell({ kind: "patch-started", changes: changes.map(activityOf) });
+    if (this.#isStarted) return;
     this.#isStarted = true;
+    this.#tell({ kind: "patch-started", changes: changes.map(activityOf), patch: this.#patch });
   }
 
   end(changes: readonly PatchChange[], success: boolean): void {

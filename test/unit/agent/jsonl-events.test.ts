@@ -135,9 +135,9 @@ describe("the events of --json", () => {
     const item = { type: "file_change", changes };
     expect(
       translate([
-        { kind: "patch-started", callId: "c", changes },
+        { kind: "patch-started", callId: "c", changes, patch: "" },
         { kind: "patch-ended", callId: "c", changes, success: true },
-        { kind: "patch-started", callId: "d", changes },
+        { kind: "patch-started", callId: "d", changes, patch: "" },
         { kind: "turn-interrupted" },
       ]),
     ).toEqual([

@@ -54,7 +54,7 @@ const edit = defineTool({
   parameters: z.object({}),
   supportsParallel: false,
   run(_, { onActivity }) {
-    onActivity?.({ kind: "patch-started", changes: [{ path: "/w/a", kind: "add" }] });
+    onActivity?.({ kind: "patch-started", changes: [{ path: "/w/a", kind: "add" }], patch: "…" });
     onActivity?.({ kind: "patch-ended", changes: [{ path: "/w/a", kind: "add" }], success: true });
     return Promise.resolve({ content: "Done", success: true });
   },
@@ -167,7 +167,7 @@ describe("a patch", () => {
   it("is told of as an event of its own call", async () => {
     const { events } = await play(respond(callDone("c1", "edit", {})));
     expect(events.filter(({ kind }) => kind.startsWith("patch-"))).toEqual([
-      { kind: "patch-started", callId: "c1", changes: [{ path: "/w/a", kind: "add" }] },
+      { kind: "patch-started", callId: "c1", changes: [{ path: "/w/a", kind: "add" }], patch: "…" },
       { kind: "patch-ended", callId: "c1", changes: [{ path: "/w/a", kind: "add" }], success: true },
     ]);
   });

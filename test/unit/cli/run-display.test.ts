@@ -55,7 +55,7 @@ describe("what a run shows", () => {
     expect(
       show([
         { kind: "call-started", callId: "p", name: "apply_patch", input: "*** Begin Patch" },
-        { kind: "patch-started", callId: "p", changes },
+        { kind: "patch-started", callId: "p", changes, patch: "" },
         { kind: "patch-ended", callId: "p", changes, success: true },
         { kind: "call-ended", callId: "p", name: "apply_patch", content: "ok", success: true, durationMs: 1 },
         {

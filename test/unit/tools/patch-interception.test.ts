@@ -47,7 +47,11 @@ describe("a command that does nothing but apply a patch", () => {
       kind: "advice",
       text: `Warning: apply_patch was requested via ${name}. Use the apply_patch tool instead of exec_command.`,
     });
-    expect(activities[1]).toEqual({ kind: "patch-started", changes: [{ path: file, kind: "update" }] });
+    expect(activities[1]).toEqual({
+      kind: "patch-started",
+      changes: [{ path: file, kind: "update" }],
+      patch,
+    });
   });
 
   it("starts from the directory it changes to, and that from the call's own", async () => {

@@ -25,7 +25,16 @@ function rows(state: ScreenState): string[] {
 function running(callId: string, lineCount: number): RunningCall {
   const output = foldOf(Array.from({ length: lineCount }, (_, n) => `line ${n + 1}\n`).join(""));
   const command = { script: `make ${callId}`, output, end: { kind: "running" as const } };
-  return { callId, name: "shell", title: "shell", startedAt: 0, command, changes: null, showedPlan: false };
+  return {
+    callId,
+    name: "shell",
+    title: "shell",
+    startedAt: 0,
+    command,
+    changes: null,
+    edits: "",
+    showedPlan: false,
+  };
 }
 
 function busy(calls: readonly RunningCall[], change: Partial<ScreenState> = {}): ScreenState {

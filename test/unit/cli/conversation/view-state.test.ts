@@ -194,9 +194,19 @@ describe("other calls", () => {
       { path: "/w/a", kind: "add" as const },
       { path: "/w2/b", kind: "update" as const },
     ];
+    const patch = [
+      "*** Begin Patch",
+      "*** Add File: a",
+      "+new",
+      "*** Update File: /w2/b",
+      "@@ there",
+      "-old",
+      "+newer",
+      "*** End Patch",
+    ].join("\n");
     const view = viewAfter([
       start("p", "apply_patch"),
-      { kind: "patch-started", callId: "p", changes },
+      { kind: "patch-started", callId: "p", changes, patch },
       { kind: "patch-ended", callId: "p", changes, success: true },
       end("p", "apply_patch", "Success."),
       start("u", "update_plan"),
@@ -218,12 +228,42 @@ describe("other calls", () => {
       "✎ patched 2 files",
       "  A a",
       "  M /w2/b",
+      "  │ *** Add File: a",
+      "  │ +new",
+      "  │ *** Update File: /w2/b",
+      "  │ @@ there",
+      "  │ -old",
+      "  │ +newer",
       "☰ plan",
       "  Now.",
       "  ✔ look",
       "  ▶ change",
       "  □ test",
     ]);
+  });
+});
+
+describe("a patch", () => {
+  const changes = [{ path: "/w/a", kind: "add" as const }];
+  const patch = `*** Begin Patch\n*** Add File: a\n${lines(14).replace(/^/gm, "+").slice(0, -1)}*** End Patch\n`;
+  const started: AgentEvent = { kind: "patch-started", callId: "p", changes, patch };
+
+  it("shows its first lines, without the name of its only file twice, and the rest on request", () => {
+    const view = viewAfter([start("p", "apply_patch"), started, end("p", "apply_patch", "Success.")]);
+    const first = Array.from({ length: 12 }, (_, n) => `  │ +line ${n + 1}`);
+    expect(shown(view)).toEqual([
+      "✎ patched 1 file",
+      "  A a",
+      ...first,
+      "  │ ⋮ 2 lines below · ctrl-O shows them",
+    ]);
+    expect(shown(unfoldLast(view)).slice(-3)).toEqual(["  │ +line 12", "  │ +line 13", "  │ +line 14"]);
+  });
+
+  it("that failed shows why, and nothing of what it would have done", () => {
+    const view = viewAfter([start("p", "apply_patch"), started, end("p", "apply_patch", "No.", false)]);
+    expect(shown(view)).toEqual(["✗ the patch failed", "  A a", "  │ No."]);
+    expect(view.folded).toEqual([]);
   });
 });
 
@@ -267,8 +307,11 @@ describe("nothing that a model or a command wrote", () => {
       start("x", evil, { path: evil }),
       end("x", evil, evil, false),
       start("p", "apply_patch"),
-      { kind: "patch-started", callId: "p", changes: [{ path: evil, kind: "add" }] },
-      end("p", "apply_patch", evil, false),
+      { kind: "patch-started", callId: "p", changes: [{ path: evil, kind: "add" }], patch: `+${evil}` },
+      end("p", "apply_patch", evil),
+      start("f", "apply_patch"),
+      { kind: "patch-started", callId: "f", changes: [{ path: evil, kind: "add" }], patch: evil },
+      end("f", "apply_patch", evil, false),
       start("u", "update_plan"),
       { kind: "plan-updated", callId: "u", explanation: evil, steps: [{ step: evil, status: "pending" }] },
       { kind: "turn-failed", error: new BrigError(evil, { code: "model.failed", hint: evil }) },

@@ -161,17 +161,15 @@ describe("apply_patch", () => {
   it("tells of a patch that fits before and after its changes, and of no other", async ({ tool, root }) => {
     const told: ToolActivity[] = [];
     const onActivity = (activity: ToolActivity) => void told.push(activity);
-    await tool.execute(
-      { input: patchOf("*** Update File: f", "*** Move to: g", "-a", "*** Add File: h") },
-      { onActivity },
-    );
+    const patch = patchOf("*** Update File: f", "*** Move to: g", "-a", "*** Add File: h");
+    await tool.execute({ input: patch }, { onActivity });
     await tool.execute({ input: patchOf("*** Delete File: no") }, { onActivity });
     const changes = [
       { kind: "update", path: join(root, "f") },
       { kind: "add", path: join(root, "h") },
     ];
     expect(told).toEqual([
-      { kind: "patch-started", changes },
+      { kind: "patch-started", changes, patch },
       { kind: "patch-ended", changes, success: true },
     ]);
   });
