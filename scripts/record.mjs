@@ -41,7 +41,7 @@ async function record(project) {
   ];
   const { CI: _ci, NO_COLOR: _noColor, ...env } = process.env;
   const screen = openScreen(argv, {
-    rows: 71,
+    rows: 73,
     cols: 100,
     cwd: project,
     env: { ...env, BRIG_HOME: home, CODEX_HOME: home },

@@ -48,7 +48,7 @@ export function defineImage(command: Command, context: CliContext): void {
     .action(async ({ dryRun: isDryRun = false, json }: { dryRun?: boolean; json?: boolean }) => {
       const report = await pruneImages(await connectEngine({ env: context.environment }), { isDryRun });
       if (json === true) await writeJson(context.stdout, report);
-      else await write(context.stdout, describePruned(report, isDryRun));
+      else await writePruned(report, isDryRun, context);
     });
 }
 
@@ -95,7 +95,12 @@ async function writeImages(images: ListedImage[], { stdout }: CliContext): Promi
   await writeTable(stdout, [["NAME", "TAGS", "SIZE", "CREATED", "STATE"], ...rows]);
 }
 
-function describePruned({ objects, bytes }: PruneReport, isDryRun: boolean): string {
+async function writePruned(
+  { objects, bytes }: PruneReport,
+  isDryRun: boolean,
+  { stdout }: CliContext,
+): Promise<void> {
+  if (objects.length === 0) return await write(stdout, "nothing to remove\n");
   const fates = {
     unused: isDryRun ? "would be removed" : "removed",
     "in-use": "stays: a container uses it",
@@ -107,6 +112,6 @@ function describePruned({ objects, bytes }: PruneReport, isDryRun: boolean): str
     formatBytes(one.bytes),
     fates[one.verdict],
   ]);
-  const total = `${isDryRun ? "would free" : "freed"} ${formatBytes(bytes)}\n`;
-  return rows.length === 0 ? "nothing to remove\n" : `${formatTable(rows)}${total}`;
+  await writeTable(stdout, rows);
+  await write(stdout, `${isDryRun ? "would free" : "freed"} ${formatBytes(bytes)}\n`);
 }
