@@ -27,7 +27,13 @@ const args = ["run", "--ephemeral", "--workspace", "none", "What is it?"];
 
 function openFiles(pid: number | undefined): string[] {
   const folder = `/proc/${pid}/fd`;
-  return readdirSync(folder).map((name) => readlinkSync(join(folder, name)));
+  return readdirSync(folder).flatMap((name) => {
+    try {
+      return [readlinkSync(join(folder, name))];
+    } catch {
+      return []; // closed by now
+    }
+  });
 }
 
 describe("a picture for the model", () => {
