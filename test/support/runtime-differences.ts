@@ -12,6 +12,7 @@ const gvisorDifferences = {
   "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",
   "pty.line-discipline": "gVisor's terminals pass on ctrl-C, ctrl-D and ctrl-Z as bytes",
   "pty.foreground": "gVisor does not say which process group has a terminal's foreground",
+  "files.sockets": "gVisor shows a socket that is bound in the workspace to no other container: ENOENT",
   "network.reach": "this gVisor runs with --network=none: there is no network to reach",
   "proc.of-pid-1":
     "gVisor lets a process of the same user read another's environ, maps and descriptor numbers, dumpable or not; its memory stays closed",
