@@ -12,17 +12,16 @@ const maxBytes = 64 * 1024;
  * with `aborted`, too long an input with `usage.invalid`.
  */
 export async function readHidden(question: string, context: CliContext): Promise<string> {
+  context.signal.throwIfAborted();
   if (context.stdin.isTTY !== true) return await readAll(context.stdin, context.signal);
-  await write(context.stderr, question);
   try {
-    return await readLineUnseen(context.stdin, context.signal);
+    return await readLineUnseen(question, context);
   } finally {
     await write(context.stderr, "\n");
   }
 }
 
 async function readAll(stdin: InputStream, signal: AbortSignal): Promise<string> {
-  signal.throwIfAborted();
   const stop = () => stdin.destroy();
   signal.addEventListener("abort", stop, { once: true });
   const chunks: Buffer[] = [];
@@ -43,19 +42,23 @@ async function readAll(stdin: InputStream, signal: AbortSignal): Promise<string>
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Readline edits the line and puts the terminal back; what it would echo goes nowhere. */
-async function readLineUnseen(stdin: InputStream, signal: AbortSignal): Promise<string> {
-  signal.throwIfAborted();
+/**
+ * Readline edits the line and puts the terminal back; what it would echo goes nowhere. The question comes after the echo is off: who
+ * sees it may type at once.
+ */
+async function readLineUnseen(question: string, { stdin, stderr, signal }: CliContext): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: nowhere, terminal: true, historySize: 0 });
   const stop = () => lines.close();
   signal.addEventListener("abort", stop, { once: true });
   try {
-    return await new Promise<string>((resolve, reject) => {
+    const typed = new Promise<string>((resolve, reject) => {
       lines.once("line", resolve);
       lines.once("SIGINT", () => reject(aborted("interrupted by ctrl-C")));
       lines.once("close", () => reject(signal.aborted ? signal.reason : aborted("no API key was entered")));
     });
+    const [line] = await Promise.all([typed, write(stderr, question)]);
+    return line;
   } finally {
     signal.removeEventListener("abort", stop);
     lines.close();
