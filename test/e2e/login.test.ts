@@ -89,7 +89,7 @@ describe("brig login --api-key", () => {
 
   it("ends when it is interrupted while it reads", async () => {
     const waiting = run(["login", "--api-key"], { holdsInputOpen: true });
-    await sleep(500);
+    await eventually(() => expectToRead(waiting.pid));
     waiting.kill("SIGINT");
     expect((await waiting).exitCode).toBe(130);
   });
@@ -210,7 +210,10 @@ describe("brig login", () => {
     const opened = join(folder, "opened");
     const tools = join(folder, "tools");
     await mkdir(tools);
-    await writeFile(join(tools, "xdg-open"), `#!/bin/sh\nprintf '%s' "$1" > ${opened}\n`);
+    await writeFile(
+      join(tools, "xdg-open"),
+      `#!/bin/sh\nprintf '%s' "$1" > ${opened}.part; mv ${opened}.part ${opened}\n`,
+    );
     await chmod(join(tools, "xdg-open"), 0o755);
     vi.stubEnv("PATH", `${tools}:${process.env.PATH}`);
     vi.stubEnv("DISPLAY", ":99");
@@ -385,8 +388,15 @@ function stubSurroundings(): void {
     vi.stubEnv(name, value);
 }
 
+/** The kernel lists what a process waits for: standard input among it. */
+async function expectToRead(pid: number | undefined): Promise<void> {
+  const folder = `/proc/${pid}/fdinfo`;
+  const infos = await Promise.all((await readdir(folder)).map((fd) => readFile(join(folder, fd), "utf8")));
+  expect(infos.some((info) => /^tfd:\s+0\s/m.test(info))).toBe(true);
+}
+
 async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   for (;;) {
     try {
       return await attempt();

@@ -6,7 +6,7 @@ import { onTestRuntime, program } from "./cli.js";
 import { type TemporaryDirectory, temporaryDirectory } from "./sandbox.js";
 import { Screen } from "./screen.js";
 
-const patienceMs = 30_000;
+const patienceMs = 60_000;
 
 /** What the terminal was set to before and after the program, and how the program ended. */
 export interface TerminalOutcome {
@@ -35,6 +35,8 @@ export class Terminal implements AsyncDisposable {
   readonly #notes: TemporaryDirectory;
   readonly #isJob: boolean;
   #shown = "";
+  /** Until the screen shows what has come: it is drawn a while later. */
+  #drawn: Promise<void> = Promise.resolve();
 
   private constructor(
     notes: TemporaryDirectory,
@@ -51,7 +53,7 @@ export class Terminal implements AsyncDisposable {
     });
     this.#script.stdout.setEncoding("utf8").on("data", (text: string) => {
       this.#shown += text;
-      void this.screen.write(text);
+      this.#drawn = this.screen.write(text);
     });
   }
 
@@ -120,6 +122,7 @@ export class Terminal implements AsyncDisposable {
     const timer = setTimeout(() => this.#script.kill("SIGKILL"), patienceMs);
     await this.#script;
     clearTimeout(timer);
+    await this.#drawn;
     return {
       exitStatus: Number(await this.#note("status")),
       settingsBefore: await this.#note("before"),
