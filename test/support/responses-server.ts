@@ -15,7 +15,8 @@ export function localProvider(url: string, more: Partial<ModelProvider> = {}): M
     query: {},
     maxRequestRetries: 0,
     maxStreamRetries: 0,
-    streamIdleTimeoutMs: 5000,
+    // A test process that starts many programs at once may not come to reading an answer for seconds.
+    streamIdleTimeoutMs: 60_000,
     ...more,
   };
 }
@@ -118,7 +119,8 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
     else response.end(body);
     return;
   }
-  await new Promise((resolve) => setTimeout(resolve, reply.delayMs ?? 0));
+  // An answer that nobody waits for any more keeps no process alive.
+  await new Promise((resolve) => setTimeout(resolve, reply.delayMs ?? 0).unref());
   response.writeHead(200, { "content-type": reply.contentType ?? "text/event-stream" });
   response.flushHeaders();
   const bytes = Buffer.from(reply.events.map(frame).join(""));

@@ -126,7 +126,9 @@ describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wir
     expect(events.filter(({ kind }) => kind === "reconnecting")).toHaveLength(1);
   });
 
-  it("is opened no more often than it may be, and its calls have run once for all that", async () => {
+  it("is opened no more often than it may be, and its calls have run once for all that", {
+    timeout: 30_000,
+  }, async () => {
     const answer = modelThatWants(["one"], () => ({ ending: "break" }));
     const { result, lines, requests } = await run(
       (request) => {
@@ -141,7 +143,7 @@ describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wir
     expect(lines).toEqual(["one"]);
   });
 
-  it("by a rate limit is opened again after the time that it names", async () => {
+  it("by a rate limit is opened again after the time that it names", { timeout: 30_000 }, async () => {
     const { result, events, requests } = await run(
       [
         { kind: "status", status: 429, headers: { "retry-after-ms": "30" } },
@@ -186,17 +188,15 @@ describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wir
   it.each<[string, Reply]>([
     ["until it is opened again", { kind: "status", status: 429, headers: { "retry-after": "60" } }],
     ["for its next event", { kind: "stream", events: [": nothing\n\n"], ending: "hang" }],
-    ["for its first byte", turn({ text: "h" }, { delayMs: 5000 })],
-  ])("is not waited for after ctrl-C: %s", async (_, reply) => {
+    ["for its first byte", turn({ text: "h" }, { delayMs: 60_000 })],
+  ])("is not waited for after ctrl-C: %s", { timeout: 30_000 }, async (_, reply) => {
+    // Each of these waits is a minute, and longer than the test may take.
     const controller = new AbortController();
-    let abortedAt = 0;
-    setTimeout(() => {
-      abortedAt = performance.now();
-      controller.abort(new Error("ctrl-C"));
-    }, 150);
-    const { result } = await run([reply], { wireApi, signal: controller.signal });
+    const answer = () => {
+      setTimeout(() => controller.abort(new Error("ctrl-C")), 150);
+      return reply;
+    };
+    const { result } = await run(answer, { wireApi, signal: controller.signal });
     expect(result.status).toBe("interrupted");
-    // The shortest of these waits is five seconds.
-    expect((performance.now() - abortedAt) / 5000).toBeLessThan(0.2);
   });
 });

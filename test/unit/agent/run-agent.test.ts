@@ -381,7 +381,7 @@ describe("a response that breaks off", () => {
 });
 
 describe("the next request", () => {
-  it("has the outputs in the order of the calls, and no ids", async () => {
+  it("has the outputs in the order of the calls, and no ids", { timeout: 30_000 }, async () => {
     await using server = await startResponsesServer([
       respond(exec("slow", "sleep 0.4; echo slow"), exec("fast", "echo fast")),
       respond(messageDone("done")),
@@ -432,8 +432,8 @@ describe("an interruption", () => {
     expect(kinds.at(-1)).toBe("turn-interrupted");
     expect(sandbox.runningCount).toBe(0);
     const record = readFileSync(session.path ?? "", "utf8");
-    expect(record).toMatch(/"call_id":"call_1_1","output":"Wall time: 0\.\d seconds\\naborted by user"/);
-    expect(record).toMatch(/"call_id":"call_1_2","output":"aborted by user after 0\.1s"/);
+    expect(record).toMatch(/"call_id":"call_1_1","output":"Wall time: \d+\.\d seconds\\naborted by user"/);
+    expect(record).toMatch(/"call_id":"call_1_2","output":"aborted by user after \d+\.\ds"/);
     expect(record).toContain("<turn_aborted>");
     expect(record).toContain('"type":"turn_aborted"');
   });

@@ -1,6 +1,5 @@
 import { getEventListeners } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createModelClient } from "../../../src/model/create-model-client.js";
 import type { Credentials, WireApi } from "../../../src/model/provider.js";
 import { noCredentials } from "../../../src/model/static-credentials.js";
@@ -210,20 +209,20 @@ describe.each<{ wireApi: WireApi; path: string }>([
     });
 
     it("where there is no answer within the idle timeout", async () => {
-      const { events, requests } = await over([turn(hello, { delayMs: 3000 })], {
-        provider: { streamIdleTimeoutMs: 150, maxRequestRetries: 1 },
+      const { events, requests } = await over([turn(hello, { delayMs: 60_000 })], {
+        provider: { streamIdleTimeoutMs: 500, maxRequestRetries: 1 },
       });
       expect(requests).toHaveLength(2);
-      const message = expect.stringMatching(/no answer within 150 ms$/);
+      const message = expect.stringMatching(/no answer within 500 ms$/);
       expect(events).toMatchObject([{ kind: "broken", error: { code: "model.unreachable", message } }]);
     });
 
     it("by the turn after 429 with a date", async () => {
-      const date = new Date(Date.now() + 20_000).toUTCString();
+      const date = new Date(Date.now() + 300_000).toUTCString();
       const { events } = await over([status(429, {}, { "retry-after": date })]);
       const [event] = events;
-      expect(event?.kind === "broken" && event.retryAfterMs).toBeGreaterThan(17_000);
-      expect(event?.kind === "broken" && event.retryAfterMs).toBeLessThanOrEqual(20_000);
+      expect(event?.kind === "broken" && event.retryAfterMs).toBeGreaterThan(270_000);
+      expect(event?.kind === "broken" && event.retryAfterMs).toBeLessThanOrEqual(300_000);
     });
 
     it("not at all where the endpoint asks to wait until tomorrow", async () => {
@@ -432,7 +431,7 @@ describe.each<{ wireApi: WireApi; path: string }>([
           },
         },
       ],
-      ["the wait for an answer", [turn(hello, { delayMs: 5000 })], {}],
+      ["the wait for an answer", [turn(hello, { delayMs: 60_000 })], {}],
       ["the wait for the rest of a refusal", [{ kind: "status", status: 400, hangs: true }], {}],
       ["the wait before a retry", [status(503, {}, { "retry-after": "4" })], { sleep: undefined }],
       [
@@ -441,7 +440,7 @@ describe.each<{ wireApi: WireApi; path: string }>([
         { sleep: () => new Promise(() => undefined) },
       ],
       ["the wait for the next event", [hanging], {}],
-    ])("%s", async (_, replies, options) => {
+    ])("%s", { timeout: 30_000 }, async (_, replies, options) => {
       const reason = new Error("ctrl-C");
       const controller = new AbortController();
       let abortedAt = 0;
@@ -456,7 +455,8 @@ describe.each<{ wireApi: WireApi; path: string }>([
       });
       clearTimeout(timer);
       expect(error).toBe(reason);
-      expect(performance.now() - abortedAt).toBeLessThan(1000);
+      // The shortest of these waits is four seconds.
+      expect((performance.now() - abortedAt) / 4000).toBeLessThan(0.8);
     });
 
     it("before anything is sent", async () => {
@@ -472,7 +472,7 @@ describe.each<{ wireApi: WireApi; path: string }>([
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  it("gives up a response that its reader leaves", async () => {
+  it("gives up a response that its reader leaves", { timeout: 30_000 }, async () => {
     await using server = await startResponsesServer([turn(hello, { ending: "hang" })]);
     const client = createModelClient({
       provider: localProvider(server.url, { wireApi }),
@@ -481,7 +481,6 @@ describe.each<{ wireApi: WireApi; path: string }>([
     });
     const request = { instructions: "", input: [], tools: [] };
     for await (const _ of client.stream(request, new AbortController().signal)) break;
-    await sleep(400);
-    expect(await server.openConnections()).toBe(0);
+    await vi.waitFor(async () => expect(await server.openConnections()).toBe(0), { timeout: 4000 });
   });
 });

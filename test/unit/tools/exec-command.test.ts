@@ -1,10 +1,17 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
 import type { ToolActivity } from "../../../src/tools/tool.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const sandbox = new MemorySandbox();
 let tools = createRegistry();
+const folder = mkdtempSync(join(tmpdir(), "brig-exec-"));
+let marks = 0;
+/** A file with which a command and its test wait for each other. */
+let mark = "";
 
 /** Ids count up from the lower bound. */
 function createRegistry(): ToolRegistry {
@@ -12,24 +19,37 @@ function createRegistry(): ToolRegistry {
   return createToolRegistry(sandbox, { cwd: "/tmp", random: (min) => min + next++ });
 }
 
+beforeEach(() => {
+  mark = join(folder, `mark-${marks++}`);
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
 afterEach(async () => {
   await tools.close();
   tools = createRegistry();
 });
 
+/** Comes back when the command has ended, or after `yield_time_ms`. */
 function exec(cmd: string, more: object = {}) {
-  return tools.get("exec_command").execute({ cmd, yield_time_ms: 2000, login: false, ...more });
+  return tools.get("exec_command").execute({ cmd, yield_time_ms: 30_000, login: false, ...more });
 }
 
 function write(session_id: number, chars: string, more: object = {}) {
   return tools.get("write_stdin").execute({ session_id, chars, ...more });
 }
 
+function outputOf(content: string): string {
+  return content.slice(content.indexOf("Output:\n") + "Output:\n".length);
+}
+
 function sessionIdOf(content: string): number {
   return Number(/^Process running with session ID (\d+)$/m.exec(content)?.[1]);
 }
 
-describe("exec_command", () => {
+describe("exec_command", { timeout: 20_000 }, () => {
   it("reports a command that ended with chunk id, wall time, exit code, token count and output", async () => {
     const { content, success } = await exec("echo hello");
     expect(content).toMatch(
@@ -44,25 +64,32 @@ describe("exec_command", () => {
   });
 
   it("gives a running command a session that write_stdin reads on, each output once", async () => {
-    const first = await exec("echo one; sleep 0.8; echo two; exit 5", { yield_time_ms: 250 });
+    const script = `echo one; while [ ! -e ${mark} ]; do sleep 0.05; done; echo two; exit 5`;
+    const first = await exec(script, { yield_time_ms: 250 });
     expect(first.content).toMatch(
-      /\nProcess running with session ID \d+\nOriginal token count: 1\nOutput:\none\n$/,
+      /\nProcess running with session ID \d+\nOriginal token count: \d\nOutput:\n(?:one\n)?$/,
     );
     const id = sessionIdOf(first.content);
-    const second = await write(id, "");
-    expect(second.content).toMatch(/\nProcess exited with code 5\nOriginal token count: 1\nOutput:\ntwo\n$/);
+    writeFileSync(mark, "");
+    const second = await write(id, "", { yield_time_ms: 30_000 });
+    expect(second.content).toMatch(/\nProcess exited with code 5\nOriginal token count: \d\nOutput:\n/);
+    // A slow shell has printed nothing by the end of the first call.
+    expect(outputOf(first.content) + outputOf(second.content)).toBe("one\ntwo\n");
     expect((await write(id, "")).content).toBe(`write_stdin failed: Unknown process id ${id}`);
   });
 
   it("comes back as soon as the command has ended, not at the end of the wait", async () => {
-    const started = performance.now();
-    await exec("true", { yield_time_ms: 30_000 });
-    expect(performance.now() - started).toBeLessThan(3000);
+    // The wait is longer than the test may take.
+    const { content } = await exec("true", { yield_time_ms: 30_000 });
+    expect(content).toContain("Process exited with code 0");
   });
 
   it("waits at least 250 ms, however little is asked for", async () => {
-    const { content } = await exec("sleep 0.1; echo done", { yield_time_ms: 0 });
-    expect(content).toContain("Output:\ndone\n");
+    const started = performance.now();
+    const { content } = await exec("sleep 60", { yield_time_ms: 0 });
+    // A timer may be a millisecond early.
+    expect(performance.now() - started).toBeGreaterThan(248);
+    expect(sessionIdOf(content)).toBeGreaterThanOrEqual(1000);
   });
 
   it("never kills a command that goes on in the background", async () => {
@@ -92,16 +119,17 @@ describe("exec_command", () => {
 
   it("gives a terminal of 24 rows and 80 columns on request, and types into it", async () => {
     const first = await exec("stty size; read line; echo got:$line", { tty: true, yield_time_ms: 500 });
-    expect(first.content).toContain("24 80");
-    const second = await write(sessionIdOf(first.content), "hello\n", { yield_time_ms: 2000 });
+    const second = await write(sessionIdOf(first.content), "hello\n", { yield_time_ms: 30_000 });
+    expect(first.content + second.content).toContain("24 80");
     expect(second.content).toContain("got:hello");
     expect(second.content).toContain("Process exited with code 0");
   });
 
   it("passes ctrl-C through as it is", async () => {
-    const script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.1; done";
-    const first = await exec(script, { tty: true, yield_time_ms: 500 });
-    const second = await write(sessionIdOf(first.content), "\u0003", { yield_time_ms: 2000 });
+    const script = `trap 'echo interrupted; exit 9' INT; : > ${mark}; while :; do sleep 0.1; done`;
+    const first = await exec(script, { tty: true, yield_time_ms: 250 });
+    await vi.waitFor(() => expect(existsSync(mark)).toBe(true), { timeout: 15_000 });
+    const second = await write(sessionIdOf(first.content), "\u0003", { yield_time_ms: 30_000 });
     expect(second.content).toContain("interrupted");
     expect(second.content).toContain("Process exited with code 9");
   });

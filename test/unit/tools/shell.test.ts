@@ -33,14 +33,14 @@ describe("shell", () => {
   });
 
   it("says how long a command ran that timed out, with exit code 124 and what it had printed", async () => {
-    const { content, success } = await shell("echo early; sleep 30", { timeout_ms: 200 });
+    const { content, success } = await shell("echo early; sleep 30", { timeout_ms: 1000 });
     const parsed = JSON.parse(content);
     expect(parsed.output).toMatch(/^command timed out after \d+ milliseconds\nearly\n$/);
     expect(parsed.metadata.exit_code).toBe(124);
     expect(success).toBe(false);
   });
 
-  it("understands `timeout` as well, and `timeout_ms` wins", async () => {
+  it("understands `timeout` as well, and `timeout_ms` wins", { timeout: 30_000 }, async () => {
     const { content } = await shell("sleep 30", { timeout: 100 });
     expect(JSON.parse(content).metadata.exit_code).toBe(124);
     const other = await shell("sleep 0.3", { timeout: 100, timeout_ms: 5000 });

@@ -98,7 +98,8 @@ describe("apply_patch", () => {
       createPatcher(() => slow),
       { cwd: root },
     ).execute({ input: update });
-    expect(content).toMatch(/^Wall time: 0\.[3-9] seconds$/m);
+    const [, seconds] = /^Wall time: (\d+\.\d) seconds$/m.exec(content) ?? [];
+    expect(Number(seconds)).toBeGreaterThanOrEqual(0.3);
   });
 
   it.for([
