@@ -91,7 +91,9 @@ function endOf(ending: Ending): ModelEvent {
   }
 }
 
-it("every request has each call with its output after it, whatever goes wrong, and every turn comes to an end", async () => {
+it("every request has each call with its output after it, whatever goes wrong, and every turn comes to an end", {
+  timeout: 30_000,
+}, async () => {
   const turns = fc.array(fc.boolean(), { minLength: 1, maxLength: 4 });
   await fc.assert(
     fc.asyncProperty(

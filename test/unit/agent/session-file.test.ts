@@ -346,9 +346,11 @@ describe("going on with a session file", () => {
       expect(claims).toHaveLength(1);
       claims[0]?.release();
     }
-  }, 30_000);
+  }, 120_000);
 
-  it("tells a process with a dead one's number from the dead one, and cannot tell of another machine", async () => {
+  it("tells a process with a dead one's number from the dead one, and cannot tell of another machine", {
+    timeout: 30_000,
+  }, async () => {
     const path = await written();
     const here = await readClaimant();
     const as = (owner: Partial<Claimant["owner"]>): Claimant => ({

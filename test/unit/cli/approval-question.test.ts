@@ -160,7 +160,9 @@ describe("nothing in it hides", () => {
   });
 });
 
-it("whatever a command, a directory and a reason are made of, every line begins as brig begins it, and fits", () => {
+it("whatever a command, a directory and a reason are made of, every line begins as brig begins it, and fits", {
+  timeout: 30_000,
+}, () => {
   const unit = fc.oneof(
     fc.string({ unit: "binary", maxLength: 3 }),
     fc.constantFrom(

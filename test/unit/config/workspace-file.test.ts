@@ -142,7 +142,7 @@ describe.each(ways.map((usesProc) => ({ usesProc })))("readWorkspaceFile, with %
   });
 });
 
-describe("readWorkspaceFile", () => {
+describe("readWorkspaceFile", { timeout: 30_000 }, () => {
   it.runIf(hasProc)(
     "never reads anything else while an agent exchanges file and directory for links",
     async () => {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { breakColumns } from "../../../src/lib/break-columns.js";
 import { displayWidth } from "../../../src/lib/display-width.js";
+import { processorClock } from "../../support/processor-clock.js";
 
 const family = "👩‍👩‍👧‍👦";
 
@@ -32,10 +33,10 @@ describe("breaking a text into columns", () => {
   ])(
     "takes no longer than its length asks for, of 200 000 %s too",
     (_what, unit) => {
-      const startedAt = performance.now();
+      const usedMs = processorClock();
       const rows = breakColumns(unit.repeat(200_000), 80);
       expect(rows.join("").length).toBe(200_000 * unit.length);
-      expect(performance.now() - startedAt).toBeLessThan(10_000);
+      expect(usedMs()).toBeLessThan(10_000);
     },
     60_000,
   );

@@ -171,7 +171,9 @@ function mayLeave({ approvalPolicy: policy, sandboxMode }: SessionAuthority): bo
   return !isRestricted || policy === "on-request" || again !== "stands";
 }
 
-it("whatever parent and child are, nothing comes out that the parent may not do, nor more than the child wanted", () => {
+it("whatever parent and child are, nothing comes out that the parent may not do, nor more than the child wanted", {
+  timeout: 30_000,
+}, () => {
   fc.assert(
     fc.property(authority, authority, (parent, child) => {
       const check = noWeakerThan(parent, child);

@@ -174,7 +174,9 @@ describe("memory-backed directories", () => {
     expect(plan.containerEnvironment.HOME).toBe("/home/brig");
   });
 
-  it("take at most half the memory, whatever the machine has, in whole pages", async () => {
+  it("take at most half the memory, whatever the machine has, in whole pages", {
+    timeout: 30_000,
+  }, async () => {
     const request = await requestFor(repo);
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 128 * MIB, max: 2 ** 42 }), async (memoryBytes) => {

@@ -175,7 +175,7 @@ describe("a login through a browser", () => {
     await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow("fetch failed");
   });
 
-  it("ends when nobody comes, and when it is interrupted", async () => {
+  it("ends when nobody comes, and when it is interrupted", { timeout: 30_000 }, async () => {
     await using provider = await openIdProvider();
     await expect(attempt(provider, { timeoutMs: 1000 }).tokens).rejects.toMatchObject({
       code: "model.auth",

@@ -123,7 +123,7 @@ describe("the credentials of a ChatGPT login", () => {
   });
 
   it("stay good when processes renew them at once: no refresh token is used twice", {
-    timeout: 40_000,
+    timeout: 120_000,
   }, async () => {
     await using provider = await openIdProvider({ accessTokenSeconds: 1, delayMs: { "/token": 50 } });
     await keepChatGptLogin(provider, home);
@@ -315,7 +315,9 @@ describe("a login that cannot be renewed", () => {
     expect(renewals(provider)).toBe(0);
   });
 
-  it("is renewed to the end and stored, although the caller stops waiting for it", async () => {
+  it("is renewed to the end and stored, although the caller stops waiting for it", {
+    timeout: 30_000,
+  }, async () => {
     await using provider = await openIdProvider({ delayMs: { "/token": 200 } });
     await keepChatGptLogin(provider, home);
     const before = await storedFile();

@@ -36,7 +36,7 @@ function attempt(provider: OpenIdProvider, options: Partial<DeviceLoginOptions> 
 }
 
 describe("a login with a code", () => {
-  it("brings the tokens of who entered the code in a browser elsewhere", async () => {
+  it("brings the tokens of who entered the code in a browser elsewhere", { timeout: 30_000 }, async () => {
     await using provider = await openIdProvider({ tamper: inDeviceAnswer({ interval: 0.2 }) });
     const { code, tokens } = attempt(provider);
     const { url, code: userCode } = await code;

@@ -5,6 +5,7 @@ import { applyPatchTool } from "../../../../src/tools/apply-patch/apply-patch-to
 import { recognisePatchScript } from "../../../../src/tools/apply-patch/patch-command.js";
 import type { PatchFiles } from "../../../../src/tools/apply-patch/patch-files.js";
 import { createPatcher } from "../../../../src/tools/apply-patch/patcher.js";
+import { processorClock } from "../../../support/processor-clock.js";
 import { fileText, mutatedPatch } from "./patches.js";
 
 const noSuchFile = () =>
@@ -46,7 +47,7 @@ class MemoryFiles implements PatchFiles {
 const randomText = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString("utf8"));
 const bytePatch = randomText.map((text) => `*** Begin Patch\n*** Update File: a.txt\n${text}\n*** End Patch`);
 
-describe("whatever a model sends as a patch", () => {
+describe("whatever a model sends as a patch", { timeout: 30_000 }, () => {
   it.each([
     ["random text", randomText],
     ["random text as a patch", bytePatch],
@@ -91,10 +92,10 @@ describe("whatever a model sends as a patch", () => {
   ])("it takes a bounded time: %s", async (_, body) => {
     const files = new MemoryFiles({ "/w/a.txt": "a\n".repeat(20_000) });
     const patcher = createPatcher(() => files);
-    const startedAt = performance.now();
+    const usedMs = processorClock();
     for (const text of [body, `*** Begin Patch\n${body}\n*** End Patch`])
       await patcher.applyAnyPatch(text, { cwd: "/w" });
     recognisePatchScript(body);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(usedMs()).toBeLessThan(2_000);
   });
 });

@@ -158,7 +158,7 @@ describe("read_file of a range", () => {
     expect(bytesRead).toBe(60 * 1024);
   });
 
-  it("shows a hole of a sparse file as the zeros it stands for", async () => {
+  it("shows a hole of a sparse file as the zeros it stands for", { timeout: 30_000 }, async () => {
     const sandbox = new MemorySandbox();
     /** Every run of zeros is a hole. */
     const files: MemorySandbox["files"] = {
