@@ -13,7 +13,7 @@ export async function keepChatGptLogin(provider: OpenIdProvider, home: string): 
   const tokens = await logInWithBrowser({
     settings: settingsOf(provider),
     port: 0,
-    timeoutMs: 5000,
+    timeoutMs: 60_000,
     signal: new AbortController().signal,
     show: async (url) => {
       page = provider.logIn(url.href);

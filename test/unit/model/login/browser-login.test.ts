@@ -29,7 +29,7 @@ function attempt(provider: OpenIdProvider, options: Partial<BrowserLoginOptions>
   const tokens = logInWithBrowser({
     settings: { issuer: provider.issuer, clientId },
     port: 0,
-    timeoutMs: 4000,
+    timeoutMs: 60_000,
     signal: new AbortController().signal,
     show: async (address) => shown(address),
     ...options,
@@ -50,7 +50,7 @@ async function stateOf({ url }: Attempt): Promise<string> {
   return (await url).searchParams.get("state") ?? "";
 }
 
-describe("a login through a browser", () => {
+describe("a login through a browser", { timeout: 30_000 }, () => {
   it("brings the tokens of whoever logged in, and says so in the browser", async () => {
     await using provider = await openIdProvider();
     const login = attempt(provider);
@@ -209,7 +209,7 @@ describe("a login through a browser", () => {
   });
 });
 
-describe("an answer of the issuer is refused", () => {
+describe("an answer of the issuer is refused", { timeout: 30_000 }, () => {
   it("that is for another verifier: the provider checks PKCE", async () => {
     await using provider = await openIdProvider();
     const login = attempt(provider);
@@ -319,7 +319,7 @@ describe("an answer of the issuer is refused", () => {
   });
 });
 
-describe("an issuer", () => {
+describe("an issuer", { timeout: 30_000 }, () => {
   it("that is not there is unreachable", async () => {
     const provider = await openIdProvider();
     await provider[Symbol.asyncDispose]();

@@ -25,7 +25,7 @@ function attempt(provider: OpenIdProvider, options: Partial<DeviceLoginOptions> 
   });
   const login = {
     settings: settingsOf(provider),
-    timeoutMs: 4000,
+    timeoutMs: 60_000,
     signal: new AbortController().signal,
     show: async (one: DeviceCode) => shown(one),
     ...options,
@@ -35,7 +35,7 @@ function attempt(provider: OpenIdProvider, options: Partial<DeviceLoginOptions> 
   return { code, tokens };
 }
 
-describe("a login with a code", () => {
+describe("a login with a code", { timeout: 30_000 }, () => {
   it("brings the tokens of who entered the code in a browser elsewhere", { timeout: 30_000 }, async () => {
     await using provider = await openIdProvider({ tamper: inDeviceAnswer({ interval: 0.2 }) });
     const { code, tokens } = attempt(provider);
