@@ -38,7 +38,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 /** The environment as one frozen object. Nothing else in brig reads `process.env`. An empty variable counts as unset. */
 export function readEnvironment(source: Variables = process.env): Environment {
   const variables = Object.freeze(Object.fromEntries(setVariables(source)));
-  const home = variables.HOME ?? homedir();
+  const home = variables.HOME ?? homeOfUser();
   return Object.freeze({
     variables,
     home,
@@ -58,6 +58,15 @@ export function readEnvironment(source: Variables = process.env): Environment {
       return variables.TZ ?? zoneOfMachine() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
     },
   });
+}
+
+/** The root directory for a user whom the machine does not know, such as an arbitrary one of a container. */
+function homeOfUser(): string {
+  try {
+    return homedir();
+  } catch {
+    return "/";
+  }
 }
 
 /** Asking Intl costs ten milliseconds; where the clock's file is a link, its name tells as much. */

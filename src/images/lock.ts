@@ -1,8 +1,13 @@
 import { mkdir } from "node:fs/promises";
-import { tmpdir, userInfo } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../errors.js";
 import { acquireLock, type LockOptions } from "../lib/file-lock.js";
+
+/** Named by the user's number: in a container a user need not have a name. */
+export function lockDirectory(): string {
+  return join(tmpdir(), `brig-${process.getuid?.() ?? 0}`);
+}
 
 /** No build takes this long. */
 const longestMs = 60 * 60 * 1000;
@@ -16,7 +21,7 @@ export async function withLock<T>(
   work: () => Promise<T>,
   options: Pick<LockOptions, "onWait" | "signal"> = {},
 ): Promise<T> {
-  const directory = join(tmpdir(), `brig-${userInfo().username}`);
+  const directory = lockDirectory();
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const file = join(directory, name.replace(/[^\w.-]/g, "_"));
   const outcome = await acquireLock(file, {

@@ -1,9 +1,8 @@
 import { existsSync, writeFileSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { withLock } from "../../../src/images/lock.js";
+import { lockDirectory, withLock } from "../../../src/images/lock.js";
 import { readClaimant } from "../../../src/lib/file-lock.js";
 
 const uniqueName = () => `brig/test:${process.pid}-${process.hrtime.bigint()}`;
@@ -42,7 +41,7 @@ describe("withLock", () => {
     const name = uniqueName();
     const { owner } = await readClaimant();
     const claim = `.${name.replace(/[^\w.-]/g, "_")}.0123456789ab.lock`;
-    const file = join(tmpdir(), `brig-${userInfo().username}`, claim);
+    const file = join(lockDirectory(), claim);
     await withLock(name, async () => "made the directory");
     writeFileSync(file, JSON.stringify({ ...owner, startedAt: "1" }));
     expect(await withLock(name, async () => "taken")).toBe("taken");
