@@ -1,12 +1,14 @@
-import { constants, type Stats } from "node:fs";
+import { closeSync, constants, openSync, readSync, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { Socket } from "node:net";
+import { addAbortSignal } from "node:stream";
 import { BrigError } from "../errors.js";
 import { readStart } from "../lib/bounded-file.js";
 import { errnoOf } from "../lib/errno.js";
-import { pause } from "../lib/pause.js";
 
 const MAX_BYTES = 64 * 1024 * 1024;
-const PIPE_POLL_MS = 5;
+/** Without waiting for a FIFO's writer, which may never come. */
+const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /**
  * A file that was named on the command line: a regular one, or a pipe such as a shell's `<(…)` that somebody writes to. An abort ends
@@ -15,17 +17,16 @@ const PIPE_POLL_MS = 5;
 export async function readGivenFile(path: string, signal: AbortSignal): Promise<Buffer> {
   await using file = await openedAtOnce(path);
   const facts = await file.stat();
-  if (facts.isFIFO()) return await readPipe(file, path, signal);
+  if (facts.isFIFO()) return await readPipe(path, signal);
   if (!facts.isFile()) throw notReadable(path, `it is ${kindOf(facts)}`);
   const bytes = await readStart(file, MAX_BYTES + 1);
   if (bytes.length > MAX_BYTES) throw tooLarge(path);
   return bytes;
 }
 
-/** Without waiting for a FIFO's writer, which may never come. */
 async function openedAtOnce(path: string): Promise<FileHandle> {
   try {
-    return await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    return await open(path, OPENING);
   } catch (cause) {
     const reasons: Record<string, string> = { ENOENT: "no such file", ENXIO: "it is a socket" };
     const errno = errnoOf(cause) ?? String(cause);
@@ -33,33 +34,39 @@ async function openedAtOnce(path: string): Promise<FileHandle> {
   }
 }
 
-/** A pipe without a writer is at its end, one whose writer has said nothing yet is not. */
-async function readPipe(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for (;;) {
-    signal.throwIfAborted();
-    const chunk = await readSome(file);
-    if (chunk === null) {
-      await pause(PIPE_POLL_MS, signal);
-      continue;
-    }
-    if (chunk.length === 0) break;
-    length += chunk.length;
-    if (length > MAX_BYTES) throw tooLarge(path);
-    chunks.push(chunk);
+async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
+  const fd = openSync(path, OPENING);
+  const chunks = startOfPipe(fd);
+  if (chunks === null) {
+    closeSync(fd);
+    throw notReadable(path, "it is a pipe with nothing in it that nobody writes to");
   }
-  if (length === 0) throw notReadable(path, "it is a pipe with nothing in it that nobody writes to");
+  let length = chunks[0]?.length ?? 0;
+  // As a socket, since a file would have to be asked again and again. It closes its descriptor itself.
+  const pipe = addAbortSignal(signal, new Socket({ fd, readable: true, writable: false }));
+  try {
+    for await (const chunk of pipe as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_BYTES) throw tooLarge(path);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+  if (length === 0) throw notReadable(path, "it is a pipe and nothing was written to it");
   return Buffer.concat(chunks);
 }
 
-/** Null when nothing is there yet. */
-async function readSome(file: FileHandle): Promise<Buffer | null> {
+/** Null where nobody writes: of that an event loop would hear nothing. Empty where the writer has said nothing yet. */
+function startOfPipe(fd: number): Buffer[] | null {
+  const buffer = Buffer.alloc(64 * 1024);
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(64 * 1024));
-    return buffer.subarray(0, bytesRead);
+    const bytesRead = readSync(fd, buffer);
+    return bytesRead === 0 ? null : [buffer.subarray(0, bytesRead)];
   } catch (error) {
-    if (errnoOf(error) === "EAGAIN") return null;
+    if (errnoOf(error) === "EAGAIN") return [];
+    closeSync(fd);
     throw error;
   }
 }

@@ -73,7 +73,15 @@ describe("a file that was named", () => {
     writeFileSync(join(folder, "large"), "");
     truncateSync(join(folder, "large"), 64 * 1024 * 1024 + 1);
     await expect(readGivenFile(join(folder, "large"), never)).rejects.toThrow("more than 67108864 bytes");
-  }, 30_000);
+  });
+
+  it("is refused when it is a pipe whose writer goes without a word", async () => {
+    const silent = openSync(fifo, constants.O_RDWR);
+    const wait = readGivenFile(fifo, never);
+    await sleep(30);
+    closeSync(silent);
+    await expect(wait).rejects.toThrow("it is a pipe and nothing was written to it");
+  });
 
   it("is refused at once when it is a pipe that nobody writes to", async () => {
     await expect(readGivenFile(fifo, never)).rejects.toMatchObject({
