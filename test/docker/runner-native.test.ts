@@ -50,7 +50,8 @@ describe("the runner's native tests", () => {
 
   it("the fuzzer finds a frame parser that trusts the length it is told", async () => {
     const { exitCode, output } = await checks.run(["/src/test/fuzz/plant-fault"]);
-    expect(output).toMatch(/does not hold: used <= size|heap-buffer-overflow/);
+    // Which of the target's rules it breaks first depends on the fuzzer's luck; a sound parser breaks none, as shown above.
+    expect(output).toMatch(/frames\.c:\d+: does not hold: |heap-buffer-overflow/);
     expect(exitCode).not.toBe(0);
   });
 });
