@@ -203,6 +203,11 @@ function session(): Record<string, Buffer> {
       ...turn,
       ...over(1),
     ]),
+    // Its deadline passes before a worker takes it.
+    "given-up-before-it-begins": Buffer.from(
+      "AAIAyMhkAcj6FADIawHI+pABAcj6kOMAIQAAAPqQAchkASb6FADIawEAAAAAAAAAAAAAAAD/////////////////////////////////////////////////RUVFRUVFRUVFRf/////////////////////////////////////////////////////////////////I+pAByPqQAcjIAAIAyAALyCkA/w9kAbf////////////////////IawFsAQABAAAAyAAAAMguX+rIAALIawFsAcgBAAAAAAAAAMgGX+o=",
+      "base64",
+    ),
     "reports-as-it-is-killed": Buffer.from([
       ...start,
       ...writes(1, 1),
