@@ -22,7 +22,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          testTimeout: 5_000,
+          testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
       },
