@@ -1,9 +1,8 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname, release } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
-import type { ContainerBody, Engine } from "../docker/types.js";
+import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { requireToolbox } from "../images/require-toolbox.js";
 import { ownerOf, readHostProcesses } from "../lib/owner.js";
@@ -12,12 +11,12 @@ import { parseNetwork } from "../policy/network.js";
 import { DEFAULT_MODE, type LoadedPolicy, type SandboxMode } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
-import { RunnerLink } from "./channel/runner-link.js";
-import { createContainerBody, TOOLBOX_PATH } from "./create-body.js";
+import type { RunnerLink } from "./channel/runner-link.js";
+import { SandboxContainer } from "./container.js";
+import { createContainerBody } from "./create-body.js";
 import { readReport } from "./files.js";
 import { parseReport } from "./kernel-report.js";
 import { sessionLabels } from "./labels.js";
-import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
 import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
@@ -25,7 +24,6 @@ import { type Proof, proveSandbox } from "./proof.js";
 const DEFAULT_IMAGE = "brig/base";
 const DEFAULT_LEASE_SECONDS = 60;
 const MAX_LEASE_SECONDS = 7 * 24 * 3600;
-const REMOVAL_WAIT_MS = 30_000;
 
 /** What a sandbox is to be. All of it may be left out. */
 export interface SandboxOptions {
@@ -207,87 +205,4 @@ async function prove(
     code: "policy.not-enforced",
     hint: "nothing was run; `brig doctor` says what this engine lacks",
   });
-}
-
-/** It answers to no call whose error its own could be. */
-function tellLate({ onLateOutput }: SandboxOptions, data: Buffer, call: number): void {
-  try {
-    onLateOutput?.(data, call);
-  } catch (error) {
-    process.emitWarning(error instanceof Error ? error : String(error));
-  }
-}
-
-/** The container of one session, with the placeholders made for it. */
-class SandboxContainer {
-  readonly #engine: Engine;
-  readonly #plan: SandboxPlan;
-  readonly #keep: boolean;
-  #placeholders: Placeholders | undefined;
-  #id: string | undefined;
-
-  constructor(engine: Engine, { plan, keep }: { plan: SandboxPlan; keep: boolean }) {
-    this.#engine = engine;
-    this.#plan = plan;
-    this.#keep = keep;
-  }
-
-  get id(): string {
-    return this.#id ?? "";
-  }
-
-  async start(body: ContainerBody, { signal }: SandboxOptions): Promise<void> {
-    this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
-    const name = `brig-${this.#plan.sessionId}`;
-    // Never called off half-way: the engine would go on, and make a container that nobody knows of.
-    this.#id = await this.#engine.createContainer(body, { name });
-    signal?.throwIfAborted();
-    await this.#engine.startContainer(this.#id);
-    signal?.throwIfAborted();
-  }
-
-  async connect(token: Buffer, options: SandboxOptions): Promise<RunnerLink> {
-    const leaseMs = this.#plan.leaseSeconds * 1000;
-    return await RunnerLink.open({
-      token,
-      dial: () => this.#engine.openExec(this.id, [`${TOOLBOX_PATH}/${this.#plan.runner}`, "connect"]),
-      diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
-      reconnectForMs:
-        leaseMs > 0 ? Math.min(leaseMs, DEFAULT_LEASE_SECONDS * 1000) : DEFAULT_LEASE_SECONDS * 1000,
-      onLate: (call, data) => tellLate(options, Buffer.from(data), call),
-    });
-  }
-
-  async release(): Promise<void> {
-    if (!this.#keep) await this.discard();
-  }
-
-  async discard(): Promise<void> {
-    if (this.#id !== undefined) await this.#remove(this.#id).catch(() => undefined);
-    const inUse = await placeholdersInUse(this.#engine, this.#plan.sessionId).catch(() => null);
-    if (inUse) await this.#placeholders?.remove(inUse);
-  }
-
-  /** The engine removes it by itself too, and says "in progress" to whoever comes second: so wait until it is gone. */
-  async #remove(id: string): Promise<void> {
-    // A paused process takes no signal: gVisor's container would stay for ever.
-    const isPaused = (await this.#engine.inspectContainer(id))?.paused;
-    if (isPaused) await this.#engine.unpauseContainer(id).catch(() => undefined);
-    await this.#engine.removeContainer(id);
-    const deadline = performance.now() + REMOVAL_WAIT_MS;
-    while (performance.now() < deadline && (await this.#engine.inspectContainer(id)) !== null)
-      await sleep(10);
-  }
-
-  async #diagnose(leaseIsOver: boolean): Promise<BrigError | null> {
-    const state = await this.#engine.inspectContainer(this.id);
-    if (state?.running) return null;
-    const reason = state?.oomKilled ? "oom" : leaseIsOver ? "lease" : "killed";
-    const messages = {
-      oom: "the sandbox ran out of memory and its container was killed",
-      lease: "the sandbox ended because nobody was connected for the length of its lease",
-      killed: "the sandbox's container was killed or removed from outside",
-    };
-    return new BrigError(messages[reason], { code: "sandbox.gone", reason, hint: "create another sandbox" });
-  }
 }
