@@ -1,4 +1,4 @@
-import type { Sandbox } from "brig";
+import type { Sandbox } from "brigbox";
 import { type Ratio, type Round, ratioOfMedians, type Summary, summarize } from "./statistics.js";
 
 /** One subject that is measured. A new one is a file in `benches` and a line in main.ts. */

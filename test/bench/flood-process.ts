@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Sandbox } from "brig";
+import { Sandbox } from "brigbox";
 import { execInSandbox, execOverEngineApi } from "./rivals.js";
 import { repeat, takeTurns, timed } from "./sampling.js";
 

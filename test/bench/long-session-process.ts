@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createModelClient, noCredentials, openConversation, openSessionFile, Sandbox } from "brig";
+import { createModelClient, noCredentials, openConversation, openSessionFile, Sandbox } from "brigbox";
 
 /** What the parent sends: one session of so many turns. */
 export interface LongSessionOrder {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Sandbox } from "brig";
+import { Sandbox } from "brigbox";
 import { type BenchOptions, readArguments, usage } from "./arguments.js";
 import type { Bench, BenchContext } from "./bench.js";
 import { applyPatch } from "./benches/apply-patch.js";

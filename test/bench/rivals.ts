@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Sandbox } from "brig";
+import type { Sandbox } from "brigbox";
 
 /** One command over the Engine API: create the exec, start it, read its stream to the end, ask for its exit code. */
 export async function execOverEngineApi(

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createToolRegistry } from "brig";
+import { createToolRegistry } from "brigbox";
 import { type Bench, compare } from "../bench.js";
 import { repeat, takeTurns, timed } from "../sampling.js";
 

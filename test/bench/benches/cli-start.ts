@@ -7,7 +7,7 @@ import { repeat, takeTurns, timed } from "../sampling.js";
 export const cliStart: Bench = {
   name: "cli-start",
   async run({ isQuick, progress, signal }) {
-    const brig = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("brig")));
+    const brig = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("brigbox")));
     const help = () => spawnOnHost(process.execPath, [brig, "--help"]);
     const nothing = () => spawnOnHost(process.execPath, ["-e", "0"]);
     await repeat(3, help);

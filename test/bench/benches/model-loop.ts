@@ -50,7 +50,7 @@ async function openRivals(
     ...["-C", project, "-s", "workspace-write", "-m", "gpt-5-codex", "-c", "model_provider=bench"],
     ...["-c", `model_providers.bench={name="bench",base_url="${url}",wire_api="responses"}`, "Say true."],
   ];
-  const brig = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("brig")));
+  const brig = fileURLToPath(new URL("./cli/main.js", import.meta.resolve("brigbox")));
   const environment = { ...process.env, BRIG_HOME: home, CODEX_HOME: home };
   const runOf = (program: string, args: string[]) => async (calls: number) => {
     endpoint.expect(calls);

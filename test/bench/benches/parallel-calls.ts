@@ -1,4 +1,4 @@
-import type { Sandbox } from "brig";
+import type { Sandbox } from "brigbox";
 import { type Bench, type BenchContext, compare } from "../bench.js";
 import { execInSandbox, execOverEngineApi } from "../rivals.js";
 import { repeat, takeTurns, timed } from "../sampling.js";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Sandbox } from "brig";
+import type { Sandbox } from "brigbox";
 import { type Bench, quantity } from "../bench.js";
 import { execInSandbox } from "../rivals.js";
 import { repeat } from "../sampling.js";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Sandbox } from "brig";
+import type { Sandbox } from "brigbox";
 import { type Bench, type BenchContext, compare } from "../bench.js";
 import { execInSandbox, execOverEngineApi, outputOf } from "../rivals.js";
 import { type Contender, repeat, takeTurns } from "../sampling.js";
