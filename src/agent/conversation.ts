@@ -133,7 +133,7 @@ class AgentConversation implements Conversation {
 
   async runTurn(input: TurnInput): Promise<TurnResult> {
     if (this.#turn !== null) throw new TypeError("one turn at a time");
-    const turn = openTurn(createThreadId(this.#now()), input.signal);
+    using turn = openTurn(createThreadId(this.#now()), input.signal);
     this.#turn = turn;
     try {
       await this.#replaceLostWorkplace();
@@ -147,7 +147,7 @@ class AgentConversation implements Conversation {
 
   async compact({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<CompactionResult> {
     if (this.#turn !== null) throw new TypeError("a conversation is compacted between turns");
-    const turn = openTurn(createThreadId(this.#now()), signal);
+    using turn = openTurn(createThreadId(this.#now()), signal);
     this.#turn = turn;
     try {
       const outcome = await this.#compactor.compact({ reason: "request", signal: turn.signal });

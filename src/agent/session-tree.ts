@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { isBrigError } from "../errors.js";
-import { sharedSignal } from "../lib/shared-signal.js";
+import { TimeLimit } from "../lib/time-limit.js";
 import type { ToolSandbox } from "../tools/sandbox.js";
 import type { SessionRecord } from "./session-file.js";
 import { askForFacts, askForHashes, type FileFacts } from "./tree-programs.js";
@@ -64,14 +64,13 @@ export async function describeTree(
   root: string,
   { limits, signal }: { limits: TreeLimits; signal?: AbortSignal | undefined },
 ): Promise<TreeDescription> {
-  const late = AbortSignal.timeout(limits.maxMs);
-  const either = sharedSignal(signal === undefined ? late : AbortSignal.any([late, signal]));
+  using limit = new TimeLimit(limits.maxMs, signal);
   try {
-    const walk = new TreeWalk(sandbox, root, { limits, signal: either });
+    const walk = new TreeWalk(sandbox, root, { limits, signal: limit.signal });
     return { kind: "described", root, entries: await walk.run() };
   } catch (error) {
     signal?.throwIfAborted();
-    if (late.aborted) return leftOut(root, `it takes more than ${limits.maxMs / 1000} seconds to read`);
+    if (limit.isOver) return leftOut(root, `it takes more than ${limits.maxMs / 1000} seconds to read`);
     if (error instanceof TooMuch) return leftOut(root, error.message);
     if (isBrigError(error)) return leftOut(root, error.message);
     throw error;

@@ -1,7 +1,7 @@
 import type { BrigError } from "../errors.js";
-import { sharedSignal } from "../lib/shared-signal.js";
+import { AnySignal } from "../lib/any-signal.js";
 
-export interface Turn {
+export interface Turn extends Disposable {
   id: string;
   /** Ends everything of this turn. */
   stop: AbortController;
@@ -16,6 +16,6 @@ export type TurnEnding =
 
 export function openTurn(id: string, outside: AbortSignal | undefined): Turn {
   const stop = new AbortController();
-  const signal = outside === undefined ? stop.signal : AbortSignal.any([outside, stop.signal]);
-  return { id, stop, signal: sharedSignal(signal) };
+  const either = new AnySignal([outside, stop.signal]);
+  return { id, stop, signal: either.signal, [Symbol.dispose]: () => either[Symbol.dispose]() };
 }

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../errors.js";
+import { AnySignal } from "../lib/any-signal.js";
 import { formatDuration, parseDuration } from "../lib/durations.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { ExitStatus } from "../sandbox/types.js";
@@ -90,11 +91,12 @@ async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): 
 
 async function runOnPipes(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
   const input = new AbortController();
+  using ends = new AnySignal([context.signal, input.signal]);
   const program = await sandbox.spawn(argv, {
     cwd: commandDirectory(flags),
     timeoutMs: flags.timeout,
     stdin: flags.interactive === true ? "pipe" : "closed",
-    signal: AbortSignal.any([context.signal, input.signal]),
+    signal: ends.signal,
   });
   if (program.stdin)
     passInput(context.stdin, program.stdin).catch((cause) => input.abort(unreadableInput(cause)));

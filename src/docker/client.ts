@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import * as z from "zod";
 import { BrigError } from "../errors.js";
+import { TimeLimit } from "../lib/time-limit.js";
 import { agreeOnApi, oldestApi } from "./api-version.js";
 import type { Endpoint } from "./endpoint.js";
 import { asRefusal, engineFailure } from "./failure.js";
@@ -70,19 +71,14 @@ export async function openClient(endpoint: Endpoint, options: { limitMs: number 
 function caller(transport: Transport, address: string): Client["call"] {
   return async (doing, run, { signal, limitMs = callLimitMs } = {}) => {
     signal?.throwIfAborted();
+    using limit = new TimeLimit(limitMs, signal);
     try {
-      return await run(transport, bounded(signal, limitMs));
+      return await run(transport, limit.signal);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       throw engineFailure(unwrapAbort(error), { doing, address });
     }
   };
-}
-
-function bounded(signal: AbortSignal | undefined, limitMs: number | null): AbortSignal {
-  const signals = signal === undefined ? [] : [signal];
-  if (limitMs !== null) signals.push(AbortSignal.timeout(limitMs));
-  return AbortSignal.any(signals);
 }
 
 /** Node wraps the reason of an aborted request, here our own time limit, in an AbortError. */

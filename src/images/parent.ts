@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
 import type { Engine } from "../docker/types.js";
+import { AnySignal } from "../lib/any-signal.js";
 import { type BootstrapOptions, bootstrapDebian } from "./bootstrap.js";
 import { inTemporaryDirectory } from "./temporary-directory.js";
 
@@ -25,10 +26,11 @@ export async function provideParent(engine: Engine, options: BootstrapOptions): 
 async function pullDebian(engine: Engine, { onProgress, signal }: BootstrapOptions): Promise<boolean> {
   onProgress?.(`looking for ${debian} in the registry`);
   const patience = new AbortController();
+  using ends = new AnySignal([signal, patience.signal]);
   let timer = setTimeout(() => patience.abort(), firstAnswerMs);
   try {
     await engine.pullImage(debian, {
-      signal: AbortSignal.any(signal === undefined ? [patience.signal] : [signal, patience.signal]),
+      signal: ends.signal,
       onProgress: (line) => {
         clearTimeout(timer);
         timer = setTimeout(() => patience.abort(), stallMs);

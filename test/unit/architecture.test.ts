@@ -111,6 +111,23 @@ describe("one door each", () => {
   });
 });
 
+describe("a limit that is held weakly", () => {
+  const test = fileURLToPath(new URL("..", import.meta.url));
+  const tests = readdirSync(test, { recursive: true, encoding: "utf8" })
+    .filter((path) => /\.tsx?$/.test(path) && !path.startsWith("unit/architecture"))
+    .map((path) => ({ path, code: withoutComments(readFileSync(join(test, path), "utf8")) }));
+
+  it("is made nowhere: a wait is limited with TimeLimit", () => {
+    const users = files.filter(({ code }) => /\bAbortSignal\s*\.\s*timeout\b/.test(code));
+    expect(users.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("is combined with no other signal but by AnySignal", () => {
+    const users = [...files, ...tests].filter(({ code }) => /\bAbortSignal\s*\.\s*any\b/.test(code));
+    expect(users.map(({ path }) => path)).toEqual([]);
+  });
+});
+
 function filesOf(folder: string): SourceFile[] {
   return files.filter((file) => file.folder === folder);
 }

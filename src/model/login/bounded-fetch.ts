@@ -1,4 +1,6 @@
 import type { CustomFetch } from "openid-client";
+import { AnySignal } from "../../lib/any-signal.js";
+import { beforeAbort } from "../../lib/before-abort.js";
 
 /** Discovery documents, keys and tokens are a few kilobytes. */
 const maxBytes = 1024 * 1024;
@@ -7,12 +9,17 @@ const statusesWithoutBody = [204, 205, 304];
 /** `fetch` for an issuer that may be hostile: a longer answer is an error, and an abort of `signal` ends it. */
 export function boundedFetch(signal?: AbortSignal): CustomFetch {
   return async (url, options) => {
-    const signals = [signal, options.signal].filter((one) => one !== undefined);
-    const response = await fetch(url, { ...options, signal: AbortSignal.any(signals) });
-    const { status, statusText, headers } = response;
-    const body = statusesWithoutBody.includes(status) ? null : await readBounded(response);
-    return new Response(body, { status, statusText, headers });
+    using ends = new AnySignal([signal, options.signal]);
+    // While a body arrives, `fetch` itself may have lost sight of the signal.
+    return await beforeAbort(fetchWhole(url, { ...options, signal: ends.signal }), ends.signal);
   };
+}
+
+async function fetchWhole(url: string, options: RequestInit): Promise<Response> {
+  const response = await fetch(url, options);
+  const { status, statusText, headers } = response;
+  const body = statusesWithoutBody.includes(status) ? null : await readBounded(response);
+  return new Response(body, { status, statusText, headers });
 }
 
 /** The whole body, so that an answer that never ends meets the timeout of the request. */

@@ -9,6 +9,7 @@ import {
 } from "openid-client";
 import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/before-abort.js";
+import { TimeLimit } from "../../lib/time-limit.js";
 import type { StoredTokens } from "./auth-file.js";
 import { failedPage, loggedInPage } from "./callback-page.js";
 import { type Callback, type CallbackServer, openCallbackServer } from "./callback-server.js";
@@ -89,12 +90,12 @@ async function comingBack(
   server: CallbackServer,
   { timeoutMs, signal }: BrowserLoginOptions,
 ): Promise<Callback> {
-  const timeout = AbortSignal.timeout(timeoutMs);
+  using limit = new TimeLimit(timeoutMs, signal);
   try {
-    return await beforeAbort(server.callback, AbortSignal.any([signal, timeout]));
+    return await beforeAbort(server.callback, limit.signal);
   } catch (error) {
     signal.throwIfAborted();
-    throw timeout.aborted ? nobodyCame(timeoutMs) : error;
+    throw limit.isOver ? nobodyCame(timeoutMs) : error;
   }
 }
 

@@ -2,6 +2,7 @@ import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } from "openi
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/before-abort.js";
+import { TimeLimit } from "../../lib/time-limit.js";
 import type { StoredTokens } from "./auth-file.js";
 import { issuerFailure } from "./failure.js";
 import { connectIssuer, loginScope } from "./issuer.js";
@@ -34,14 +35,14 @@ export async function logInWithCode(
   flow: CodeFlow = isOpenai(options.settings) ? openaiCodeTokens : standardCodeTokens,
 ): Promise<StoredTokens> {
   const { settings, show, timeoutMs } = options;
-  const timeout = AbortSignal.timeout(timeoutMs);
+  using limit = new TimeLimit(timeoutMs, options.signal);
   try {
     // The library looks at the signal between two waits only.
-    const signal = AbortSignal.any([options.signal, timeout]);
+    const { signal } = limit;
     return await beforeAbort(flow({ settings, show, signal }), signal);
   } catch (error) {
     options.signal.throwIfAborted();
-    if (timeout.aborted) throw nobodyCame(timeoutMs);
+    if (limit.isOver) throw nobodyCame(timeoutMs);
     throw issuerFailure(error, { doing: "log in", issuer: settings.issuer });
   }
 }

@@ -1,9 +1,13 @@
 import { tokenRevocation } from "openid-client";
 import { isBrigError } from "../../errors.js";
+import { TimeLimit } from "../../lib/time-limit.js";
 import { readAuthFile, removeAuthFile } from "./auth-file.js";
 import { issuerFailure } from "./failure.js";
 import { connectIssuer } from "./issuer.js";
 import { type IssuerSettings, requireIssuer } from "./issuer-settings.js";
+
+/** Nobody waits longer for an issuer to be told of what they forget. */
+const REVOCATION_LIMIT_MS = 10_000;
 
 export interface LogoutOutcome {
   /** False where nobody was logged in. */
@@ -27,13 +31,13 @@ export async function logOut(
 
 async function revoke(home: string, settings: IssuerSettings, signal: AbortSignal): Promise<string | null> {
   const secrets: string[] = [];
+  using limit = new TimeLimit(REVOCATION_LIMIT_MS, signal);
   try {
     const tokens = (await readAuthFile(home))?.tokens;
     if (tokens == null) return null;
     secrets.push(tokens.refresh_token, tokens.access_token, tokens.id_token);
     requireIssuer(tokens.id_token, settings);
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(10_000)]);
-    const configuration = await connectIssuer(settings, { signal: limit });
+    const configuration = await connectIssuer(settings, { signal: limit.signal });
     if (configuration.serverMetadata().revocation_endpoint === undefined) return null;
     await tokenRevocation(configuration, tokens.refresh_token, { token_type_hint: "refresh_token" });
     return null;

@@ -3,12 +3,15 @@ import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { parseJson } from "../../lib/parse-json.js";
 import { pause } from "../../lib/pause.js";
+import { TimeLimit } from "../../lib/time-limit.js";
 import type { StoredTokens } from "./auth-file.js";
 import { boundedFetch } from "./bounded-fetch.js";
 import type { DeviceCode } from "./device-login.js";
 import { connectIssuer } from "./issuer.js";
 import type { IssuerSettings } from "./issuer-settings.js";
 import { tokensOf } from "./tokens.js";
+
+const REQUEST_LIMIT_MS = 30_000;
 
 const text = z.string().min(1).max(1000);
 
@@ -75,7 +78,8 @@ async function post(
   body: Record<string, string>,
   signal: AbortSignal,
 ): Promise<{ status: number; body: string }> {
-  const response = await boundedFetch(AbortSignal.any([signal, AbortSignal.timeout(30_000)]))(url, {
+  using limit = new TimeLimit(REQUEST_LIMIT_MS, signal);
+  const response = await boundedFetch(limit.signal)(url, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AnySignal } from "../../lib/any-signal.js";
 import { defineTool } from "../define-tool.js";
 import type { OutputPart, Tool, ToolActivity, ToolCallOptions, ToolOutput } from "../tool.js";
 import { truncateOutput } from "../truncation.js";
@@ -44,15 +45,14 @@ export function jsReplTool(bench: Workbench): Tool {
       const refusal = await refusedCell(bench, cell.source, call);
       if (refusal !== null) return { content: refusal, success: false };
       using deadline = new CellDeadline(cell.timeoutMs);
-      const ends = call.signal === undefined ? [deadline.signal] : [call.signal, deadline.signal];
+      using ends = new AnySignal([call.signal, deadline.signal]);
       const onActivity = (activity: ToolActivity) => {
         deadline.note(activity);
         call.onActivity?.(activity);
       };
-      const signal = AbortSignal.any(ends);
       const outcome = await runCell(bench, cell.source, {
         ...call,
-        signal,
+        signal: ends.signal,
         onActivity,
         deadline: deadline.signal,
       });

@@ -1,4 +1,5 @@
 import { BrigError } from "../../errors.js";
+import { AnySignal } from "../../lib/any-signal.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { fileFailure } from "../os-error.js";
 import type { ToolFiles } from "../sandbox.js";
@@ -36,7 +37,8 @@ export async function* fileChunks(source: FileSource): AsyncGenerator<FileChunk>
 /** Everything after the first piece, the next one being on its way while one is looked at. */
 async function* readAhead({ files, path, signal }: FileSource, start: number): AsyncGenerator<FileChunk> {
   const stop = new AbortController();
-  const source = { files, path, signal: signal ? AbortSignal.any([signal, stop.signal]) : stop.signal };
+  using ends = new AnySignal([signal, stop.signal]);
+  const source = { files, path, signal: ends.signal };
   let offsetBytes = start;
   const readNext = () => {
     const piece = readChunk(source, { offsetBytes, lengthBytes: CHUNK_BYTES });

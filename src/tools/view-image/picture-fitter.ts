@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import { imageType } from "../../lib/image-type.js";
+import { TimeLimit } from "../../lib/time-limit.js";
 import { firstFrame, type ImageSize, imageSize } from "./image-size.js";
 import { withMetadata } from "./jpeg-segments.js";
 import { workerSource } from "./photon-worker.js";
@@ -131,14 +132,13 @@ async function runPhoton(job: PhotonJob, { maxMs, signal }: Limits): Promise<Pho
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
   });
-  const deadline = AbortSignal.timeout(maxMs);
-  const stop = signal ? AbortSignal.any([signal, deadline]) : deadline;
+  using limit = new TimeLimit(maxMs, signal);
   try {
-    const bytes = await messageOf(worker, stop);
+    const bytes = await messageOf(worker, limit.signal);
     return bytes === null ? { kind: "broken" } : { kind: "resized", bytes };
   } catch (error) {
     signal?.throwIfAborted();
-    if (deadline.aborted) return { kind: "late" };
+    if (limit.isOver) return { kind: "late" };
     throw error;
   } finally {
     await worker.terminate();
