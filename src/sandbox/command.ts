@@ -1,4 +1,5 @@
 import type { BrigError } from "../errors.js";
+import { afterLivedTime, type LivedTimer } from "../lib/lived-time.js";
 import { FrameType, INITIAL_CREDIT, protocolError } from "./channel/frames.js";
 import type { ChannelEvents, RunnerLink } from "./channel/runner-link.js";
 import { type ExitRecord, parseExit } from "./exit-record.js";
@@ -8,6 +9,8 @@ const CREDIT_STEP = 64 * 1024;
 const INPUT_PIECE = 64 * 1024;
 /** The runner gives a tree 500 ms and then five seconds of SIGKILL; after this much more it is stuck itself. */
 const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
+/** For what the runner had to say when it last answered, and that came behind its answer. */
+const LAST_WORDS_MS = 2000;
 
 export interface CommandEvents {
   /** A returned promise holds the command's output back until it resolves. An error ends the command and is its error. */
@@ -30,7 +33,7 @@ export class Command implements ChannelEvents {
   #consumed = 0;
   #inputCredit = INITIAL_CREDIT;
   #inputWaiter: (() => void) | undefined;
-  #watchdog: NodeJS.Timeout | undefined;
+  #watchdog: LivedTimer | undefined;
 
   constructor(
     link: RunnerLink,
@@ -155,13 +158,23 @@ export class Command implements ChannelEvents {
 
   #finish(): void {
     this.#isOver = true;
-    clearTimeout(this.#watchdog);
+    this.#watchdog?.cancel();
     this.#releaseInput();
   }
 
   #watch(afterMs: number): void {
-    clearTimeout(this.#watchdog);
-    this.#watchdog = setTimeout(() => this.#events.onStuck(), afterMs);
-    this.#watchdog.unref();
+    this.#watchdog?.cancel();
+    this.#watchdog = afterLivedTime(afterMs, () => void this.#judge());
+  }
+
+  /**
+   * Only a runner that answers has failed to end a tree. Nothing may have come because this process stood still, the container is
+   * paused or the stream is dead: then the answer is waited for as long as the link waits.
+   */
+  async #judge(): Promise<void> {
+    const watchdog = this.#watchdog;
+    await this.#link.ping().catch(() => undefined);
+    if (this.#isOver || this.#watchdog !== watchdog) return;
+    this.#watchdog = afterLivedTime(LAST_WORDS_MS, () => this.#events.onStuck());
   }
 }

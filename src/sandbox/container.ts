@@ -74,9 +74,9 @@ export class SandboxContainer {
       await sleep(10);
   }
 
-  async #diagnose(leaseIsOver: boolean): Promise<BrigError | null> {
+  async #diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
     const state = await this.#engine.inspectContainer(this.id);
-    if (state?.running) return null;
+    if (state?.running) return state.paused ? "paused" : "runs";
     const reason = state?.oomKilled ? "oom" : leaseIsOver ? "lease" : "killed";
     const messages = {
       oom: "the sandbox ran out of memory and its container was killed",

@@ -64,7 +64,7 @@ async function report(
   const link = await RunnerLink.open({
     token,
     dial: () => engine.openExec(id, [`${TOOLBOX_PATH}/${plan.runner}`, "connect"]),
-    diagnose: async () => null,
+    diagnose: async () => "runs",
     reconnectForMs: 1000,
     onLate: () => undefined,
   });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecStream } from "../../docker/types.js";
 import { BrigError, isBrigError } from "../../errors.js";
+import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
 import {
   encodeFrame,
   type Frame,
@@ -26,8 +27,8 @@ export interface LinkOptions {
   token: Buffer;
   /** Opens a new exec of `runner connect`. */
   dial(): Promise<ExecStream>;
-  /** Why there is nobody to dial any more; null while the container still runs. */
-  diagnose(brokenForMs: number): Promise<BrigError | null>;
+  /** What the engine says of the container: that it runs, that it is paused, or why there is nobody to dial any more. */
+  diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
   /** For how long a broken stream is tried to be opened again. */
   reconnectForMs: number;
   /** Output of a process that outlived the call on this channel. */
@@ -153,6 +154,7 @@ export class RunnerLink {
     this.#stream = stream;
     this.#untoldFrames = 0;
     this.#untoldBytes = 0;
+    this.#silentTurns = 0;
     for (const frame of this.#kept) stream.write(frame);
     for (const id of this.#pings.keys()) stream.write(encodeFrame(FrameType.ping, 0, Buffer.from(id)));
     return {
@@ -166,19 +168,29 @@ export class RunnerLink {
   }
 
   async #reconnect(reason: Error): Promise<void> {
+    const patience = new Patience(this.#options.reconnectForMs);
+    try {
+      await this.#dialUntil(patience, reason);
+    } finally {
+      patience.end();
+    }
+  }
+
+  async #dialUntil(patience: Patience, reason: Error): Promise<void> {
     const brokenAt = performance.now();
-    const deadline = brokenAt + this.#options.reconnectForMs;
     let lastReason: unknown = reason;
+    let wasPaused = false;
     for (let waitMs = FIRST_RETRY_MS; !this.#gone; waitMs = Math.min(waitMs * 2, LAST_RETRY_MS)) {
       if (isBrigError(lastReason, "protocol.invalid")) return this.close(lastReason);
-      const diagnosis = await this.#options
+      const found = await this.#options
         .diagnose(performance.now() - brokenAt)
         .catch((error: unknown) => unreachable(error));
-      const isOver = performance.now() > deadline;
-      if (diagnosis && (diagnosis.reason !== "engine" || isOver)) return this.close(diagnosis);
-      if (isOver) return this.close(cannotReopen(lastReason));
+      if (wasPaused) patience.renew();
+      wasPaused = found === "paused";
+      if (isBrigError(found) && (found.reason !== "engine" || patience.isOver)) return this.close(found);
+      if (patience.isOver && !wasPaused) return this.close(cannotReopen(lastReason));
       try {
-        if (!diagnosis) return await this.#connect();
+        if (found === "runs") return await this.#connect();
       } catch (error) {
         lastReason = error;
       }
@@ -186,17 +198,25 @@ export class RunnerLink {
     }
   }
 
-  /** Some runtimes leave the stream of a container that has ended open: then only the engine tells. */
+  /**
+   * A stream can be dead though nobody has closed it: something in between has lost it, or the runtime leaves that of a container
+   * that has ended open. The engine tells the one from the other.
+   */
   async #checkSilence(): Promise<void> {
-    if (this.#channels.size + this.#pings.size === 0 || !this.#stream) {
+    const stream = this.#stream;
+    if (this.#channels.size + this.#pings.size === 0 || !stream) {
       this.#silentTurns = 0;
       return;
     }
     this.#silentTurns++;
     if (this.#silentTurns === 2) this.send(FrameType.ping, 0, Buffer.from("silence"));
     if (this.#silentTurns < 3) return;
-    const diagnosis = await this.#options.diagnose(0).catch(() => null);
-    if (diagnosis && this.#silentTurns > 0) this.close(diagnosis);
+    const found = await this.#options.diagnose(0).catch(() => null);
+    const isStillSilent = this.#silentTurns > 0 && this.#stream === stream;
+    if (!isStillSilent || found === null || found === "paused") return;
+    // A machine that is only slow loses nothing by it: the runner sends again what has not arrived.
+    if (found === "runs") stream.destroy(new Error("nothing came from the runner any more"));
+    else this.close(found);
   }
 
   #take(frame: Frame): void {
@@ -268,6 +288,34 @@ export class RunnerLink {
     if (count < 0n || count > BigInt(this.#kept.length)) throw protocolError(`an ACK of ${frames} frames`);
     this.#kept.splice(0, Number(count));
     this.#acknowledged = frames;
+  }
+}
+
+/** How long a broken stream is tried to be opened again, in time that this process had for it. */
+class Patience {
+  readonly #ms: number;
+  #timer: LivedTimer | undefined;
+  #isOver = false;
+
+  constructor(ms: number) {
+    this.#ms = ms;
+    this.renew();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  renew(): void {
+    this.end();
+    this.#isOver = false;
+    this.#timer = afterLivedTime(this.#ms, () => {
+      this.#isOver = true;
+    });
+  }
+
+  end(): void {
+    this.#timer?.cancel();
   }
 }
 

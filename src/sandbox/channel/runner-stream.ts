@@ -1,5 +1,6 @@
 import type { ExecStream } from "../../docker/types.js";
 import { BrigError } from "../../errors.js";
+import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";
 import { Demultiplexer } from "./demultiplexer.js";
 import {
@@ -111,7 +112,7 @@ export async function greet(
   identity: { token: Buffer; received: bigint },
   events: (welcome: Welcome, stream: RunnerStream) => StreamEvents,
 ): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: LivedTimer | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
       let accepted: StreamEvents | undefined;
@@ -126,11 +127,12 @@ export async function greet(
           else reject(reason);
         },
       });
-      timer = setTimeout(() => stream.destroy(new Error("the runner did not answer")), HELLO_WITHIN_MS);
+      const giveUp = () => stream.destroy(new Error("the runner did not answer"));
+      timer = afterLivedTime(HELLO_WITHIN_MS, giveUp);
       stream.write(encodeHello(identity));
     });
   } finally {
-    clearTimeout(timer);
+    timer?.cancel();
   }
 }
 

@@ -89,6 +89,8 @@ export class FakeRunner {
   answer: (hello: Buffer) => Buffer | null = (hello) => this.#honestAnswer(hello);
   onFrame: (sent: SentFrame) => void = () => undefined;
   isAcknowledging = true;
+  /** The connection there is passes nothing any more, and the next one everything. */
+  isSilent = false;
   #isDumb = false;
   connections = 0;
   #connection: ConnectionEnd | undefined;
@@ -98,6 +100,7 @@ export class FakeRunner {
 
   dial = async (): Promise<ExecStream> => {
     this.connections++;
+    this.isSilent = false;
     const [host, own] = connect();
     this.#connection = own;
     this.#pending = Buffer.alloc(0);
@@ -116,7 +119,7 @@ export class FakeRunner {
 
   /** Sends bytes on stdout as they are, past all counting. */
   sendRaw(bytes: Uint8Array, stream = 1): void {
-    this.#connection?.write(multiplexed(stream, bytes));
+    if (!this.isSilent) this.#connection?.write(multiplexed(stream, bytes));
   }
 
   /** Sends a frame, and again after a break if it counts and was not acknowledged. */
@@ -148,7 +151,7 @@ export class FakeRunner {
   }
 
   #receive(connection: ConnectionEnd, chunk: Buffer): void {
-    if (connection !== this.#connection) return;
+    if (connection !== this.#connection || this.isSilent) return;
     this.#pending = Buffer.concat([this.#pending, chunk]);
     while (this.#pending.length >= HEADER_BYTES) {
       const end = HEADER_BYTES + this.#pending.readUInt32LE(0);

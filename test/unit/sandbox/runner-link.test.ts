@@ -29,7 +29,7 @@ async function open(options: Partial<LinkOptions> = {}): Promise<CommandSetting>
   link = await RunnerLink.open({
     token,
     dial: runner.dial,
-    diagnose: async () => null,
+    diagnose: async () => "runs",
     reconnectForMs: 5000,
     onLate: () => undefined,
     ...options,
@@ -209,6 +209,19 @@ describe("a call", () => {
     vi.useRealTimers();
     link.close(new BrigError("stuck", { code: "sandbox.gone", reason: "killed" }));
     expect(await call).toMatchObject({ code: "sandbox.gone" });
+  });
+
+  it("is not taken for stuck while the runner says nothing at all", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const setting = await open();
+    const call = exec(setting, ["true"], { timeoutMs: 1000 });
+    await until(() => runner.frames.length === 1);
+    runner.dumb();
+    await vi.advanceTimersByTimeAsync(600_000);
+    runner.exit(1, 4);
+    expect(await call).toMatchObject({ exitCode: 4 });
+    expect(isStuck).toBe(false);
+    vi.useRealTimers();
   });
 });
 
@@ -455,13 +468,25 @@ describe("a stream that breaks", () => {
     const { outcome } = await openCall({
       diagnose: async () => {
         if (isAway) throw new Error("connection refused");
-        return null;
+        return "runs";
       },
     });
     isAway = true;
     runner.cut();
     await sleep(100);
     isAway = false;
+    await until(() => runner.connections === 2);
+    runner.exit(1);
+    expect(await outcome).toMatchObject({ kind: "result" });
+  });
+
+  it("waits for a container that is paused, however long", async () => {
+    let found: "runs" | "paused" = "paused";
+    const { outcome } = await openCall({ diagnose: async () => found, reconnectForMs: 100 });
+    runner.cut();
+    await sleep(400);
+    expect(runner.connections).toBe(1);
+    found = "runs";
     await until(() => runner.connections === 2);
     runner.exit(1);
     expect(await outcome).toMatchObject({ kind: "result" });
@@ -505,7 +530,7 @@ describe("a stream on which nothing comes", () => {
   });
 
   it("does not matter as long as the runner answers", async () => {
-    const diagnose = vi.fn(async () => null);
+    const diagnose = vi.fn(async () => "runs" as const);
     await openCall({ diagnose });
     for (let i = 0; i < 10; i++) {
       await vi.advanceTimersByTimeAsync(2000);
@@ -515,20 +540,74 @@ describe("a stream on which nothing comes", () => {
   });
 
   it("does not matter when nobody waits", async () => {
-    const diagnose = vi.fn(async () => null);
+    const diagnose = vi.fn(async () => "runs" as const);
     await open({ diagnose });
     runner.dumb();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(diagnose).not.toHaveBeenCalled();
   });
 
-  it("does not matter while the container runs, for example because it is paused", async () => {
+  it("is opened again within ten seconds while the container runs, and the call has its end", async () => {
     const { outcome } = await openCall();
+    runner.isSilent = true;
+    for (let seconds = 0; runner.connections === 1; seconds++) {
+      expect(seconds).toBeLessThan(10);
+      await vi.advanceTimersByTimeAsync(1000);
+      await new Promise(setImmediate);
+    }
+    await until(() => runner.hellos.length === 2);
+    // The new one has as much time to speak as the old one had.
+    runner.dumb();
+    await vi.advanceTimersByTimeAsync(4000);
+    await new Promise(setImmediate);
+    expect(runner.connections).toBe(2);
+    runner.exit(1, 4);
+    expect(await outcome).toMatchObject({ kind: "result", result: { exitCode: 4 } });
+    expect(runner.frames).toHaveLength(1);
+  });
+
+  it("does not matter while the container is paused", async () => {
+    const { outcome } = await openCall({ diagnose: async () => "paused" });
     runner.dumb();
     await vi.advanceTimersByTimeAsync(60_000);
+    expect(runner.connections).toBe(1);
     runner.exit(1, 4);
     expect(await outcome).toMatchObject({ kind: "result", result: { exitCode: 4 } });
   });
+
+  it("does not matter while the engine says nothing either", async () => {
+    const { outcome } = await openCall({ diagnose: () => Promise.reject(new Error("no answer")) });
+    runner.dumb();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(runner.connections).toBe(1);
+    runner.exit(1, 4);
+    expect(await outcome).toMatchObject({ kind: "result", result: { exitCode: 4 } });
+  });
+
+  it.for([
+    ["gone", new BrigError("removed", { code: "sandbox.gone", reason: "killed" })],
+    ["there", "runs"],
+  ] as const)(
+    "until the engine has been asked is judged again: what came meanwhile counts, be the container %s",
+    async ([, found]) => {
+      let answer: (found: BrigError | "runs") => void = () => undefined;
+      const asked = vi.fn(() => new Promise<BrigError | "runs">((resolve) => (answer = resolve)));
+      const { outcome } = await openCall({ diagnose: asked });
+      runner.dumb();
+      await vi.advanceTimersByTimeAsync(6000);
+      expect(asked).toHaveBeenCalledOnce();
+      runner.send(FrameType.stdout, 1, Buffer.from("the last word"));
+      await new Promise(setImmediate);
+      answer(found);
+      await new Promise(setImmediate);
+      expect(runner.connections).toBe(1);
+      runner.exit(1, 4);
+      expect(await outcome).toMatchObject({
+        kind: "result",
+        result: { exitCode: 4, stdout: "the last word" },
+      });
+    },
+  );
 });
 
 describe("late output", () => {

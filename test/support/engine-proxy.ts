@@ -1,0 +1,64 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readEnvironment } from "../../src/config/env.js";
+import { connectEngine } from "../../src/docker/connect.js";
+import type { Engine } from "../../src/docker/types.js";
+import { testEngine } from "./engine.js";
+
+/** The engine of this machine behind a socket whose streams can be made to fall silent. */
+export interface SilencedEngine extends AsyncDisposable {
+  readonly engine: Engine;
+  /** Streams that have been opened so far: every exec is one. */
+  readonly streams: number;
+  /** From now on nothing passes on the streams there are, in either direction, and none of them is closed. */
+  silence(): void;
+}
+
+interface Passage {
+  isStream: boolean;
+  sides: [Socket, Socket];
+}
+
+export async function silencedEngine(): Promise<SilencedEngine> {
+  const directory = await mkdtemp(join(tmpdir(), "brig-proxy-"));
+  const socketPath = join(directory, "docker.sock");
+  const behind = new URL((await testEngine()).endpoint).pathname;
+  const passages: Passage[] = [];
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect({ path: behind, allowHalfOpen: true });
+    const passage: Passage = { isStream: false, sides: [near, far] };
+    passages.push(passage);
+    far.once("data", (head: Buffer) => {
+      passage.isStream = head.subarray(0, 64).toString("latin1").includes(" 101 ");
+    });
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on("error", () => to.destroy());
+      from.pipe(to);
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  return {
+    engine: await connectEngine({ env: readEnvironment(), endpoint: `unix://${socketPath}` }),
+    get streams() {
+      return passages.filter(({ isStream }) => isStream).length;
+    },
+    silence() {
+      for (const { isStream, sides } of passages)
+        if (isStream)
+          for (const side of sides) {
+            side.unpipe();
+            side.pause();
+          }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { sides } of passages) for (const side of sides) side.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
