@@ -1,29 +1,31 @@
-import { hostname } from "node:os";
 import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../src/docker/types.js";
-import { readHostProcesses } from "../../src/lib/owner.js";
-import { LABELS, readSessionLabels } from "../../src/sandbox/labels.js";
-import { sweep } from "../../src/sandbox/sweep.js";
+import { LABELS } from "../../src/sandbox/labels.js";
 import { call, testEngine } from "./engine.js";
-import { beginTestRun, isEndedRun, isOurs, testLabel, testLabels } from "./test-run.js";
+import { containersOfEndedRuns, RunContainers } from "./run-containers.js";
+import { beginTestRun, isEndedRun, testLabel, testLabels } from "./test-run.js";
 
 /** How long what is being removed may still be seen after the last test. */
 const patienceMs = 20_000;
 
-/** Removes what runs that were killed left behind; after the run, fails when this one left something. */
+/**
+ * Removes what test runs that were killed left behind; after the run, fails when this one left something. What anybody else has made,
+ * a person's own sandboxes before all, is neither removed nor counted.
+ */
 export async function setup(): Promise<() => Promise<void>> {
   beginTestRun();
   const engine = await testEngine();
   await sweepEndedRuns(engine);
-  const before = new Set((await everything(engine)).map(({ id }) => id));
+  const made = await RunContainers.watch(engine);
   return async () => {
     const deadline = Date.now() + patienceMs;
-    let leaks = await findLeaks(engine, before);
+    let leaks = await findLeaks(engine, made);
     while (leaks.length > 0 && Date.now() < deadline) {
       await sleep(250);
-      leaks = await findLeaks(engine, before);
+      leaks = await findLeaks(engine, made);
     }
+    made.end();
     if (leaks.length === 0) return;
     // vitest prints an error of a teardown, but does not count it.
     process.exitCode = 1;
@@ -32,7 +34,7 @@ export async function setup(): Promise<() => Promise<void>> {
 }
 
 async function sweepEndedRuns(engine: Engine): Promise<void> {
-  await sweep(engine, { now: new Date(), processes: await readHostProcesses(hostname()), includeKept: true });
+  for (const id of containersOfEndedRuns()) await engine.removeContainer(id);
   for (const { id, labels } of await engine.listContainers([testLabel])) {
     if (isEndedRun(labels[testLabel])) await engine.removeContainer(id);
   }
@@ -41,37 +43,26 @@ async function sweepEndedRuns(engine: Engine): Promise<void> {
   }
 }
 
-interface Found {
-  id: string;
-  labels: Record<string, string>;
-  description: string;
-}
-
-/** Every container, volume and network of a session or a test. Toolbox volumes are neither: they are meant to stay. */
-async function everything(engine: Engine): Promise<Found[]> {
-  const lists = await Promise.all([LABELS.session, testLabel].map((label) => labelled(engine, label)));
-  return lists.flat();
-}
-
-async function labelled(engine: Engine, label: string): Promise<Found[]> {
-  const [containers, volumes, networks] = await Promise.all([
-    engine.listContainers([label]),
-    engine.listVolumes([label]),
-    listNetworks(engine, label),
+async function findLeaks(engine: Engine, made: RunContainers): Promise<string[]> {
+  const own = `${testLabel}=${testLabels()[testLabel]}`;
+  const [sessions, containers, volumes, networks] = await Promise.all([
+    engine.listContainers([LABELS.session]),
+    engine.listContainers([own]),
+    engine.listVolumes([own]),
+    listNetworks(engine, own),
   ]);
+  const labelled = new Set(containers.map(({ id }) => id));
+  const ofProcesses = sessions.filter(({ id, labels }) => !labelled.has(id) && made.has(id, labels));
   return [
-    ...containers.map(({ id, names, image, labels }) => ({
-      id,
-      labels,
-      description: `container ${names[0] ?? id} of ${image}`,
-    })),
-    ...volumes.map(({ name, labels }) => ({ id: name, labels, description: `volume ${name}` })),
-    ...networks.map(({ Id, Name, Labels }) => ({ id: Id, labels: Labels, description: `network ${Name}` })),
+    ...[...containers, ...ofProcesses].map(
+      ({ id, names, image, labels }) => `container ${names[0] ?? id} of ${image} ${JSON.stringify(labels)}`,
+    ),
+    ...volumes.map(({ name, labels }) => `volume ${name} ${JSON.stringify(labels)}`),
+    ...networks.map(({ Name, Labels }) => `network ${Name} ${JSON.stringify(Labels)}`),
   ];
 }
 
 interface Network {
-  Id: string;
   Name: string;
   Labels: Record<string, string>;
 }
@@ -82,25 +73,4 @@ async function listNetworks(engine: Engine, label: string): Promise<Network[]> {
   return (await json(
     await call(socket, { method: "GET", path: `/networks?filters=${filters}` }),
   )) as Network[];
-}
-
-async function findLeaks(engine: Engine, before: Set<string>): Promise<string[]> {
-  const found = (await everything(engine)).filter(({ id, labels }) => !before.has(id) && isOfThisRun(labels));
-  return found.map(({ description, labels }) => `${description} ${JSON.stringify(labels)}`);
-}
-
-/** On a shared machine others may run brig at the same time. What belongs to nobody alive is taken for ours. */
-function isOfThisRun(labels: Record<string, string>): boolean {
-  const run = labels[testLabel];
-  if (run !== undefined) return run === testLabels()[testLabel];
-  const owner = readSessionLabels(labels)?.owner.pid;
-  return owner === undefined || isOurs(owner) || !isRunning(owner);
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }

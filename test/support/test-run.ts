@@ -22,10 +22,10 @@ export function isEndedRun(value: string | undefined): boolean {
   return pid !== undefined && startOf(Number(pid)) !== start;
 }
 
-/** True when `pid` is this process or one that descends from it. */
+/** True when `pid` is this process, one that descends from it, or one that was started in this run and has lost its parent. */
 export function isOurs(pid: number): boolean {
   for (let current = pid; current > 1; current = parentOf(current)) if (current === process.pid) return true;
-  return false;
+  return environmentOf(pid).includes(`${variable}=${testLabels()[testLabel]}`);
 }
 
 function runId(pid: number): string {
@@ -39,6 +39,14 @@ function startOf(pid: number): string {
 function parentOf(pid: number): number {
   const stat = statOf(pid);
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] ?? 0);
+}
+
+function environmentOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+  } catch {
+    return [];
+  }
 }
 
 function statOf(pid: number): string {
