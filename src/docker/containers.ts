@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { BrigError } from "../errors.js";
 import { type Client, unlessMissing, uploading } from "./client.js";
+import { createdContainer } from "./created-container.js";
 import { asRefusal } from "./failure.js";
 import type { ContainerState, ContainerSummary, Engine } from "./types.js";
 
@@ -13,6 +14,7 @@ type ContainerCalls = Pick<
   | "unpauseContainer"
   | "removeContainer"
   | "inspectContainer"
+  | "inspectCreated"
   | "listContainers"
   | "putArchive"
   | "openExec"
@@ -68,6 +70,12 @@ export function containerCalls({ call }: Client): ContainerCalls {
         const reply = await unlessMissing(api.json({ method: "GET", path: `${at(id)}/json` }, limit));
         return reply === null ? null : parseState(reply);
       });
+    },
+
+    async inspectCreated(id) {
+      return await call("inspect the new container", async (api, limit) =>
+        createdContainer.parse(await api.json({ method: "GET", path: `${at(id)}/json` }, limit)),
+      );
     },
 
     async listContainers(labels) {

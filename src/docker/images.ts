@@ -109,7 +109,13 @@ const image = z
     Size: z.number(),
     Created: z.string().nullish(),
     Architecture: z.string(),
-    Config: z.object({ Labels: z.record(z.string(), z.string()).nullish() }).nullish(),
+    Config: z
+      .object({
+        Labels: z.record(z.string(), z.string()).nullish(),
+        Env: z.array(z.string()).nullish(),
+        Volumes: z.record(z.string(), z.unknown()).nullish(),
+      })
+      .nullish(),
   })
   .transform(
     (reply): ImageSummary => ({
@@ -119,6 +125,8 @@ const image = z
       createdAt: new Date(reply.Created || 0),
       labels: reply.Config?.Labels ?? {},
       arch: reply.Architecture,
+      env: reply.Config?.Env ?? [],
+      volumes: Object.keys(reply.Config?.Volumes ?? {}),
     }),
   );
 

@@ -16,6 +16,7 @@ export interface ContainerBody {
   OpenStdin: boolean;
   Tty: boolean;
   StopSignal?: string;
+  Healthcheck?: { Test: string[] };
   HostConfig: HostConfig;
 }
 
@@ -40,6 +41,9 @@ interface HostConfig {
   MemorySwap?: number;
   NanoCpus?: number;
   PidsLimit?: number;
+  Sysctls?: Record<string, string>;
+  MaskedPaths?: string[];
+  ReadonlyPaths?: string[];
   Ulimits?: { Name: string; Soft: number; Hard: number }[];
   OomScoreAdj?: number;
 }
@@ -119,6 +123,23 @@ export interface ImageSummary {
   createdAt: Date;
   labels: Record<string, string>;
   arch: string;
+  /** As the image has it, one `NAME=value` each. */
+  env: string[];
+  /** Paths of the image's VOLUMEs. */
+  volumes: string[];
+}
+
+/** What a container was created with once the engine has mixed the image's own settings in. */
+export interface CreatedContainer {
+  imageId: string;
+  entrypoint: string[];
+  cmd: string[];
+  user: string;
+  workingDir: string;
+  env: string[];
+  labels: Record<string, string>;
+  stopSignal: string;
+  healthcheck: string[];
 }
 
 /** What takes up room on the engine's disk. Null for a number that the engine has not counted. */
@@ -180,6 +201,8 @@ export interface Engine {
   removeContainer(id: string): Promise<void>;
   /** Null when there is no such container. */
   inspectContainer(id: string): Promise<ContainerState | null>;
+  /** What will be started. */
+  inspectCreated(id: string): Promise<CreatedContainer>;
   /** Only containers that carry every one of these labels ("name" or "name=value"), stopped ones too. */
   listContainers(labels: string[]): Promise<ContainerSummary[]>;
   /** Uncompressed tar into a created, not yet started container. */

@@ -38,12 +38,16 @@ const KERNEL_INTERFACES = [
   "tunl0",
 ];
 
+/** What engines put into every container's environment themselves. */
+const ENGINE_VARIABLES = /^(?:HOSTNAME|TERM|container)=[\w.-]*$/;
+
 export function compareAuthority(plan: SandboxPlan, report: KernelReport): Difference[] {
   return [
     ...compareCapabilities(plan, report),
     ...comparePrivileges(plan, report),
     ...compareUser(plan, report),
     ...compareNetwork(plan, report),
+    ...compareEnvironment(plan, report),
     ...(report.hostname === CONTAINER_HOSTNAME
       ? []
       : [
@@ -133,4 +137,24 @@ function compareNetwork(plan: SandboxPlan, { interfaces, routedInterfaces }: Ker
       kernel: `interfaces ${interfaces ?? "unknown"}, routes through ${routedInterfaces ?? "unknown"}`,
     },
   ];
+}
+
+/** The runner's own, and so what a command gets beside what is sent with it: nothing of the image's. */
+function compareEnvironment(
+  { containerEnvironment }: SandboxPlan,
+  { environment }: KernelReport,
+): Difference[] {
+  const strangers = environment?.filter((entry) => !isOwnVariable(entry, containerEnvironment)) ?? [
+    "unknown",
+  ];
+  if (strangers.length === 0) return [];
+  const names = strangers.map((entry) => JSON.stringify(entry.split("=", 1)[0]));
+  return [{ assertion: "A21-environment", promised: "no variable of the image's", kernel: names.join(", ") }];
+}
+
+/** `NAME=value` as planned, an engine's own, or one without a value: that is what is left of a variable taken away. */
+export function isOwnVariable(entry: string, planned: Readonly<Record<string, string>>): boolean {
+  const at = entry.indexOf("=");
+  if (at === -1 || at === entry.length - 1 || ENGINE_VARIABLES.test(entry)) return true;
+  return planned[entry.slice(0, at)] === entry.slice(at + 1);
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ContainerBody, Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { RunnerLink } from "./channel/runner-link.js";
+import { requireAsAsked } from "./compare-created.js";
 import { TOOLBOX_PATH } from "./create-body.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
@@ -32,12 +33,17 @@ export class SandboxContainer {
     return this.#id ?? "";
   }
 
-  async start(body: ContainerBody, { signal }: { signal?: AbortSignal | undefined }): Promise<void> {
+  /** `imageId`: what the body's image was when it was looked at. */
+  async start(
+    body: ContainerBody,
+    { imageId, signal }: { imageId: string; signal?: AbortSignal | undefined },
+  ): Promise<void> {
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     const name = `brig-${this.#plan.sessionId}`;
     // Never called off half-way: the engine would go on, and make a container that nobody knows of.
     this.#id = await this.#engine.createContainer(body, { name });
     signal?.throwIfAborted();
+    requireAsAsked(body, imageId, await this.#engine.inspectCreated(this.#id));
     await this.#engine.startContainer(this.#id);
     signal?.throwIfAborted();
   }

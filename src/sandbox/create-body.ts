@@ -23,8 +23,10 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
     // The workspace as working directory would make the engine create it in the image; the runner sets it per command.
     WorkingDir: "/",
     Hostname: CONTAINER_HOSTNAME,
-    Env: Object.entries(plan.containerEnvironment).map(([name, value]) => `${name}=${value}`),
-    Labels: plan.labels,
+    Env: environment(plan),
+    Labels: { ...blank(plan.overridden.labels), ...plan.labels },
+    // What an image names here runs beside every supervisor, and in a container that is about to be refused too.
+    Healthcheck: { Test: ["NONE"] },
     AttachStdin: false,
     AttachStdout: false,
     AttachStderr: false,
@@ -61,6 +63,17 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       ],
     },
   };
+}
+
+/** A name without a value is one that the engine leaves out, whatever the image says. */
+function environment({ containerEnvironment, overridden }: SandboxPlan): string[] {
+  const foreign = overridden.environment.filter((name) => !(name in containerEnvironment));
+  return [...Object.entries(containerEnvironment).map(([name, value]) => `${name}=${value}`), ...foreign];
+}
+
+/** A label of the image's cannot be taken away, but other programs of the host act on what it says. */
+function blank(names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, ""]));
 }
 
 function securityOptions(plan: SandboxPlan, seccompJson: string): string[] {

@@ -14,6 +14,8 @@ export interface KernelReport {
   /** Interfaces that a route leads through, of both IP versions. */
   routedInterfaces: string[] | null;
   hostname: string | null;
+  /** Of the runner: `NAME=value` each. */
+  environment: string[] | null;
   cgroup: CgroupLimits;
   /** The errno of each forbidden request; 0: it was granted. */
   probes: Map<string, number>;
@@ -61,6 +63,7 @@ export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelRe
     interfaces: parseInterfaces(text("/proc/net/dev")),
     routedInterfaces: parseRoutes(text("/proc/net/route"), text("/proc/net/ipv6_route")),
     hostname: text("/proc/sys/kernel/hostname")?.trimEnd() ?? null,
+    environment: parseEnvironment(text("environment")),
     cgroup: parseCgroup((file) => text(`${CGROUP}/${file}`)?.trim() ?? null),
     probes: parseProbes(sections),
     directories: parseDirectories(sections),
@@ -96,6 +99,10 @@ function parseIdentity(status: string | null): ProcessIdentity {
       }),
     ),
   };
+}
+
+function parseEnvironment(text: string | null): string[] | null {
+  return text === null ? null : text.split("\0", LINES_MAX).filter((entry) => entry !== "");
 }
 
 function parseNumbers(text: string | undefined): number[] | null {

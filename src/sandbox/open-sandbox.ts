@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname, release } from "node:os";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
-import type { Engine } from "../docker/types.js";
+import type { Engine, ImageSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { requireToolbox } from "../images/require-toolbox.js";
 import { ownerOf, readHostProcesses } from "../lib/owner.js";
@@ -15,6 +15,7 @@ import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import { createContainerBody } from "./create-body.js";
 import { readReport } from "./files.js";
+import { withImage } from "./image-settings.js";
 import { parseReport } from "./kernel-report.js";
 import { sessionLabels } from "./labels.js";
 import type { SandboxPlan } from "./plan.js";
@@ -82,11 +83,12 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   const leaseSeconds = checkedLease(options.leaseSeconds);
   const policy = await loadChosenPolicy(options);
   const engine = options.engine ?? (await connectEngine({ env: environment }));
-  const [image, toolboxVolume, plan] = await Promise.all([
+  const [image, toolboxVolume, planned] = await Promise.all([
     requireImage(engine, options.image ?? DEFAULT_IMAGE),
     options.toolboxVolume ?? requireToolbox(engine),
     makePlan(options, { environment, engine, policy, leaseSeconds }),
   ]);
+  const plan = withImage(planned, image);
   const token = randomBytes(32);
   const body = createContainerBody(plan, {
     toolboxVolume,
@@ -96,7 +98,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false });
   let link: RunnerLink | undefined;
   try {
-    await container.start(body, options);
+    await container.start(body, { imageId: image.id, signal: options.signal });
     link = await container.connect(token, options);
     const proof = await prove(link, { plan, engine, imageId: image.id });
     options.signal?.throwIfAborted();
@@ -141,7 +143,7 @@ async function loadChosenPolicy({ mode, policyFile, network }: SandboxOptions): 
   return { ...loaded, policy: { ...loaded.policy, network: parsed.network } };
 }
 
-async function requireImage(engine: Engine, ref: string): Promise<{ id: string }> {
+async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> {
   const image = await engine.inspectImage(ref);
   if (image) return image;
   const isOurs = ref === DEFAULT_IMAGE || ref.startsWith(`${DEFAULT_IMAGE}:`);

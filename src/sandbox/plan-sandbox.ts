@@ -22,7 +22,7 @@ export interface SandboxRequest {
   addDirs: readonly string[];
   /** `writable_roots` of the configuration: left aside where the policy takes none. */
   writableRoots: readonly string[];
-  /** For commands, never for the container: see `SandboxPlan.commandEnvironment`. */
+  /** For commands, never for the container. */
   env: Readonly<Record<string, string>>;
   hostUser: { uid: number; gid: number };
   leaseSeconds: number;
@@ -40,6 +40,8 @@ const MIB = 1024 * 1024;
 /** The largest page a kernel of either architecture uses, so that no kernel rounds what was promised. */
 const PAGE_BYTES = 65_536;
 const FALLBACK_HOME = "/brig-home";
+/** Of every engine, for an image that has none. */
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
  * Checks the directories a sandbox is to see and resolves the policy for this engine and caller. Changes nothing.
@@ -52,7 +54,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   const protection = await planProtection(roots, policy.workspace.protected, request.host.ownDirectories);
   await refuseWritableSubmounts(protection.mounts, request);
   const home = resolveHome(policy.home, roots);
-  const containerEnvironment = { HOME: home, LANG: "C.UTF-8" };
+  const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
   const workspace = roots.find((root) => root.kind === "workspace")?.directory.path ?? null;
   return {
     sessionId: request.sessionId,
@@ -75,7 +77,9 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     limits: resolveLimits(policy, request.engine),
     leaseSeconds: request.keep ? 0 : request.leaseSeconds,
     containerEnvironment,
-    commandEnvironment: { ...containerEnvironment, ...request.env },
+    imageEnvironment: {},
+    callerEnvironment: { ...request.env },
+    overridden: { environment: [], labels: [] },
     labels: labelled(request.labels, protection.placeholders),
   };
 }
@@ -221,7 +225,5 @@ function labelled(
   labels: Readonly<Record<string, string>>,
   placeholders: readonly string[],
 ): Record<string, string> {
-  return placeholders.length === 0
-    ? { ...labels }
-    : { ...labels, [LABELS.placeholders]: JSON.stringify(placeholders) };
+  return { ...labels, [LABELS.placeholders]: JSON.stringify(placeholders) };
 }

@@ -32,8 +32,12 @@ export interface SandboxPlan {
   leaseSeconds: number;
   /** In the container's description, where anyone with the engine can read it: no secret, nothing of the caller's. */
   containerEnvironment: Record<string, string>;
-  /** To be sent with each command. */
-  commandEnvironment: Record<string, string>;
+  /** Of the image's environment what is sent with each command. */
+  imageEnvironment: Record<string, string>;
+  /** The caller's, sent with each command. */
+  callerEnvironment: Record<string, string>;
+  /** Names that the image gives, and that the container must not take over from it. */
+  overridden: { environment: string[]; labels: string[] };
   labels: Record<string, string>;
 }
 

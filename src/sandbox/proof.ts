@@ -15,6 +15,7 @@ export type Assertion =
   | "A9-hostname"
   | "A10-setuid-bits"
   | "A11-kernel-settings"
+  | "A21-environment"
   | "B1-rootfs"
   | "B4-writable-mounts"
   | "B5-tmpfs"

@@ -3,6 +3,7 @@ import { BrigError } from "../errors.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { type CommandSetting, exec } from "./exec.js";
 import { sandboxFiles } from "./files.js";
+import { commandEnvironment } from "./image-settings.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
 import { spawn } from "./process.js";
 import type { Proof } from "./proof.js";
@@ -40,7 +41,7 @@ export class Sandbox {
     this.#setting = {
       link,
       cwd: plan.workingDirectory,
-      env: plan.commandEnvironment,
+      env: commandEnvironment(plan),
       onStuck: () => this.#end(stuck()),
     };
     this.files = sandboxFiles(this.#setting);

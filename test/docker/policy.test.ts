@@ -151,6 +151,7 @@ describe("a container weaker than its plan is told by the read-back:", () => {
     ["another user", ["A6-user"], (body) => (body.User = "4711:4711")],
     ["another group", ["A6-user"], (body) => (body.User = `${hostUser.uid}:4711`)],
     ["a further group", ["A6-user"], host((config) => (config.GroupAdd = ["4711"]))],
+    ["a variable of the image's", ["A21-environment"], (body) => void body.Env.push("LD_PRELOAD=/etc/x.so")],
     ["another host name", ["A9-hostname"], (body) => (body.Hostname = "elsewhere")],
     ["writable kernel settings", ["A11-kernel-settings"], host((config) => (config.ReadonlyPaths = []))],
     [

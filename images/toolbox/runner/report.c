@@ -139,12 +139,25 @@ static int write_stat(int out, const char *path) {
     return write_section(out, name, value, (size_t)length);
 }
 
+/* What the engine and the image put into the container; every command starts from it. */
+static int write_environment(int out, char *space) {
+    size_t used = 0;
+    for (char **variable = environ; *variable; variable++) {
+        size_t length = strlen(*variable) + 1;
+        if (used + length > SECTION_MAX) return 0;
+        memcpy(space + used, *variable, length);
+        used += length;
+    }
+    return write_section(out, "environment", space, used);
+}
+
 int report_write(int out, const char *paths) {
     char *space = malloc(SECTION_MAX);
     if (!space) return -1;
     int failed = 0;
     for (size_t i = 0; !failed && i < sizeof files / sizeof *files; i++) failed = write_file_section(out, files[i], space);
     for (size_t i = 0; !failed && i < sizeof probes / sizeof *probes; i++) failed = write_probe(out, (int)i);
+    if (!failed) failed = write_environment(out, space);
     free(space);
     char *copy = strdup(paths), *rest = copy, *path;
     while (!failed && copy && (path = strsep(&rest, "\n")))

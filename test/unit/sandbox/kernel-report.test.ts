@@ -21,6 +21,7 @@ describe("a report", () => {
       interfaces: null,
       routedInterfaces: null,
       hostname: null,
+      environment: null,
       cgroup: { memoryBytes: null, swapBytes: null, pids: null, cpus: null },
       probes: new Map(),
       directories: new Map(),

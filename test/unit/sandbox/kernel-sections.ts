@@ -27,6 +27,7 @@ export function reportSections(plan: SandboxPlan, cgroupVersion: "1" | "2" = "1"
     ["/proc/net/route", "Iface\tDestination\tGateway \tFlags\n"],
     ["/proc/net/ipv6_route", ipv6Route("lo")],
     ["/proc/sys/kernel/hostname", "brig\n"],
+    ["environment", environment(plan)],
     ...(cgroupVersion === "1" ? cgroupV1(plan) : cgroupV2(plan)),
     ...Object.entries(FILTERED_PROBES).map(([name, errno]): [string, string] => [
       `probe/${name}`,
@@ -53,6 +54,11 @@ export function interfaces(names: string[]): string {
     header +
     names.map((name) => `${name.padStart(6)}:       0       0    0    0    0     0          0\n`).join("")
   );
+}
+
+function environment({ containerEnvironment }: SandboxPlan): string {
+  const entries = Object.entries({ ...containerEnvironment, HOSTNAME: "brig" });
+  return entries.map(([name, value]) => `${name}=${value}\0`).join("");
 }
 
 function status({ user, noNewPrivileges, capabilities }: SandboxPlan): string {

@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { commandEnvironment } from "../../../src/sandbox/image-settings.js";
 import { isAtOrBelow } from "../../../src/sandbox/paths.js";
 import { planSandbox } from "../../../src/sandbox/plan-sandbox.js";
 import { engine, planFor, requestFor, type Wanted } from "./plan-fixture.js";
 
 const MIB = 1024 * 1024;
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 let folder: string;
 let repo: string;
 
@@ -237,8 +239,8 @@ describe("limits", () => {
 describe("the environment", () => {
   it("of the caller goes with each command and never into the container's description", async () => {
     const plan = await planFor(repo, { env: { API_TOKEN: "s3cret", HOME: "/mine" } });
-    expect(plan.containerEnvironment).toEqual({ HOME: "/home/brig", LANG: "C.UTF-8" });
-    expect(plan.commandEnvironment).toEqual({ HOME: "/mine", LANG: "C.UTF-8", API_TOKEN: "s3cret" });
+    expect(plan.containerEnvironment).toEqual({ HOME: "/home/brig", LANG: "C.UTF-8", PATH });
+    expect(commandEnvironment(plan)).toEqual({ HOME: "/mine", LANG: "C.UTF-8", PATH, API_TOKEN: "s3cret" });
   });
 });
 

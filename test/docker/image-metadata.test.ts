@@ -1,0 +1,169 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import { packTar } from "../../src/docker/tar.js";
+import type { Engine } from "../../src/docker/types.js";
+import { promised } from "../guarantees.js";
+import { testEngine } from "../support/engine.js";
+import { becomeHostUser, HOST_USERS } from "../support/host-users.js";
+import { sandboxTest } from "../support/sandbox.js";
+import { testLabels } from "../support/test-run.js";
+
+let engine: Engine;
+const tags: string[] = [];
+
+beforeAll(async () => {
+  engine = await testEngine();
+});
+afterAll(async () => {
+  for (const tag of tags) await engine.removeImage(tag);
+});
+
+/** An image as brig/base, with these lines of a Dockerfile. */
+async function imageWith(...lines: string[]): Promise<string> {
+  const tag = `brig-test/metadata:${randomBytes(6).toString("hex")}`;
+  const dockerfile = Buffer.from(["FROM brig/base", ...lines, ""].join("\n"));
+  tags.push(tag);
+  await engine.buildImage(packTar([{ path: "Dockerfile", mode: 0o644, content: dockerfile }]), { tag });
+  return tag;
+}
+
+/** A container of the image as `docker run` would make it, with a directory of the host's. */
+async function plainContainer(image: string, directory: string): Promise<AsyncDisposable> {
+  const id = await engine.createContainer({
+    Image: image,
+    Entrypoint: ["sleep"],
+    Cmd: ["600"],
+    Env: [],
+    Labels: testLabels(),
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    HostConfig: {
+      AutoRemove: false,
+      Privileged: false,
+      ReadonlyRootfs: false,
+      NetworkMode: "none",
+      CgroupnsMode: "private",
+      CapDrop: [],
+      CapAdd: [],
+      SecurityOpt: [],
+      Mounts: [{ Type: "bind", Source: directory, Target: directory, ReadOnly: false }],
+      Tmpfs: {},
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+    },
+  });
+  await engine.startContainer(id);
+  return { [Symbol.asyncDispose]: async () => await engine.removeContainer(id) };
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(20);
+}
+
+describe("a health check of the image", () => {
+  sandboxTest.for(HOST_USERS)(
+    promised("contained.image", "never runs, as it would in a plain container, for uid $uid"),
+    async (user, { open, directory }) => {
+      const [plain, boxed] = [join(directory, "plain"), join(directory, "boxed")];
+      for (const path of [plain, boxed]) {
+        await mkdir(path);
+        await chmod(path, 0o777);
+      }
+      const image = await imageWith(
+        `HEALTHCHECK --interval=20ms CMD for d in ${plain} ${boxed}; do mktemp $d/ran-XXXXXX; done`,
+      );
+      becomeHostUser(user);
+      const sandbox = await open({ image, workspaceKind: "none", addDirs: [boxed] });
+      await using _ = await plainContainer(image, plain);
+      await until(async () => (await readdir(plain)).length >= 5);
+      expect((await sandbox.exec(["touch", join(boxed, "by-command")])).exitCode).toBe(0);
+      expect((await readdir(boxed)).filter((name) => !name.startsWith("."))).toEqual(["by-command"]);
+    },
+  );
+});
+
+describe("the environment of the image", () => {
+  sandboxTest("reaches commands, but for what runs by itself", async ({ open }) => {
+    const image = await imageWith(
+      "RUN echo 'echo bash-env ran' > /etc/bash-env",
+      "ENV BASH_ENV=/etc/bash-env ENV=/etc/bash-env LD_PRELOAD=/etc/none.so LD_AUDIT=/etc/none.so",
+      "ENV NODE_OPTIONS=--require=/etc/none.js GLIBC_TUNABLES=glibc.malloc.check=3 PROMPT_COMMAND=date",
+      "ENV JAVA_HOME=/opt/java PATH=/opt/java/bin:/usr/bin:/bin LANG=de_DE.UTF-8 HOME=/etc EMPTY=",
+      "ENV LD_LIBRARY_PATH=/opt/cuda/lib",
+    );
+    const sandbox = await open({ image, env: { MINE: "1" } });
+    const { stdout } = await sandbox.exec(["bash", "-c", "env | grep -v -e ^_= -e ^SHLVL="]);
+    expect(stdout.trim().split("\n").toSorted()).toEqual([
+      "EMPTY=",
+      "HOME=/home/brig",
+      "HOSTNAME=brig",
+      "JAVA_HOME=/opt/java",
+      "LANG=de_DE.UTF-8",
+      "LD_LIBRARY_PATH=/opt/cuda/lib",
+      "MINE=1",
+      "PATH=/opt/java/bin:/usr/bin:/bin",
+      `PWD=${sandbox.workingDirectory}`,
+    ]);
+  });
+});
+
+describe("a volume of the image", () => {
+  sandboxTest("keeps the sandbox from starting before anything is made", async ({ open, directory }) => {
+    const image = await imageWith("VOLUME /data", "HEALTHCHECK --interval=20ms CMD touch /data/ran");
+    await expect(open({ image, workspace: directory })).rejects.toMatchObject({
+      code: "policy.not-enforced",
+      message: expect.stringContaining(image),
+      hint: expect.stringContaining("VOLUME"),
+    });
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  sandboxTest("where the policy has a directory of its own does no harm", async ({ open }) => {
+    const sandbox = await open({ image: await imageWith("VOLUME /tmp") });
+    expect((await sandbox.exec(["stat", "-f", "-c", "%T", "/tmp"])).stdout).toBe("tmpfs\n");
+  });
+
+  sandboxTest(
+    "is nothing more than the rest of the image where all of it can be written",
+    async ({ open }) => {
+      const sandbox = await open({ image: await imageWith("VOLUME /data"), mode: "danger-full-access" });
+      expect((await sandbox.exec(["touch", "/data/x"])).exitCode).toBe(0);
+    },
+  );
+});
+
+sandboxTest("labels of the image are blank, and brig's own hold", async ({ open }) => {
+  const image = await imageWith(
+    'LABEL brig.session=forged brig.placeholders=["/etc"] brig.lease=0 traefik.enable=true',
+  );
+  const sandbox = await open({ image });
+  const found = (await engine.listContainers(["brig.session"])).find(({ id }) => id === sandbox.containerId);
+  expect(found?.labels).toMatchObject({
+    "brig.session": sandbox.id,
+    "brig.lease": "60",
+    "traefik.enable": "",
+  });
+  expect(found?.labels["brig.placeholders"]).not.toContain("/etc");
+});
+
+sandboxTest("user, directory, command and stop signal of the image are not brig's", async ({ open }) => {
+  const image = await imageWith(
+    "RUN mkdir -p /odd",
+    "USER 4711:4711",
+    "WORKDIR /odd",
+    'ENTRYPOINT ["/bin/false"]',
+    'CMD ["/bin/false"]',
+    "STOPSIGNAL SIGUSR1",
+    "EXPOSE 80",
+    'SHELL ["/bin/false"]',
+  );
+  const sandbox = await open({ image });
+  expect((await sandbox.exec(["id", "-u"])).stdout).toBe(`${process.getuid?.()}\n`);
+  expect(sandbox.proof.differences).toEqual([]);
+});
