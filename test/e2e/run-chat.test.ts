@@ -85,11 +85,11 @@ describe("brig run over Chat Completions", () => {
           text: "I look.",
           calls: [
             { id: "look", name: "read_file", args: { file_path: file, limit: 3 } },
-            { id: "test-before", name: "exec_command", args: { cmd: "node --test test" } },
+            { id: "test-before", name: "exec_command", args: { cmd: "node --test" } },
           ],
         }),
         turn({ calls: [{ id: "fix", name: "apply_patch", args: { input: patch } }] }, { pieceBytes: 11 }),
-        turn({ calls: [{ id: "test-after", name: "exec_command", args: { cmd: "node --test test" } }] }),
+        turn({ calls: [{ id: "test-after", name: "exec_command", args: { cmd: "node --test" } }] }),
         turn({ reasoning: "That was it.", text: "All tests pass now." }),
       ],
       { cwd, args: ["Fix the test."] },

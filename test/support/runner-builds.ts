@@ -7,6 +7,7 @@ import { isBrigError } from "../../src/errors.js";
 import { completeFiles, readBuildContext } from "../../src/images/build-context.js";
 import type { ImageDefinition } from "../../src/images/definition.js";
 import { withLock } from "../../src/images/lock.js";
+import { ripgrepFile } from "../../src/images/npm-packages.js";
 import { provideParent } from "../../src/images/parent.js";
 import { ensureToolboxVolume } from "../../src/images/toolbox-volume.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
@@ -71,7 +72,7 @@ function definition(name: "asan" | "fuzz"): ImageDefinition {
     repository: `brig/test-runner-${name}`,
     directory: fileURLToPath(new URL("../../images/toolbox", import.meta.url)),
     isPart: (path) => /^runner\/([^/]+\.[ch]|test\/.*)$/.test(path),
-    needsRipgrep: name === "asan",
+    packageFiles: name === "asan" ? [ripgrepFile] : [],
     hasMovingTag: false,
   };
 }
