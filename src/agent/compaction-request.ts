@@ -1,10 +1,10 @@
 import { BrigError, isBrigError } from "../errors.js";
 import { pause } from "../lib/pause.js";
-import { retryDelayMs } from "../model/backoff.js";
 import { messageText, type ResponseItem, textMessage } from "../model/items.js";
-import type { ModelClient, TokenUsage } from "../model/model-client.js";
+import type { BrokenResponse, ModelClient, TokenUsage } from "../model/model-client.js";
 import { withoutOldest } from "./compaction.js";
 import type { AgentEvent } from "./events.js";
+import { Reconnects } from "./reconnects.js";
 
 export interface SummaryRequest {
   model: ModelClient;
@@ -44,21 +44,17 @@ export function isContextOverflow(error: unknown): error is BrigError {
 /** A response that broke off is asked for again, from its start. */
 async function askPatiently(request: SummaryRequest, items: readonly ResponseItem[]): Promise<string> {
   const { model, signal, random, onReconnecting } = request;
-  const maxAttempts = model.maxStreamRetries;
-  for (let attempt = 1; ; attempt++) {
+  const reconnects = new Reconnects(model, { random });
+  for (;;) {
     const answer = await ask(request, items);
     if (answer.kind === "summary") return answer.text;
-    if (attempt > maxAttempts) throw answer.error;
-    const delayMs = retryDelayMs(attempt, { retryAfterMs: answer.retryAfterMs, random });
-    const reason = answer.error.message;
-    onReconnecting({ kind: "reconnecting", attempt, maxAttempts, delayMs, reason });
-    await pause(delayMs, signal);
+    const reconnecting = reconnects.next(answer);
+    onReconnecting(reconnecting);
+    await pause(reconnecting.delayMs, signal);
   }
 }
 
-type Answer =
-  | { kind: "summary"; text: string }
-  | { kind: "broken"; error: BrigError; retryAfterMs: number | null };
+type Answer = { kind: "summary"; text: string } | BrokenResponse;
 
 async function ask(
   { model, instructions, prompt, signal, onUsage }: SummaryRequest,

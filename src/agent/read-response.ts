@@ -1,6 +1,6 @@
 import type { BrigError } from "../errors.js";
 import { isToolCall, type ToolCallItem, textMessage } from "../model/items.js";
-import type { ModelClient, ModelRequest } from "../model/model-client.js";
+import type { BrokenResponse, ModelClient, ModelRequest } from "../model/model-client.js";
 import { type CallOutcome, CallScheduler, type ToolCall } from "../tools/call-scheduler.js";
 import type { ToolRegistry } from "../tools/registry.js";
 import type { ResourceUsage } from "../tools/sandbox.js";
@@ -23,7 +23,7 @@ export interface ResponseContext {
 
 export type ResponseEnd =
   | { kind: "completed"; callCount: number }
-  | { kind: "broken"; error: BrigError; retryAfterMs: number | null }
+  | BrokenResponse
   /** The conversation is longer than the model can read. */
   | { kind: "overflow"; error: BrigError };
 

@@ -1,6 +1,5 @@
 import { beforeAbort } from "../lib/before-abort.js";
 import { pause } from "../lib/pause.js";
-import { retryDelayMs } from "../model/backoff.js";
 import type { ModelRequest } from "../model/model-client.js";
 import type { TruncationPolicy } from "../tools/truncation.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
@@ -11,6 +10,7 @@ import type { TurnInput } from "./conversation-options.js";
 import type { CompactionReason } from "./events.js";
 import { abortedTurnMessage, type SessionSetting, userMessage } from "./prompt.js";
 import { type ResponseContext, type ResponseEnd, readResponse } from "./read-response.js";
+import { Reconnects } from "./reconnects.js";
 import * as records from "./session-records.js";
 import type { Transcript } from "./transcript.js";
 import type { Turn, TurnEnding } from "./turn.js";
@@ -87,9 +87,9 @@ function placeToTell({ setting, sandboxReady, signal, transcript }: TurnContext,
  */
 async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
   const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
-  const maxAttempts = model.maxStreamRetries;
+  const reconnects = new Reconnects(model, { random });
   let hasMadeRoom = false;
-  for (let attempt = 1; ; attempt++) {
+  for (;;) {
     const request = { instructions, input: transcript.toInput(), tools: tools.getSpecs(), outputSchema };
     const end = await readResponse(request, context);
     if (end.kind === "completed") return end;
@@ -98,10 +98,9 @@ async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "com
       hasMadeRoom = true;
       continue;
     }
-    if (attempt > maxAttempts) throw end.error;
-    const delayMs = retryDelayMs(attempt, { retryAfterMs: end.retryAfterMs, random });
-    transcript.emit({ kind: "reconnecting", attempt, maxAttempts, delayMs, reason: end.error.message });
-    await pause(delayMs, signal);
+    const reconnecting = reconnects.next(end);
+    transcript.emit(reconnecting);
+    await pause(reconnecting.delayMs, signal);
   }
 }
 

@@ -50,7 +50,12 @@ export const providerSchema = z.object({
     .int()
     .min(1)
     .default(300_000)
-    .describe("A stream that is silent for this long is broken"),
+    .describe("A stream without an event for this long is broken; comments do not count"),
+  response_timeout_ms: z
+    .int()
+    .min(1)
+    .default(3_600_000)
+    .describe("The longest that one response may take, its retried requests included"),
   requires_openai_auth: z.boolean().default(false).describe("Whether it takes the login of `brig login`"),
   auth: unused,
   aws: unused,

@@ -1,10 +1,11 @@
 import type OpenAI from "openai";
-import type { BrigError } from "../errors.js";
 import { beforeAbort } from "../lib/before-abort.js";
 import { LONGEST_TIMER_MS, pause } from "../lib/pause.js";
 import { retryDelayMs } from "./backoff.js";
 import { type ClassifiedFailure, classifyRefusal, transportFailure } from "./failure.js";
 import { httpFetch } from "./http-fetch.js";
+import { isLoopbackHost } from "./loopback.js";
+import type { BrokenResponse } from "./model-client.js";
 import type { ModelProvider } from "./provider.js";
 import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
 import { checkHeaders, Secrets } from "./secrets.js";
@@ -33,7 +34,6 @@ export interface Route {
 }
 
 type Body = Readonly<Record<string, unknown>>;
-type Broken = { kind: "broken"; error: BrigError; retryAfterMs: number | null };
 
 /** A person would ask what is going on. */
 const LONGEST_SILENT_WAIT_MS = 5000;
@@ -65,7 +65,7 @@ export class Connection {
   }
 
   /** The response, once its headers are there, or why it is worth asking again later. Other failures are thrown as `model.*`. */
-  async send(body: Body, signal: AbortSignal): Promise<Response | Broken> {
+  async send(body: Body, signal: AbortSignal): Promise<Response | BrokenResponse> {
     const { provider, random = Math.random, sleep = pause } = this.#options;
     let hasRenewed = false;
     for (let attempt = 1; ; ) {
@@ -80,8 +80,12 @@ export class Connection {
       const { kind, error, canRetry, retryAfterMs } = failure;
       if (!canRetry) throw error;
       const isLong = kind === "rate-limit" || (retryAfterMs ?? 0) > LONGEST_SILENT_WAIT_MS;
+      const isLastAttempt = attempt > provider.maxRequestRetries;
+      // What is not running on this machine does not come up by being asked more often.
+      if (isLastAttempt && answer.isRefusedHere) throw error;
       // For the turn to sit out: it keeps what it has done so far, and tells that it waits.
-      if (isLong || attempt > provider.maxRequestRetries) return { kind: "broken", error, retryAfterMs };
+      if (isLong || isLastAttempt || answer.isSilent)
+        return { kind: "broken", error, retryAfterMs, isSilent: answer.isSilent };
       await beforeAbort(sleep(retryDelayMs(attempt, { retryAfterMs, random }), signal), signal);
       attempt++;
     }
@@ -110,15 +114,21 @@ export class Connection {
     if (!(reason instanceof Error)) {
       const hint = reason.hint === undefined ? undefined : this.tellable(reason.hint);
       const refusal = { ...reason, message: this.tellable(reason.message), hint };
-      return { refusal, failure: classifyRefusal(this.#withWireHint(refusal)) };
+      const failure = classifyRefusal(this.#withWireHint(refusal));
+      return { refusal, failure, isSilent: false, isRefusedHere: false };
     }
     const { baseUrl, streamIdleTimeoutMs } = this.#options.provider;
-    const isTimeout = reason.name === "AbortError";
-    const why = isTimeout ? `no answer within ${streamIdleTimeoutMs} ms` : firstOf(reason).message;
-    return {
-      refusal: null,
-      failure: transportFailure(this.tellable(`cannot reach ${baseUrl}: ${why}`), reason),
-    };
+    const isSilent = reason.name === "AbortError";
+    const first = firstOf(reason);
+    const isRefusedHere =
+      "code" in first && first.code === "ECONNREFUSED" && isLoopbackHost(new URL(baseUrl).hostname);
+    const why = isSilent ? `no answer within ${streamIdleTimeoutMs} ms` : first.message;
+    const hint = isRefusedHere ? `nothing listens at ${new URL(baseUrl).host}: is it running?` : undefined;
+    const failure = transportFailure(this.tellable(`cannot reach ${baseUrl}: ${why}`), {
+      cause: reason,
+      hint,
+    });
+    return { refusal: null, failure, isSilent, isRefusedHere };
   }
 
   /** An endpoint that has never heard of the path most likely speaks the older API only. */
@@ -175,6 +185,10 @@ interface Failed {
   failure: ClassifiedFailure;
   /** Null where the endpoint said nothing. */
   refusal: ReadRefusal | null;
+  /** It took the request, and said nothing for as long as it may. */
+  isSilent: boolean;
+  /** No program listens at an address of this machine. */
+  isRefusedHere: boolean;
 }
 
 /** Carries through the SDK why there is no response: what the endpoint said, or what went wrong on the way. */

@@ -1,8 +1,14 @@
+import type { BrigError } from "../errors.js";
+import { formatDuration } from "../lib/durations.js";
+import { LONGEST_TIMER_MS } from "../lib/pause.js";
 import { Connection, type ConnectionOptions, type Route } from "./connection.js";
 import { classifyRefusal, type Refusal, senselessAnswer, transportFailure } from "./failure.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "./model-client.js";
 import type { ModelSettings } from "./model-settings.js";
-import { BrokenStream, readServerEvents } from "./server-events.js";
+import { BrokenStream, readServerEvents, SilentStream } from "./server-events.js";
+
+/** Models that think for long answer within half of it. */
+const DEFAULT_RESPONSE_TIMEOUT_MS = 3_600_000;
 
 /** Which model is asked, where, and how. */
 export interface ModelClientOptions extends ConnectionOptions {
@@ -43,18 +49,32 @@ export function createEndpointClient(options: ModelClientOptions, wire: Wire): M
       const own = new AbortController();
       const follow = () => own.abort(signal.reason);
       signal.addEventListener("abort", follow, { once: true });
+      const { responseTimeoutMs = DEFAULT_RESPONSE_TIMEOUT_MS } = provider;
+      const limit = setTimeout(
+        () => own.abort(tookTooLong(responseTimeoutMs)),
+        Math.min(responseTimeoutMs, LONGEST_TIMER_MS),
+      );
       try {
         const answer = await connection.send(wire.body(request), own.signal);
         if ("kind" in answer) yield answer;
         else {
           const reader = wire.openReader(request, (refusal) => readRefused(refusal, connection));
-          yield* readAnswer(answer, { reader, idleTimeoutMs: provider.streamIdleTimeoutMs, signal });
+          const idleTimeoutMs = provider.streamIdleTimeoutMs;
+          yield* readAnswer(answer, { reader, idleTimeoutMs, signal: own.signal });
         }
       } finally {
+        clearTimeout(limit);
         signal.removeEventListener("abort", follow);
       }
     },
   };
+}
+
+/** Asking again would take as long. */
+function tookTooLong(responseTimeoutMs: number): BrigError {
+  const message = `the model's response was not complete within ${formatDuration(responseTimeoutMs)}`;
+  const hint = "a model that needs longer wants a larger response_timeout_ms for its provider";
+  return transportFailure(message, { hint }).error;
 }
 
 function readRefused(refusal: Refusal, connection: Connection): ModelEvent {
@@ -110,5 +130,6 @@ function isLast({ kind }: ModelEvent): boolean {
 }
 
 export function broken(message: string, cause?: unknown): ModelEvent {
-  return { kind: "broken", error: transportFailure(message, cause).error, retryAfterMs: null };
+  const { error } = transportFailure(message, { cause });
+  return { kind: "broken", error, retryAfterMs: null, isSilent: cause instanceof SilentStream };
 }

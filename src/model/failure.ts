@@ -110,8 +110,11 @@ export function classifyRefusal(refusal: Refusal): ClassifiedFailure {
 }
 
 /** Nothing, or not all, came back. */
-export function transportFailure(message: string, cause?: unknown): ClassifiedFailure {
-  return failure("transport", message, { cause });
+export function transportFailure(
+  message: string,
+  details: { cause?: unknown; hint?: string | undefined } = {},
+): ClassifiedFailure {
+  return failure("transport", message, details);
 }
 
 /** What came back makes no sense, and would not the next time. */

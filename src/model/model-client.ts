@@ -40,7 +40,16 @@ export type ModelEvent =
   | { kind: "item"; item: ResponseItem }
   | { kind: "completed"; usage: TokenUsage | null }
   /** The response ended early; another request with the items so far may go on. */
-  | { kind: "broken"; error: BrigError; retryAfterMs: number | null };
+  | BrokenResponse;
+
+export interface BrokenResponse {
+  kind: "broken";
+  error: BrigError;
+  /** How long the endpoint asks to wait before the next request. */
+  retryAfterMs: number | null;
+  /** The endpoint sent nothing that counts for as long as the provider allows. Default: false. */
+  isSilent?: boolean | undefined;
+}
 
 /** A model that can be asked. */
 export interface ModelClient {

@@ -28,6 +28,8 @@ export interface ModelProvider {
   maxRequestRetries: number;
   /** How often a response that broke off is asked for again. */
   maxStreamRetries: number;
-  /** A response that says nothing for so long counts as broken off. */
+  /** A response without an event for so long counts as broken off; comments and half an event do not count. */
   streamIdleTimeoutMs: number;
+  /** One response may take so long, from its request to its end. Default: an hour. */
+  responseTimeoutMs?: number | undefined;
 }

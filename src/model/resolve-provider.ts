@@ -62,6 +62,7 @@ export function resolveProvider(
     maxRequestRetries: provider.request_max_retries,
     maxStreamRetries: provider.stream_max_retries,
     streamIdleTimeoutMs: provider.stream_idle_timeout_ms,
+    responseTimeoutMs: provider.response_timeout_ms,
   };
 }
 

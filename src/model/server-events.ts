@@ -3,18 +3,26 @@ import { Utf8Stream } from "../lib/utf8.js";
 import { senselessAnswer } from "./failure.js";
 
 const MAX_EVENT_CHARS = 64 * 1024 * 1024;
+/** Comments and keep-alives that no event comes between. More than the longest event, which comes in one piece after another. */
+const MAX_BYTES_WITHOUT_EVENT = 2 * MAX_EVENT_CHARS;
 /** How much of a response that says no more is read, so that its connection can be used again. */
 const DRAINED_BYTES = 64 * 1024;
 const DRAIN_MS = 250;
+/** Reading what had already arrived takes less. */
+const BACKLOG_MS = 250;
+const SILENT = "idle timeout waiting for SSE";
 
 /** The stream ended before its time, by silence or by a broken connection. */
 export class BrokenStream extends Error {
   override readonly name = "BrokenStream";
 }
 
+/** Nothing that counts came for as long as may be waited. */
+export class SilentStream extends BrokenStream {}
+
 /**
  * Reads the data of each server-sent event. One that the stream's end cuts off is dropped. What the bytes are split into makes no
- * difference.
+ * difference. The idle timeout is from one event to the next: comments would keep a dead response alive for ever.
  */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
@@ -22,7 +30,47 @@ export async function* readServerEvents(
 ): AsyncIterable<string> {
   const decoder = new Utf8Stream();
   const lines = new EventLines();
-  for await (const bytes of readChunks(body, idleTimeoutMs)) yield* lines.push(decoder.push(bytes));
+  const patience = new Patience(idleTimeoutMs);
+  let bytesWithoutEvent = 0;
+  for await (const bytes of readChunks(body, patience)) {
+    bytesWithoutEvent += bytes.length;
+    for (const data of lines.push(decoder.push(bytes))) {
+      yield data;
+      bytesWithoutEvent = 0;
+      patience.renew();
+    }
+    if (patience.isSpent) throw new SilentStream(SILENT);
+    if (bytesWithoutEvent > MAX_BYTES_WITHOUT_EVENT)
+      throw senselessAnswer("the endpoint sent more than 128 MiB without an event");
+  }
+}
+
+/** How long the next event may still take. Time that the reader of the events takes for itself is not counted. */
+class Patience {
+  readonly #idleTimeoutMs: number;
+  #deadline: number;
+  #seenOverAt: number | null = null;
+
+  constructor(idleTimeoutMs: number) {
+    this.#idleTimeoutMs = Math.min(idleTimeoutMs, LONGEST_TIMER_MS);
+    this.#deadline = performance.now() + this.#idleTimeoutMs;
+  }
+
+  get leftMs(): number {
+    return Math.max(0, this.#deadline - performance.now());
+  }
+
+  /** A while after it is over: what arrived while the process was suspended is read first. */
+  get isSpent(): boolean {
+    if (this.leftMs > 0) return false;
+    this.#seenOverAt ??= performance.now();
+    return performance.now() - this.#seenOverAt > BACKLOG_MS;
+  }
+
+  renew(): void {
+    this.#seenOverAt = null;
+    this.#deadline = performance.now() + this.#idleTimeoutMs;
+  }
 }
 
 /** Each character is looked at once, however many pieces a line comes in. */
@@ -77,14 +125,11 @@ class EventLines {
   }
 }
 
-async function* readChunks(
-  body: ReadableStream<Uint8Array>,
-  idleTimeoutMs: number,
-): AsyncIterable<Uint8Array> {
+async function* readChunks(body: ReadableStream<Uint8Array>, patience: Patience): AsyncIterable<Uint8Array> {
   const reader = body.getReader();
   try {
     for (;;) {
-      const { done, value } = await beforeIdle(reader.read(), idleTimeoutMs);
+      const { done, value } = await beforeIdle(reader.read(), patience.leftMs);
       if (done) return;
       yield value;
     }
@@ -113,18 +158,15 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
   }
 }
 
-async function beforeIdle<T>(reading: Promise<T>, idleTimeoutMs: number): Promise<T> {
+async function beforeIdle<T>(reading: Promise<T>, leftMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const idle = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => {
-        // What arrived while the process was busy or suspended is read first.
-        setImmediate(() => {
-          reject(new BrokenStream("idle timeout waiting for SSE"));
-        });
-      },
-      Math.min(idleTimeoutMs, LONGEST_TIMER_MS),
-    );
+    timer = setTimeout(() => {
+      // What arrived while the process was busy or suspended is read first.
+      setImmediate(() => {
+        reject(new SilentStream(SILENT));
+      });
+    }, leftMs);
   });
   const read = reading.catch((cause: unknown) => {
     throw new BrokenStream("the connection broke off", { cause });

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -29,6 +30,8 @@ interface StreamFaults {
   cutAfterBytes?: number;
   /** What follows the events. Default: the response ends. */
   ending?: "end" | "hang" | "break";
+  /** With `hang`: goes on to send this, so many milliseconds apart; 0 sends it as fast as it is read. */
+  thenRepeats?: { text: string; everyMs: number };
   /** Waits before the first byte. */
   delayMs?: number;
   /** Default: text/event-stream. */
@@ -132,6 +135,14 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
   }
   if (reply.cutAfterBytes !== undefined || reply.ending === "break") response.destroy();
   else if (reply.ending !== "hang") response.end();
+  else if (reply.thenRepeats !== undefined) void repeat(response, reply.thenRepeats);
+}
+
+async function repeat(response: ServerResponse, { text, everyMs }: { text: string; everyMs: number }) {
+  while (!response.destroyed) {
+    if (!response.write(text)) await Promise.race([once(response, "drain"), once(response, "close")]);
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+  }
 }
 
 /** An event as it is on the wire. A text is that already. */

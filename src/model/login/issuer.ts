@@ -9,6 +9,7 @@ import {
   type ServerMetadata,
 } from "openid-client";
 import { BrigError } from "../../errors.js";
+import { isLoopbackHost } from "../loopback.js";
 import { boundedFetch } from "./bounded-fetch.js";
 import { issuerFailure } from "./failure.js";
 import { type IssuerSettings, isOpenai, openaiIssuer } from "./issuer-settings.js";
@@ -76,13 +77,13 @@ async function discover(address: URL, { settings, fetch, signal }: Discovery): P
 function checkedAddress(issuer: string): URL {
   const address = URL.canParse(issuer) ? new URL(issuer) : null;
   const isPlain = address !== null && address.search === "" && address.hash === "" && address.username === "";
-  if (isPlain && (address.protocol === "https:" || isLoopback(address))) return address;
+  if (isPlain && (address.protocol === "https:" || isPlainLoopback(address))) return address;
   throw new BrigError(`oauth.issuer is not an https URL: ${issuer}`, {
     code: "config.invalid",
     hint: "for example: https://auth.example.com; http is for this machine only",
   });
 }
 
-function isLoopback({ protocol, hostname }: URL): boolean {
-  return protocol === "http:" && ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
+function isPlainLoopback({ protocol, hostname }: URL): boolean {
+  return protocol === "http:" && isLoopbackHost(hostname);
 }

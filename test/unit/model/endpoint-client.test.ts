@@ -200,21 +200,28 @@ describe.each<{ wireApi: WireApi; path: string }>([
       ]);
     });
 
-    it("where nobody listens at the address, which is named", async () => {
+    it.each(["127.0.0.1", "localhost"])("where nobody listens at %s, which ends the turn", async (host) => {
       const { url } = await over([ok]);
-      const { events, delays } = await over([], { provider: { baseUrl: url } });
+      const baseUrl = url.replace("127.0.0.1", host);
+      const { events, delays, error } = await over([], { provider: { baseUrl } });
       expect(delays).toHaveLength(4);
-      const message = expect.stringContaining(`cannot reach ${url}: connect ECONNREFUSED 127.0.0.1:`);
-      expect(events).toMatchObject([{ kind: "broken", error: { code: "model.unreachable", message } }]);
+      expect(events).toEqual([]);
+      expect(error).toMatchObject({
+        code: "model.unreachable",
+        message: expect.stringContaining(`cannot reach ${baseUrl}: connect ECONNREFUSED `),
+        hint: `nothing listens at ${new URL(baseUrl).host}: is it running?`,
+      });
     });
 
-    it("where there is no answer within the idle timeout", async () => {
+    it("by the turn where there is no answer within the idle timeout", async () => {
       const { events, requests } = await over([turn(hello, { delayMs: 60_000 })], {
-        provider: { streamIdleTimeoutMs: 500, maxRequestRetries: 1 },
+        provider: { streamIdleTimeoutMs: 500 },
       });
-      expect(requests).toHaveLength(2);
+      expect(requests).toHaveLength(1);
       const message = expect.stringMatching(/no answer within 500 ms$/);
-      expect(events).toMatchObject([{ kind: "broken", error: { code: "model.unreachable", message } }]);
+      expect(events).toMatchObject([
+        { kind: "broken", isSilent: true, error: { code: "model.unreachable", message } },
+      ]);
     });
 
     it("by the turn after 429 with a date", async () => {
@@ -319,6 +326,19 @@ describe.each<{ wireApi: WireApi; path: string }>([
       });
     });
 
+    const comment = ": still here\n\n";
+    it.each<[string, { text: string; everyMs: number }]>([
+      ["comments", { text: comment, everyMs: 20 }],
+      ["a flood of comments", { text: comment.repeat(5000), everyMs: 0 }],
+      ["an event that never ends", { text: "data: x\n", everyMs: 20 }],
+    ])("when it sends nothing but %s", async (_, thenRepeats) => {
+      const reply: Reply = { kind: "stream", events: [], ending: "hang", thenRepeats };
+      const { events } = await over([reply], { provider: { streamIdleTimeoutMs: 300 } });
+      expect(events).toMatchObject([
+        { kind: "broken", isSilent: true, error: { message: "idle timeout waiting for SSE" } },
+      ]);
+    });
+
     it("when it says that a limit is reached, with the time its message names", async () => {
       const { events } = await over([
         failing({ code: "rate_limit_exceeded", message: "Please try again in 1.5s." }),
@@ -406,6 +426,19 @@ describe.each<{ wireApi: WireApi; path: string }>([
       expect(error).toMatchObject({
         code: "model.failed",
         hint: "set the provider's base_url to where it points: http://127.0.0.1:1/v1",
+      });
+    });
+
+    it("when a response is not complete in the time that it may take", async () => {
+      const event = wireApi === "chat" ? { choices: [] } : { type: "response.in_progress" };
+      const thenRepeats = { text: `data: ${JSON.stringify(event)}\n\n`, everyMs: 20 };
+      const reply: Reply = { kind: "stream", events: [], ending: "hang", thenRepeats };
+      const { error, requests } = await over([reply], { provider: { responseTimeoutMs: 500 } });
+      expect(requests).toHaveLength(1);
+      expect(error).toMatchObject({
+        code: "model.unreachable",
+        message: "the model's response was not complete within 500 ms",
+        hint: expect.stringContaining("response_timeout_ms"),
       });
     });
 
