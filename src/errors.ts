@@ -36,6 +36,7 @@ export type ErrorCode =
   | "tool.failed"
   | "tool.invalid-input"
   | "tool.unknown"
+  | "turn.timed-out"
   | "usage.invalid"
   | "workspace.invalid";
 

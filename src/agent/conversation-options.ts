@@ -35,6 +35,8 @@ export interface ConversationOptions {
   context?: ContextTellerOptions | undefined;
   /** When the conversation is summed up to make room. Default: what is known of the model. */
   compaction?: CompactionOptions | undefined;
+  /** A turn that takes longer is stopped, and fails with `turn.timed-out`. Default: 24 hours. */
+  turnTimeoutMs?: number | undefined;
   /** A JSON Schema that the final message of each turn has to follow. */
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
   onEvent?: AgentListener | undefined;

@@ -27,7 +27,7 @@ import { openSessionTools } from "./session-tools.js";
 import { describeTree, recordedTreeLimits, treeRecord } from "./session-tree.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./transcript.js";
-import { openTurn, type Turn, type TurnEnding } from "./turn.js";
+import { DEFAULT_TURN_TIMEOUT_MS, openTurn, type Turn, type TurnEnding } from "./turn.js";
 import { recordEnding, type TurnContext, takeTurn } from "./turn-loop.js";
 import { Workplace } from "./workplace.js";
 
@@ -133,7 +133,7 @@ class AgentConversation implements Conversation {
 
   async runTurn(input: TurnInput): Promise<TurnResult> {
     if (this.#turn !== null) throw new TypeError("one turn at a time");
-    using turn = openTurn(createThreadId(this.#now()), input.signal);
+    using turn = this.#openTurn(input.signal);
     this.#turn = turn;
     try {
       await this.#replaceLostWorkplace();
@@ -147,7 +147,7 @@ class AgentConversation implements Conversation {
 
   async compact({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<CompactionResult> {
     if (this.#turn !== null) throw new TypeError("a conversation is compacted between turns");
-    using turn = openTurn(createThreadId(this.#now()), signal);
+    using turn = this.#openTurn(signal);
     this.#turn = turn;
     try {
       const outcome = await this.#compactor.compact({ reason: "request", signal: turn.signal });
@@ -249,6 +249,11 @@ class AgentConversation implements Conversation {
     if (this.#setting.network.kind !== "none")
       this.#transcript.keep(records.egressRecord(id, this.#setting.network));
     this.#transcript.emit({ kind: "sandbox-ready", sandboxId: id, startMs });
+  }
+
+  #openTurn(outside: AbortSignal | undefined): Turn {
+    const timeoutMs = this.#options.turnTimeoutMs ?? DEFAULT_TURN_TIMEOUT_MS;
+    return openTurn(createThreadId(this.#now()), { outside, timeoutMs });
   }
 
   /** A sandbox that died, or never started, is made anew where that is ours to do. */

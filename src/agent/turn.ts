@@ -1,5 +1,7 @@
-import type { BrigError } from "../errors.js";
+import { BrigError } from "../errors.js";
 import { AnySignal } from "../lib/any-signal.js";
+import { formatDuration } from "../lib/durations.js";
+import { LONGEST_TIMER_MS } from "../lib/pause.js";
 
 export interface Turn extends Disposable {
   id: string;
@@ -9,13 +11,38 @@ export interface Turn extends Disposable {
   signal: AbortSignal;
 }
 
+export interface TurnLimits {
+  outside: AbortSignal | undefined;
+  /** What takes longer is stopped with `turn.timed-out`. */
+  timeoutMs: number;
+}
+
+/** Longer than any piece of work that somebody waits for, and not for ever. */
+export const DEFAULT_TURN_TIMEOUT_MS = 24 * 3600 * 1000;
+
 export type TurnEnding =
   | { status: "completed" }
   | { status: "interrupted" }
   | { status: "failed"; error: BrigError };
 
-export function openTurn(id: string, outside: AbortSignal | undefined): Turn {
+export function openTurn(id: string, { outside, timeoutMs }: TurnLimits): Turn {
   const stop = new AbortController();
+  const limit = setTimeout(() => stop.abort(timedOut(timeoutMs)), Math.min(timeoutMs, LONGEST_TIMER_MS));
   const either = new AnySignal([outside, stop.signal]);
-  return { id, stop, signal: either.signal, [Symbol.dispose]: () => either[Symbol.dispose]() };
+  return {
+    id,
+    stop,
+    signal: either.signal,
+    [Symbol.dispose]() {
+      clearTimeout(limit);
+      either[Symbol.dispose]();
+    },
+  };
+}
+
+function timedOut(timeoutMs: number): BrigError {
+  return new BrigError(`the turn was stopped after ${formatDuration(timeoutMs)}`, {
+    code: "turn.timed-out",
+    hint: "turn_timeout_ms in config.toml says how long a turn may take",
+  });
 }

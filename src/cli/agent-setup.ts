@@ -185,6 +185,7 @@ export async function prepareAgent(
       instructions: await chosenInstructions(flags, config, { context, use }),
       context: told,
       compaction: configuredCompaction(config),
+      turnTimeoutMs: config.turn_timeout_ms,
       session: await openRecord(threadId, { flags, config, context, use }),
       threadId,
       initialItems: use.earlier === undefined ? undefined : itemsFor(model, use.earlier),

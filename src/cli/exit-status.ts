@@ -43,6 +43,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "tool.failed": failed,
   "tool.invalid-input": badUsage,
   "tool.unknown": badUsage,
+  "turn.timed-out": failed,
   "usage.invalid": badUsage,
   "workspace.invalid": badUsage,
 };

@@ -240,6 +240,11 @@ const shared = {
     .min(1)
     .default(300_000)
     .describe("Milliseconds that one look at a running command may wait"),
+  turn_timeout_ms: z
+    .int()
+    .min(1)
+    .default(86_400_000)
+    .describe("The longest that one turn may take, with all its requests and calls"),
   tool_output_token_limit: tokens
     .optional()
     .describe("Tokens of a tool's output that reach the model")

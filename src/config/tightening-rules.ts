@@ -44,6 +44,7 @@ export const rules: readonly Rule[] = [
   },
   smaller("project_doc_max_bytes"),
   smaller("background_terminal_max_timeout"),
+  smaller("turn_timeout_ms"),
   smaller("tool_output_token_limit"),
   smaller("lease_seconds"),
 ];
@@ -138,6 +139,7 @@ function toolOff(tool: keyof Config["tools"], off: false | "disabled"): Rule {
 type Limit =
   | "project_doc_max_bytes"
   | "background_terminal_max_timeout"
+  | "turn_timeout_ms"
   | "tool_output_token_limit"
   | "lease_seconds";
 

@@ -40,7 +40,11 @@ function leaving(...lines: string[]): ScriptedTurn {
 
 async function run(
   answer: readonly Reply[] | ((request: ReceivedRequest) => Reply),
-  { signal, ...provider }: Partial<ModelProvider> & { signal?: AbortSignal } = {},
+  {
+    signal,
+    turnTimeoutMs,
+    ...provider
+  }: Partial<ModelProvider> & { signal?: AbortSignal; turnTimeoutMs?: number } = {},
 ) {
   await using server = await startResponsesServer(answer);
   const cwd = join(folder, String(runs++));
@@ -64,6 +68,7 @@ async function run(
     },
     random: () => 0,
     signal,
+    turnTimeoutMs,
     onEvent: (event) => events.push(event),
   });
   const file = join(cwd, "runs");
@@ -169,6 +174,36 @@ describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wir
     expect(events.filter(({ kind }) => kind === "reconnecting")).toMatchObject([
       { attempt: 1, reason: "HTTP 502 Bad Gateway" },
     ]);
+  });
+
+  it.each<[string, Reply]>([
+    ["sends no answer", turn({ text: "h" }, { delayMs: 60_000 })],
+    [
+      "sends nothing but comments",
+      { kind: "stream", events: [], ending: "hang", thenRepeats: { text: ": ping\n\n", everyMs: 20 } },
+    ],
+  ])("is given up where the endpoint twice %s", async (_, reply) => {
+    const { result, requests } = await run([reply], {
+      wireApi,
+      streamIdleTimeoutMs: 300,
+      maxRequestRetries: 4,
+    });
+    expect(result).toMatchObject({ status: "failed", error: { code: "model.unreachable" } });
+    expect(requests).toHaveLength(2);
+  });
+
+  it("is asked for again after one silence", async () => {
+    const silent = turn({ text: "h" }, { delayMs: 60_000 });
+    const { result } = await run([silent, turn({ text: "Done." })], { wireApi, streamIdleTimeoutMs: 1000 });
+    expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
+  });
+
+  it("ends with the time that the turn has, though every response is whole", async () => {
+    const { result } = await run(() => turn(leaving("again")), { wireApi, turnTimeoutMs: 700 });
+    expect(result).toMatchObject({
+      status: "failed",
+      error: { code: "turn.timed-out", hint: expect.stringContaining("turn_timeout_ms") },
+    });
   });
 
   it.each([

@@ -154,6 +154,7 @@ const rows: Row[] = [
   { key: "shell_environment_policy.include_only", ...texts },
   { key: "allow_login_shell", ...isOn },
   { key: "background_terminal_max_timeout", ...tokens },
+  { key: "turn_timeout_ms", ...tokens },
   { key: "tool_output_token_limit", ...tokens },
   { key: "tools.shell", ...oneOf("unified_exec", "shell_command", "default", "local", "disabled") },
   {
@@ -206,6 +207,7 @@ const rows: Row[] = [
   { key: "model_providers.<name>.request_max_retries", ...integer(0, 100) },
   { key: "model_providers.<name>.stream_max_retries", ...integer(0, 100) },
   { key: "model_providers.<name>.stream_idle_timeout_ms", ...tokens },
+  { key: "model_providers.<name>.response_timeout_ms", ...tokens },
   { key: "model_providers.<name>.requires_openai_auth", ...isOn },
   { key: "projects.<name>.trust_level", ...oneOf("trusted", "untrusted") },
   { key: "profile", takes: [], refuses: [["1", "is 1: it must be a text"]] },

@@ -90,6 +90,7 @@ describe("a workspace's own file", () => {
     ["", "allow_login_shell = false", { allow_login_shell: false }],
     ["", "project_doc_max_bytes = 0", { project_doc_max_bytes: 0 }],
     ["", "background_terminal_max_timeout = 5000", { background_terminal_max_timeout: 5000 }],
+    ["", "turn_timeout_ms = 60000", { turn_timeout_ms: 60_000 }],
     ["tool_output_token_limit = 100", "tool_output_token_limit = 99", { tool_output_token_limit: 99 }],
     ["", "lease_seconds = 5", { lease_seconds: 5 }],
   ])("may tighten: %j with %j", async (own, wish, expected) => {
@@ -325,6 +326,7 @@ function authority(config: Config): Record<string, number | ReadonlySet<string>>
     login: Number(config.allow_login_shell),
     docBytes: config.project_doc_max_bytes,
     wait: config.background_terminal_max_timeout,
+    turn: config.turn_timeout_ms,
     outputTokens: config.tool_output_token_limit ?? Number.POSITIVE_INFINITY,
     lease: config.lease_seconds,
     roots: new Set(config.sandbox_workspace_write.writable_roots),
