@@ -33,9 +33,9 @@ const whatEscalatedMeans =
   "the writable roots with the sandbox, and nothing else, neither /tmp nor running commands. What it leaves running is ended with it.";
 
 const untrustedAsks =
-  "the user is asked about every command but those that are known to only read, such as `ls`, `cat`, `rg` or `git status`, and about " +
+  "the user is asked about every command but those that are known to only read, such as `ls`, `cat` or `rg`, and about " +
   "every patch. Use the commands that only read for looking around, one at a time or joined by `&&`, `||`, `;` or `|`, without " +
-  "redirections, variables and substitutions.";
+  "redirections, variables, substitutions, `~` and file name patterns. `git` is asked about: it starts programs that a repository names.";
 
 const meanings: Record<Exclude<ApprovalPolicy, object>, string> = {
   never:
@@ -53,8 +53,8 @@ Do not ask for what can be done inside the sandbox, and do not try to get around
     "commands run in the sandbox. When one fails because of the sandbox, the user is asked whether it may run again outside of it, and " +
     `you get the output of that run. Commands that look destructive, such as \`rm -rf\`, are asked about first. ${whatEscalatedMeans} ${noRequest}`,
   untrusted:
-    `${untrustedAsks} An approved command runs in the sandbox; where the sandbox makes it fail, it runs again outside of it, and you get ` +
-    `the output of that run. ${whatEscalatedMeans} ${noRequest}`,
+    `${untrustedAsks} An approved command runs in the sandbox; where the sandbox makes it fail, the user is asked whether it may run ` +
+    `again outside of it, and you get the output of that run. ${whatEscalatedMeans} ${noRequest}`,
 };
 
 const granularThatAsks =

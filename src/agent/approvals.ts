@@ -84,16 +84,14 @@ class SessionApprovals implements ActionReview {
     const decision = decide(action, situation);
     switch (decision.kind) {
       case "run":
-        return { kind: "run", place: "sandbox", isApproved: false };
+        return { kind: "run", place: "sandbox" };
       case "refuse":
         return refusal(decision.cause, { action, situation });
       case "ask": {
         const { place } = decision;
-        const answer = await this.#answerTo(firstQuestion(action, { place, situation }), call);
+        const answer = await this.#answerTo(firstQuestion(action, place), call);
         if (answer === "nobody") return refusal("nobody", { action, situation });
-        return answer === "approved"
-          ? { kind: "run", place, isApproved: true }
-          : { kind: "refused", reason: { by: "user" } };
+        return answer === "approved" ? { kind: "run", place } : { kind: "refused", reason: { by: "user" } };
       }
       default:
         return decision satisfies never;
@@ -102,19 +100,16 @@ class SessionApprovals implements ActionReview {
 
   async reviewFailure(
     action: ActionToReview,
-    { first, findDenial }: DeniedAttempt,
+    { findDenial }: DeniedAttempt,
     call: ToolCallOptions,
   ): Promise<SecondVerdict> {
     const { situation } = this.#options;
-    const { isApproved } = first;
-    const decision = decideAfterDenial(action.kind, { ...situation, isApproved });
-    if (decision === "stands") return decision;
+    if (decideAfterDenial(action.kind, situation) === "stands") return "stands";
     const denial = findDenial(situation);
     if (denial === null) return "stands";
-    if (decision === "run-escalated") return decision;
     const place = "escalated";
     const prefix = prefixOf(action, place);
-    const question = { action, place, mayEscalate: false, reason: RETRY_REASON, denial, prefix } as const;
+    const question = { action, place, reason: RETRY_REASON, denial, prefix } as const;
     const answer = await this.#answerTo(question, call);
     if (answer === "nobody") return "stands";
     return answer === "approved" ? "run-escalated" : "stands-by-user";
@@ -166,13 +161,8 @@ function decide(action: ActionToReview, situation: ApprovalSituation) {
   return decideCommand({ ...situation, risk: riskOf(argv), isEscalationAsked: escalation.isAsked });
 }
 
-function firstQuestion(
-  action: ActionToReview,
-  { place, situation }: { place: SandboxPlace; situation: ApprovalSituation },
-): ApprovalQuestion {
-  const after = decideAfterDenial(action.kind, { ...situation, isApproved: true });
-  const mayEscalate = place === "sandbox" && after === "run-escalated";
-  return { action, place, mayEscalate, reason: null, denial: null, prefix: prefixOf(action, place) };
+function firstQuestion(action: ActionToReview, place: SandboxPlace): ApprovalQuestion {
+  return { action, place, reason: null, denial: null, prefix: prefixOf(action, place) };
 }
 
 function prefixOf(action: ActionToReview, place: SandboxPlace): readonly string[] | null {

@@ -132,7 +132,7 @@ export function approvalRecord(
   callId: string,
   asked: ApprovalQuestion & { answer?: AnsweredApproval; waitedMs?: number },
 ): SessionRecord {
-  const { action, place, mayEscalate, reason, denial, prefix, answer, waitedMs } = asked;
+  const { action, place, reason, denial, prefix, answer, waitedMs } = asked;
   const subject =
     action.kind === "command"
       ? { command: action.argv, justification: action.escalation.justification }
@@ -145,7 +145,6 @@ export function approvalRecord(
       cwd: action.cwd,
       ...subject,
       place,
-      may_escalate: mayEscalate,
       reason,
       denial,
       prefix,

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type { ApprovalAnswer, ApprovalRequest } from "../agent/approvals.js";
 import { breakColumns, wrapWords } from "../lib/break-columns.js";
 import { neutraliseLine } from "../lib/terminal.js";
+import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import { shellQuote } from "../tools/shell-quote.js";
 
 /** A question as it is shown, safe for a terminal: no line is wider than asked for. */
@@ -58,9 +59,7 @@ export function approvalQuestion(request: ApprovalRequest, room: QuestionRoom): 
       ...said("in", action.cwd),
       ...(action.kind === "command" && action.takesInput ? said("note", STAYS_OPEN) : []),
       ...(reason === null ? [] : said("why", reason)),
-      ...(denial === null
-        ? []
-        : said("failed", `${denial.errno}${denial.evidence === "" ? "" : `: ${denial.evidence}`}`)),
+      ...(denial === null ? [] : said("failed", failureOf(denial))),
       ...(justification === null ? [] : said("agent", `“${justification}”`)),
     ],
     choices: choicesFor(request),
@@ -71,14 +70,19 @@ export function approvalQuestion(request: ApprovalRequest, room: QuestionRoom): 
 export const answerOfEnter: ApprovalAnswer = "denied";
 export const answerOfEscape: ApprovalAnswer = "abort";
 
-function title({ action, place, mayEscalate }: ApprovalRequest): string {
+/** A command's own words are no proof of anything, and the person is told whose they are. */
+function failureOf({ errno, evidence, toldBy }: SandboxDenial): string {
+  if (toldBy === "kernel") return evidence === "" ? errno : `${errno}: ${evidence}`;
+  return evidence === ""
+    ? `${errno}, going by how the command ended, which it can choose`
+    : `${errno}, going by the command's own output, which can say anything: ${evidence}`;
+}
+
+function title({ action, place }: ApprovalRequest): string {
   const what = action.kind === "command" ? "run a command" : "apply a patch";
   if (place === "escalated")
     return `The agent asks to ${what} OUTSIDE the sandbox: as root, with a network, and with full access to the workspace.`;
-  const after = mayEscalate
-    ? " Where the sandbox makes it fail, it is done again OUTSIDE the sandbox, as root and with a network."
-    : "";
-  return `The agent asks to ${what} in the sandbox.${after}`;
+  return `The agent asks to ${what} in the sandbox.`;
 }
 
 function choicesFor({ action, prefix }: ApprovalRequest): ApprovalChoice[] {

@@ -32,7 +32,7 @@ export type RefusalCause =
   | "nobody";
 
 /** What is done after a first attempt in the sandbox that the sandbox made fail. */
-export type DenialDecision = "stands" | "ask" | "run-escalated";
+export type DenialDecision = "stands" | "ask";
 
 /**
  * The decision about a command. Beyond Codex's table: a safe command whose model asks to leave the sandbox is asked about like any
@@ -56,20 +56,14 @@ export function decidePatch(policy: ApprovalPolicy): Decision {
 }
 
 /**
- * The decision about a second attempt, in the sandbox with full access. What a person has approved is not asked about again: the
- * question has said that it may come to this.
+ * The decision about a second attempt, in the sandbox with full access. It is always a question: that the sandbox made a command fail
+ * is read from what the command printed, and a command can print anything, so an approval of the first attempt is none of the second.
  */
 export function decideAfterDenial(
   kind: "command" | "patch",
-  {
-    policy,
-    isRestricted,
-    canEscalate,
-    isApproved,
-  }: Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate"> & { isApproved: boolean },
+  { policy, isRestricted, canEscalate }: Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate">,
 ): DenialDecision {
-  if (!isRestricted || !canEscalate || !mayEscalateAfterDenial(kind, policy)) return "stands";
-  return isApproved ? "run-escalated" : "ask";
+  return isRestricted && canEscalate && mayEscalateAfterDenial(kind, policy) ? "ask" : "stands";
 }
 
 function mayEscalateAfterDenial(kind: "command" | "patch", policy: ApprovalPolicy): boolean {

@@ -4,6 +4,8 @@ export interface SandboxDenial {
   errno: string;
   /** The line that says so, as the command printed it; for a person, and untrusted. Empty where no line does. */
   evidence: string;
+  /** The command, by its output or the way it ended, both of which it can choose; or the kernel, which answered brig itself. */
+  toldBy: "command" | "kernel";
 }
 
 interface EndedCommand {
@@ -51,9 +53,10 @@ export function findDenial(
   if (exitCode === 0 || timedOut) return null;
   const known = hasNetwork ? signs : [...signs, ...networkSigns];
   const sign = known.find(({ words }) => words.test(output));
-  if (sign !== undefined) return { errno: sign.errno, evidence: lineOf(output, sign.words) };
+  if (sign !== undefined)
+    return { errno: sign.errno, evidence: lineOf(output, sign.words), toldBy: "command" };
   const isFiltered = signal === "SIGSYS" || exitCode === SIGSYS_EXIT_CODE;
-  return isFiltered ? { errno: "SIGSYS", evidence: "" } : null;
+  return isFiltered ? { errno: "SIGSYS", evidence: "", toldBy: "command" } : null;
 }
 
 function lineOf(output: string, words: RegExp): string {

@@ -94,7 +94,7 @@ function freedomsUnder(
   const start = { refuse: 0, ask: 1, run: 2 }[decision.kind];
   // With full access everything is outside from the start.
   if (!isRestricted) return [start, start];
-  const again = decideAfterDenial("command", { policy, isRestricted, canEscalate: true, isApproved: false });
+  const again = decideAfterDenial("command", { policy, isRestricted, canEscalate: true });
   const leaves = decision.kind === "ask" && decision.place === "escalated";
   return [start, leaves || again !== "stands" ? 1 : 0];
 }

@@ -41,14 +41,7 @@ export interface PatchToReview {
 
 export type ActionToReview = CommandToReview | PatchToReview;
 
-export type Verdict = RunVerdict | { kind: "refused"; reason: RefusalReason };
-
-interface RunVerdict {
-  kind: "run";
-  place: SandboxPlace;
-  /** Whether a person said so, now or earlier in the session. */
-  isApproved: boolean;
-}
+export type Verdict = { kind: "run"; place: SandboxPlace } | { kind: "refused"; reason: RefusalReason };
 
 /** Why an action does not start. */
 export type RefusalReason =
@@ -60,8 +53,6 @@ export type RefusalReason =
 export type SecondVerdict = "stands" | "stands-by-user" | "run-escalated";
 
 export interface DeniedAttempt {
-  /** The verdict that the attempt started with. */
-  first: RunVerdict;
   /** Looks for what the sandbox refused; null where it was not the sandbox that made the attempt fail. */
   findDenial(sandbox: { hasNetwork: boolean }): SandboxDenial | null;
 }
@@ -86,6 +77,6 @@ export interface ActionReview {
 /** Where nobody decides: everything runs in the sandbox. */
 export const unreviewed: ActionReview = {
   escalationRefusal: (tool) => refusalText("escalation", { policy: "never", tool, command: "" }),
-  review: () => Promise.resolve({ kind: "run", place: "sandbox", isApproved: false }),
+  review: () => Promise.resolve({ kind: "run", place: "sandbox" }),
   reviewFailure: () => Promise.resolve("stands"),
 };

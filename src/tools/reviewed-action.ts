@@ -38,7 +38,7 @@ export async function doReviewed<Outcome>(
   const { outcome, findDenial } = await attempt(first.place, null);
   if (first.place === "escalated" || findDenial === null)
     return { kind: "done", outcome, isRetryDeclined: false };
-  const second = await review.reviewFailure(action, { first, findDenial }, call);
+  const second = await review.reviewFailure(action, { findDenial }, call);
   if (second !== "run-escalated")
     return { kind: "done", outcome, isRetryDeclined: second === "stands-by-user" };
   const { outcome: last } = await attempt("escalated", outcome);

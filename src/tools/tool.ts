@@ -76,8 +76,6 @@ export interface ApprovalQuestion {
   action: ActionToReview;
   /** Where it runs once approved. */
   place: SandboxPlace;
-  /** Approved, it may also be done again with full access without another question, where the sandbox makes it fail. */
-  mayEscalate: boolean;
   /** Why brig asks, e.g. `command failed; retry without sandbox?`; null where the policy asks about everything of the kind. */
   reason: string | null;
   /** What the sandbox refused to a first attempt; null before one. */

@@ -54,8 +54,8 @@ type Cell =
   | "asks to leave"
   /** In the sandbox first, and again outside once approved. */
   | "runs, asks to leave"
-  /** In the sandbox once approved, and again outside without another question. */
-  | "asks, leaves"
+  /** In the sandbox once approved, and again outside once that is approved too. */
+  | "asks, asks to leave"
   | { refused: string };
 
 const rejects = (policy: string) => (tool: string) =>
@@ -81,7 +81,7 @@ function cellOf(policy: PolicyName, kind: Kind, tool: Tool, mode: SandboxMode): 
       return { refused: rejects(policy in codex ? codex[policy as keyof typeof codex] : "Granular")(tool) };
     case "denied":
       if (isFull) return policy === "untrusted" ? "asks" : "runs";
-      if (policy === "untrusted") return "asks, leaves";
+      if (policy === "untrusted") return "asks, asks to leave";
       return policy === "on-failure" || policy === "granular that asks" ? "runs, asks to leave" : "runs";
   }
 }
@@ -144,9 +144,9 @@ function expected(
         ran: ["sandbox"],
         told: asked === "declines" ? `${failed} | ${DECLINED_NOTE}` : failed,
       };
-    case "asks, leaves":
+    case "asks, asks to leave":
       return asked === "approves"
-        ? { questions, ran: ["sandbox", "escalated"], told: "escalated" }
+        ? { questions: 2, ran: ["sandbox", "escalated"], told: "escalated" }
         : { questions, ran: [], told: rejected };
   }
 }

@@ -84,6 +84,7 @@ describe("what the sandbox refuses", () => {
         denial: {
           errno: "EROFS",
           evidence: expect.stringMatching(/\/etc\/brig-note: Read-only file system$/),
+          toldBy: "command",
         },
       },
     ]);
@@ -108,6 +109,25 @@ describe("what the sandbox refuses", () => {
       expect(inside.stderr).toContain("Network is unreachable");
     },
   );
+
+  it("is asked about on the word of an approved command too, which is named as its own: it may lie", async () => {
+    const lie = "id -u > /tmp/ran; echo 'tool: permission denied' >&2; exit 1";
+    await second.sandbox.exec(["rm", "-f", "/tmp/ran"]);
+    const approver = new ScriptedApprover("approved", "denied");
+    const { outputs } = await play([[script(lie)]], { policy: "untrusted", approver });
+    expect(approver.asked).toMatchObject([
+      { place: "sandbox", denial: null },
+      {
+        place: "escalated",
+        denial: { errno: "EACCES", evidence: "tool: permission denied", toldBy: "command" },
+      },
+    ]);
+    expect(outputs[0]).toContain("[not run again with full access: rejected by user]");
+    await expect(second.sandbox.files.read("/tmp/ran")).rejects.toThrow();
+    // With a second approval it does run there.
+    await play([[script(lie)]], { policy: "untrusted", approver: new ScriptedApprover("approved") });
+    expect((await second.sandbox.files.read("/tmp/ran")).toString()).toBe("0\n");
+  });
 
   it("is no question where the command fails by itself, or the policy leaves it at that", async () => {
     const approver = new ScriptedApprover("approved");
@@ -351,7 +371,6 @@ describe("a patch", () => {
     expect(approver.asked).toMatchObject([
       {
         place: "sandbox",
-        mayEscalate: true,
         action: { changes: [{ kind: "add", path: join(workspace, "agreed.txt") }] },
       },
     ]);

@@ -16,7 +16,6 @@ export function approvalRequest({
   return {
     callId: "call",
     place: "escalated",
-    mayEscalate: false,
     reason: null,
     denial: null,
     prefix: null,

@@ -63,24 +63,17 @@ export function prefixToOffer(
   if (proposed !== null) return isFit(proposed) ? proposed : null;
   const commands = commandsOf(argv);
   const [words] = commands ?? [];
-  if (words === undefined || commands?.length !== 1 || words.some(({ hasPattern }) => hasPattern))
-    return null;
-  const prefix = words.map(({ value }) => value);
-  return isFit(prefix) ? prefix : null;
+  if (words === undefined || commands?.length !== 1) return null;
+  return isFit(words) ? words : null;
 }
 
 /** The words of a single command without the shell around it, so that two ways to write it are one; else the list itself. */
 export function canonicalCommand(argv: readonly string[]): readonly string[] {
   const commands = commandsOf(argv);
   const [words] = commands ?? [];
-  const isOne = words !== undefined && commands?.length === 1 && words.every(({ hasPattern }) => !hasPattern);
-  return isOne ? words.map(({ value }) => value) : argv;
+  return words !== undefined && commands?.length === 1 ? words : argv;
 }
 
 function beginsWith(words: CommandWords, prefix: CommandPrefix): boolean {
-  return (
-    prefix.length > 0 &&
-    prefix.length <= words.length &&
-    prefix.every((value, at) => words[at]?.value === value && !words[at].hasPattern)
-  );
+  return prefix.length > 0 && prefix.every((word, at) => words[at] === word);
 }

@@ -25,7 +25,7 @@ const MAX_CHARS_IN_ALL = 256 * 1024;
 
 /**
  * Whether an argument list looks as if it could destroy something for good: `rm` with a force option, also behind `sudo` and the
- * like, and anywhere in the script that a shell is given. It is a net for what is written in the open, not a wall: whoever wants to
+ * like, in `eval` and `trap`, and anywhere in the script that a shell is given. It is a net for what is written in the open, not a wall: whoever wants to
  * hide a command can, which is what the sandbox is for. What is nested so wildly that it cannot be looked through counts as dangerous.
  */
 export function looksDangerous(argv: readonly string[]): boolean {
@@ -46,7 +46,7 @@ class Inspection {
   #isDestructive([path = "", ...args]: readonly string[], depth: number): boolean {
     const name = baseName(path);
     if (name === "rm") return isForced(args);
-    const script = name === "eval" ? args.join(" ") : shells.has(name) ? scriptArgument(args) : null;
+    const script = scriptOf(name, args);
     if (script === null) return false;
     return depth >= MAX_DEPTH || this.#scriptLooksDangerous(script, depth + 1);
   }
@@ -88,6 +88,13 @@ function isForced(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   const options = end === -1 ? args : args.slice(0, end);
   return options.some((option) => /^-[a-zA-Z]*f/.test(option) || /^--f(?:o(?:r(?:ce?)?)?)?$/.test(option));
+}
+
+/** The script that a program is given to run, now or, for `trap`, when it ends or a signal comes. */
+function scriptOf(name: string, args: readonly string[]): string | null {
+  if (name === "eval") return args.join(" ");
+  if (name === "trap") return args.find((arg) => !arg.startsWith("-")) ?? null;
+  return shells.has(name) || name === "su" ? scriptArgument(args) : null;
 }
 
 /** What follows `-c`, which may stand among other letters. */

@@ -1,17 +1,18 @@
 import { type CommandNode, type PipelineNode, parse, type Statement } from "unbash";
-import { type CommandWord, type CommandWords, readWord } from "./words.js";
+import { type CommandWords, readWord } from "./words.js";
 
 const MAX_SCRIPT_CHARS = 64 * 1024;
 
 /** Stands in a script from `pos` up to but not including `end`, and reads so. */
-interface WrittenWord extends CommandWord {
+interface WrittenWord {
+  value: string;
   pos: number;
   end: number;
 }
 
 /**
  * The commands of a script that is nothing but commands of words, joined by `&&`, `||`, `;`, `|` or new lines. Null for every other
- * one: a redirection, an expansion, an assignment, a comment, a background job, whatever is written in a way that shells do not
+ * one: a redirection, an expansion of any kind, file name patterns included, an assignment, a comment, a background job, whatever is written in a way that shells do not
  * agree on, and what is not a script at all.
  *
  * The parser says what is a command. That it and a shell agree is not taken on trust: each word is read again by a narrow rule of
@@ -34,7 +35,8 @@ export function splitPlainScript(script: string): CommandWords[] | null {
       commands.push(words);
     }
   }
-  return commands.length > 0 && hasOnlySeparators(script, commands) ? commands : null;
+  if (commands.length === 0 || !hasOnlySeparators(script, commands)) return null;
+  return commands.map((words) => words.map(({ value }) => value));
 }
 
 /** The parser calls itself for each level of nesting: one that exhausts the stack is no plain script. */
@@ -71,9 +73,9 @@ function wordsOf(node: CommandNode, script: string): WrittenWord[] | null {
   for (const part of [node.name, ...node.suffix]) {
     if (part.type !== "Word") return null;
     const { pos, end } = part;
-    const word = readWord(script.slice(pos, end));
-    if (word === null || word.value !== part.value) return null;
-    words.push({ ...word, pos, end });
+    const value = readWord(script.slice(pos, end));
+    if (value === null || value !== part.value) return null;
+    words.push({ value, pos, end });
   }
   return words;
 }

@@ -1,6 +1,5 @@
-import { isSafeGit } from "./safe-git.js";
 import { commandsOf, systemProgram } from "./shell-script.js";
-import type { CommandWord, CommandWords } from "./words.js";
+import type { CommandWords } from "./words.js";
 
 /** Programs that only look, whatever their arguments. */
 const lookingPrograms: ReadonlySet<string> = new Set(
@@ -18,50 +17,41 @@ const judges: Readonly<Record<string, (args: CommandWords) => boolean>> = {
   rg: (args) => noneOf(args, /^--(?:pre|hostname-bin|search-zip)|^-[^-]*z/),
   sed: isPrintingSed,
   uniq: isReadingUniq,
-  git: isSafeGit,
 };
 
 /**
- * Whether an argument list is known to change nothing: a program of the list, or a plain script of such programs. It speaks of the
- * programs that the system has under these names, and of a repository whose configuration the user trusts: git runs what that names.
+ * Whether an argument list is known to change nothing and to start no other program: a program of the list, or a plain script of such
+ * programs. It speaks of the programs that the system has under these names. `git` is none of them, whatever its subcommand: `git
+ * status` starts what a repository's configuration and attributes name (a file system monitor, filters, diff drivers, hooks), any folder
+ * can be a repository, and neither an option nor the environment turns all of these off, since a repository chooses their names.
  */
 export function isKnownSafe(argv: readonly string[]): boolean {
   return commandsOf(argv)?.every(isSafeCommand) ?? false;
 }
 
 export function isSafeCommand([program, ...args]: CommandWords): boolean {
-  if (program === undefined || program.hasPattern) return false;
-  const name = systemProgram(program.value);
+  const name = program === undefined ? null : systemProgram(program);
   if (name === null) return false;
   if (lookingPrograms.has(name)) return true;
   const judge = Object.hasOwn(judges, name) ? judges[name] : undefined;
   return judge?.(args) ?? false;
 }
 
-/** No word is such an option, nor can become one. */
 function noneOf(args: CommandWords, forbidden: RegExp): boolean {
-  return args.every((arg) => !arg.mayBecomeOption && !forbidden.test(arg.value));
+  return !args.some((arg) => forbidden.test(arg));
 }
 
 /** `sed -n {N|M,N}p [FILE]`. A file that looks like an option is one to sed, wherever it stands. */
 function isPrintingSed(args: CommandWords): boolean {
-  const [flag, lines, file, ...rest] = args;
-  return (
-    flag?.value === "-n" &&
-    lines !== undefined &&
-    !lines.hasPattern &&
-    /^\d+(?:,\d+)?p$/.test(lines.value) &&
-    (file === undefined || isOperand(file)) &&
-    rest.length === 0
-  );
+  const [flag, lines = "", file = "", ...rest] = args;
+  return flag === "-n" && /^\d+(?:,\d+)?p$/.test(lines) && !isOption(file) && rest.length === 0;
 }
 
 /** `uniq` writes to its second operand. */
 function isReadingUniq(args: CommandWords): boolean {
-  const operands = args.filter((arg) => !/^-./.test(arg.value));
-  return operands.length <= 1 && args.every((arg) => !arg.hasPattern && arg.value !== "--");
+  return args.filter((arg) => !isOption(arg)).length <= 1 && !args.includes("--");
 }
 
-function isOperand({ value, mayBecomeOption }: CommandWord): boolean {
-  return !mayBecomeOption && !/^-./.test(value);
+function isOption(arg: string): boolean {
+  return /^-./.test(arg);
 }

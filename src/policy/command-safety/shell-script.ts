@@ -1,11 +1,5 @@
 import { splitPlainScript } from "./plain-script.js";
-import { type CommandWords, literalWords } from "./words.js";
-
-/** A shell that is given a script, and nothing else. */
-interface ShellScript {
-  shell: "bash" | "zsh" | "sh";
-  script: string;
-}
+import type { CommandWords } from "./words.js";
 
 const SYSTEM_DIRECTORIES: ReadonlySet<string> = new Set(["/bin", "/usr/bin", "/usr/local/bin"]);
 
@@ -20,12 +14,12 @@ export function systemProgram(path: string): string | null {
 }
 
 /** The script of `bash|zsh|sh -lc|-c SCRIPT`, else null. */
-function shellScriptOf(argv: readonly string[]): ShellScript | null {
+function shellScriptOf(argv: readonly string[]): string | null {
   const [program = "", flag, script, ...rest] = argv;
   const shell = systemProgram(program);
   if (shell !== "bash" && shell !== "zsh" && shell !== "sh") return null;
   if ((flag !== "-lc" && flag !== "-c") || script === undefined || rest.length > 0) return null;
-  return { shell, script };
+  return script;
 }
 
 /**
@@ -34,9 +28,5 @@ function shellScriptOf(argv: readonly string[]): ShellScript | null {
  */
 export function commandsOf(argv: readonly string[]): CommandWords[] | null {
   const found = shellScriptOf(argv);
-  if (found === null) return [literalWords(argv)];
-  const commands = splitPlainScript(found.script);
-  // A pattern of zsh's may name a command that is run for each file.
-  const hasPattern = commands?.some((words) => words.some((word) => word.hasPattern)) ?? false;
-  return found.shell === "zsh" && hasPattern ? null : commands;
+  return found === null ? [argv] : splitPlainScript(found);
 }

@@ -145,10 +145,12 @@ function durationOf(outcome: PatchOutcome): number {
 
 const denials: Readonly<Record<string, string>> = { "1": "EPERM", "13": "EACCES", "30": "EROFS" };
 
-/** What the kernel refused, as the reason tells it. */
+/** What the kernel refused, as the end of the reason tells it: before that stands a file's name, which can be any text. */
 function denialOf(outcome: PatchOutcome): SandboxDenial | null {
   if (outcome.kind !== "refused" && outcome.kind !== "failed") return null;
-  const number = /\(os error (\d+)\)/.exec(outcome.reason)?.[1];
+  const number = /^Failed to (?:read|write|create|delete|remove)[^\n]*\(os error (\d+)\)$/.exec(
+    outcome.reason,
+  )?.[1];
   const errno = number === undefined ? undefined : denials[number];
-  return errno === undefined ? null : { errno, evidence: outcome.reason };
+  return errno === undefined ? null : { errno, evidence: outcome.reason, toldBy: "kernel" };
 }

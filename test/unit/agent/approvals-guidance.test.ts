@@ -32,7 +32,7 @@ describe("what the model is told of a policy", () => {
             ? /destructive, such as `rm -rf`, are refused/
             : /(?:destructive|those that look destructive)[^.]*(?:are asked about|,)/,
         );
-      const again = decideAfterDenial("command", { ...restricted, isApproved: false });
+      const again = decideAfterDenial("command", restricted);
       expect(text.includes("again outside of it")).toBe(again !== "stands");
     },
   );

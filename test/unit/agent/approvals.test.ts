@@ -190,8 +190,9 @@ describe("without anybody to ask", () => {
       reason: { by: "policy", text: "approval required by policy, but nobody is there to approve it" },
     });
     expect(await review.review(command(["ls"]), {})).toMatchObject({ kind: "run", place: "sandbox" });
-    const first = { kind: "run" as const, place: "sandbox" as const, isApproved: false };
-    const failed = { first, findDenial: () => ({ errno: "EROFS", evidence: "" }) };
+    const failed = {
+      findDenial: () => ({ errno: "EROFS", evidence: "", toldBy: "command" as const }),
+    };
     expect(await review.reviewFailure(command(["make"]), failed, {})).toBe("stands");
   });
 
@@ -322,7 +323,6 @@ describe("in the loop", { timeout: 30_000 }, () => {
       command: ["sort", "/dev/null"],
       justification: null,
       place: "sandbox",
-      may_escalate: true,
       reason: null,
       denial: null,
       prefix: ["sort", "/dev/null"],

@@ -15,7 +15,7 @@ describe("the question", () => {
         ...script("npm install\nnpm test"),
         justification: "May I install the packages?",
         reason: "command failed; retry without sandbox?",
-        denial: { errno: "EROFS", evidence: "npm: Read-only file system" },
+        denial: { errno: "EROFS", evidence: "npm: Read-only file system", toldBy: "command" },
       }),
     ).toEqual([
       "The agent asks to run a command OUTSIDE the sandbox: as root, with a network,",
@@ -26,7 +26,8 @@ describe("the question", () => {
       "  ╰ end",
       "  in      /work",
       "  why     command failed; retry without sandbox?",
-      "  failed  EROFS: npm: Read-only file system",
+      "  failed  EROFS, going by the command's own output, which can say anything: npm:",
+      "           Read-only file system",
       "  agent   “May I install the packages?”",
     ]);
   });
@@ -56,10 +57,24 @@ describe("the question", () => {
     expect(shown(script(`./run${character} me`))).toContain(`  │ ./run<U+${number}> me`);
   });
 
-  it("says when an approval reaches further than the sandbox", () => {
+  it("says where the command is to run", () => {
     expect(shown({ place: "sandbox" })[0]).toBe("The agent asks to run a command in the sandbox.");
-    expect(shown({ place: "sandbox", mayEscalate: true }).slice(0, 2).join(" ")).toContain(
-      "Where the sandbox makes it fail, it is done again OUTSIDE the sandbox",
+    expect(shown({ place: "escalated" })[0]).toContain("OUTSIDE the sandbox");
+  });
+
+  it("says who told of the failure: the command, which can print anything, or the kernel", () => {
+    const failedLine = (toldBy: "command" | "kernel", evidence: string) =>
+      shown({ denial: { errno: "EACCES", evidence, toldBy } }, 200).find((line) =>
+        line.startsWith("  failed"),
+      );
+    expect(failedLine("command", "permission denied")).toBe(
+      "  failed  EACCES, going by the command's own output, which can say anything: permission denied",
+    );
+    expect(failedLine("command", "")).toBe(
+      "  failed  EACCES, going by how the command ended, which it can choose",
+    );
+    expect(failedLine("kernel", "Failed to write file /etc/x")).toBe(
+      "  failed  EACCES: Failed to write file /etc/x",
     );
   });
 
@@ -187,13 +202,14 @@ it("whatever a command, a directory and a reason are made of, every line begins 
       text,
       text,
       fc.integer({ min: 20, max: 200 }),
-      (command, cwd, justification, columns) => {
+      fc.constantFrom("command" as const, "kernel" as const),
+      (command, cwd, justification, columns, toldBy) => {
         const { lines } = approvalQuestion(
           approvalRequest({
             ...script(command),
             cwd,
             justification,
-            denial: { errno: "EROFS", evidence: command },
+            denial: { errno: "EROFS", evidence: command, toldBy },
           }),
           { columns },
         );

@@ -7,7 +7,6 @@ import { terminalApprover } from "../../../src/cli/ask-approval.js";
 const request: ApprovalRequest = {
   callId: "call",
   place: "escalated",
-  mayEscalate: false,
   reason: null,
   denial: null,
   prefix: ["npm", "install"],

@@ -70,8 +70,8 @@ describe("of all decisions about a command", () => {
 });
 
 describe("after the sandbox made an attempt fail", () => {
-  const secondTry = (kind: "command" | "patch", policy: ApprovalPolicy, isApproved = false) =>
-    decideAfterDenial(kind, { policy, isRestricted: true, canEscalate: true, isApproved });
+  const secondTry = (kind: "command" | "patch", policy: ApprovalPolicy) =>
+    decideAfterDenial(kind, { policy, isRestricted: true, canEscalate: true });
 
   it.each<[ApprovalPolicy, string, string]>([
     ["untrusted", "ask", "ask"],
@@ -85,21 +85,10 @@ describe("after the sandbox made an attempt fail", () => {
     expect(secondTry("patch", policy)).toBe(patch);
   });
 
-  it("what was approved is done again without another question", () => {
-    expect(secondTry("command", "untrusted", true)).toBe("run-escalated");
-    expect(secondTry("patch", "untrusted", true)).toBe("run-escalated");
-    expect(secondTry("command", "on-request", true)).toBe("stands");
-  });
-
   it("nothing is where there is nowhere to go", () => {
     for (const policy of policies) {
-      const where = { policy, isApproved: true };
-      expect(decideAfterDenial("command", { ...where, isRestricted: false, canEscalate: true })).toBe(
-        "stands",
-      );
-      expect(decideAfterDenial("command", { ...where, isRestricted: true, canEscalate: false })).toBe(
-        "stands",
-      );
+      expect(decideAfterDenial("command", { policy, isRestricted: false, canEscalate: true })).toBe("stands");
+      expect(decideAfterDenial("command", { policy, isRestricted: true, canEscalate: false })).toBe("stands");
     }
   });
 });

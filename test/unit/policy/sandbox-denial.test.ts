@@ -23,6 +23,7 @@ describe("a sandbox's denial", () => {
     expect(findDenial({ ...ended, output: `before\n${line}\nafter\n` }, closed)).toEqual({
       errno,
       evidence: line,
+      toldBy: "command",
     });
   });
 
@@ -30,6 +31,7 @@ describe("a sandbox's denial", () => {
     expect(findDenial({ ...ended, signal: "SIGSYS", output: "" }, closed)).toEqual({
       errno: "SIGSYS",
       evidence: "",
+      toldBy: "command",
     });
     expect(findDenial({ ...ended, exitCode: 159, output: "" }, closed)?.errno).toBe("SIGSYS");
   });

@@ -167,7 +167,7 @@ function outcomes({ approvalPolicy: policy, sandboxMode }: SessionAuthority): nu
 
 function mayLeave({ approvalPolicy: policy, sandboxMode }: SessionAuthority): boolean {
   const isRestricted = sandboxMode !== "danger-full-access";
-  const again = decideAfterDenial("command", { policy, isRestricted, canEscalate: true, isApproved: false });
+  const again = decideAfterDenial("command", { policy, isRestricted, canEscalate: true });
   return !isRestricted || policy === "on-request" || again !== "stands";
 }
 

@@ -39,6 +39,9 @@ describe("looks dangerous", () => {
     ["bash", "-c", "X=1 r\\m -'f' x"],
     ["bash", "-c", "bash -c 'bash -c \"rm -rf x\"'"],
     ["bash", "-c", "eval 'rm -rf' x"],
+    ["bash", "-c", "trap 'rm -rf build' EXIT"],
+    ["bash", "-c", 'trap -- "rm -rf $DIR" EXIT INT; make'],
+    ["su", "-c", "rm -rf x", "root"],
     ["bash", "-c", "command rm -rf x &"],
     ["bash", "-c", "rm -rf $HOME"],
   ])("%j", (...argv) => {
@@ -61,6 +64,8 @@ describe("looks dangerous", () => {
     ["sudo", "ls"],
     ["sudo"],
     ["eval"],
+    ["bash", "-c", "trap - EXIT; trap -p; trap 'rm x' EXIT; trap"],
+    ["bash", "-c", "trap 'echo bye' EXIT"],
     [],
   ])("does not: %j", (...argv) => {
     expect(looksDangerous(argv.flat() as string[])).toBe(false);
