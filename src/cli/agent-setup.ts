@@ -28,6 +28,7 @@ import { BYTES_PER_TOKEN, type TruncationPolicy } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
 import { addConfigOptions, configChoice } from "./config-choice.js";
 import {
+  checkEngine,
   configuredSandbox,
   describeSetting,
   openConfiguredSandbox,
@@ -152,6 +153,8 @@ export async function prepareAgent(
     approvalPolicy,
   });
   const setting = await describe(sandbox);
+  const engineCheck = checkEngine(sandbox, context);
+  engineCheck.catch(() => undefined);
   const threadId = use.earlier?.threadId ?? createThreadId(new Date());
   const model = await openModel(flags, { config, context, threadId, use });
   const outputSchema =
@@ -164,6 +167,8 @@ export async function prepareAgent(
     !use.hasManyTurns &&
     flags.script === undefined &&
     !(await asksForProjectDocs({ ...told.projectDocs, cwd: setting.cwd }));
+  const instructions = await chosenInstructions(flags, config, { context, use });
+  await engineCheck;
   return {
     config,
     threadId,
@@ -182,7 +187,7 @@ export async function prepareAgent(
       approver: use.approver,
       escalatedSandbox: source(withFullAccess(sandbox)),
       outputSchema,
-      instructions: await chosenInstructions(flags, config, { context, use }),
+      instructions,
       context: told,
       compaction: configuredCompaction(config),
       turnTimeoutMs: config.turn_timeout_ms,

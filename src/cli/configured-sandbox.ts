@@ -3,14 +3,20 @@ import { resolve } from "node:path";
 import type { SessionSetting } from "../agent/prompt.js";
 import type { Config } from "../config/config-schema.js";
 import { commandVariables } from "../config/shell-environment.js";
-import { loadPolicy } from "../policy/load-policy.js";
-import { parseNetwork } from "../policy/network.js";
+import { connectEngine } from "../docker/connect.js";
+import { glanceAtEngine } from "../docker/glance.js";
 import { DEFAULT_MODE } from "../policy/policy.js";
+import { checkSandboxOptions } from "../sandbox/check-options.js";
+import { DEFAULT_IMAGE, missingImage } from "../sandbox/missing-image.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
+import { refuseUnknownRuntime } from "../sandbox/unknown-runtime.js";
 import type { CliContext } from "./context.js";
 import { write } from "./render.js";
 import { commandDirectory, keptNote, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
+
+/** An engine that takes longer to say whether it has an image is not waited for. */
+const GLANCE_MS = 1000;
 
 /** The flags, and the configuration where they say nothing. */
 export function configuredSandbox(flags: SandboxFlags, config: Config, context: CliContext): SandboxOptions {
@@ -40,31 +46,40 @@ export function withFullAccess(options: SandboxOptions): SandboxOptions {
   return { ...options, mode: "danger-full-access", policyFile: undefined, network: undefined, keep: false };
 }
 
-/** What the model is told before there is a sandbox to ask. */
+/** What the model is told before there is a sandbox to ask. Errors: whatever can be seen to keep the sandbox from starting. */
 export async function describeSetting(
   options: SandboxOptions,
   flags: SandboxFlags,
   { environment }: CliContext,
 ): Promise<SessionSetting> {
-  const loaded = await loadPolicy(options.policyFile ?? options.mode ?? DEFAULT_MODE);
-  const wanted = options.network === undefined ? null : parseNetwork(options.network);
+  const loaded = await checkSandboxOptions(options);
   const takesRoots = loaded.policy.overrides.writableRoots;
   return {
     cwd:
-      options.workspace === undefined
-        ? (commandDirectory(flags) ?? "/")
-        : await physicalPath(options.workspace),
+      options.workspace === undefined ? (commandDirectory(flags) ?? "/") : await realpath(options.workspace),
     sandboxMode: loaded.name,
-    network: wanted?.kind === "parsed" ? wanted.network : loaded.policy.network,
+    network: loaded.policy.network,
     writableRoots: [...(options.addDirs ?? []), ...(takesRoots ? (options.writableRoots ?? []) : [])],
     shell: "bash",
     timezone: environment.timezone,
   };
 }
 
-/** A workspace that is not there is the sandbox's to complain about. */
-async function physicalPath(path: string): Promise<string> {
-  return await realpath(path).catch(() => path);
+/**
+ * Asks the engine whether it has the image and the runtime, before anybody pays for a request whose calls could not run. Errors:
+ * `image.missing`, `usage.invalid`, `engine.unreachable`.
+ */
+export async function checkEngine(
+  { image = DEFAULT_IMAGE, runtime }: SandboxOptions,
+  { environment: env }: CliContext,
+): Promise<void> {
+  const needsRuntimes = runtime !== undefined;
+  const glance = await glanceAtEngine({ env, image, needsRuntimes, withinMs: GLANCE_MS });
+  // Whatever connects in earnest says best what is wrong.
+  if (glance.kind === "silent") await connectEngine({ env });
+  if (glance.kind !== "answered") return;
+  refuseUnknownRuntime(runtime, glance);
+  if (!glance.hasImage) throw missingImage(image);
 }
 
 /** Says on stderr what `--keep` keeps. */

@@ -27,7 +27,7 @@ export interface ConnectOptions {
  */
 export async function connectEngine(options: ConnectOptions): Promise<Engine> {
   const tried: Attempt[] = [];
-  for await (const candidate of candidates(options)) {
+  for await (const candidate of engineCandidates(options)) {
     const attempt = await greet(candidate);
     if (attempt.kind === "answered") return engineOn(attempt.client);
     tried.push(attempt);
@@ -36,7 +36,8 @@ export async function connectEngine(options: ConnectOptions): Promise<Engine> {
   throw await nothingAnswered(tried);
 }
 
-async function* candidates({
+/** Where an engine may listen, best first. */
+export async function* engineCandidates({
   env,
   endpoint,
   sources = engineSources,

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { BrigError } from "../errors.js";
 import { type Client, unlessMissing, uploading } from "./client.js";
 import { streamedFailure } from "./failure.js";
+import { checkImageName } from "./image-name.js";
 import { progressLines } from "./progress-lines.js";
 import type { BuildOptions, Engine, ImageSummary } from "./types.js";
 
@@ -95,9 +96,8 @@ export function imageCalls({ call }: Client): ImageCalls {
 
 /** The engine takes the slashes of a name as they are, but nothing else that would change the meaning of the path. */
 function at(ref: string): string {
-  const isName = /^[\w][\w.:@/-]*$/.test(ref) && !ref.includes("..") && !ref.includes("//");
-  if (isName) return `/images/${ref}`;
-  throw new BrigError(`${JSON.stringify(ref)} is not the name of an image`, { code: "image.missing" });
+  checkImageName(ref);
+  return `/images/${ref}`;
 }
 
 const imageIds = z.array(z.object({ Id: z.string() }));

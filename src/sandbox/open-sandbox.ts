@@ -6,25 +6,21 @@ import type { Engine, ImageSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { requireToolbox } from "../images/require-toolbox.js";
 import { ownerOf, readHostProcesses } from "../lib/owner.js";
-import { loadPolicy } from "../policy/load-policy.js";
-import { parseNetwork } from "../policy/network.js";
-import { DEFAULT_MODE, type LoadedPolicy, type SandboxMode } from "../policy/policy.js";
+import type { LoadedPolicy, SandboxMode } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
 import type { RunnerLink } from "./channel/runner-link.js";
+import { checkedLease, loadChosenPolicy } from "./chosen-policy.js";
 import { SandboxContainer } from "./container.js";
 import { createContainerBody } from "./create-body.js";
 import { readReport } from "./files.js";
 import { withImage } from "./image-settings.js";
 import { parseReport } from "./kernel-report.js";
 import { sessionLabels } from "./labels.js";
+import { DEFAULT_IMAGE, missingImage } from "./missing-image.js";
 import type { SandboxPlan } from "./plan.js";
 import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
-
-const DEFAULT_IMAGE = "brig/base";
-const DEFAULT_LEASE_SECONDS = 60;
-const MAX_LEASE_SECONDS = 7 * 24 * 3600;
 
 /** What a sandbox is to be. All of it may be left out. */
 export interface SandboxOptions {
@@ -112,45 +108,10 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   }
 }
 
-function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {
-  if (Number.isFinite(leaseSeconds) && leaseSeconds >= 1 && leaseSeconds <= MAX_LEASE_SECONDS)
-    return Math.round(leaseSeconds);
-  throw new BrigError(`a lease of ${leaseSeconds} seconds is not possible`, {
-    code: "usage.invalid",
-    hint: `leaseSeconds must be between 1 and ${MAX_LEASE_SECONDS}; keep: true turns the lease off`,
-  });
-}
-
-async function loadChosenPolicy({ mode, policyFile, network }: SandboxOptions): Promise<LoadedPolicy> {
-  if (mode !== undefined && policyFile !== undefined)
-    throw new BrigError("a mode and a policy file were both given", {
-      code: "usage.invalid",
-      hint: "leave one of them out",
-    });
-  const loaded = await loadPolicy(policyFile ?? mode ?? DEFAULT_MODE);
-  if (network === undefined) return loaded;
-  const parsed = parseNetwork(network);
-  if (parsed.kind === "refused")
-    throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, {
-      code: "usage.invalid",
-    });
-  if (parsed.network.kind === loaded.policy.network.kind) return loaded;
-  if (!loaded.policy.overrides.network && parsed.network.kind !== "none")
-    throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
-      code: "usage.invalid",
-      hint: "leave out --network, or use --sandbox workspace-write",
-    });
-  return { ...loaded, policy: { ...loaded.policy, network: parsed.network } };
-}
-
 async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> {
   const image = await engine.inspectImage(ref);
   if (image) return image;
-  const isOurs = ref === DEFAULT_IMAGE || ref.startsWith(`${DEFAULT_IMAGE}:`);
-  throw new BrigError(`the engine has no image ${JSON.stringify(ref)}`, {
-    code: "image.missing",
-    hint: isOurs ? "build it with: brig image build" : `get it with: docker pull ${ref}`,
-  });
+  throw missingImage(ref);
 }
 
 async function makePlan(

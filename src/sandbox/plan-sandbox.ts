@@ -7,6 +7,7 @@ import { isAtOrBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { planProtection, type Root } from "./protected-paths.js";
 import { isGvisor } from "./runtime-differences.js";
+import { refuseUnknownRuntime } from "./unknown-runtime.js";
 import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
 
 export interface SandboxRequest {
@@ -49,7 +50,8 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  */
 export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
   const { policy, name } = request.policy;
-  refuseUnenforceable(request);
+  refuseUnenforceable(request.policy);
+  refuseUnknownRuntime(request.runtime, request.engine);
   const roots = await checkRoots(request);
   const protection = await planProtection(roots, policy.workspace.protected, request.host.ownDirectories);
   await refuseWritableSubmounts(protection.mounts, request);
@@ -84,7 +86,8 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   };
 }
 
-function refuseUnenforceable({ policy: { policy, name } }: SandboxRequest): void {
+/** Error: `policy.not-enforced` for what no engine could hold. */
+export function refuseUnenforceable({ policy, name }: LoadedPolicy): void {
   if (policy.network.kind !== "allowlist") return;
   throw new BrigError(
     `the network setting ${describeNetwork(policy.network)} cannot be enforced yet: there is no egress proxy`,
@@ -95,7 +98,14 @@ function refuseUnenforceable({ policy: { policy, name } }: SandboxRequest): void
   );
 }
 
-async function checkRoots(request: SandboxRequest): Promise<Root[]> {
+/** What is asked of the host's directories. */
+export type RootsRequest = Pick<
+  SandboxRequest,
+  "policy" | "workspace" | "workspaceKind" | "addDirs" | "writableRoots" | "endpoint" | "host"
+> & { engine: Pick<EngineInfo, "dockerRootDir"> };
+
+/** The directories a sandbox is to see, checked. Errors: `workspace.invalid`, `usage.invalid`. */
+export async function checkRoots(request: RootsRequest): Promise<Root[]> {
   const { policy, name } = request.policy;
   if (request.addDirs.length > 0 && !policy.overrides.writableRoots)
     throw new BrigError(`the policy ${name} takes no further writable directories`, {

@@ -1,0 +1,30 @@
+import { readEnvironment } from "../config/env.js";
+import type { LoadedPolicy } from "../policy/policy.js";
+import { checkedLease, loadChosenPolicy } from "./chosen-policy.js";
+import type { SandboxOptions } from "./open-sandbox.js";
+import { checkRoots, refuseUnenforceable } from "./plan-sandbox.js";
+
+/**
+ * Judges everything about a sandbox that can be judged without its engine, with the errors of `Sandbox.create`, so that nobody waits or
+ * pays for what could not succeed. Resolves to the policy that it would have.
+ */
+export async function checkSandboxOptions(options: SandboxOptions): Promise<LoadedPolicy> {
+  const environment = options.environment ?? readEnvironment();
+  checkedLease(options.leaseSeconds);
+  const policy = await loadChosenPolicy(options);
+  refuseUnenforceable(policy);
+  await checkRoots({
+    policy,
+    workspace: options.workspace ?? process.cwd(),
+    workspaceKind: options.workspaceKind ?? "bind",
+    addDirs: options.addDirs ?? [],
+    writableRoots: options.writableRoots ?? [],
+    endpoint: environment.dockerHost ?? "unix:///var/run/docker.sock",
+    engine: { dockerRootDir: "" },
+    host: {
+      homeDirectory: environment.home,
+      ownDirectories: [environment.brigHome, environment.codexHome],
+    },
+  });
+  return policy;
+}
