@@ -27,6 +27,8 @@ export interface CliContext {
   readonly signal: AbortSignal;
   /** What aborted the signal, or null. */
   interruption(): Interruption | null;
+  /** Does what ctrl-C does where the terminal makes no signal of it. */
+  interrupt(): void;
   /** Stops the whole job as ctrl-Z does where the terminal takes it, and returns when it is continued; at once where no shell could. */
   suspend(): void;
   /** The exit status when the program ends without an error. Default 0. */

@@ -7,7 +7,7 @@ import type { CliContext, Interruption } from "./context.js";
 /** The part of Node's `process` that a command line program lives in. */
 export type HostProcess = Pick<
   NodeJS.Process,
-  "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "exit" | "exitCode" | "kill"
+  "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "exit" | "exitCode" | "kill" | "pid"
 >;
 
 export interface Host extends CliContext {
@@ -59,6 +59,9 @@ export function openHost(host: HostProcess): Host {
     environment: readEnvironment(host.env),
     signal: sharedSignal(controller.signal),
     interruption: () => interruption,
+    interrupt: () => {
+      host.kill(host.pid, "SIGINT");
+    },
     suspend: () => {
       // The process group. A signal to oneself is delivered before the call returns, and one that nobody could undo is dropped.
       host.kill(0, "SIGTSTP");

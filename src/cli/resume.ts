@@ -8,6 +8,7 @@ import { BrigError } from "../errors.js";
 import { neutralise, neutraliseLine } from "../lib/terminal.js";
 import type { EarlierSession } from "./agent-setup.js";
 import type { CliContext } from "./context.js";
+import { startConversation } from "./conversation/start-conversation.js";
 import { write } from "./render.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
@@ -65,8 +66,7 @@ async function resume({ id, prompt }: Asked, flags: ResumeFlags, context: CliCon
     const inPlace = await inItsDirectory(recorded, flags, context);
     const earlier = earlierSession(recorded, log);
     if (!isConversation) return await runCommand(prompt, inPlace, { context, earlier });
-    const { runConversation } = await import("./conversation/run-conversation.js");
-    await runConversation({ flags: inPlace, context, earlier });
+    await startConversation({ flags: inPlace, context, earlier });
   } finally {
     log.close();
   }

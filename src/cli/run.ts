@@ -18,6 +18,7 @@ import {
 } from "./agent-setup.js";
 import type { CliContext } from "./context.js";
 import { canConverse } from "./conversation/can-converse.js";
+import { startConversation } from "./conversation/start-conversation.js";
 import { exitStatusOf } from "./exit-status.js";
 import { HeldOutput } from "./held-output.js";
 import { write } from "./render.js";
@@ -35,8 +36,7 @@ export function defineRun(command: Command, context: CliContext): void {
     .argument("[prompt]", "what to do; without it, or with -, it is read from standard input")
     .action(async (prompt: string | undefined, flags: RunFlags) => {
       if (prompt === undefined && wantsConversation(flags, context)) {
-        const { runConversation } = await import("./conversation/run-conversation.js");
-        return await runConversation({ flags, context });
+        return await startConversation({ flags, context });
       }
       await runCommand(prompt, flags, { context });
     });

@@ -558,3 +558,32 @@ describe("brig without a prompt", () => {
     expect(machine.shown).not.toContain("\x1b");
   });
 });
+
+describe("what is typed while a conversation starts", () => {
+  it.each([
+    ["with nothing else", []],
+    ["with a picture that takes a moment", ["-i", "PICTURE"]],
+  ])("is its first message, %s", async (_, flags) => {
+    const script = join(folder, "play.yaml");
+    await writeFile(script, "steps:\n  - text: Good day.\n  - text: Again.\n");
+    const picture = join(folder, "picture.gif");
+    await writeFile(picture, Buffer.from("R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==", "base64"));
+    const terminal = await Terminal.open(
+      ["--script", script, ...onRuntime, ...flags.map((flag) => flag.replace("PICTURE", picture))],
+      { cwd: workspace, env: environment },
+    );
+    onTestFinished(() => terminal[Symbol.asyncDispose]());
+    // The shell before it has the terminal still, then node, then what loads the conversation.
+    terminal.type("hel");
+    terminal.type("lo\r");
+    for (const key of "more") {
+      await pause(30);
+      terminal.type(key);
+    }
+    await terminal.waitForScreen(/› hello[\s\S]*● Good day\.[\s\S]*^› more\s*$/m);
+    terminal.type("\r");
+    await terminal.waitForScreen(/› more[\s\S]*● Again\./m);
+    await leave(terminal);
+    await expectCleanEnd(terminal);
+  });
+});

@@ -135,23 +135,24 @@ export class Driver {
 
   /** Whether Enter sent the draft. */
   #submit(): boolean {
-    const { store, history } = this.#parts;
-    const { draft, search } = store.read().composer;
+    const { draft, search } = this.#parts.store.read().composer;
     if (search !== null || escapesEnter(draft)) return false;
     const text = draft.text.trim();
     if (text === "") return true;
-    const input = parseInput(text);
-    if (input.kind === "unknown-command") {
-      this.#hint(unknownCommand(input));
-      return true;
-    }
-    history.add(text);
     this.#change((state) => ({ ...state, composer: emptyComposer }));
-    if (input.kind === "command" && input.command.name === "quit") this.leave();
+    this.submit(text);
+    return true;
+  }
+
+  /** Does what was entered, or lets it wait for its turn. */
+  submit(text: string): void {
+    const input = parseInput(text);
+    this.#parts.history.add(text);
+    if (input.kind === "unknown-command") this.#hint(unknownCommand(input));
+    else if (input.kind === "command" && input.command.name === "quit") this.leave();
     else if (this.#stop === null) this.#working = this.#workOff(text);
     else if (input.kind === "command" && !input.command.waitsForTurn) this.#besides(input);
     else this.#change((state) => ({ ...state, queued: [...state.queued, text] }));
-    return true;
   }
 
   /** A command that disturbs no turn. */

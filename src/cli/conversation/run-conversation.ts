@@ -14,7 +14,7 @@ import { approverAtScreen, userAtScreen } from "./ask-in-place.js";
 import type { Block } from "./block.js";
 import { Driver, type Work } from "./driver.js";
 import { earlierBlocks } from "./earlier-blocks.js";
-import type { Key } from "./keys.js";
+import type { Keyboard } from "./keyboard.js";
 import { PromptHistory } from "./prompt-history.js";
 import { QuestionDesk } from "./question.js";
 import { initialScreen, type ScreenState, showQuestion } from "./screen-state.js";
@@ -31,12 +31,17 @@ const REST_MS = 5000;
 export interface ConversationUse {
   flags: AgentFlags;
   context: CliContext;
+  /** Already taken; whoever took it releases it. */
+  keyboard: Keyboard;
+  /** What the conversation begins with. Default: the person says it. */
+  prompt?: string | undefined;
   /** Default: a new session. */
   earlier?: EarlierSession | undefined;
 }
 
 /** A conversation on the terminal, until the person ends it. The terminal is put back as it was on every way out. */
-export async function runConversation({ flags, context, earlier }: ConversationUse): Promise<void> {
+export async function runConversation(use: ConversationUse): Promise<void> {
+  const { flags, context, earlier } = use;
   const images = await readImages(flags.image ?? [], context);
   const desk = openDesk(context);
   // Whatever is said besides the screen would be drawn over.
@@ -48,10 +53,11 @@ export async function runConversation({ flags, context, earlier }: ConversationU
     approver: approverAtScreen(asking),
     earlier,
   });
+  context.signal.throwIfAborted();
   desk.show(headingBlock(setup));
   for (const block of earlierBlocks(earlier?.items ?? [])) desk.show(block);
   const history = await openHistory(setup, context);
-  const session = { ...desk, setup, history, images, flags, context };
+  const session = { ...desk, ...use, setup, history, images };
   const conversation = await converse(session);
   await write(context.stdout, farewell(conversation, setup));
   if (context.signal.aborted) throw context.signal.reason;
@@ -73,13 +79,11 @@ interface Desk {
   show(block: Block): void;
 }
 
-interface Session extends Desk {
+interface Session extends Desk, ConversationUse {
   setup: AgentSetup;
   history: PromptHistory;
   /** For the first message. */
   images: readonly string[];
-  flags: AgentFlags;
-  context: CliContext;
 }
 
 function openDesk({ stdout }: CliContext): Desk {
@@ -96,14 +100,9 @@ function openDesk({ stdout }: CliContext): Desk {
 
 /** Opens everything, waits for the person to leave, and closes everything. */
 async function converse(session: Session): Promise<Conversation> {
-  const { context, setup, store } = session;
-  const keyboard: Keyboard = { press: () => undefined, leave: () => undefined };
+  const { context, setup, store, keyboard } = session;
   // What draws is loaded while the container starts.
-  const opening = openTerminalScreen(store, {
-    context,
-    onKey: (key) => keyboard.press(key),
-    onEnd: () => keyboard.leave(),
-  });
+  const opening = openTerminalScreen(store, { context, keyboard });
   const conversation = openConversation({ ...setup.options, onEvent: listener(store, setup) });
   const screen = await opening.catch(async (error: unknown) => {
     await conversation.close();
@@ -112,9 +111,9 @@ async function converse(session: Session): Promise<Conversation> {
   const setStage = (stage: ScreenState["stage"]) =>
     store.update((state) => ({ ...state, stage }), { isUrgent: true });
   try {
-    await drive(session, { conversation, screen, keyboard });
+    await drive(session, { conversation, screen });
   } finally {
-    screen.releaseKeys();
+    keyboard.release();
     setStage("leaving");
     try {
       await conversation.close();
@@ -127,28 +126,21 @@ async function converse(session: Session): Promise<Conversation> {
   return conversation;
 }
 
-/** Where keys go. */
-interface Keyboard {
-  press(key: Key): void;
-  leave(): void;
-}
-
 interface Stage {
   conversation: Conversation;
   screen: TerminalScreen;
-  keyboard: Keyboard;
 }
 
 /** Until the person leaves, the terminal does, or something is broken. */
-async function drive(session: Session, { conversation, screen, keyboard }: Stage): Promise<void> {
-  const { store, questions, history, context } = session;
+async function drive(session: Session, { conversation, screen }: Stage): Promise<void> {
+  const { store, questions, history, context, keyboard, prompt } = session;
   const work = workOf(session, conversation);
   const driver = new Driver({ store, desk: questions, history, work, screen, now: () => Date.now() });
-  keyboard.press = (key) => driver.press(key);
-  keyboard.leave = () => driver.leave();
   if (context.signal.aborted) driver.leave();
-  context.signal.addEventListener("abort", keyboard.leave, { once: true });
+  context.signal.addEventListener("abort", () => driver.leave(), { once: true });
   showStart(session, conversation);
+  if (prompt !== undefined) driver.submit(prompt);
+  keyboard.listen(driver);
   await Promise.race([driver.left, screen.broken]);
   // What still runs gets a moment to end by itself.
   await Promise.race([driver.rest(), pause(REST_MS)]);

@@ -2,12 +2,10 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import { prepareForDrawing } from "../../config/env.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { terminalSize } from "../terminal-session.js";
-import { type Key, KeyDecoder } from "./keys.js";
+import type { Keyboard } from "./keyboard.js";
 import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
 import type { ScreenStore } from "./screen-store.js";
 
-/** After so long an ESC was a key, and not the beginning of a sequence. */
-const ESCAPE_MS = 50;
 /** While a window is pulled to another size, many sizes come in a row. */
 const RESIZE_MS = 100;
 const TICK_MS = 1000;
@@ -22,17 +20,13 @@ export interface TerminalScreen {
   clear(): void;
   /** Gives the terminal back to the shell, and takes it again when the program is brought back to the foreground. */
   suspend(): Promise<void>;
-  /** Takes no more keys: ctrl-C is a signal again, as it is everywhere else. */
-  releaseKeys(): void;
   /** Draws what changed last, and puts the terminal back as it was. */
   close(): Promise<void>;
 }
 
 export interface TerminalScreenOptions {
   context: CliContext;
-  onKey(key: Key): void;
-  /** The terminal gives no more input. */
-  onEnd(): void;
+  keyboard: Keyboard;
 }
 
 export function screenSize(stdout: OutputStream): ScreenSize {
@@ -40,66 +34,33 @@ export function screenSize(stdout: OutputStream): ScreenSize {
   return { rows, columns: cols };
 }
 
-/** Takes the terminal over. Keys come from now on; what draws is loaded meanwhile. */
+/** Takes the terminal over, and gives the keyboard back with it. What draws is loaded first. */
 export async function openTerminalScreen(
   store: ScreenStore,
-  options: TerminalScreenOptions,
+  { context, keyboard }: TerminalScreenOptions,
 ): Promise<TerminalScreen> {
-  const { stdout, environment } = options.context;
-  const letGo = takeKeys(options);
-  try {
-    prepareForDrawing();
-    const { mountScreen } = await import("./mount-screen.js");
-    const usesColour = !environment.forbidsColor;
-    const prepareTerminal = () => usePasteMode(options.context);
-    const mounted = mountScreen(store, { stdout, usesColour, prepareTerminal });
-    const clear = () => {
-      stdout.write(clearWhatIsSeen);
-    };
-    const stopFollowing = followSize(store, { stdout, clear });
-    const ticking = setInterval(() => tick(store), TICK_MS);
-    return {
-      broken: mounted.broken,
-      clear,
-      suspend: () => suspend(store, options.context),
-      releaseKeys: letGo,
-      async close() {
-        clearInterval(ticking);
-        stopFollowing();
-        await drawn();
-        mounted.unmount();
-        letGo();
-      },
-    };
-  } catch (error) {
-    letGo();
-    throw error;
-  }
-}
-
-/** Raw mode: every key comes as it is pressed, ctrl-C too. */
-function takeKeys({ context: { stdin }, onKey, onEnd }: TerminalScreenOptions): () => void {
-  const decoder = new KeyDecoder();
-  let timer: NodeJS.Timeout | undefined;
-  const settle = () => {
-    for (const key of decoder.settle()) onKey(key);
+  const { stdout, environment } = context;
+  prepareForDrawing();
+  const { mountScreen } = await import("./mount-screen.js");
+  const usesColour = !environment.forbidsColor;
+  const prepareTerminal = () => usePasteMode(context);
+  const mounted = mountScreen(store, { stdout, usesColour, prepareTerminal });
+  const clear = () => {
+    stdout.write(clearWhatIsSeen);
   };
-  const read = (bytes: Uint8Array) => {
-    clearTimeout(timer);
-    for (const key of decoder.push(bytes)) onKey(key);
-    if (decoder.isUndecided) timer = setTimeout(settle, ESCAPE_MS);
-  };
-  stdin.setRawMode?.(true);
-  stdin.on("data", read);
-  stdin.once("end", onEnd);
-  // A terminal that is gone cannot be read; the signal of the context tells.
-  stdin.on("error", onEnd);
-  return () => {
-    clearTimeout(timer);
-    stdin.off("data", read);
-    stdin.off("end", onEnd);
-    stdin.pause();
-    stdin.setRawMode?.(false);
+  const stopFollowing = followSize(store, { stdout, clear });
+  const ticking = setInterval(() => tick(store), TICK_MS);
+  return {
+    broken: mounted.broken,
+    clear,
+    suspend: () => suspend(store, context),
+    async close() {
+      clearInterval(ticking);
+      stopFollowing();
+      await drawn();
+      mounted.unmount();
+      keyboard.release();
+    },
   };
 }
 
