@@ -123,11 +123,13 @@ describe("Enter", () => {
     expect(whats()).toEqual(["one", "/status"]);
   });
 
-  it("refuses a command that there is not, says what was meant, and keeps the draft", async () => {
+  it("refuses a command that there is not, says what was meant, and clears the line", async () => {
     const { type, whats, store, draft } = open();
     await type("/statsu\r");
     expect(whats()).toEqual([]);
     expect(store.read().hint).toBe("there is no command /statsu: did you mean /status?");
+    expect(draft()).toBe("");
+    await type("\x1b[A");
     expect(draft()).toBe("/statsu");
     await type("\x03/home/me/x is odd\r");
     expect(whats()).toEqual(["/home/me/x is odd"]);
