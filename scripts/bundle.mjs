@@ -41,7 +41,7 @@ await build({
   input: { main: "src/cli/main.ts" },
   platform: "node",
   // These find files of their own beside themselves, or are native in part.
-  external: ["dockerode", "@vscode/ripgrep", "@silvia-odwyer/photon-node", "ink", "react", /^react\//],
+  external: ["@vscode/ripgrep", "@silvia-odwyer/photon-node", "ink", "react", /^react\//],
   transform: { target: "node20" },
   plugins: [englishOnly],
   // Of what is imported when it is needed some is shared with what is always there: it is there anyway, then.

@@ -52,7 +52,7 @@ type Call<T> = (transport: Transport, signal: AbortSignal) => Promise<T>;
 /** Connects and agrees on an API version. Errors: `engine.unreachable`, `engine.too-old`. */
 export async function openClient(endpoint: Endpoint, options: { limitMs: number }): Promise<Client> {
   const { address } = endpoint;
-  const version = await caller(await openTransport(endpoint), address)(
+  const version = await caller(openTransport(endpoint), address)(
     "ask the container engine for its version",
     async (transport, signal) =>
       versionReply.parse(await transport.json({ method: "GET", path: "/version" }, signal)),
@@ -64,7 +64,7 @@ export async function openClient(endpoint: Endpoint, options: { limitMs: number 
     address,
     version,
     apiVersion,
-    call: caller(await openTransport(endpoint, { apiVersion }), address),
+    call: caller(openTransport(endpoint, { apiVersion }), address),
   };
 }
 
@@ -76,16 +76,9 @@ function caller(transport: Transport, address: string): Client["call"] {
       return await run(transport, limit.signal);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw engineFailure(unwrapAbort(error), { doing, address });
+      throw engineFailure(error, { doing, address });
     }
   };
-}
-
-/** Node wraps the reason of an aborted request, here our own time limit, in an AbortError. */
-function unwrapAbort(error: unknown): unknown {
-  if (error instanceof Error && error.name === "AbortError" && error.cause instanceof Error)
-    return error.cause;
-  return error;
 }
 
 function tooOld(version: VersionReply, address: string): BrigError {

@@ -62,7 +62,7 @@ async function greet(candidate: Candidate): Promise<Attempt | { kind: "answered"
   }
 }
 
-/** Spares loading dockerode when there is nobody to talk to. */
+/** Says at once that there is nobody to talk to. */
 async function requireSocket(endpoint: Endpoint): Promise<void> {
   if (endpoint.kind === "unix") await stat(endpoint.socketPath);
 }

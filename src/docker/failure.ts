@@ -1,29 +1,36 @@
 import { ZodError } from "zod";
 import { BrigError } from "../errors.js";
+import { parseJson } from "../lib/parse-json.js";
 
-/** What the engine answered when it refused a request. */
-export interface Refusal {
-  status: number;
-  words: string;
+const MAX_WORDS = 4000;
+
+/** The engine answered, and did not do what it was asked. */
+export class RefusedRequest extends Error {
+  readonly status: number;
+  /** The engine's own words. */
+  readonly words: string;
+
+  constructor(status: number, body: string) {
+    const words = engineWords(body).trim().slice(0, MAX_WORDS);
+    super(`${words} (HTTP ${status})`);
+    this.status = status;
+    this.words = words;
+  }
 }
 
 /** The engine's refusal, when `error` is one; null when the engine was not reached or something else failed. */
-export function asRefusal(error: unknown): Refusal | null {
-  if (!(error instanceof Error) || !("statusCode" in error) || typeof error.statusCode !== "number")
-    return null;
-  return { status: error.statusCode, words: engineWords(error) };
+export function asRefusal(error: unknown): RefusedRequest | null {
+  return error instanceof RefusedRequest ? error : null;
 }
 
-/** The engine's own words: its JSON message, or what docker-modem made of a streamed reply. */
-function engineWords(error: Error): string {
-  const json: unknown = "json" in error ? error.json : undefined;
-  if (typeof json === "object" && json !== null && "message" in json && typeof json.message === "string") {
-    return json.message.trim();
-  }
-  return error.message.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim();
+/** Of its JSON message, or of an answer that some proxy made. */
+function engineWords(body: string): string {
+  const json = parseJson(body);
+  const isMessage = typeof json === "object" && json !== null && "message" in json;
+  return isMessage && typeof json.message === "string" ? json.message : body;
 }
 
-/** Turns what dockerode throws into a BrigError that says which step failed. `doing` completes "cannot …". */
+/** Turns what a request throws into a BrigError that says which step failed. `doing` completes "cannot …". */
 export function engineFailure(cause: unknown, context: { doing: string; address: string }): BrigError {
   if (cause instanceof BrigError) return cause;
   if (cause instanceof ZodError || cause instanceof SyntaxError) return nonsense(cause, context);

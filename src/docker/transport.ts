@@ -1,10 +1,9 @@
-import http from "node:http";
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
-import { connect, type NetConnectOpts, type Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
-import { text } from "node:stream/consumers";
-import type Docker from "dockerode";
+import { BorrowingAgent, lendFrom } from "./borrowing-agent.js";
 import type { Endpoint } from "./endpoint.js";
+import { RefusedRequest } from "./failure.js";
 
 /** One request to the Engine API. Field names of `query` and `body` are the API's own. */
 interface ApiRequest {
@@ -18,7 +17,7 @@ interface ApiRequest {
   upload?: Readable | undefined;
 }
 
-/** Sends requests to one engine through docker-modem, the HTTP layer of dockerode. */
+/** Sends requests to one engine. An abort of its signal ends a request with the signal's reason. */
 export interface Transport {
   /** Resolves with the parsed JSON reply. */
   json(request: ApiRequest, signal: AbortSignal): Promise<unknown>;
@@ -26,135 +25,143 @@ export interface Transport {
   stream(request: ApiRequest, signal: AbortSignal): Promise<Readable>;
   /**
    * Resolves with the socket itself once the engine has switched it to raw bytes; `end()` closes only our half. The
-   * bytes of a data event are lent until the event is over: who keeps them copies them.
+   * bytes of a data event are lent until the event is over: who keeps them copies them. The signal has no more power over it.
    */
   upgrade(request: ApiRequest, signal: AbortSignal): Promise<Duplex>;
 }
 
-interface Modem {
-  dial(options: DialOptions, callback: (error: unknown, reply: unknown) => void): void;
-}
+/** An engine with thousands of containers answers with a few megabytes. */
+const MAX_REPLY_BYTES = 256 * 1024 * 1024;
 
-interface DialOptions {
-  method: string;
-  path: string;
-  options: { _query: object; _body: object };
-  file: Readable | undefined;
-  isStream: true;
-  hijack: boolean;
-  openStdin: boolean;
-  abortSignal: AbortSignal;
-  statusCodes: Record<number, true>;
-}
-
-const successCodes = { 200: true, 201: true, 204: true, 304: true } as const;
-
-export async function openTransport(
+export function openTransport(
   endpoint: Endpoint,
-  options: { apiVersion?: string | undefined } = {},
-): Promise<Transport> {
-  const { default: Dockerode } = await import("dockerode");
-  const version = options.apiVersion === undefined ? undefined : `v${options.apiVersion}`;
-  const modem: Modem = new Dockerode({ ...connection(endpoint), version }).modem;
-
+  { apiVersion }: { apiVersion?: string | undefined } = {},
+): Transport {
+  const open = opener(endpoint, apiVersion === undefined ? "" : `/v${apiVersion}`);
+  const stream = async (request: ApiRequest, signal: AbortSignal) => {
+    const answer = await answered(open, request, signal);
+    if (isSuccess(answer)) return answer;
+    throw new RefusedRequest(answer.statusCode ?? 0, await readWhole(answer, signal));
+  };
   return {
+    stream,
     async json(request, signal) {
-      const reply = await text(await dial<Readable>(modem, request, { signal }));
+      const reply = await readWhole(await stream(request, signal), signal);
       return reply === "" ? null : JSON.parse(reply);
     },
-    stream: (request, signal) => dial<Readable>(modem, request, { signal }),
-    upgrade: (request, signal) =>
-      untilSettled(signal, async (own) => {
-        const stream = await dial<Duplex>(modem, request, { signal: own, hijack: true });
-        upgraded.add(stream);
-        return stream;
-      }),
+    upgrade: async (request, signal) => await upgraded(open, request, signal),
   };
 }
 
-/**
- * Every option is named, also the unused ones: docker-modem takes the rest from `DOCKER_HOST` on its own.
- * Connections are not reused, so that a restarted engine never shows as a reset one.
- */
-function connection(endpoint: Endpoint): Docker.DockerOptions & { agent: http.Agent } {
-  const unset = {
-    host: undefined,
-    port: undefined,
-    socketPath: undefined,
-    ca: undefined,
-    cert: undefined,
-    key: undefined,
-  };
-  if (endpoint.kind === "unix") {
-    return { ...unset, protocol: "http", socketPath: endpoint.socketPath, agent: new BorrowingAgent() };
-  }
-  const { host, port, tls } = endpoint;
-  if (tls === null) return { ...unset, protocol: "http", host, port, agent: new BorrowingAgent() };
-  return { ...unset, ...tls, protocol: "https", host, port, agent: new https.Agent() };
-}
+type Open = (request: ApiRequest, headers?: http.OutgoingHttpHeaders) => ClientRequest;
 
-/** Marks a socket that has become a raw stream. */
-const upgraded = new WeakSet<object>();
-const READ_BYTES = 64 * 1024;
-
-/**
- * Sockets that read into one buffer of their own. Node otherwise allocates 64 KiB for each read, and a gigabyte of
- * output grows the process by some 70 MB of garbage before it is collected. Once a socket is upgraded its data events
- * lend that buffer: it is overwritten after the event. Before, HTTP gets copies, since it keeps them.
- */
-class BorrowingAgent extends http.Agent {
-  override createConnection(options: NetConnectOpts): Socket {
-    const socket: Socket = connect({
-      ...options,
-      onread: {
-        buffer: Buffer.allocUnsafeSlow(READ_BYTES),
-        callback(length: number, bytes: Uint8Array) {
-          const data = Buffer.from(bytes.buffer, bytes.byteOffset, length);
-          socket.emit("data", upgraded.has(socket) ? data : Buffer.from(data));
-          return true;
-        },
-      },
+/** Connections are not reused, so that a restarted engine never shows as a reset one. */
+function opener(endpoint: Endpoint, prefix: string): Open {
+  const isSecure = endpoint.kind === "tcp" && endpoint.tls !== null;
+  const where =
+    endpoint.kind === "unix"
+      ? { socketPath: endpoint.socketPath }
+      : { host: endpoint.host, port: endpoint.port, ...endpoint.tls };
+  const agent = isSecure ? new https.Agent() : new BorrowingAgent();
+  return ({ method, path, query, body, upload }, more = {}) => {
+    const json = body === undefined ? undefined : JSON.stringify(body);
+    const type = upload ? "application/tar" : "application/json";
+    const request = (isSecure ? https : http).request({
+      ...where,
+      agent,
+      method,
+      path: `${prefix}${path}${queryString(query)}`,
+      headers: { ...(upload || json ? { "content-type": type } : {}), ...more },
     });
-    return socket;
-  }
+    if (upload) upload.on("error", (error) => request.destroy(error)).pipe(request);
+    else request.end(json);
+    return request;
+  };
 }
 
-/**
- * Always asks for the reply as a stream: when docker-modem collects a reply itself and the engine dies meanwhile, it
- * never says so. For the same reason an abort settles the call whatever docker-modem does. `_query` and `_body` keep it
- * from sending the whole body a second time in the URL.
- */
-function dial<Reply>(
-  modem: Modem,
-  { method, path, query = {}, body = {}, upload }: ApiRequest,
-  { signal, hijack = false }: { signal: AbortSignal; hijack?: boolean },
-): Promise<Reply> {
-  const options: DialOptions = {
-    method,
-    path: `${path}?`,
-    options: { _query: query, _body: body },
-    file: upload,
-    isStream: true,
-    hijack,
-    openStdin: hijack,
-    abortSignal: signal,
-    statusCodes: successCodes,
-  };
+function queryString(query: Record<string, unknown> = {}): string {
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined);
+  if (pairs.length === 0) return "";
+  const texts = pairs.map(([name, value]): [string, string] => [
+    name,
+    typeof value === "object" ? JSON.stringify(value) : String(value),
+  ]);
+  return `?${new URLSearchParams(texts)}`;
+}
+
+/** Its head. An abort breaks off its body too, until it has all arrived. */
+function answered(open: Open, request: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-    modem.dial(options, (error, reply) => (error ? reject(error) : resolve(reply as Reply)));
+    const sent = open(request);
+    const release = breakOffAt(signal, (reason) => {
+      sent.destroy();
+      reject(reason);
+    });
+    sent.once("response", (answer) => {
+      const letGo = breakOffAt(signal, (reason) => answer.destroy(reason));
+      answer.once("close", letGo);
+      release();
+      resolve(answer);
+    });
+    // Whatever comes once there is an answer is an error of its body.
+    sent.on("error", (error) => {
+      release();
+      reject(error);
+    });
   });
 }
 
-/** Hands out a signal that follows `signal` only until the call settles: aborting a request also kills its upgraded socket. */
-async function untilSettled<T>(signal: AbortSignal, run: (own: AbortSignal) => Promise<T>): Promise<T> {
-  const own = new AbortController();
-  const follow = () => own.abort(signal.reason);
-  signal.addEventListener("abort", follow);
-  try {
-    signal.throwIfAborted();
-    return await run(own.signal);
-  } finally {
-    signal.removeEventListener("abort", follow);
+async function upgraded(open: Open, request: ApiRequest, signal: AbortSignal): Promise<Duplex> {
+  return await new Promise((resolve, reject) => {
+    const sent = open(request, { connection: "Upgrade", upgrade: "tcp" });
+    const release = breakOffAt(signal, (reason) => {
+      sent.destroy();
+      reject(reason);
+    });
+    sent.once("upgrade", (_, socket, head) => {
+      release();
+      if (head.length > 0) socket.unshift(head);
+      lendFrom(socket);
+      resolve(socket);
+    });
+    sent.once("response", (answer) => {
+      const refuse = (words: string) => reject(new RefusedRequest(answer.statusCode ?? 0, words));
+      readWhole(answer, signal).then(refuse, reject).finally(release);
+    });
+    sent.on("error", (error) => {
+      release();
+      reject(error);
+    });
+  });
+}
+
+/** Returns what stops listening. */
+function breakOffAt(signal: AbortSignal, end: (reason: Error) => void): () => void {
+  const abort = () => end(signal.reason);
+  if (signal.aborted) {
+    abort();
+    return () => undefined;
   }
+  signal.addEventListener("abort", abort, { once: true });
+  return () => signal.removeEventListener("abort", abort);
+}
+
+function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
+  return (statusCode >= 200 && statusCode < 300) || statusCode === 304;
+}
+
+async function readWhole(reply: Readable, signal: AbortSignal): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of reply) {
+      length += chunk.length;
+      if (length > MAX_REPLY_BYTES) throw new SyntaxError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+  return Buffer.concat(chunks).toString();
 }

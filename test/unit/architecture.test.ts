@@ -21,7 +21,6 @@ const layers: Record<string, readonly string[]> = {
 
 /** Packages that only one folder may import. */
 const doors: Record<string, string> = {
-  dockerode: "docker",
   "tar-stream": "docker",
   openai: "model",
   "openid-client": "model",
