@@ -5,13 +5,13 @@ import { policyDirectory } from "../../src/policy/policy-directory.js";
 /** Writes the policy of workspace-write with other values for some of its fields, and returns the file. */
 export async function changedPolicy(
   directory: string,
-  fields: Readonly<Record<string, number>>,
+  fields: Readonly<Record<string, number | string>>,
 ): Promise<string> {
   let toml = await readFile(join(policyDirectory, "workspace-write.toml"), "utf8");
   for (const [field, value] of Object.entries(fields)) {
     const line = new RegExp(`^${field} = .*$`, "gm");
     if (!line.test(toml)) throw new Error(`workspace-write.toml has no ${field}`);
-    toml = toml.replace(line, `${field} = ${value}`);
+    toml = toml.replace(line, `${field} = ${JSON.stringify(value)}`);
   }
   const file = join(directory, "policy.toml");
   await writeFile(file, toml);

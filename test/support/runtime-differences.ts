@@ -36,6 +36,8 @@ const gvisorDifferences = {
   "runner.descriptors":
     "this gVisor lets any process open the descriptors of PID 1: a command can disturb the session's stream there",
   "runner.memory": "gVisor counts the runner's memory higher: 2.5 MB where the kernel counts less than two",
+  "files.link-attributes":
+    "gVisor of July 2024 answers EBADF to lgetxattr of a symbolic link: ls -l lists it, and complains",
   "soak.calls": "a call on gVisor's ptrace platform takes some 30 ms: the soak makes 1 500 calls, not 10 000",
   "runner.crowded-socket": "gVisor names a connection's sender only once it has sent something",
 } as const satisfies Record<string, string>;
