@@ -86,8 +86,8 @@ async function mountCgroups() {
 async function registerGvisor() {
   const path = await firstExisting(["/usr/bin/runsc", "/usr/local/bin/runsc"]);
   if (path === null || (await firstExisting([daemonConfig])) !== null) return;
-  // The platform that needs neither KVM nor special hardware; cgroups and a network of its own fail on some kernels.
-  const runtimeArgs = ["--platform=ptrace", "--network=none", "--ignore-cgroups"];
+  // The platform that needs neither KVM nor special hardware; a network of its own fails on some kernels.
+  const runtimeArgs = ["--platform=systrap", "--network=none", "--oci-seccomp"];
   await mkdir("/etc/docker", { recursive: true });
   await writeFile(
     daemonConfig,

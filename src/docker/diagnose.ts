@@ -130,7 +130,7 @@ function checkUserNamespaces({ securityOptions }: EngineInfo): Check {
 }
 
 function checkRuntimes({ runtimes, defaultRuntime }: EngineInfo): Check {
-  const usable = runtimes.filter((name) => !name.startsWith("io.containerd."));
+  const usable = runtimes.map(({ name }) => name).filter((name) => !name.startsWith("io.containerd."));
   return check({
     id: "runtimes",
     title: "runtimes",

@@ -3,7 +3,7 @@ import type { Client } from "./client.js";
 import { containerCalls } from "./containers.js";
 import { diskUsageCalls } from "./disk-usage.js";
 import { imageCalls } from "./images.js";
-import type { Engine, EngineHealth, EngineInfo } from "./types.js";
+import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./types.js";
 import { volumeCalls } from "./volumes.js";
 
 export function engineOn(client: Client): Engine {
@@ -27,10 +27,16 @@ export function engineOn(client: Client): Engine {
   };
 }
 
+const runtimeReply = z.object({
+  path: z.string().nullish(),
+  runtimeArgs: z.array(z.string()).nullish(),
+  runtimeType: z.string().nullish(),
+});
+
 const infoReply = z.object({
   CgroupVersion: z.enum(["1", "2"]).nullish(),
   CgroupDriver: z.string().nullish(),
-  Runtimes: z.record(z.string(), z.unknown()).nullish(),
+  Runtimes: z.record(z.string(), runtimeReply.nullish()).nullish(),
   DefaultRuntime: z.string().nullish(),
   SecurityOptions: z.array(z.string()).nullish(),
   Driver: z.string(),
@@ -66,7 +72,7 @@ async function askInfo(client: Client): Promise<EngineInfo> {
     kernel: version.KernelVersion ?? "",
     cgroupVersion: info.CgroupVersion ?? "1",
     cgroupDriver: info.CgroupDriver ?? "",
-    runtimes: Object.keys(info.Runtimes ?? {}),
+    runtimes: Object.entries(info.Runtimes ?? {}).map(([name, runtime]) => asRuntime(name, runtime ?? {})),
     defaultRuntime: info.DefaultRuntime ?? "",
     securityOptions: info.SecurityOptions ?? [],
     components: Object.fromEntries(components.map((part) => [part.Name, exactVersion(part)])),
@@ -75,6 +81,15 @@ async function askInfo(client: Client): Promise<EngineInfo> {
     cpus: info.NCPU,
     memoryBytes: info.MemTotal,
   };
+}
+
+/** A shim that is named by its type reads its arguments from a file of its own. */
+function asRuntime(
+  name: string,
+  { path, runtimeArgs, runtimeType }: z.infer<typeof runtimeReply>,
+): EngineRuntime {
+  const program = path || runtimeType || null;
+  return { name, program, args: path ? (runtimeArgs ?? []) : null };
 }
 
 function asHealth(info: InfoReply): EngineHealth {

@@ -69,7 +69,7 @@ export interface EngineInfo {
   kernel: string;
   cgroupVersion: "1" | "2";
   cgroupDriver: string;
-  runtimes: string[];
+  runtimes: EngineRuntime[];
   defaultRuntime: string;
   /** Raw, e.g. "name=seccomp,profile=default". */
   securityOptions: string[];
@@ -79,6 +79,16 @@ export interface EngineInfo {
   dockerRootDir: string;
   cpus: number;
   memoryBytes: number;
+}
+
+/** An OCI runtime as the engine is configured with it. */
+export interface EngineRuntime {
+  /** As the administrator chose it. */
+  name: string;
+  /** The program, or the containerd shim's type; null where the engine does not say. */
+  program: string | null;
+  /** What the program is started with; null where the engine does not say. */
+  args: string[] | null;
 }
 
 /** What can change while an engine runs, or concerns only its diagnosis. */

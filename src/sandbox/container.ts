@@ -3,7 +3,7 @@ import type { ContainerBody, Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import { requireAsAsked } from "./compare-created.js";
-import { TOOLBOX_PATH } from "./create-body.js";
+import { runnerPath } from "./create-body.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
 
@@ -52,7 +52,7 @@ export class SandboxContainer {
     const leaseMs = this.#plan.leaseSeconds * 1000;
     return await RunnerLink.open({
       token,
-      dial: () => this.#engine.openExec(this.id, [`${TOOLBOX_PATH}/${this.#plan.runner}`, "connect"]),
+      dial: () => this.#engine.openExec(this.id, [runnerPath(this.#plan), "connect"]),
       diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
       reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
       onLate: (call, data) => tellLate(options, Buffer.from(data), call),

@@ -1,4 +1,5 @@
 import type { ContainerBody, Mount } from "../docker/types.js";
+import { seccompForGvisor } from "../policy/gvisor-seccomp.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 
 export interface ContainerSecrets {
@@ -11,13 +12,22 @@ export interface ContainerSecrets {
 }
 
 export const TOOLBOX_PATH = "/.brig";
+
+/** GVisor's cgroup files are a set of its own, writable for root, whose limits would reach the runner: nobody needs them. */
+const GVISOR_MASKS = { "/sys/fs/cgroup": "ro,nosuid,nodev,noexec,size=65536,mode=555" };
+
+/** GVisor cannot load the one that is executable but not readable. */
+export function runnerPath({ kernel }: Pick<SandboxPlan, "kernel">): string {
+  return `${TOOLBOX_PATH}/${kernel === "gvisor" ? "runner-gvisor" : "runner"}`;
+}
+
 export const CONTAINER_HOSTNAME = "brig";
 
 /** What is sent to the engine for a plan. Pure: the same plan gives the same body. */
 export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
   return {
     Image: plan.image,
-    Entrypoint: [`${TOOLBOX_PATH}/${plan.runner}`],
+    Entrypoint: [runnerPath(plan)],
     Cmd: ["serve", "--token-hash", secrets.tokenHash, "--lease", String(plan.leaseSeconds)],
     User: `${plan.user.uid}:${plan.user.gid}`,
     // The workspace as working directory would make the engine create it in the image; the runner sets it per command.
@@ -46,7 +56,10 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       CapAdd: [],
       SecurityOpt: securityOptions(plan, secrets.seccompJson),
       Mounts: [toolboxMount(secrets.toolboxVolume), ...plan.mounts.map(bindMount)],
-      Tmpfs: Object.fromEntries(plan.tmpfs.map((tmpfs) => [tmpfs.path, tmpfsOptions(tmpfs)])),
+      Tmpfs: {
+        ...Object.fromEntries(plan.tmpfs.map((tmpfs) => [tmpfs.path, tmpfsOptions(tmpfs)])),
+        ...(plan.kernel === "gvisor" && GVISOR_MASKS),
+      },
       // A log on disk could be filled, and forged through /proc/1/fd/1.
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no" },
@@ -79,8 +92,12 @@ function blank(names: readonly string[]): Record<string, string> {
 function securityOptions(plan: SandboxPlan, seccompJson: string): string[] {
   return [
     ...(plan.noNewPrivileges ? ["no-new-privileges"] : []),
-    ...(plan.seccomp === "brig" ? [`seccomp=${seccompJson}`] : []),
+    ...(plan.seccomp === "brig" ? [`seccomp=${filterFor(plan, seccompJson)}`] : []),
   ];
+}
+
+function filterFor({ kernel }: SandboxPlan, seccompJson: string): string {
+  return kernel === "gvisor" ? seccompForGvisor(seccompJson) : seccompJson;
 }
 
 function toolboxMount(volume: string): Mount {

@@ -1,11 +1,14 @@
 import { isBrigError } from "../errors.js";
 import { type MountEntry, parseMountinfo } from "./mountinfo.js";
+import type { Kernel } from "./plan.js";
 
 /**
  * What the kernel says of a sandbox, as the runner read it inside. It comes out of a container, so nothing in it is
  * trusted to be there or to be well-formed: a fact that cannot be read is null or absent, and proves nothing.
  */
 export interface KernelReport {
+  /** Whose kernel answered. One that does not say it is gVisor is taken for the engine's own, of which most is demanded. */
+  kernel: Kernel;
   identity: ProcessIdentity;
   mounts: MountEntry[] | null;
   /** By the name in /proc/self/limits, e.g. "Max open files"; Infinity for unlimited. */
@@ -48,6 +51,7 @@ interface CgroupLimits {
 export const CAPABILITY_SETS = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] as const;
 type CapabilitySet = (typeof CAPABILITY_SETS)[number];
 
+const GVISOR_VERSION = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
 const SECTION_MAX_BYTES = 1024 * 1024;
 const LINES_MAX = 10_000;
 const CGROUP = "/sys/fs/cgroup";
@@ -57,6 +61,7 @@ const CGROUP_V1_UNLIMITED = 2 ** 62;
 export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelReport {
   const text = (name: string) => sectionText(sections, name);
   return {
+    kernel: parseKernel(text("uname")),
     identity: parseIdentity(text("/proc/self/status")),
     mounts: parseMounts(sections.get("/proc/self/mountinfo")),
     resourceLimits: parseResourceLimits(text("/proc/self/limits")),
@@ -68,6 +73,12 @@ export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelRe
     probes: parseProbes(sections),
     directories: parseDirectories(sections),
   };
+}
+
+/** Release and version, a line each: gVisor of every release gives the same version, later ones their name as well. */
+function parseKernel(uname: string | null): Kernel {
+  const [release = "", version] = (uname ?? "").split("\n");
+  return version === GVISOR_VERSION || release.endsWith("-gvisor") ? "gvisor" : "shared";
 }
 
 function sectionText(sections: ReadonlyMap<string, Uint8Array>, name: string): string | null {

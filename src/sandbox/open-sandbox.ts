@@ -21,6 +21,8 @@ import { DEFAULT_IMAGE, missingImage } from "./missing-image.js";
 import type { SandboxPlan } from "./plan.js";
 import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
+import { requireStatx } from "./require-statx.js";
+import { cannotLoadRunner, OtherKernel, onRightKernel } from "./right-kernel.js";
 
 /** What a sandbox is to be. All of it may be left out. */
 export interface SandboxOptions {
@@ -85,6 +87,22 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
     makePlan(options, { environment, engine, policy, leaseSeconds }),
   ]);
   const plan = withImage(planned, image);
+  return await onRightKernel(plan.kernel, (kernel) =>
+    startProved({ ...plan, kernel }, { engine, options, toolboxVolume, imageId: image.id }),
+  );
+}
+
+interface Start {
+  engine: Engine;
+  options: SandboxOptions;
+  toolboxVolume: string;
+  imageId: string;
+}
+
+async function startProved(
+  plan: SandboxPlan,
+  { engine, options, toolboxVolume, imageId }: Start,
+): Promise<OpenedSandbox> {
   const token = randomBytes(32);
   const body = createContainerBody(plan, {
     toolboxVolume,
@@ -94,9 +112,9 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false });
   let link: RunnerLink | undefined;
   try {
-    await container.start(body, { imageId: image.id, signal: options.signal });
+    await container.start(body, { imageId, signal: options.signal });
     link = await container.connect(token, options);
-    const proof = await prove(link, { plan, engine, imageId: image.id });
+    const proof = await prove(link, { plan, engine, imageId });
     options.signal?.throwIfAborted();
     return { plan, engine, containerId: container.id, link, proof, release: () => container.release() };
   } catch (error) {
@@ -104,7 +122,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
       new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),
     );
     await container.discard();
-    throw error;
+    throw cannotLoadRunner(error) ? new OtherKernel("gvisor", { cause: error }) : error;
   }
 }
 
@@ -160,12 +178,17 @@ async function prove(
   const paths = plan.mounts.map((mount) => mount.path);
   const report = parseReport(await readReport(setting, paths));
   const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
+  requireStatx(report, proof.runtime);
   if (proof.differences.length === 0) return proof;
   const list = proof.differences.map(
     (one) => `  ${one.assertion}: promised ${one.promised}, the kernel says ${one.kernel}`,
   );
-  throw new BrigError(`the engine did not enforce the policy ${plan.policyName}:\n${list.join("\n")}`, {
-    code: "policy.not-enforced",
-    hint: "nothing was run; `brig doctor` says what this engine lacks",
-  });
+  const refusal = new BrigError(
+    `the engine did not enforce the policy ${plan.policyName}:\n${list.join("\n")}`,
+    {
+      code: "policy.not-enforced",
+      hint: "nothing was run; `brig doctor` says what this engine lacks",
+    },
+  );
+  throw report.kernel === plan.kernel ? refusal : new OtherKernel(report.kernel, { cause: refusal });
 }

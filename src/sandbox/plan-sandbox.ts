@@ -1,3 +1,4 @@
+import { looksLikeGvisor, runtimeOf } from "../docker/gvisor.js";
 import type { EngineInfo } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { describeNetwork } from "../policy/network.js";
@@ -6,7 +7,6 @@ import { LABELS } from "./labels.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { planProtection, type Root } from "./protected-paths.js";
-import { isGvisor } from "./runtime-differences.js";
 import { refuseUnknownRuntime } from "./unknown-runtime.js";
 import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
 
@@ -51,7 +51,7 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
   const { policy, name } = request.policy;
   refuseUnenforceable(request.policy);
-  refuseUnknownRuntime(request.runtime, request.engine);
+  refuseUnknownRuntime(request.runtime, { runtimes: request.engine.runtimes.map(({ name }) => name) });
   const roots = await checkRoots(request);
   const protection = await planProtection(roots, policy.workspace.protected, request.host.ownDirectories);
   await refuseWritableSubmounts(protection.mounts, request);
@@ -63,7 +63,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     policyName: name,
     image: request.image,
     runtime: request.runtime ?? null,
-    runner: isGvisor(request.runtime ?? request.engine.defaultRuntime) ? "runner-gvisor" : "runner",
+    kernel: looksLikeGvisor(runtimeOf(request.engine, request.runtime ?? null)) ? "gvisor" : "shared",
     workspace,
     workingDirectory: workspace ?? "/",
     home,

@@ -8,8 +8,8 @@ export interface SandboxPlan {
   image: string;
   /** Null for the engine's default. */
   runtime: string | null;
-  /** The runner's name in the toolbox: gVisor cannot load the one that is executable but not readable. */
-  runner: "runner" | "runner-gvisor";
+  /** Expected to answer in the container; what answers is in the kernel's report. */
+  kernel: Kernel;
   /** Null without one. */
   workspace: string | null;
   /** Where commands start: the workspace, or `/` without one. */
@@ -40,6 +40,9 @@ export interface SandboxPlan {
   overridden: { environment: string[]; labels: string[] };
   labels: Record<string, string>;
 }
+
+/** "shared": the one that the engine runs on. */
+export type Kernel = "shared" | "gvisor";
 
 export interface PlannedMount {
   /** "pin": an ancestor of a protected path, bound onto itself so that it cannot be renamed away. */

@@ -8,6 +8,7 @@ import { runtimeDifferences } from "./runtime-differences.js";
 
 /** What is read back, each with its row in the assertion table. */
 export type Assertion =
+  | "A0-kernel"
   | "A3-capabilities"
   | "A4-no-new-privileges"
   | "A5-seccomp"
@@ -74,8 +75,7 @@ export function compareProof(plan: SandboxPlan, report: KernelReport): Differenc
 /** Compares, and sets aside what this runtime or engine cannot show. */
 export function proveSandbox(plan: SandboxPlan, report: KernelReport, context: ProofContext): Proof {
   const { engine, imageId } = context;
-  const runtime = plan.runtime ?? engine.defaultRuntime;
-  const excuses = { ...engineDifferences(report, context), ...runtimeDifferences(runtime) };
+  const excuses = { ...engineDifferences(report, context), ...runtimeDifferences(plan, report, engine) };
   const found = compareProof(plan, report);
   return {
     policy: plan.policyName,
@@ -91,7 +91,7 @@ export function proveSandbox(plan: SandboxPlan, report: KernelReport, context: P
       kernel: engine.kernel,
       cgroupVersion: engine.cgroupVersion,
     },
-    runtime,
+    runtime: plan.runtime ?? engine.defaultRuntime,
     imageId,
   };
 }
@@ -115,6 +115,7 @@ function summarize(report: KernelReport): Record<string, string> {
   const { identity, cgroup, interfaces, mounts } = report;
   const said = (fact: unknown) => (fact === null ? "unknown" : String(fact));
   return {
+    kernel: report.kernel,
     uid: said(identity.uids?.[1] ?? null),
     gid: said(identity.gids?.[1] ?? null),
     groups: said(identity.groups),

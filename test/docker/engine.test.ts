@@ -84,7 +84,7 @@ describe("the engine of this machine", () => {
     expect(info.os).toBe("linux");
     expect(["amd64", "arm64"]).toContain(info.arch);
     expect(Number(info.apiVersion.split(".")[1])).toBeGreaterThanOrEqual(41);
-    expect(info.runtimes).toContain(info.defaultRuntime);
+    expect(info.runtimes.map(({ name }) => name)).toContain(info.defaultRuntime);
     expect(info.memoryBytes).toBeGreaterThan(100_000_000);
   });
 

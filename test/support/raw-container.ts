@@ -6,7 +6,7 @@ import { requireToolbox } from "../../src/images/require-toolbox.js";
 import { loadSeccompProfile } from "../../src/policy/policy-directory.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
-import { createContainerBody, TOOLBOX_PATH } from "../../src/sandbox/create-body.js";
+import { createContainerBody, runnerPath } from "../../src/sandbox/create-body.js";
 import { readReport } from "../../src/sandbox/files.js";
 import { type KernelReport, parseReport } from "../../src/sandbox/kernel-report.js";
 import { preparePlaceholders } from "../../src/sandbox/placeholders.js";
@@ -63,7 +63,7 @@ async function report(
 ): Promise<KernelReport> {
   const link = await RunnerLink.open({
     token,
-    dial: () => engine.openExec(id, [`${TOOLBOX_PATH}/${plan.runner}`, "connect"]),
+    dial: () => engine.openExec(id, [runnerPath(plan), "connect"]),
     diagnose: async () => "runs",
     reconnectForMs: 1000,
     onLate: () => undefined,

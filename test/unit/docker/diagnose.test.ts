@@ -11,7 +11,10 @@ const info: EngineInfo = {
   kernel: "6.12.0",
   cgroupVersion: "2",
   cgroupDriver: "systemd",
-  runtimes: ["io.containerd.runc.v2", "runc"],
+  runtimes: [
+    { name: "io.containerd.runc.v2", program: "runc", args: [] },
+    { name: "runc", program: "runc", args: [] },
+  ],
   defaultRuntime: "runc",
   securityOptions: ["name=apparmor", "name=seccomp,profile=builtin", "name=rootless", "name=cgroupns"],
   components: { Engine: "29.5.1", containerd: "2.1.0", runc: "1.3.3" },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SANDBOX_MODES } from "../../../src/policy/policy.js";
 import { createContainerBody } from "../../../src/sandbox/create-body.js";
-import { anywhere, planFor, type Wanted } from "./plan-fixture.js";
+import { anywhere, engine, planFor, type Wanted } from "./plan-fixture.js";
 
 const secrets = {
   toolboxVolume: "brig-toolbox-1234",
@@ -20,6 +20,23 @@ beforeEach(async () => {
   await mkdir(join(repo, ".git"), { recursive: true });
 });
 afterEach(async () => await rm(folder, { recursive: true }));
+
+async function expectGvisorBody(wanted: Wanted) {
+  const seccompJson =
+    '{"the":"filter","syscalls":[{"names":["clone3"],"action":"SCMP_ACT_ERRNO","errnoRet":38}]}';
+  const { Entrypoint, HostConfig } = createContainerBody(await planFor(repo, wanted), {
+    ...secrets,
+    seccompJson,
+  });
+  expect(Entrypoint).toEqual(["/.brig/runner-gvisor"]);
+  expect(HostConfig.Tmpfs["/sys/fs/cgroup"]).toMatch(/^ro,/);
+  const [, filter = ""] =
+    HostConfig.SecurityOpt.find((option) => option.startsWith("seccomp="))?.split("=") ?? [];
+  expect(JSON.parse(filter)).toEqual({
+    the: "filter",
+    syscalls: [{ names: ["clone3"], action: "SCMP_ACT_ALLOW" }],
+  });
+}
 
 async function bodyFor(wanted: Wanted = {}) {
   return createContainerBody(await planFor(repo, wanted), secrets);
@@ -41,7 +58,21 @@ describe("the body sent to the engine", () => {
 
   it("names a runtime only when one was asked for", async () => {
     expect((await bodyFor()).HostConfig).not.toHaveProperty("Runtime");
-    expect((await bodyFor({ runtime: "runsc" })).HostConfig.Runtime).toBe("runsc");
+    expect((await bodyFor({ runtime: "runc" })).HostConfig.Runtime).toBe("runc");
+  });
+
+  it("for gVisor has the runner that can be read, no cgroup files and a filter that leaves clone3 to gVisor", () =>
+    expectGvisorBody({ runtime: "io.containerd.runsc.v1" }));
+
+  it("for a runtime of any name goes by its program", async () => {
+    const runtimes = [
+      { name: "boxed", program: "/opt/gvisor/runsc", args: [] },
+      { name: "runsc", program: "/usr/bin/runc", args: [] },
+    ];
+    await expectGvisorBody({ runtime: "boxed", engine: { ...engine, runtimes } });
+    const common = await bodyFor({ runtime: "runsc", engine: { ...engine, runtimes } });
+    expect(common.Entrypoint).toEqual(["/.brig/runner"]);
+    expect(common.HostConfig.Tmpfs).not.toHaveProperty("/sys/fs/cgroup");
   });
 
   it("has a lease of 0 for a container that is kept", async () => {

@@ -8,6 +8,7 @@ const parse = (sections: Record<string, string>) => parseReport(asBytes(new Map(
 describe("a report", () => {
   it("without sections knows nothing, and says so", () => {
     expect(parse({})).toEqual({
+      kernel: "shared",
       identity: {
         uids: null,
         gids: null,

@@ -13,7 +13,7 @@ export const engine: EngineInfo = {
   kernel: "6.1.0-test",
   cgroupVersion: "1",
   cgroupDriver: "cgroupfs",
-  runtimes: ["runc"],
+  runtimes: [{ name: "runc", program: "runc", args: [] }],
   defaultRuntime: "runc",
   securityOptions: ["name=seccomp,profile=default"],
   components: {},

@@ -6,7 +6,6 @@ import { SANDBOX_MODES } from "../../../src/policy/policy.js";
 import { parseReport } from "../../../src/sandbox/kernel-report.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan.js";
 import { compareProof, type ProofContext, proveSandbox } from "../../../src/sandbox/proof.js";
-import { isGvisor, runtimeDifferences } from "../../../src/sandbox/runtime-differences.js";
 import { asBytes, interfaces, ipv6Route, reportSections } from "./kernel-sections.js";
 import { engine, planFor } from "./plan-fixture.js";
 
@@ -237,41 +236,85 @@ describe("a proof", () => {
     expect(differences[0]?.kernel).not.toContain("\x1b");
   });
 
-  it("under gVisor lists what cannot be shown there, with the reason, and nothing else is excused", () => {
-    const sections = reportSections(plan);
-    for (const name of [...sections.keys()])
-      if (/cgroup|limits$|^probe\/(?!write)/.test(name)) sections.delete(name);
-    status(/NoNewPrivs.*\n|Seccomp.*\n/g, "")(sections);
-    const report = parseReport(asBytes(sections));
-    const proof = proveSandbox({ ...plan, runtime: "runsc" }, report, context);
-    expect(proof.differences).toEqual([]);
-    expect(new Set(proof.notProvable.map(({ assertion }) => assertion))).toEqual(
-      new Set([
-        "A4-no-new-privileges",
-        "A5-seccomp",
-        "A10-setuid-bits",
-        "F1-limits",
-        "F2-swap",
-        "F14-resource-limits",
-        "N-system-calls",
-      ]),
-    );
-    for (const { reason } of proof.notProvable) expect(reason).toMatch(/gVisor/);
+  describe("under gVisor", () => {
+    const runsc = (...args: string[]): ProofContext => ({
+      ...context,
+      engine: { ...engine, runtimes: [{ name: "boxed", program: "/opt/runsc", args }] },
+    });
+    const onGvisor = (): SandboxPlan => ({ ...plan, runtime: "boxed", kernel: "gvisor" });
+    const uname = "4.4.0\n#1 SMP Sun Jan 10 15:06:54 PST 2016";
+    const reported = (change: (sections: Sections) => void = () => undefined) => {
+      const sections = reportSections(plan).set("uname", uname);
+      for (const name of [...sections.keys()])
+        if (/cgroup|^probe\/(?!write)/.test(name)) sections.delete(name);
+      status(/NoNewPrivs.*\n|Seccomp.*\n/g, "")(sections);
+      change(sections);
+      return parseReport(asBytes(sections));
+    };
 
-    status(/CapEff:\t0+/, "CapEff:\t0000003fffffffff")(sections);
-    sections.set("/proc/net/dev", interfaces(["lo", "eth0"]));
-    const weak = proveSandbox({ ...plan, runtime: "runsc" }, parseReport(asBytes(sections)), context);
-    expect(weak.differences.map(({ assertion }) => assertion)).toEqual(["A3-capabilities", "E1-network"]);
-  });
+    it("lists what cannot be shown there, with the reason, and nothing else is excused", () => {
+      const proof = proveSandbox(onGvisor(), reported(), runsc());
+      expect(proof.differences).toEqual([]);
+      expect(new Set(proof.notProvable.map(({ assertion }) => assertion))).toEqual(
+        new Set([
+          "A4-no-new-privileges",
+          "A5-seccomp",
+          "A10-setuid-bits",
+          "F1-limits",
+          "F2-swap",
+          "N-system-calls",
+        ]),
+      );
+      for (const { reason } of proof.notProvable) expect(reason).toMatch(/gVisor/);
 
-  it("goes by the engine's default runtime when the plan names none", () => {
-    const sections = reportSections(plan);
-    sections.delete("/proc/self/limits");
-    const report = parseReport(asBytes(sections));
-    const byDefault = { ...context, engine: { ...engine, defaultRuntime: "runsc" } };
-    expect(proveSandbox(plan, report, context).differences).toHaveLength(2);
-    expect(proveSandbox(plan, report, byDefault).differences).toEqual([]);
-    expect(proveSandbox(plan, report, byDefault).notProvable).toHaveLength(2);
+      const weak = reported((sections) => {
+        status(/CapEff:\t0+/, "CapEff:\t0000003fffffffff")(sections);
+        sections.set("/proc/net/dev", interfaces(["lo", "eth0"]));
+      });
+      const { differences } = proveSandbox(onGvisor(), weak, runsc());
+      expect(differences.map(({ assertion }) => assertion)).toEqual(["A3-capabilities", "E1-network"]);
+    });
+
+    it("excuses nothing where gVisor was expected and another kernel answers, whatever the runtime is called", () => {
+      const honest = reported((sections) => sections.set("uname", "6.1.0\n#1 SMP Debian 6.1.0"));
+      const silent = reported((sections) => void sections.delete("uname"));
+      for (const report of [honest, silent]) {
+        const proof = proveSandbox({ ...onGvisor(), runtime: "runsc" }, report, runsc());
+        expect(proof.notProvable).toEqual([]);
+        expect(proof.differences.map(({ assertion }) => assertion)).toEqual(
+          expect.arrayContaining(["A0-kernel", "A5-seccomp", "F1-limits", "N-system-calls"]),
+        );
+      }
+    });
+
+    it("excuses nothing where gVisor answers and was not expected", () => {
+      const proof = proveSandbox({ ...onGvisor(), kernel: "shared" }, reported(), runsc());
+      expect(proof.notProvable).toEqual([]);
+      expect(proof.differences[0]).toEqual({
+        assertion: "A0-kernel",
+        promised: "the engine's own",
+        kernel: "gVisor",
+      });
+    });
+
+    it("demands the filter of a gVisor that loads filters", () => {
+      const { differences } = proveSandbox(onGvisor(), reported(), runsc("--oci-seccomp"));
+      expect(new Set(differences.map(({ assertion }) => assertion))).toEqual(
+        new Set(["A5-seccomp", "A10-setuid-bits", "N-system-calls"]),
+      );
+      expect(differences.filter(({ promised }) => promised.startsWith("clone3"))).toEqual([]);
+    });
+
+    it("says whether the limits hold outside", () => {
+      const reason = (context: ProofContext) =>
+        proveSandbox(onGvisor(), reported(), context).notProvable.find(
+          ({ assertion }) => assertion === "F1-limits",
+        )?.reason;
+      expect(reason(runsc("--ignore-cgroups"))).toMatch(/there is no limit/);
+      expect(reason(runsc("--platform=kvm"))).toMatch(/the host's kernel holds these for gVisor as a whole$/);
+      const unknown = { ...context, engine: { ...engine, runtimes: [] } };
+      expect(reason(unknown)).toMatch(/unless it is started with --ignore-cgroups/);
+    });
   });
 
   it("cannot compare inodes with an engine in a virtual machine", () => {
@@ -299,17 +342,15 @@ describe("a proof", () => {
 });
 
 it.each([
-  ["runsc", true],
-  ["/usr/bin/runsc", true],
-  ["runsc-kvm", true],
-  ["io.gvisor.runsc.v1", true],
-  ["runc", false],
-  ["crun", false],
-  ["kata-runtime", false],
-  ["notrunscatall", false],
-])("the runtime %s is gVisor: %s", (runtime, expected) => {
-  expect(isGvisor(runtime)).toBe(expected);
-  expect(Object.keys(runtimeDifferences(runtime)).length > 0).toBe(expected);
+  ["4.4.0\n#1 SMP Sun Jan 10 15:06:54 PST 2016", "gvisor"],
+  ["4.19.0-gvisor\n#1 SMP Sun Jan 10 15:06:54 PST 2016", "gvisor"],
+  ["4.4.0\n#1 SMP Debian 4.4.0-1 (2016-01-10)", "shared"],
+  ["6.1.0-gvisor-host\n#1 SMP", "shared"],
+  ["", "shared"],
+  [undefined, "shared"],
+])("a kernel that calls itself %j is %s", (uname, kernel) => {
+  const sections = new Map(uname === undefined ? [] : [["uname", uname]]);
+  expect(parseReport(asBytes(sections)).kernel).toBe(kernel);
 });
 
 function append(sections: Sections, pathAndOptions: string): void {
