@@ -4,13 +4,18 @@ import type { Check } from "../docker/check.js";
 import { connectEngine } from "../docker/connect.js";
 import { diagnose } from "../docker/diagnose.js";
 import { diagnoseImages } from "../images/diagnose.js";
+import { diagnoseRuntimes } from "../sandbox/diagnose-runtimes.js";
 import type { CliContext } from "./context.js";
 import { write, writeJson, writeTable } from "./render.js";
 
 export function defineDoctor(command: Command, context: CliContext): void {
   command.option("--json", "print the checks as JSON").action(async (flags: { json?: boolean }) => {
     const engine = await connectEngine({ env: context.environment });
-    const checks = [...(await diagnose(engine)), ...(await diagnoseImages(engine))];
+    const checks = [
+      ...(await diagnose(engine)),
+      ...(await diagnoseImages(engine)),
+      ...(await diagnoseRuntimes(engine, { environment: context.environment })),
+    ];
     if (flags.json === true) await writeJson(context.stdout, checks);
     else await writeChecks(checks, context);
     if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);

@@ -1,0 +1,75 @@
+import { type Check, check } from "../docker/check.js";
+import { ignoresLimits, isCommon, loadsFilters } from "../docker/gvisor.js";
+import type { Engine, EngineRuntime } from "../docker/types.js";
+import { isBrigError } from "../errors.js";
+import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
+
+/** An engine has a handful of runtimes; one that lists thousands is not asked about all of them. */
+const MAX_TRIED = 8;
+
+type Setting = Pick<SandboxOptions, "environment" | "signal">;
+
+/** Whether a sandbox starts on each runtime that is not a common one, by starting one, and what is worth doing about it. */
+export async function diagnoseRuntimes(engine: Engine, setting: Setting): Promise<Check[]> {
+  const { runtimes, defaultRuntime } = await engine.info();
+  const checks: Check[] = [];
+  for (const runtime of runtimes.filter((one) => !isCommon(one)).slice(0, MAX_TRIED))
+    checks.push(await tryRuntime(engine, { runtime, isDefault: runtime.name === defaultRuntime, setting }));
+  return checks;
+}
+
+interface Trial {
+  runtime: EngineRuntime;
+  isDefault: boolean;
+  setting: Setting;
+}
+
+async function tryRuntime(engine: Engine, { runtime, isDefault, setting }: Trial): Promise<Check> {
+  const about = { id: `runtime-${runtime.name}`, title: `runtime ${runtime.name}` };
+  let opened: OpenedSandbox;
+  try {
+    opened = await openSandbox({
+      ...setting,
+      engine,
+      runtime: runtime.name,
+      mode: "read-only",
+      workspaceKind: "none",
+    });
+  } catch (error) {
+    if (!isBrigError(error)) throw error;
+    const notBuilt = error.code === "image.missing";
+    const found = `${runtime.program ?? "no program named"}: ${notBuilt ? "not tried, " : ""}${error.message}`;
+    const status = isDefault && !notBuilt ? "fail" : "warn";
+    return check({ ...about, found }, { status, advice: error.hint ?? "leave --runtime out" });
+  }
+  await opened.release();
+  return opened.plan.kernel === "gvisor" ? describeGvisor(about, runtime) : describeOther(about, runtime);
+}
+
+function describeOther(about: { id: string; title: string }, { program }: EngineRuntime): Check {
+  return check({ ...about, found: `${program ?? "its program is not named"}; a sandbox starts` });
+}
+
+function describeGvisor(about: { id: string; title: string }, runtime: EngineRuntime): Check {
+  const ignores = ignoresLimits(runtime);
+  const filters = loadsFilters(runtime);
+  const found = [
+    `gVisor (${runtime.program ?? "its program is not named"})`,
+    "a sandbox starts",
+    `${filters ? "with" : "without"} the system call filter`,
+    ...(ignores === null ? [] : [`${ignores ? "without" : "with"} limits`]),
+  ].join(", ");
+  const advice = [
+    ...(filters ? [] : ["add --oci-seccomp"]),
+    ...(ignores === true ? ["leave out --ignore-cgroups"] : []),
+  ];
+  return check(
+    { ...about, found },
+    advice.length === 0
+      ? undefined
+      : {
+          status: "warn",
+          advice: `${advice.join(" and ")} in this runtime's runtimeArgs (daemon.json), where it starts so`,
+        },
+  );
+}
