@@ -15,6 +15,10 @@ export const guarantees = [
       "In `workspace-write` `.git`, `.codex`, `.agents` and `.brig` stay as they are, present or absent.",
   },
   {
+    id: "contained.host-git",
+    sentence: "`git` on the host runs nothing that an agent put in its way.",
+  },
+  {
     id: "contained.configuration",
     sentence: "No command, in no mode, can change the configuration that the next start obeys.",
   },

@@ -20,3 +20,12 @@ export function directoriesBetween(directory: string, path: string): string[] {
 export function depth(path: string): number {
   return path.split("/").filter((name) => name !== "").length;
 }
+
+/** Every directory above `path`, the nearest first. */
+export function directoriesAbove(path: string): string[] {
+  const above: string[] = [];
+  for (let at = dirname(path); ; at = dirname(at)) {
+    above.push(at);
+    if (at === "/") return above;
+  }
+}

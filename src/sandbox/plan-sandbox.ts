@@ -53,7 +53,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   refuseUnenforceable(request.policy);
   refuseUnknownRuntime(request.runtime, { runtimes: request.engine.runtimes.map(({ name }) => name) });
   const roots = await checkRoots(request);
-  const protection = await planProtection(roots, policy.workspace.protected, request.host.ownDirectories);
+  const protection = await planProtection(roots, policy.workspace.protected, request.host);
   await refuseWritableSubmounts(protection.mounts, request);
   const home = resolveHome(policy.home, roots);
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };

@@ -1,7 +1,9 @@
-import { type BigIntStats, constants } from "node:fs";
-import { lstat, open, realpath } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import type { BigIntStats } from "node:fs";
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
 import { BrigError } from "../errors.js";
+import type { HeldPlace } from "./git/held-places.js";
+import { findRepositoryPlaces } from "./git/repository-places.js";
 import { absentPlace, findOwnPlaces } from "./own-directories.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import { isLeftPlaceholder } from "./placeholders.js";
@@ -22,13 +24,18 @@ export interface Protection {
   placeholders: string[];
 }
 
-const POINTER_MAX_BYTES = 64 * 1024;
+export interface KnownDirectories {
+  /** Brig's and Codex's own. */
+  ownDirectories?: readonly string[] | undefined;
+  /** The user's: git's configuration may name files in it. */
+  homeDirectory?: string | null;
+}
 
 /**
  * Plans the mounts of the roots with every protected name of a writable one bound read-only over it:
  *
- * - an existing directory or file as it is; where `.git` is a file, the directory it points to and that one's
- *   `commondir` too, if they lie inside a writable root;
+ * - an existing directory or file as it is; with `.git` also every other repository in a writable root, each submodule, there or
+ *   not, and what git's files and settings lead to: see `findRepositoryPlaces`;
  * - an absent name as an empty placeholder directory, so that it cannot be created either. That holds for `.git` as
  *   well: `git init` at the top of a writable root is refused. Git passes over an empty `.git` when it looks for a
  *   repository, so a repository further up is still found;
@@ -41,11 +48,14 @@ const POINTER_MAX_BYTES = 64 * 1024;
 export async function planProtection(
   roots: readonly Root[],
   names: readonly string[],
-  ownDirectories: readonly string[] = [],
+  { ownDirectories = [], homeDirectory = null }: KnownDirectories = {},
 ): Promise<Protection> {
   const writable = roots.filter((root) => root.access === "rw").map((root) => root.directory.path);
-  const held: Held[] = [];
-  for (const root of writable) for (const name of names) held.push(...(await holdName(root, name, writable)));
+  const named: HeldPlace[] = [];
+  for (const root of writable) for (const name of names) named.push(await holdName(root, name));
+  const held = names.includes(".git")
+    ? await findRepositoryPlaces({ writable, held: named, homeDirectory })
+    : named;
   for (const place of await findOwnPlaces(ownDirectories, writable))
     held.push(...(await holdOwn(place, held)));
   const outermost = withoutCovered(held, writable);
@@ -60,29 +70,18 @@ export async function planProtection(
   };
 }
 
-interface Held {
-  path: string;
-  /** Null: there is nothing yet. */
-  identity: Identity | null;
-}
-
-async function holdName(root: string, name: string, writable: readonly string[]): Promise<Held[]> {
+async function holdName(root: string, name: string): Promise<HeldPlace> {
   if (name === ".git" && root.split("/").includes(name))
     throw notEnforced(root, "it lies inside a .git directory");
   const path = join(root, name);
   const stat = await lstatOrNull(path);
-  if (stat === null) return [{ path, identity: null }];
+  if (stat === null) return { path, identity: null };
   refuseUnmountable(path, stat);
-  if (await isLeftPlaceholder(path)) return [{ path, identity: null }];
-  const held: Held = { path, identity: identityOf(stat) };
-  if (name !== ".git") return [held];
-  return stat.isFile()
-    ? [held, ...(await holdPointedTo(path, writable))]
-    : [held, ...(await holdCommon(path, writable))];
+  return { path, identity: (await isLeftPlaceholder(path)) ? null : identityOf(stat) };
 }
 
 /** What a name holds already may also be absent: then it cannot be created. */
-async function holdOwn(path: string, held: readonly Held[]): Promise<Held[]> {
+async function holdOwn(path: string, held: readonly HeldPlace[]): Promise<HeldPlace[]> {
   if (held.some((other) => isAtOrBelow(path, other.path))) return [];
   const stat = await lstatOrNull(path);
   if (stat === null) throw absentPlace(path);
@@ -90,51 +89,8 @@ async function holdOwn(path: string, held: readonly Held[]): Promise<Held[]> {
   return [{ path, identity: identityOf(stat) }];
 }
 
-/** A worktree or submodule: `.git` is a file that names the directory with the hooks and the configuration. */
-async function holdPointedTo(pointer: string, writable: readonly string[]): Promise<Held[]> {
-  const target = /^gitdir: ([\s\S]+?)[\r\n]*$/.exec(await readPointer(pointer))?.[1];
-  if (target === undefined) return [];
-  const gitDirectory = resolve(dirname(pointer), target);
-  const held = await holdTarget(gitDirectory, pointer, writable);
-  return [...held, ...(await holdCommon(gitDirectory, writable))];
-}
-
-/** Hooks and configuration of a worktree lie in the repository it belongs to. */
-async function holdCommon(gitDirectory: string, writable: readonly string[]): Promise<Held[]> {
-  const file = join(gitDirectory, "commondir");
-  const stat = await lstatOrNull(file);
-  if (stat === null || !stat.isFile()) return [];
-  const common = resolve(gitDirectory, (await readPointer(file)).replace(/[\r\n]+$/, ""));
-  return await holdTarget(common, file, writable);
-}
-
-async function holdTarget(target: string, pointer: string, writable: readonly string[]): Promise<Held[]> {
-  // By name it may lie outside every writable root, and a link on the way lead back into one.
-  const real = await realpath(target).catch(() => null);
-  const inside = writable.find((root) =>
-    [target, real].some((path) => path !== null && isAtOrBelow(root, path)),
-  );
-  if (inside !== undefined)
-    throw notEnforced(pointer, `it points to ${quote(target)}, which holds all of ${quote(inside)}`);
-  const root = writable.find((directory) => isBelow(target, directory));
-  if (root !== undefined) return [await holdBelow(root, target, pointer)];
-  const realRoot = writable.find((directory) => real !== null && isBelow(real, directory));
-  return real === null || realRoot === undefined ? [] : [await holdBelow(realRoot, real, pointer)];
-}
-
-async function holdBelow(root: string, target: string, pointer: string): Promise<Held> {
-  let identity: Identity | null = null;
-  for (const path of [...directoriesBetween(root, target), target]) {
-    const stat = await lstatOrNull(path);
-    if (stat === null) throw notEnforced(pointer, `it points to ${quote(path)}, which could be created`);
-    refuseUnmountable(path, stat);
-    identity = identityOf(stat);
-  }
-  return { path: target, identity };
-}
-
 /** What lies below another protected path is read-only with it, unless a writable root reopens it in between. */
-function withoutCovered(held: readonly Held[], writable: readonly string[]): Held[] {
+function withoutCovered(held: readonly HeldPlace[], writable: readonly string[]): HeldPlace[] {
   const unique = [...new Map(held.map((path) => [path.path, path])).values()];
   return unique.filter(
     ({ path }) =>
@@ -146,7 +102,7 @@ function withoutCovered(held: readonly Held[], writable: readonly string[]): Hel
   );
 }
 
-function refuseRootsInsideProtected(roots: readonly Root[], held: readonly Held[]): void {
+function refuseRootsInsideProtected(roots: readonly Root[], held: readonly HeldPlace[]): void {
   for (const { directory, access } of roots) {
     const outer = held.find(({ path }) => isAtOrBelow(directory.path, path));
     if (outer !== undefined && access === "rw")
@@ -172,7 +128,7 @@ function rootMount({ kind, access, directory }: Root): PlannedMount {
   return { kind, access, ...directory };
 }
 
-function protectedMount({ path, identity }: Held): PlannedMount {
+function protectedMount({ path, identity }: HeldPlace): PlannedMount {
   return { kind: "protected", path, access: "ro", identity };
 }
 
@@ -182,19 +138,6 @@ function sorted(mounts: PlannedMount[]): PlannedMount[] {
 
 function identityOf({ dev, ino }: BigIntStats): Identity {
   return { dev: String(dev), ino: String(ino) };
-}
-
-async function readPointer(file: string): Promise<string> {
-  try {
-    await using handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    const stat = await handle.stat();
-    if (!stat.isFile() || stat.size > POINTER_MAX_BYTES)
-      throw notEnforced(file, "it is not a small regular file");
-    return (await handle.readFile()).toString("utf8");
-  } catch (cause) {
-    if (cause instanceof BrigError) throw cause;
-    throw notEnforced(file, "it cannot be read, so what it points to is unknown", cause);
-  }
 }
 
 async function lstatOrNull(path: string): Promise<BigIntStats | null> {

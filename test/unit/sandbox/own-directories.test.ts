@@ -79,7 +79,7 @@ describe("a config.toml that is a link", () => {
 
 describe("the plan of the mounts", () => {
   const plan = async (names: string[], own: string[]) => {
-    const { mounts } = await planProtection([root(work)], names, own);
+    const { mounts } = await planProtection([root(work)], names, { ownDirectories: own });
     return mounts.map(({ kind, access, path }) => `${kind} ${access} ${path.slice(folder.length + 1)}`);
   };
 
@@ -110,7 +110,9 @@ describe("the plan of the mounts", () => {
   });
 
   it("leaves a workspace alone that cannot be written", async () => {
-    const { mounts } = await planProtection([root(work, "ro")], [], [join(work, "state"), work]);
+    const { mounts } = await planProtection([root(work, "ro")], [], {
+      ownDirectories: [join(work, "state"), work],
+    });
     expect(mounts).toHaveLength(1);
   });
 });

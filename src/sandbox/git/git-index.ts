@@ -1,0 +1,126 @@
+/** What is read of an index: the file in which git keeps the list of tracked paths. */
+export interface GitIndex {
+  /** Submodules: paths, relative to the top of the work tree, that git enters by itself. */
+  gitlinks: string[];
+  /** Tracked files with the name HEAD: what looks like a repository there is somebody's test data. */
+  heads: string[];
+  /** The name of the file with the rest of the entries, where the index is split. */
+  sharedIndex: string | null;
+  /** Whole directories stand in it as one entry, so not every submodule is listed. */
+  isSparse: boolean;
+}
+
+const HEADER_BYTES = 12;
+/** Ten numbers of 32 bits, then the object's name, then flags. */
+const STAT_BYTES = 40;
+const MODE_OFFSET = 24;
+const TYPE_MASK = 0o170000;
+const GITLINK = 0o160000;
+const EXTENDED = 0x4000;
+const LONG_NAME = 0x0fff;
+
+/**
+ * Reads the format of gitformat-index(5), versions 2 to 4. `hashBytes`: 20 for SHA-1, 32 for SHA-256. Null for what is not an
+ * index or is cut off: git refuses that as well.
+ */
+export function parseGitIndex(bytes: Buffer, hashBytes: number): GitIndex | null {
+  if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return null;
+  const version = bytes.readUInt32BE(4);
+  if (version < 2 || version > 4) return null;
+  const index: GitIndex = { gitlinks: [], heads: [], sharedIndex: null, isSparse: false };
+  const end = bytes.length - hashBytes;
+  const entriesEnd = readEntries({ bytes, end, hashBytes, version, count: bytes.readUInt32BE(8) }, index);
+  if (entriesEnd === null) return null;
+  readExtensions({ bytes, at: entriesEnd, end, hashBytes }, index);
+  return index;
+}
+
+interface Entries {
+  bytes: Buffer;
+  end: number;
+  hashBytes: number;
+  version: number;
+  count: number;
+}
+
+/** Where the entries end; null where they are cut off. */
+function readEntries({ bytes, end, hashBytes, version, count }: Entries, index: GitIndex): number | null {
+  let at = HEADER_BYTES;
+  let previous: Buffer = Buffer.alloc(0);
+  for (let entry = 0; entry < count; entry++) {
+    const flagsAt = at + STAT_BYTES + hashBytes;
+    if (flagsAt + 2 > end) return null;
+    const flags = bytes.readUInt16BE(flagsAt);
+    const nameAt = flagsAt + ((flags & EXTENDED) !== 0 && version >= 3 ? 4 : 2);
+    const mode = bytes.readUInt32BE(at + MODE_OFFSET);
+    let name: Buffer;
+    if (version === 4) {
+      const strip = readVarint(bytes, nameAt, end);
+      const nameEnd = strip === null ? -1 : bytes.indexOf(0, strip.next);
+      if (strip === null || nameEnd < 0 || nameEnd >= end || strip.value > previous.length) return null;
+      name = Buffer.concat([
+        previous.subarray(0, previous.length - strip.value),
+        bytes.subarray(strip.next, nameEnd),
+      ]);
+      previous = name;
+      at = nameEnd + 1;
+    } else {
+      const length = flags & LONG_NAME;
+      const nameEnd = length < LONG_NAME ? nameAt + length : bytes.indexOf(0, nameAt);
+      if (nameEnd < nameAt || nameEnd >= end) return null;
+      name = bytes.subarray(nameAt, nameEnd);
+      at += Math.floor((nameEnd - at + 8) / 8) * 8;
+    }
+    note(name, mode, index);
+  }
+  return at;
+}
+
+function note(name: Buffer, mode: number, index: GitIndex): void {
+  const type = mode & TYPE_MASK;
+  if (type === GITLINK) index.gitlinks.push(name.toString("latin1"));
+  else if (endsInHead(name)) index.heads.push(name.toString("latin1"));
+}
+
+function endsInHead(name: Buffer): boolean {
+  const { length } = name;
+  return (
+    length > 5 &&
+    name[length - 1] === 0x44 &&
+    name[length - 5] === 0x2f &&
+    name.toString("latin1", length - 4) === "HEAD"
+  );
+}
+
+interface Extensions {
+  bytes: Buffer;
+  at: number;
+  end: number;
+  hashBytes: number;
+}
+
+function readExtensions({ bytes, at: start, end, hashBytes }: Extensions, index: GitIndex): void {
+  for (let at = start; at + 8 <= end; ) {
+    const signature = bytes.toString("latin1", at, at + 4);
+    const length = bytes.readUInt32BE(at + 4);
+    if (signature === "sdir") index.isSparse = true;
+    if (signature === "link" && length >= hashBytes) {
+      const name = bytes.toString("hex", at + 8, at + 8 + hashBytes);
+      if (/[^0]/.test(name)) index.sharedIndex = `sharedindex.${name}`;
+    }
+    at += 8 + length;
+  }
+}
+
+/** The numbers of version 4, as pack files have them. */
+function readVarint(bytes: Buffer, start: number, end: number): { value: number; next: number } | null {
+  let at = start;
+  let byte = at < end ? (bytes[at++] ?? 0) : -1;
+  let value = byte & 127;
+  while (byte >= 128) {
+    if (at >= end || value > 0xffffff) return null;
+    byte = bytes[at++] ?? 0;
+    value = (value + 1) * 128 + (byte & 127);
+  }
+  return byte < 0 ? null : { value, next: at };
+}
