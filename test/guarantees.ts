@@ -19,6 +19,10 @@ export const guarantees = [
     sentence: "`git` on the host runs nothing that an agent put in its way.",
   },
   {
+    id: "contained.workspace",
+    sentence: "The workspace's path leads to the workspace, whatever a command moves or makes.",
+  },
+  {
     id: "contained.configuration",
     sentence: "No command, in no mode, can change the configuration that the next start obeys.",
   },

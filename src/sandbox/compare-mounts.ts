@@ -52,7 +52,8 @@ function accessOf(entry: MountEntry | null): "ro" | "rw" | "absent" {
 }
 
 function compareBinds(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
-  const promised = [...plan.mounts, { path: TOOLBOX_PATH, access: "ro" as const }];
+  const readOnly = [...plan.parents, TOOLBOX_PATH].map((path) => ({ path, access: "ro" as const }));
+  const promised = [...plan.mounts, ...readOnly];
   return promised.flatMap(({ path, access }): Difference[] => {
     const actual = accessOf(mountedAt(mounts, path));
     if (actual === access) return [];

@@ -21,6 +21,8 @@ export function runnerPath({ kernel }: Pick<SandboxPlan, "kernel">): string {
   return `${TOOLBOX_PATH}/${kernel === "gvisor" ? "runner-gvisor" : "runner"}`;
 }
 
+/** The runtime makes the directories below, and makes it read-only last. */
+const PARENT_OPTIONS = "ro,nosuid,nodev,noexec,size=65536,nr_inodes=1024,mode=755";
 export const CONTAINER_HOSTNAME = "brig";
 
 /** What is sent to the engine for a plan. Pure: the same plan gives the same body. */
@@ -58,6 +60,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       Mounts: [toolboxMount(secrets.toolboxVolume), ...plan.mounts.map(bindMount)],
       Tmpfs: {
         ...Object.fromEntries(plan.tmpfs.map((tmpfs) => [tmpfs.path, tmpfsOptions(tmpfs)])),
+        ...Object.fromEntries(plan.parents.map((path) => [path, PARENT_OPTIONS])),
         ...(plan.kernel === "gvisor" && GVISOR_MASKS),
       },
       // A log on disk could be filled, and forged through /proc/1/fd/1.

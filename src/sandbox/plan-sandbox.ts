@@ -7,6 +7,7 @@ import { LABELS } from "./labels.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { planProtection, type Root } from "./protected-paths.js";
+import { findParents } from "./tmpfs-parents.js";
 import { refuseUnknownRuntime } from "./unknown-runtime.js";
 import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
 
@@ -58,6 +59,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   const home = resolveHome(policy.home, roots);
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
   const workspace = roots.find((root) => root.kind === "workspace")?.directory.path ?? null;
+  const tmpfs = resolveTmpfs(policy, { home, roots }, request);
   return {
     sessionId: request.sessionId,
     policyName: name,
@@ -69,7 +71,11 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     home,
     rootfs: policy.rootfs,
     mounts: protection.mounts,
-    tmpfs: resolveTmpfs(policy, { home, roots }, request),
+    tmpfs,
+    parents: findParents(
+      roots.map(({ directory }) => directory.path),
+      tmpfs,
+    ),
     placeholders: protection.placeholders,
     user: resolveUser(policy.user, request),
     network: policy.network.kind === "full" ? "bridge" : "none",

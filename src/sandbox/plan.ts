@@ -20,6 +20,8 @@ export interface SandboxPlan {
   /** Binds of host directories at their own path, parents before children. */
   mounts: PlannedMount[];
   tmpfs: PlannedTmpfs[];
+  /** Directories below a tmpfs that lead to a root and exist only inside: each is an empty tmpfs of its own, read-only. */
+  parents: string[];
   /** Protected names that do not exist yet: to be made on the host just before the container is created. */
   placeholders: string[];
   user: { uid: number; gid: number };

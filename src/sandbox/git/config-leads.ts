@@ -2,7 +2,7 @@ import { type GitSetting, parseGitConfig } from "./git-config.js";
 import type { BytePath } from "./host-names.js";
 
 /** A place that git obeys, or that a setting lets git run. */
-export interface ConfigLead {
+interface ConfigLead {
   /** Absolute; relative to the work tree where `isInWorkTree`. */
   path: BytePath;
   isInWorkTree: boolean;

@@ -51,7 +51,7 @@ export function hasOtherNames(path: BytePath): boolean {
 }
 
 /** The text of a link; null for what is none, or cannot be looked at. */
-export function linkTarget(path: BytePath): BytePath | null {
+function linkTarget(path: BytePath): BytePath | null {
   try {
     if (!lstatSync(bytesOf(path), { throwIfNoEntry: false })?.isSymbolicLink()) return null;
     return readlinkSync(bytesOf(path), { encoding: "latin1" });

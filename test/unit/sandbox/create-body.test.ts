@@ -46,7 +46,9 @@ describe("the body sent to the engine", () => {
   for (const mode of SANDBOX_MODES)
     for (const kind of ["none", "full"] as const)
       it(`of ${mode} with network ${kind} is exactly the golden one`, async () => {
-        const body = anywhere(await bodyFor({ mode, network: { kind } }), repo);
+        // Where the workspace of this test lies depends on the machine.
+        const plan = { ...(await planFor(repo, { mode, network: { kind } })), parents: [] };
+        const body = anywhere(createContainerBody(plan, secrets), repo);
         const golden = `../../fixtures/container-bodies/${mode}.network-${kind}.json`;
         await expect(`${JSON.stringify(body, null, 2)}\n`).toMatchFileSnapshot(golden);
       });
@@ -54,6 +56,11 @@ describe("the body sent to the engine", () => {
   it("is the same for the same plan", async () => {
     const plan = await planFor(repo);
     expect(createContainerBody(plan, secrets)).toEqual(createContainerBody(structuredClone(plan), secrets));
+  });
+
+  it("has a read-only tmpfs for each directory in memory that leads to the workspace", async () => {
+    const { HostConfig } = createContainerBody({ ...(await planFor(repo)), parents: ["/tmp/a"] }, secrets);
+    expect(HostConfig.Tmpfs["/tmp/a"]).toMatch(/^ro,nosuid,nodev,noexec,size=/);
   });
 
   it("names a runtime only when one was asked for", async () => {

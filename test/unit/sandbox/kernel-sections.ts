@@ -98,6 +98,7 @@ function mountTable(plan: SandboxPlan): string {
       "tmpfs",
       `rw,size=${sizeBytes / 1024}k,nr_inodes=${maxInodes},mode=700`,
     ]),
+    ...plan.parents.map((path) => [path, "ro,nosuid,nodev,noexec", "tmpfs", "ro,size=64k"]),
     ["/.brig", "ro", "ext4", "rw"],
     ["/etc/hosts", "ro", "ext4", "rw"],
     ...plan.mounts.map(({ path, access }: PlannedMount) => [escapePath(path), access, "ext4", "rw"]),
