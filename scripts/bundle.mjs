@@ -1,6 +1,6 @@
 // Puts the command line into few files: opening and compiling some four hundred modules one by one takes longer than what a
 // short command does.
-import { readdir, rm } from "node:fs/promises";
+import { chmod, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
@@ -38,7 +38,7 @@ const groups = [
 await removeChunks();
 await build({
   cwd: root,
-  input: { main: "src/cli/main.ts" },
+  input: { main: "src/cli/main.ts", codex: "src/cli/codex/main.ts" },
   platform: "node",
   // These find files of their own beside themselves, or are native in part.
   external: ["@vscode/ripgrep", "@silvia-odwyer/photon-node", "ink", "react", /^react\//],
@@ -56,6 +56,9 @@ await build({
   },
   logLevel: "warn",
 });
+
+// npm does so where it installs the package; in a checkout a program may be started by its path too.
+await Promise.all(["main.js", "codex.js"].map((name) => chmod(join(dir, name), 0o755)));
 
 /** Those of the last time have other names. */
 async function removeChunks() {

@@ -62,6 +62,18 @@ export interface AgentFlags extends SandboxFlags {
   image?: string[];
   ephemeral?: boolean;
   treeRecord?: boolean;
+  /** No flag: what a program that stands in for another one does where nothing is said. */
+  caller?: CallerDefaults;
+}
+
+/** What holds for a program with a command line of its own where neither its flags nor the configuration say it. */
+export interface CallerDefaults {
+  /** Where neither a mode nor a policy is chosen. Default: workspace-write. */
+  mode?: SandboxMode | undefined;
+  /** Who the endpoint is told is asking. Default: brig. */
+  originator?: string | undefined;
+  /** Whether config.toml of the user's own directories is left unread. */
+  ignoresUserConfig?: boolean | undefined;
 }
 
 export function addAgentOptions(command: Command): Command {
@@ -139,13 +151,15 @@ export async function prepareAgent(
   // Flags are wrong in their own words before they are in those of the configuration.
   sandboxOptions(flags, context);
   const usualApproval = use.hasManyTurns ? "on-request" : "never";
-  const { config, warnings } = await loadConfig(environment, {
+  const { config: configured, warnings } = await loadConfig(environment, {
     ...configChoice(flags, context),
+    ignoresUserFile: flags.caller?.ignoresUserConfig,
     approvalPolicy: usualApproval,
     ...(flags.workspace === "none" ? { workspace: undefined } : {}),
     flags: configuredFlags(flags),
   });
   for (const warning of warnings) await write(context.stderr, `brig: ${neutralise(warning)}\n`);
+  const config = withUsualMode(configured, flags.caller);
   const sandbox = configuredSandbox(flags, config, context);
   const approvalPolicy = config.approval_policy ?? usualApproval;
   const describe = async (options: SandboxOptions): Promise<SessionSetting> => ({
@@ -207,6 +221,11 @@ export async function prepareAgent(
   };
 }
 
+function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
+  const isChosen = config.sandbox_mode !== undefined || config.policy !== undefined;
+  return isChosen || mode === undefined ? config : { ...config, sandbox_mode: mode };
+}
+
 /** A session that goes on keeps its own, unless a flag says otherwise. */
 async function chosenInstructions(
   { instructionsFile }: AgentFlags,
@@ -261,6 +280,7 @@ async function openModel(
     model: flags.model ?? model ?? config.model ?? DEFAULT_MODEL,
     threadId,
     userAgent: `brig/${readVersion()}`,
+    originator: flags.caller?.originator,
     settings: {
       reasons: config.model_supports_reasoning_summaries,
       reasoningEffort: config.model_reasoning_effort,

@@ -15,7 +15,7 @@ export interface Interruption {
   isQuiet: boolean;
 }
 
-/** All that a command may know of the process it runs in. Only main.ts touches `process` itself. */
+/** All that a command may know of the process it runs in. Only the main.ts of each program touches `process` itself. */
 export interface CliContext {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;

@@ -10,18 +10,26 @@ import { write, writeJson } from "./render.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 
+/** The program that a command line is for. */
+export interface ProgramUse {
+  context: CliContext;
+  commands: readonly CommandEntry[];
+  /** Default: brig, which holds a conversation where no command is named. */
+  program?: { name: string; description: string } | undefined;
+}
+
 /** Runs one command line and says what went wrong. Resolves to the exit status of a failure, or to null. */
-export async function runProgram(
-  given: string[],
-  { context, commands }: { context: CliContext; commands: readonly CommandEntry[] },
-): Promise<number | null> {
-  const argv = beginsConversation(given, context) ? ["run", ...given] : withoutVainHelp(given, commands);
+export async function runProgram(given: string[], use: ProgramUse): Promise<number | null> {
+  const { context, commands } = use;
+  const converses = use.program === undefined && beginsConversation(given, context);
+  const argv = converses ? ["run", ...given] : withoutVainHelp(given, commands);
   const asked = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
-  const program = defineProgram(context, commands);
+  const program = defineProgram(use);
   const command = program.commands.find((candidate) => candidate.name() === asked?.name);
   try {
     if (asked && command) (await asked.load())(command, context);
-    if (argv.length === 0) await explainItself(program, context);
+    if (argv.length === 0 && use.program === undefined) await explainItself(program, context);
+    else if (argv.length === 0) program.outputHelp();
     else await program.parseAsync(argv, { from: "user" });
     return null;
   } catch (thrown) {
@@ -58,12 +66,16 @@ function beginsConversation([first]: string[], context: CliContext): boolean {
   return !isOwn && canConverse(context);
 }
 
-function defineProgram(context: CliContext, commands: readonly CommandEntry[]): Command {
-  const program = withoutProcess(new Command("brig"), context)
-    .description(
-      "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
-        "Without a command it holds a conversation on a terminal, with the options of brig run.",
-    )
+const brig = {
+  name: "brig",
+  description:
+    "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
+    "Without a command it holds a conversation on a terminal, with the options of brig run.",
+};
+
+function defineProgram({ context, commands, program: { name, description } = brig }: ProgramUse): Command {
+  const program = withoutProcess(new Command(name), context)
+    .description(description)
     .version(readVersion(), "-V, --version")
     .enablePositionalOptions();
   for (const { name, summary } of commands)

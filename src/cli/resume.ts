@@ -13,7 +13,7 @@ import { write } from "./render.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
 
-interface ResumeFlags extends RunFlags {
+export interface ResumeFlags extends RunFlags {
   last?: boolean;
   all?: boolean;
   fork?: boolean;
@@ -33,14 +33,14 @@ export function defineResume(command: Command, context: CliContext): void {
     });
 }
 
-interface Asked {
+export interface Asked {
   /** Null for the last one. */
   id: string | null;
   prompt: string | undefined;
 }
 
 /** With `--last` the one argument is the prompt. */
-function askedFor(
+export function askedFor(
   { session, prompt }: { session: string | undefined; prompt: string | undefined },
   { last, at, fork: forks }: ResumeFlags,
 ): Asked {
@@ -52,7 +52,7 @@ function askedFor(
   return { id: null, prompt: session };
 }
 
-async function resume({ id, prompt }: Asked, flags: ResumeFlags, context: CliContext): Promise<void> {
+export async function resume({ id, prompt }: Asked, flags: ResumeFlags, context: CliContext): Promise<void> {
   const isConversation = prompt === undefined && wantsConversation(flags, context);
   if (prompt === undefined && !isConversation && context.stdin.isTTY === true)
     throw usage("there is nothing to do: no prompt", "give one as an argument, or pipe it in");

@@ -37,6 +37,8 @@ export interface ConfigChoice {
   cwd?: string | undefined;
   /** The workspace, absolute: its own files may tighten the rest. Default: none are read. */
   workspace?: string | undefined;
+  /** Whether no `config.toml` of `$BRIG_HOME` or `$CODEX_HOME` is read. Default: false. */
+  ignoresUserFile?: boolean | undefined;
   /** What holds where nobody says when a person is asked; a workspace is measured by it. Default "on-request". */
   approvalPolicy?: ApprovalPolicy | undefined;
   /** How files of the workspace are read. Default: by this process, see `readWorkspaceFile`. */
@@ -71,7 +73,8 @@ export async function loadConfig(
   environment: ConfigEnvironment,
   choice: ConfigChoice = {},
 ): Promise<LoadedConfig> {
-  const { file, tree: fileTree } = await readUserFile(environment);
+  const { file, tree: fileTree } =
+    choice.ignoresUserFile === true ? noUserFile : await readUserFile(environment);
   const overrides = overrideTree(choice, environment);
   const stored = merged(fileTree, overrides);
   for (const layer of [fileTree, overrides]) if (layer.size > 0) checked(layer);
@@ -104,14 +107,19 @@ export function configFiles({ brigHome, codexHome }: ConfigEnvironment): readonl
   return [join(brigHome, "config.toml"), join(codexHome, "config.toml")];
 }
 
-async function readUserFile(
-  environment: ConfigEnvironment,
-): Promise<{ file: string | null; tree: SettingTree }> {
+interface UserFile {
+  file: string | null;
+  tree: SettingTree;
+}
+
+const noUserFile: UserFile = { file: null, tree: new Map() };
+
+async function readUserFile(environment: ConfigEnvironment): Promise<UserFile> {
   for (const file of configFiles(environment)) {
     const tree = await readConfigFile(file, environment.home);
     if (tree !== null) return { file, tree };
   }
-  return { file: null, tree: new Map() };
+  return noUserFile;
 }
 
 /** Variables that set a value. A variable beats the file, since it is set for fewer calls than a file is kept. */

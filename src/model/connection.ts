@@ -8,7 +8,7 @@ import { isLoopbackHost } from "./loopback.js";
 import type { BrokenResponse } from "./model-client.js";
 import type { ModelProvider } from "./provider.js";
 import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
-import { checkHeaders, Secrets } from "./secrets.js";
+import { checkHeaders, isHeaderValue, Secrets } from "./secrets.js";
 
 export interface ConnectionOptions {
   provider: ModelProvider;
@@ -16,6 +16,8 @@ export interface ConnectionOptions {
   threadId: string;
   /** Default: brig. */
   userAgent?: string | undefined;
+  /** Who is asking, for the endpoint's own statistics; left out where no header could say it. Default: brig. */
+  originator?: string | undefined;
   /** From 0 up to but not including 1. Default: Math.random. */
   random?: (() => number) | undefined;
   /** Default: a timer. */
@@ -202,7 +204,8 @@ class Unanswered extends Error {
   }
 }
 
-async function openClient({ provider, threadId, userAgent = "brig" }: ConnectionOptions): Promise<OpenAI> {
+async function openClient(options: ConnectionOptions): Promise<OpenAI> {
+  const { provider, threadId, userAgent = "brig", originator = "brig" } = options;
   // Loading the SDK takes as long as starting Node: only who talks to an endpoint pays for it.
   const { default: Client } = await import("openai");
   return new Client({
@@ -220,7 +223,7 @@ async function openClient({ provider, threadId, userAgent = "brig" }: Connection
     fetch: fetchAnswer,
     defaultQuery: { ...provider.query },
     defaultHeaders: {
-      originator: "brig",
+      originator: isHeaderValue(originator) ? originator : "brig",
       session_id: threadId,
       "User-Agent": userAgent,
       Authorization: null,

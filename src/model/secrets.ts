@@ -37,11 +37,15 @@ export class Secrets {
   }
 }
 
+export function isHeaderValue(text: string): boolean {
+  return headerValue.test(text);
+}
+
 /** Node's own complaint about a header quotes its value: `config.invalid` with the name alone. */
 export function checkHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
     if (!headerName.test(name)) throw invalid(`${JSON.stringify(name)} is not a name for a header`);
-    if (!headerValue.test(value))
+    if (!isHeaderValue(value))
       throw invalid(`the value of the header ${name} has a character that none may have`);
   }
 }

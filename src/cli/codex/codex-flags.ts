@@ -1,0 +1,125 @@
+import type { Environment } from "../../config/env.js";
+import { BrigError } from "../../errors.js";
+import type { ResumeFlags } from "../resume.js";
+
+/** What `codex exec` was given, by Codex's names. */
+export interface CodexFlags {
+  json?: boolean;
+  config?: string[];
+  model?: string;
+  oss?: boolean;
+  localProvider?: string;
+  profile?: string;
+  sandbox?: string;
+  fullAuto?: boolean;
+  yolo?: boolean;
+  cd?: string;
+  addDir?: string[];
+  image?: string[];
+  outputSchema?: string;
+  outputLastMessage?: string;
+  ephemeral?: boolean;
+  ignoreUserConfig?: boolean;
+  color?: "always" | "never" | "auto";
+  last?: boolean;
+  all?: boolean;
+  search?: boolean;
+  enable?: string[];
+  disable?: string[];
+  approveForMe?: boolean;
+  worktree?: boolean;
+  cyberAccessProgram?: string;
+}
+
+/** The models that Codex asks where `--oss` stands alone. */
+const localModels: Readonly<Record<string, string>> = {
+  ollama: "gpt-oss:20b",
+  lmstudio: "openai/gpt-oss-20b",
+};
+
+/** The same as flags of `brig run` and `brig resume`, and the environment as `--color` wants it. */
+export function readCodexFlags(
+  flags: CodexFlags,
+  environment: Environment,
+): { run: ResumeFlags; environment: Environment } {
+  const { json, profile, cd, addDir, image, outputSchema, outputLastMessage, ephemeral, last, all } = flags;
+  const local = localProvider(flags);
+  return {
+    run: {
+      json,
+      profile,
+      cd,
+      addDir,
+      image,
+      outputSchema,
+      outputLastMessage,
+      ephemeral,
+      last,
+      all,
+      sandbox: sandboxMode(flags),
+      askForApproval: "never",
+      model: flags.model ?? (local === null ? undefined : localModels[local]),
+      config: configOverrides(flags, local),
+      // What the workspace holds in the end is for brig replay; a program that starts Codex waits for its answer only.
+      treeRecord: false,
+    },
+    environment:
+      flags.color === "never" ? Object.freeze({ ...environment, forbidsColor: true }) : environment,
+  };
+}
+
+/** What brig has no counterpart of, and what would be done in another way than was asked for. */
+export function refuseUnsupported(flags: CodexFlags, [word]: readonly string[]): void {
+  if (word === "review" || word === "fork" || word === "help")
+    throw refused(
+      `exec ${word}`,
+      word === "fork"
+        ? "brig resume --fork goes on in a copy of a session"
+        : "put the task in the prompt; in quotes, where it is this word",
+    );
+  if (flags.approveForMe) throw refused("--approve-for-me", "brig asks a person or nobody; leave it out");
+  if (flags.worktree) throw refused("--worktree", "give the directory of a worktree with --cd");
+  if (flags.cyberAccessProgram !== undefined) throw refused("--cyber-access-program", "leave it out");
+}
+
+function sandboxMode({ sandbox, fullAuto, yolo }: CodexFlags): string | undefined {
+  if (yolo !== true) return sandbox ?? (fullAuto === true ? "workspace-write" : undefined);
+  if (sandbox === undefined && fullAuto !== true) return "danger-full-access";
+  throw new BrigError("--dangerously-bypass-approvals-and-sandbox goes with no other choice of a sandbox", {
+    code: "usage.invalid",
+    hint: "leave out --sandbox and --full-auto",
+  });
+}
+
+function localProvider({ oss, localProvider: named }: CodexFlags): string | null {
+  if (oss !== true) return null;
+  const provider = named ?? "ollama";
+  if (Object.hasOwn(localModels, provider)) return provider;
+  throw new BrigError(`there is no local provider ${JSON.stringify(provider)}`, {
+    code: "usage.invalid",
+    hint: `use ${Object.keys(localModels).join(" or ")}`,
+  });
+}
+
+/** A later one beats an earlier one, so that what was said in so many words comes last. */
+function configOverrides(
+  { enable = [], disable = [], search, config = [] }: CodexFlags,
+  local: string | null,
+): string[] {
+  return [
+    ...(local === null ? [] : [`model_provider=${JSON.stringify(local)}`]),
+    ...(search === true ? ['web_search="live"'] : []),
+    ...enable.map((feature) => `features.${featureName(feature)}=true`),
+    ...disable.map((feature) => `features.${featureName(feature)}=false`),
+    ...config,
+  ];
+}
+
+function featureName(name: string): string {
+  if (/^[\w-]+$/.test(name)) return name;
+  throw new BrigError(`${JSON.stringify(name)} is not the name of a feature`, { code: "usage.invalid" });
+}
+
+function refused(what: string, hint: string): BrigError {
+  return new BrigError(`brig-codex does not take ${what}`, { code: "usage.invalid", hint });
+}

@@ -1,0 +1,41 @@
+import type { Environment } from "../../config/env.js";
+import type { CommandEntry } from "../commands.js";
+import type { CliContext } from "../context.js";
+import { runProgram } from "../program.js";
+
+const commands: CommandEntry[] = [
+  {
+    name: "exec",
+    summary: "let a model do a task; takes the command line of codex exec, also resume",
+    load: async () => (await import("./codex-exec.js")).defineCodexExec,
+    printsEvents: true,
+  },
+];
+
+const description =
+  "Takes the command line of codex exec, for programs that start Codex, and runs the model's tool calls in a container.\n\n" +
+  "Everything else, a conversation too, is a command of brig.";
+
+/** Runs a command line that was written for `codex`. Resolves to the exit status of a failure, or to null. */
+export async function runCodexProgram(argv: string[], context: CliContext): Promise<number | null> {
+  return await runProgram(optionsAfterCommand(argv), {
+    context: { ...context, environment: withCodexKey(context.environment) },
+    commands,
+    program: { name: "brig-codex", description },
+  });
+}
+
+/** Codex takes the options of `exec` before its name as well, as in `codex -a never exec PROMPT`. `e` is short for it. */
+export function optionsAfterCommand(argv: readonly string[]): string[] {
+  const at = argv.findIndex((word) => word === "exec" || word === "e");
+  if (at < 0 || argv.slice(0, at).includes("--")) return [...argv];
+  return ["exec", ...argv.slice(0, at), ...argv.slice(at + 1)];
+}
+
+/** `CODEX_API_KEY` is good for one run, and stronger than a key for every program. */
+function withCodexKey(environment: Environment): Environment {
+  const key = environment.variables.CODEX_API_KEY;
+  if (key === undefined) return environment;
+  const variables = Object.freeze({ ...environment.variables, OPENAI_API_KEY: key });
+  return Object.freeze({ ...environment, variables, openaiApiKey: key });
+}

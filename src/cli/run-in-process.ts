@@ -1,0 +1,15 @@
+import { describeError } from "./errors.js";
+import type { Host } from "./host.js";
+import { flush, write } from "./render.js";
+
+/** Runs a program to its end, with everything that it printed delivered. Resolves to the exit status of the process. */
+export async function runInProcess(host: Host, run: () => Promise<number | null>): Promise<number> {
+  const failure = await run();
+  // Whoever interrupts does not want to wait for a reader that has stopped reading.
+  if (host.interruption() === null) await flush(host.stdout);
+  const lost = host.outputFailure();
+  if (failure === null && lost?.isQuiet === false)
+    await write(host.stderr, describeError(lost.error, { showsCauses: false }));
+  await flush(host.stderr);
+  return failure ?? lost?.exitStatus ?? host.exitStatus();
+}
