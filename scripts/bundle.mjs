@@ -1,12 +1,13 @@
-// Puts the command line into few files: opening and compiling some four hundred modules one by one takes longer than what a
-// short command does.
-import { chmod, readdir, rm } from "node:fs/promises";
+// Puts the command line and the library into few files each: opening and compiling some four hundred modules one by one takes
+// longer than what a short command does, and who installs brig does not install what is in them.
+import { chmod, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
+import { Licences } from "./bundle/licences.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const dir = join(root, "dist", "cli");
+const dist = join(root, "dist");
 
 /** The words of its messages are two thirds of zod, in forty languages of which one is used. */
 const englishOnly = {
@@ -35,33 +36,49 @@ const groups = [
   },
 ];
 
-await removeChunks();
-await build({
+const licences = new Licences();
+
+/** What both builds have in common. */
+const common = {
   cwd: root,
-  input: { main: "src/cli/main.ts", codex: "src/cli/codex/main.ts" },
   platform: "node",
-  // These find files of their own beside themselves, or are native in part.
-  external: ["@vscode/ripgrep", "@silvia-odwyer/photon-node", "ink", "react", /^react\//],
-  transform: { target: "node20" },
-  plugins: [englishOnly],
+  // These find files of their own beside themselves; the last one is not there, and nothing asks for it.
+  external: ["@silvia-odwyer/photon-node", "react-devtools-core"],
+  transform: {
+    target: "node20",
+    // React's and Ink's aids for their own development stay out.
+    define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": '"false"' },
+  },
+  plugins: [englishOnly, licences.plugin()],
   // Of what is imported when it is needed some is shared with what is always there: it is there anyway, then.
   checks: { ineffectiveDynamicImport: false },
-  output: {
-    dir,
-    format: "esm",
-    minify: true,
-    sourcemap: true,
-    chunkFileNames: "chunk-[hash].js",
-    codeSplitting: { groups },
-  },
   logLevel: "warn",
+};
+
+/** No comment in the code leads to the source maps: they are not in the package. */
+const output = { format: "esm", minify: true, sourcemap: "hidden" };
+
+await removeChunks(join(dist, "cli"));
+await build({
+  ...common,
+  input: { main: "src/cli/main.ts", codex: "src/cli/codex/main.ts" },
+  output: { ...output, dir: join(dist, "cli"), chunkFileNames: "chunk-[hash].js", codeSplitting: { groups } },
 });
 
+await rm(join(dist, "library"), { recursive: true, force: true });
+await build({
+  ...common,
+  input: { index: "src/index.ts" },
+  output: { ...output, dir: dist, chunkFileNames: "library/chunk-[hash].js" },
+});
+
+await writeFile(join(dist, "third-party-licences.txt"), await licences.text());
+
 // npm does so where it installs the package; in a checkout a program may be started by its path too.
-await Promise.all(["main.js", "codex.js"].map((name) => chmod(join(dir, name), 0o755)));
+await Promise.all(["main.js", "codex.js"].map((name) => chmod(join(dist, "cli", name), 0o755)));
 
 /** Those of the last time have other names. */
-async function removeChunks() {
+async function removeChunks(dir) {
   const files = await readdir(dir).catch(() => []);
   await Promise.all(files.filter((name) => name.startsWith("chunk-")).map((name) => rm(join(dir, name))));
 }

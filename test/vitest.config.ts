@@ -30,7 +30,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "docker",
-          include: ["test/docker/**/*.test.ts", "test/isolation/**/*.test.ts"],
+          include: ["test/docker/**/*.test.ts"],
           sequence: { groupOrder: 1 },
           ...usesEngine,
         },

@@ -16,22 +16,12 @@ export async function installPackages({ progress, signal }) {
     .digest("hex");
   if ((await readFile(stampFile, "utf8").catch(() => "")) === lock) return;
   if (!(await wasInstalledSince())) {
-    await progress.step("installing the locked packages", (onLine) => install({ onLine, signal }));
+    // Never a plain install: that may take other versions than the locked ones.
+    await progress.step("installing the locked packages", (onLine) =>
+      run(["npm", "ci", ...quietly], { onLine, signal }),
+    );
   }
   await writeFile(stampFile, lock);
-}
-
-/**
- * A registry mirror may lack builds of a package for other systems. npm 11 then refuses the clean install, for the lock
- * file cannot name them; the plain install takes the same locked versions of all that is needed here.
- */
-async function install(options) {
-  try {
-    await run(["npm", "ci", ...quietly], options);
-  } catch (error) {
-    if (!error.output?.includes("from lock file")) throw error;
-    await run(["npm", "install", "--no-save", ...quietly], options);
-  }
 }
 
 /** Somebody ran npm after the lock file had last changed. */

@@ -1,0 +1,113 @@
+import { cp, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { execa } from "execa";
+import { describe, expect } from "vitest";
+import { onTestRuntime } from "../support/cli.js";
+import { sandboxTest, temporaryDirectory } from "../support/sandbox.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+
+interface LockEntry {
+  dev?: boolean;
+  hasInstallScript?: boolean;
+}
+const lock: { packages: Record<string, LockEntry> } = JSON.parse(
+  await readFile(join(root, "package-lock.json"), "utf8"),
+);
+/** What `npm install` brings besides the package itself, by its place below node_modules. */
+const dependencies = Object.entries(lock.packages).filter(([path, { dev }]) => path !== "" && dev !== true);
+
+/** The package as `npm install --omit=dev` puts it into an empty directory, without a registry: its archive and what it depends on. */
+const installTest = sandboxTest
+  // biome-ignore lint/correctness/noEmptyPattern: a fixture names what it needs, and this one needs nothing
+  .extend("installed", { scope: "file" }, async ({}, { onCleanup }) => {
+    const directory = await temporaryDirectory();
+    onCleanup(() => directory[Symbol.asyncDispose]());
+    const home = join(directory.path, "node_modules", manifest.name);
+    await mkdir(home, { recursive: true });
+    const pack = ["pack", "--silent", "--ignore-scripts", "--pack-destination", directory.path, root];
+    const { stdout } = await execa("npm", pack, { cwd: directory.path });
+    await execa("tar", ["-xzf", join(directory.path, stdout.trim()), "-C", home, "--strip-components=1"]);
+    for (const [path] of dependencies)
+      await cp(join(root, path), join(directory.path, path), { recursive: true });
+    await writeFile(join(directory.path, "package.json"), "{}");
+    return { directory: directory.path, home, program: join(home, manifest.bin.brig) };
+  })
+  .extend("files", { scope: "file" }, async ({ installed }) => await filesBelow(installed.home));
+
+async function filesBelow(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
+}
+
+describe("the package that is published", () => {
+  installTest(
+    "has its licence, those of others, the documents and what the images are made of",
+    async ({ files }) => {
+      const wanted = [
+        "LICENSE",
+        "README.md",
+        "docs/errors.md",
+        "images/base/Dockerfile",
+        "images/toolbox/runner/main.c",
+      ];
+      expect(files).toEqual(expect.arrayContaining([...wanted, ...Object.values<string>(manifest.bin)]));
+      expect(files.filter((file) => /tsbuildinfo|\.map$|fuzz|asan|^(src|test|scripts)\//.test(file))).toEqual(
+        [],
+      );
+      expect([manifest.name, manifest.license]).toEqual(["brigbox", "Apache-2.0"]);
+    },
+  );
+
+  installTest("names the licence of every package that its bundles hold", async ({ installed }) => {
+    const text = await readFile(join(installed.home, "dist/third-party-licences.txt"), "utf8");
+    for (const name of ["commander", "ink", "openai", "openid-client", "react", "tar-stream", "zod"])
+      expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\([A-Za-z0-9.-]+\\)$`, "m"));
+    expect(text).not.toContain("(undefined)");
+  });
+
+  installTest(
+    "compiles nothing as it is installed, and takes less than 50 MB with all it depends on",
+    async ({ installed }) => {
+      expect(dependencies.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
+      expect(
+        Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$|^prepare$/.test(name)),
+      ).toEqual([]);
+      const modules = join(installed.directory, "node_modules");
+      const sizes = (await filesBelow(modules)).map(async (file) => (await stat(join(modules, file))).size);
+      const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+      expect(bytes).toBeLessThan(50e6);
+    },
+  );
+
+  installTest("runs a command in a sandbox", async ({ installed, workspace }) => {
+    expect(await readFile(installed.program, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
+    const version = await execa(process.execPath, [installed.program, "--version"]);
+    expect(version.stdout).toBe(manifest.version);
+    const argv = onTestRuntime(["exec", "-C", workspace, "--", "echo", "from the package"]);
+    expect((await execa(process.execPath, [installed.program, ...argv])).stdout).toBe("from the package");
+  });
+
+  installTest("can be imported, with its types", async ({ installed, workspace }) => {
+    const program = join(installed.directory, "program.mjs");
+    await cp(join(root, "test/fixtures/public-api.mjs"), program);
+    const { stdout } = await execa(process.execPath, [program, workspace]);
+    expect(JSON.parse(stdout)).toMatchObject({ exec: { status: 4 }, call: { success: true } });
+
+    await writeFile(
+      join(installed.directory, "program.ts"),
+      'import { Sandbox, type ExecResult } from "brigbox";\nexport const run = async (sandbox: Sandbox): Promise<ExecResult> => await sandbox.exec(["true"]);\n' +
+        '// @ts-expect-error: a mode that is none\nawait Sandbox.create({ mode: "no-such-mode" });\n',
+    );
+    const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2023", "--types", "node"];
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const types = ["--typeRoots", join(root, "node_modules/@types"), join(installed.directory, "program.ts")];
+    await execa(process.execPath, [tsc, ...options, "--lib", "es2023,esnext.disposable", ...types], {
+      cwd: dirname(program),
+    });
+  });
+});
