@@ -176,9 +176,23 @@ class AgentConversation implements Conversation {
     try {
       await this.#workplace.tools.close();
       await this.#recordTree();
-      await Promise.all([this.#workplace.close(), this.#escalated?.close()]);
+      await this.#closeSandboxes();
     } finally {
       this.#options.session?.close();
+    }
+  }
+
+  /** What went wrong is told: it takes nothing away from what the session has done. */
+  async #closeSandboxes(): Promise<void> {
+    const closings = await Promise.allSettled([this.#workplace.close(), this.#escalated?.close()]);
+    for (const closing of closings) {
+      if (closing.status === "fulfilled") continue;
+      if (!isBrigError(closing.reason)) throw closing.reason;
+      const { message, hint } = closing.reason;
+      this.#transcript.emit({
+        kind: "warning",
+        message: hint === undefined ? message : `${message}\n${hint}`,
+      });
     }
   }
 
@@ -260,8 +274,7 @@ class AgentConversation implements Conversation {
   async #replaceLostWorkplace(): Promise<void> {
     const { isLost, source } = this.#workplace;
     if (!isLost || !this.#hasBegun || typeof source !== "function") return;
-    await this.#escalated?.close();
-    await this.#workplace.close();
+    await this.#closeSandboxes();
     this.#workplace = this.#openWorkplace(source);
   }
 

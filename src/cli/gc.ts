@@ -75,14 +75,12 @@ async function writeReport(
   else await writeTable(stdout, rows);
 }
 
-function describeObject(kind: string, { id, verdict, removed }: SweptObject, isDryRun: boolean): string[] {
+function describeObject(
+  kind: string,
+  { id, verdict, removed, failure }: SweptObject,
+  isDryRun: boolean,
+): string[] {
   const isGarbage = verdict === "owner-gone" || verdict === "never-started" || verdict === "stale-toolbox";
-  const fate = removed
-    ? "removed"
-    : !isGarbage
-      ? "stays"
-      : isDryRun
-        ? "would be removed"
-        : "refused by the engine";
-  return [kind, kind === "container" ? id.slice(0, 12) : id, fate, reasons[verdict]];
+  const fate = removed ? "removed" : !isGarbage ? "stays" : isDryRun ? "would be removed" : "stays";
+  return [kind, kind === "container" ? id.slice(0, 12) : id, fate, failure ?? reasons[verdict]];
 }

@@ -7,6 +7,7 @@ import { SANDBOX_MODES } from "../policy/policy.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
+import { describeError } from "./errors.js";
 import { collect } from "./option-values.js";
 
 /** The flags every command shares that opens a sandbox. */
@@ -65,6 +66,9 @@ export function sandboxOptions(flags: SandboxFlags, context: CliContext): Sandbo
     env: flags.env,
     environment,
     signal,
+    onWarning: (warning) => {
+      context.stderr.write(describeError(warning, { showsCauses: false }));
+    },
   };
 }
 

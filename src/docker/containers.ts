@@ -2,7 +2,8 @@ import * as z from "zod";
 import { BrigError } from "../errors.js";
 import { type Client, unlessMissing, uploading } from "./client.js";
 import { createdContainer } from "./created-container.js";
-import { asRefusal } from "./failure.js";
+import { asRefusal, RefusedRequest } from "./failure.js";
+import type { Transport } from "./transport.js";
 import type { ContainerState, ContainerSummary, Engine } from "./types.js";
 
 type ContainerCalls = Pick<
@@ -59,17 +60,31 @@ export function containerCalls({ call }: Client): ContainerCalls {
       );
     },
 
-    async removeContainer(id) {
-      await call("remove the container", (api, limit) =>
-        unlessOver(api.json({ method: "DELETE", path: at(id), query: { force: true, v: true } }, limit)),
+    async removeContainer(id, { signal } = {}) {
+      await call(
+        "remove the container",
+        async (api, limit) => {
+          const query = { force: true, v: true };
+          try {
+            await unlessMissing(api.json({ method: "DELETE", path: at(id), query }, limit));
+          } catch (error) {
+            if (asRefusal(error)?.status !== 409) throw error;
+            await removedByAnother(api, id, limit);
+          }
+        },
+        { signal },
       );
     },
 
-    async inspectContainer(id) {
-      return await call("inspect the container", async (api, limit) => {
-        const reply = await unlessMissing(api.json({ method: "GET", path: `${at(id)}/json` }, limit));
-        return reply === null ? null : parseState(reply);
-      });
+    async inspectContainer(id, { signal } = {}) {
+      return await call(
+        "inspect the container",
+        async (api, limit) => {
+          const reply = await unlessMissing(api.json({ method: "GET", path: `${at(id)}/json` }, limit));
+          return reply === null ? null : parseState(reply);
+        },
+        { signal },
+      );
     },
 
     async inspectCreated(id) {
@@ -120,6 +135,16 @@ function at(id: string): string {
 }
 
 const ended = z.object({ StatusCode: z.number() });
+
+/** The engine is at it already, perhaps since the container's first process ended: its answer comes with the end of the removal. */
+async function removedByAnother(api: Transport, id: string, limit: AbortSignal): Promise<void> {
+  const query = { condition: "removed" };
+  const reply = await unlessMissing(api.json({ method: "POST", path: `${at(id)}/wait`, query }, limit));
+  const problem = removed.parse(reply)?.Error?.Message ?? "";
+  if (problem !== "") throw new RefusedRequest(500, problem);
+}
+
+const removed = z.object({ Error: z.object({ Message: z.string().nullish() }).nullish() }).nullable();
 
 const created = z.object({ Id: z.string() });
 

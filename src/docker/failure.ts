@@ -23,6 +23,16 @@ export function asRefusal(error: unknown): RefusedRequest | null {
   return error instanceof RefusedRequest ? error : null;
 }
 
+/**
+ * Whether the engine has certainly not done what it was asked: it said so, or nobody listened. Otherwise it may have, or still may.
+ */
+export function isAnswered(error: unknown): boolean {
+  const cause = error instanceof BrigError ? error.cause : error;
+  if (asRefusal(cause) !== null) return true;
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  return code === "ENOENT" || code === "ECONNREFUSED" || code === "EACCES";
+}
+
 /** Of its JSON message, or of an answer that some proxy made. */
 function engineWords(body: string): string {
   const json = parseJson(body);

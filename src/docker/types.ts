@@ -207,10 +207,10 @@ export interface Engine {
   killContainer(id: string, signal?: string): Promise<void>;
   /** Gone is success. */
   unpauseContainer(id: string): Promise<void>;
-  /** With force and anonymous volumes; already gone or being removed is success. */
-  removeContainer(id: string): Promise<void>;
+  /** With force and anonymous volumes. Resolves when it is gone, whoever removed it, and was so before too. */
+  removeContainer(id: string, options?: { signal?: AbortSignal }): Promise<void>;
   /** Null when there is no such container. */
-  inspectContainer(id: string): Promise<ContainerState | null>;
+  inspectContainer(id: string, options?: { signal?: AbortSignal }): Promise<ContainerState | null>;
   /** What will be started. */
   inspectCreated(id: string): Promise<CreatedContainer>;
   /** Only containers that carry every one of these labels ("name" or "name=value"), stopped ones too. */

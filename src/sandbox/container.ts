@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { isAnswered } from "../docker/failure.js";
 import type { ContainerBody, Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { RunnerLink } from "./channel/runner-link.js";
@@ -6,8 +6,9 @@ import { requireAsAsked } from "./compare-created.js";
 import { runnerPath } from "./create-body.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
+import { findUnanswered, persistently, removeForCertain } from "./removal.js";
+import type { Warn } from "./warnings.js";
 
-const REMOVAL_WAIT_MS = 30_000;
 /** A stream that broke is dialled again for so long, or for as long as the lease where that is shorter. */
 const RECONNECT_MS = 60_000;
 
@@ -20,11 +21,13 @@ export class SandboxContainer {
   readonly #engine: Engine;
   readonly #plan: SandboxPlan;
   readonly #keep: boolean;
+  readonly #warn: Warn;
   #placeholders: Placeholders | undefined;
   #id: string | undefined;
 
-  constructor(engine: Engine, { plan, keep }: { plan: SandboxPlan; keep: boolean }) {
+  constructor(engine: Engine, { plan, keep, warn }: { plan: SandboxPlan; keep: boolean; warn: Warn }) {
     this.#engine = engine;
+    this.#warn = warn;
     this.#plan = plan;
     this.#keep = keep;
   }
@@ -39,9 +42,7 @@ export class SandboxContainer {
     { imageId, signal }: { imageId: string; signal?: AbortSignal | undefined },
   ): Promise<void> {
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
-    const name = `brig-${this.#plan.sessionId}`;
-    // Never called off half-way: the engine would go on, and make a container that nobody knows of.
-    this.#id = await this.#engine.createContainer(body, { name });
+    this.#id = await this.#create(body);
     signal?.throwIfAborted();
     requireAsAsked(body, imageId, await this.#engine.inspectCreated(this.#id));
     await this.#engine.startContainer(this.#id);
@@ -63,21 +64,60 @@ export class SandboxContainer {
     if (!this.#keep) await this.discard();
   }
 
+  /**
+   * Removes the container, and its placeholders once it is proved gone: below one that still runs they keep protected names from being
+   * made. Error: `engine.failed`; then it may be called again.
+   */
   async discard(): Promise<void> {
-    if (this.#id !== undefined) await this.#remove(this.#id).catch(() => undefined);
-    const inUse = await placeholdersInUse(this.#engine, this.#plan.sessionId).catch(() => null);
-    if (inUse) await this.#placeholders?.remove(inUse);
+    if (this.#id !== undefined) await removeForCertain(this.#engine, this.#id);
+    const placeholders = this.#placeholders;
+    if (placeholders === undefined || placeholders.made.length === 0) return;
+    await placeholders.remove(await this.#placeholdersInUse());
   }
 
-  /** The engine removes it by itself too, and says "in progress" to whoever comes second: so wait until it is gone. */
-  async #remove(id: string): Promise<void> {
-    // A paused process takes no signal: gVisor's container would stay for ever.
-    const isPaused = (await this.#engine.inspectContainer(id))?.paused;
-    if (isPaused) await this.#engine.unpauseContainer(id).catch(() => undefined);
-    await this.#engine.removeContainer(id);
-    const deadline = performance.now() + REMOVAL_WAIT_MS;
-    while (performance.now() < deadline && (await this.#engine.inspectContainer(id)) !== null)
-      await sleep(10);
+  async #placeholdersInUse(): Promise<Set<string>> {
+    try {
+      return await persistently(() => placeholdersInUse(this.#engine, this.#plan.sessionId));
+    } catch (cause) {
+      throw new BrigError(
+        "the engine does not say which placeholders other sandboxes use, so all of them stay",
+        {
+          code: "engine.failed",
+          hint: "they are empty directories; once this program has ended, brig gc removes them",
+          cause,
+        },
+      );
+    }
+  }
+
+  /** `discard` where another error is on its way already: what goes wrong is told, not thrown. */
+  async giveUp(): Promise<void> {
+    await this.discard().catch(this.#warn);
+  }
+
+  /** Never called off half-way: the engine would go on, and make a container that nobody knows of. */
+  async #create(body: ContainerBody): Promise<string> {
+    const name = `brig-${this.#plan.sessionId}`;
+    try {
+      return await this.#engine.createContainer(body, { name });
+    } catch (error) {
+      if (!isAnswered(error)) await this.#takeUnanswered(name);
+      throw error;
+    }
+  }
+
+  async #takeUnanswered(name: string): Promise<void> {
+    try {
+      this.#id = (await findUnanswered(this.#engine, name)) ?? undefined;
+    } catch (error) {
+      this.#warn(
+        new BrigError(`the engine may have made the container ${name}, which never started`, {
+          code: "engine.failed",
+          hint: "once this program has ended, brig gc removes it",
+          cause: error,
+        }),
+      );
+    }
   }
 
   async #diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {

@@ -23,6 +23,7 @@ import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
 import { requireStatx } from "./require-statx.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./right-kernel.js";
+import { type Warn, warner } from "./warnings.js";
 
 /** What a sandbox is to be. All of it may be left out. */
 export interface SandboxOptions {
@@ -62,6 +63,11 @@ export interface SandboxOptions {
   toolboxVolume?: string | undefined;
   /** Output of a process that outlived its call; `call` counts the sandbox's requests from 1. */
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
+  /**
+   * What went wrong where no call could say so: while a sandbox that could not start was taken away, that ended by itself or that
+   * `await using` closed. Default: a warning of the process.
+   */
+  onWarning?: ((warning: BrigError) => void) | undefined;
 }
 
 /** A started, proved and connected sandbox, before anybody uses it. */
@@ -71,8 +77,12 @@ export interface OpenedSandbox {
   containerId: string;
   link: RunnerLink;
   proof: Proof;
-  /** Removes the container and the placeholders, or lets go of them with `keep`. Never throws. */
+  /**
+   * Removes the container and the placeholders, or lets go of them with `keep`. Error: `engine.failed` when the container is not proved
+   * gone; then it may be called again.
+   */
   release(): Promise<void>;
+  warn: Warn;
 }
 
 export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbox> {
@@ -109,19 +119,21 @@ async function startProved(
     tokenHash: createHash("sha256").update(token).digest("hex"),
     seccompJson: plan.seccomp === "brig" ? await loadSeccompProfile() : "",
   });
-  const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false });
+  const warn = warner(options);
+  const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false, warn });
   let link: RunnerLink | undefined;
   try {
     await container.start(body, { imageId, signal: options.signal });
     link = await container.connect(token, options);
     const proof = await prove(link, { plan, engine, imageId });
     options.signal?.throwIfAborted();
-    return { plan, engine, containerId: container.id, link, proof, release: () => container.release() };
+    const release = () => container.release();
+    return { plan, engine, containerId: container.id, link, proof, release, warn };
   } catch (error) {
     link?.close(
       new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),
     );
-    await container.discard();
+    await container.giveUp();
     throw cannotLoadRunner(error) ? new OtherKernel("gvisor", { cause: error }) : error;
   }
 }

@@ -45,7 +45,7 @@ export class Sandbox {
       onStuck: () => this.#end(stuck()),
     };
     this.files = sandboxFiles(this.#setting);
-    link.onGone = () => void this.close();
+    link.onGone = () => void this.#closeUnasked();
   }
 
   /**
@@ -86,18 +86,33 @@ export class Sandbox {
     return this.#opened.engine;
   }
 
-  /** Ends every process and removes the container (unless it was created with `keep`). May be called again. */
+  /**
+   * Ends every process and removes the container (unless it was created with `keep`). Error: `engine.failed` when the engine does not say
+   * that the container is gone; then processes may go on in it, and what keeps protected names from being made stays. May be called again.
+   */
   close(): Promise<void> {
     // A step later: closing the link reports that it is gone, and that calls this again.
-    this.#closing ??= Promise.resolve().then(() => this.#release());
+    this.#closing ??= Promise.resolve()
+      .then(() => this.#release())
+      .catch((error: unknown) => {
+        this.#closing = undefined;
+        throw error;
+      });
     return this.#closing;
   }
 
+  /** As `close`, but what goes wrong is a warning: it must not stand in for the error that may have led here. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+    await this.#closeUnasked();
+  }
+
+  async #closeUnasked(): Promise<void> {
+    await this.close().catch(this.#opened.warn);
   }
 
   async #release(): Promise<void> {
+    // Who asked is told of what goes wrong.
+    this.#opened.link.onGone = () => undefined;
     this.#opened.link.close(
       new BrigError("the sandbox was closed", {
         code: "sandbox.gone",
@@ -110,7 +125,7 @@ export class Sandbox {
 
   #end(error: BrigError): void {
     this.#opened.link.close(error);
-    void this.close();
+    void this.#closeUnasked();
   }
 }
 

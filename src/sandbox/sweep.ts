@@ -30,6 +30,8 @@ export interface SweptObject {
   verdict: SweepVerdict;
   /** False with `dryRun`, and when the engine refused. */
   removed: boolean;
+  /** Why what should have been removed is still there, in the engine's words. */
+  failure?: string | undefined;
 }
 
 export type SweepVerdict =
@@ -88,8 +90,8 @@ async function sweepContainer(
 ): Promise<SweptObject> {
   const verdict = await judgeContainer(container, options);
   const isDoomed = options.dryRun !== true && REMOVABLE.includes(verdict);
-  const removed = isDoomed && (await succeeds(engine.removeContainer(container.id)));
-  return { id: container.id, sessionId: container.labels[LABELS.session] ?? null, verdict, removed };
+  const outcome = isDoomed ? await outcomeOf(engine.removeContainer(container.id)) : { removed: false };
+  return { id: container.id, sessionId: container.labels[LABELS.session] ?? null, verdict, ...outcome };
 }
 
 async function sweepToolboxes(
@@ -102,8 +104,9 @@ async function sweepToolboxes(
   );
   const containers: SweptObject[] = [];
   for (const { id } of fillers) {
-    const removed = options.dryRun !== true && (await succeeds(engine.removeContainer(id)));
-    containers.push({ id, sessionId: null, verdict: "never-started", removed });
+    const outcome =
+      options.dryRun === true ? { removed: false } : await outcomeOf(engine.removeContainer(id));
+    containers.push({ id, sessionId: null, verdict: "never-started", ...outcome });
   }
   const stale = (await engine.listVolumes([label])).filter(({ labels }) => labels[label] !== hash);
   const volumes: SweptObject[] = [];
@@ -129,7 +132,9 @@ async function sweepVolumes(
   const swept: SweptObject[] = [];
   for (const id of names) {
     const isUsed = swept.some(({ verdict }) => verdict === "in-use");
-    const removed = !isUsed && options.dryRun !== true && (await succeeds(engine.removeVolume(id)));
+    const mayGo = !isUsed && options.dryRun !== true;
+    // An engine that refuses says that a container uses it.
+    const { removed } = mayGo ? await outcomeOf(engine.removeVolume(id)) : { removed: false };
     const verdict = removed || options.dryRun === true ? "stale-toolbox" : "in-use";
     swept.push({ id, sessionId: null, verdict, removed });
   }
@@ -148,12 +153,12 @@ async function sweepPlaceholders(containers: ContainerSummary[], swept: SweptObj
 }
 
 /** An engine that refuses one removal must not keep the sweep from the others. */
-async function succeeds(removal: Promise<void>): Promise<boolean> {
+async function outcomeOf(removal: Promise<void>): Promise<Pick<SweptObject, "removed" | "failure">> {
   try {
     await removal;
-    return true;
+    return { removed: true };
   } catch (error) {
-    if (isBrigError(error, "engine.failed")) return false;
+    if (isBrigError(error, "engine.failed")) return { removed: false, failure: error.message };
     throw error;
   }
 }

@@ -35,10 +35,31 @@ describe("what the engine's refusals become", () => {
     });
   });
 
-  it.each([404, 409])("takes %i on kill and remove for done", async (status) => {
-    await withEngine(refuse(status, "is not running"), async (engine) => {
+  it("takes what is gone for killed and removed, and what is over for killed", async () => {
+    await withEngine(refuse(404, "no such container"), async (engine) => {
       await engine.killContainer("c1");
       await engine.removeContainer("c1");
+    });
+    await withEngine(refuse(409, "is not running"), async (engine) => {
+      await engine.killContainer("c1");
+    });
+  });
+
+  it("waits for the end of a removal that is under way, and says how it failed", async () => {
+    const answers: object[] = [{ StatusCode: 137 }, { StatusCode: 137, Error: { Message: "device busy" } }];
+    const requests: string[] = [];
+    const answer: Answer = (request, response) => {
+      requests.push(`${request.method} ${request.url}`);
+      if (request.method === "DELETE") return reply(response, 409, { message: "already in progress" });
+      reply(response, 200, answers.shift() ?? {});
+    };
+    await withEngine(answer, async (engine) => {
+      await engine.removeContainer("c1");
+      expect(requests.at(-1)).toMatch(/POST \/v[\d.]+\/containers\/c1\/wait\?condition=removed$/);
+      await expect(engine.removeContainer("c1")).rejects.toMatchObject({
+        code: "engine.failed",
+        message: expect.stringContaining("device busy"),
+      });
     });
   });
 

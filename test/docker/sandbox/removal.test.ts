@@ -1,0 +1,144 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect } from "vitest";
+import type { BrigError } from "../../../src/errors.js";
+import { LABELS } from "../../../src/sandbox/labels.js";
+import { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { testEngine } from "../../support/engine.js";
+import { always, type Fate, faultyEngine, once } from "../../support/faulty-engine.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+const removals = /^DELETE \/containers\//;
+const looks = /^(GET \/containers\/|POST \/containers\/[^/]+\/wait)/;
+
+async function sandboxOn(engine: SandboxEngine, workspace: string, warnings: BrigError[] = []) {
+  return await Sandbox.create({ engine, workspace, onWarning: (warning) => warnings.push(warning) });
+}
+type SandboxEngine = Awaited<ReturnType<typeof testEngine>>;
+
+/** Whether something that a command of the sandbox left behind could make a hook that the host's git runs. */
+function isOpenToHooks(workspace: string): boolean {
+  return existsSync(join(workspace, ".git", "hooks"));
+}
+
+const plant =
+  "setsid sh -c 'while :; do mkdir -p .git/hooks && echo ran > .git/hooks/pre-commit; sleep 0.05; done' > /dev/null 2>&1 &";
+
+describe("the end of a sandbox, when the engine fails once", () => {
+  const faults: [RegExp, Fate][] = [
+    [removals, "refused"],
+    [removals, "cut"],
+    [removals, "answer-lost"],
+    [removals, "hangs"],
+    [looks, "refused"],
+    [looks, "cut"],
+  ];
+  for (const [pattern, fate] of faults)
+    sandboxTest(`is its end all the same: ${pattern.source} ${fate}`, async ({ directory }) => {
+      await using faulty = await faultyEngine();
+      const sandbox = await sandboxOn(faulty.engine, directory);
+      faulty.decide(once(pattern, fate));
+      await sandbox.close();
+      expect(await (await testEngine()).inspectContainer(sandbox.containerId)).toBeNull();
+      expect(existsSync(join(directory, ".git"))).toBe(false);
+    });
+});
+
+describe("the end of a sandbox, when the engine goes on failing", () => {
+  sandboxTest.for(["refused", "cut", "hangs"] as const)(
+    "is told, and what holds protected names stays while something may run: %s",
+    async (fate, { directory }) => {
+      const engine = await testEngine();
+      await using faulty = await faultyEngine();
+      const sandbox = await sandboxOn(faulty.engine, directory);
+      await sandbox.exec(["sh", "-c", plant]);
+      faulty.decide(always(/./, fate));
+      await expect(sandbox.close()).rejects.toMatchObject({
+        code: "engine.failed",
+        message: expect.stringContaining("could not be removed"),
+        hint: expect.stringContaining("brig gc"),
+      });
+      expect(await engine.inspectContainer(sandbox.containerId)).toMatchObject({ running: true });
+      expect(existsSync(join(directory, ".git"))).toBe(true);
+      expect(isOpenToHooks(directory)).toBe(false);
+
+      faulty.decide(() => "passes");
+      await sandbox.close();
+      expect(await engine.inspectContainer(sandbox.containerId)).toBeNull();
+      expect(existsSync(join(directory, ".git"))).toBe(false);
+    },
+  );
+
+  sandboxTest("does not hide the error that led there with `await using`", async ({ directory }) => {
+    await using faulty = await faultyEngine();
+    const warnings: BrigError[] = [];
+    let opened: Sandbox | undefined;
+    const use = async () => {
+      await using sandbox = await sandboxOn(faulty.engine, directory, warnings);
+      opened = sandbox;
+      faulty.decide(always(removals, "refused"));
+      throw new Error("the first error");
+    };
+    await expect(use()).rejects.toThrow("the first error");
+    expect(warnings).toMatchObject([{ code: "engine.failed" }]);
+    faulty.decide(() => "passes");
+    await opened?.close();
+    expect(warnings.length).toBe(1);
+  });
+
+  sandboxTest(
+    "is told of a sandbox that ended by itself, and of one that never began",
+    async ({ directory }) => {
+      await using faulty = await faultyEngine();
+      const warnings: BrigError[] = [];
+      const sandbox = await sandboxOn(faulty.engine, directory, warnings);
+      faulty.decide(always(removals, "refused"));
+      await (await testEngine()).killContainer(sandbox.containerId);
+      await expect.poll(() => warnings.length).toBe(1);
+      faulty.decide(() => "passes");
+      await sandbox.close();
+
+      faulty.decide((request) => (removals.test(request) || /\/start$/.test(request) ? "refused" : "passes"));
+      await expect(sandboxOn(faulty.engine, directory, warnings)).rejects.toMatchObject({
+        message: expect.stringContaining("cannot start the container"),
+      });
+      expect(warnings.length).toBe(2);
+      const id = /container ([0-9a-f]{12}) could not be removed/.exec(warnings[1]?.message ?? "")?.[1];
+      await (await testEngine()).removeContainer(id ?? "");
+    },
+  );
+});
+
+describe("a container whose creation was not answered", () => {
+  sandboxTest.for(["answer-lost"] as const)("is removed by its name: %s", async (fate, { directory }) => {
+    await using faulty = await faultyEngine();
+    const before = await containersIn(directory);
+    expect(before).toEqual([]);
+    faulty.decide(once(/^POST \/containers\/create$/, fate));
+    await expect(sandboxOn(faulty.engine, directory)).rejects.toMatchObject({ code: "engine.unreachable" });
+    expect(faulty.requests.filter((request) => removals.test(request)).length).toBe(1);
+    expect(await containersIn(directory)).toEqual([]);
+    expect(existsSync(join(directory, ".git"))).toBe(false);
+  });
+
+  sandboxTest(
+    "costs the start nothing but a look where the engine never heard of it",
+    async ({ directory }) => {
+      await using faulty = await faultyEngine();
+      faulty.decide(once(/^POST \/containers\/create$/, "cut"));
+      await expect(sandboxOn(faulty.engine, directory)).rejects.toMatchObject({ code: "engine.unreachable" });
+      expect(await containersIn(directory)).toEqual([]);
+      faulty.decide(once(/^POST \/containers\/create$/, "refused"));
+      const looked = () =>
+        faulty.requests.filter((request) => request.startsWith("GET /containers/brig-")).length;
+      const lookedBefore = looked();
+      await expect(sandboxOn(faulty.engine, directory)).rejects.toMatchObject({ code: "engine.failed" });
+      expect(looked()).toBe(lookedBefore);
+    },
+  );
+});
+
+async function containersIn(directory: string): Promise<string[]> {
+  const containers = await (await testEngine()).listContainers([LABELS.placeholders]);
+  return containers.filter(({ labels }) => JSON.stringify(labels).includes(directory)).map(({ id }) => id);
+}

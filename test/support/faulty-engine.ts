@@ -1,0 +1,90 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readEnvironment } from "../../src/config/env.js";
+import { connectEngine } from "../../src/docker/connect.js";
+import type { Engine } from "../../src/docker/types.js";
+import { testEngine } from "./engine.js";
+
+/**
+ * What becomes of one request: the engine's answer; a refusal that the engine knows nothing of; a connection that breaks before the engine
+ * heard of it, or once it has done what it was asked; or silence, the engine having heard of it or not.
+ */
+export type Fate = "passes" | "refused" | "cut" | "answer-lost" | "hangs" | "answer-held";
+
+/** The engine of this machine behind a socket that is unreliable as a test decides. */
+export interface FaultyEngine extends AsyncDisposable {
+  readonly engine: Engine;
+  /** As `DOCKER_HOST` spells it. */
+  readonly endpoint: string;
+  /** Method and path of every request so far, without version and query. */
+  readonly requests: readonly string[];
+  /** Decides of every request from now on. */
+  decide(fate: (request: string) => Fate): void;
+}
+
+const busy = '{"message":"the engine has a bad day"}';
+const refusal = `HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: ${busy.length}\r\nConnection: close\r\n\r\n${busy}`;
+
+export async function faultyEngine(): Promise<FaultyEngine> {
+  const directory = await mkdtemp(join(tmpdir(), "brig-faulty-"));
+  const socketPath = join(directory, "docker.sock");
+  const behind = new URL((await testEngine()).endpoint).pathname;
+  const sockets = new Set<Socket>();
+  const requests: string[] = [];
+  let decide: (request: string) => Fate = () => "passes";
+
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    sockets.add(near.on("error", () => undefined));
+    near.once("data", (head: Buffer) => {
+      const request = requestOf(head);
+      requests.push(request);
+      const fate = decide(request);
+      if (fate === "refused") near.end(refusal);
+      if (fate === "cut") near.destroy();
+      if (fate === "refused" || fate === "cut" || fate === "hangs") return;
+      const far = connect({ path: behind, allowHalfOpen: true });
+      sockets.add(far.on("error", () => near.destroy()));
+      near.on("error", () => far.destroy());
+      far.write(head);
+      near.pipe(far);
+      if (fate === "passes") far.pipe(near);
+      else far.once("data", () => fate === "answer-lost" && near.destroy());
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  const endpoint = `unix://${socketPath}`;
+  return {
+    engine: await connectEngine({ env: readEnvironment(), endpoint }),
+    endpoint,
+    requests,
+    decide(next) {
+      decide = next;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Decides so of the first request that matches, and lets all others pass. */
+export function once(pattern: RegExp, fate: Fate): (request: string) => Fate {
+  let isOver = false;
+  return (request) => {
+    if (isOver || !pattern.test(request)) return "passes";
+    isOver = true;
+    return fate;
+  };
+}
+
+export function always(pattern: RegExp, fate: Fate): (request: string) => Fate {
+  return (request) => (pattern.test(request) ? fate : "passes");
+}
+
+function requestOf(head: Buffer): string {
+  const [, method, path] = /^(\S+) (?:\/v[\d.]+)?([^ ?]*)/.exec(head.toString("latin1", 0, 1000)) ?? [];
+  return `${method} ${path}`;
+}
