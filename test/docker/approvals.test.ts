@@ -228,30 +228,27 @@ except OSError as error: print(errno.errorcode[error.errno])`;
     },
   );
 
-  it.skipIf(differs("kill.after-exit"))(
-    titled("kill.after-exit", "in a command session ends with that, and not before"),
-    async () => {
-      const awaited = (seconds: number) => `until pgrep -fx "sleep ${seconds}" > /dev/null; do :; done`;
-      const outside = { login: false, yield_time_ms: 250, sandbox_permissions: "require_escalated" };
-      const { outputs } = await play(
-        [
-          [{ exec_command: { ...outside, cmd: "setsid sleep 304 & echo up; wait" } }],
-          [escalatedShell(`setsid sleep 305 & ${awaited(304)}; ${awaited(305)}; pgrep -a sleep`)],
-          [escalatedShell("pgrep -a sleep")],
-          [{ exec_command: { ...outside, cmd: "setsid sleep 306 & echo over", yield_time_ms: 5000 } }],
-          [escalatedShell("pgrep -a sleep")],
-        ],
-        { approver: new ScriptedApprover("approved") },
-      );
-      const sleeping = outputs.map((output) => output.match(/sleep \d+/g) ?? []);
-      expect(sleeping).toEqual([[], ["sleep 304", "sleep 305"], ["sleep 304"], [], ["sleep 304"]]);
-      expect(outputs[0]).toContain("Process running with session ID");
-      expect(outputs[3]).toMatch(
-        /Process exited with code 0\n.*\nOutput:\nover\n\n\[what it left running was ended/,
-      );
-      expect(await runningCommands(second.sandbox)).toEqual([]);
-    },
-  );
+  it("in a command session ends with that, and not before", async () => {
+    const awaited = (seconds: number) => `until pgrep -fx "sleep ${seconds}" > /dev/null; do :; done`;
+    const outside = { login: false, yield_time_ms: 250, sandbox_permissions: "require_escalated" };
+    const { outputs } = await play(
+      [
+        [{ exec_command: { ...outside, cmd: "setsid sleep 304 & echo up; wait" } }],
+        [escalatedShell(`setsid sleep 305 & ${awaited(304)}; ${awaited(305)}; pgrep -a sleep`)],
+        [escalatedShell("pgrep -a sleep")],
+        [{ exec_command: { ...outside, cmd: "setsid sleep 306 & echo over", yield_time_ms: 5000 } }],
+        [escalatedShell("pgrep -a sleep")],
+      ],
+      { approver: new ScriptedApprover("approved") },
+    );
+    const sleeping = outputs.map((output) => output.match(/sleep \d+/g) ?? []);
+    expect(sleeping).toEqual([[], ["sleep 304", "sleep 305"], ["sleep 304"], [], ["sleep 304"]]);
+    expect(outputs[0]).toContain("Process running with session ID");
+    expect(outputs[3]).toMatch(
+      /Process exited with code 0\n.*\nOutput:\nover\n\n\[what it left running was ended/,
+    );
+    expect(await runningCommands(second.sandbox)).toEqual([]);
+  });
 });
 
 describe("a command session that was let leave the sandbox", () => {

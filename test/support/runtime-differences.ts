@@ -6,9 +6,12 @@ export const testRuntime: string | undefined = process.env.BRIG_TEST_RUNTIME || 
 
 /** What gVisor does otherwise than the kernel itself, by test. One table, printed by runtime.test.ts. */
 const gvisorDifferences = {
-  "modes.setuid-bit": "gVisor without --oci-seccomp does not load our filter: the bit can be set, and NoNewPrivs leaves it without effect",
-  "limits.pids": "the process limit counts the threads of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
-  "limits.memory": "the memory limit is that of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
+  "modes.setuid-bit":
+    "gVisor without --oci-seccomp does not load our filter: the bit can be set, and NoNewPrivs leaves it without effect",
+  "limits.pids":
+    "the process limit counts the threads of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
+  "limits.memory":
+    "the memory limit is that of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
   "limits.inodes": "gVisor's tmpfs has no limit of inodes",
   "pty.window-change": "gVisor resizes a terminal without sending SIGWINCH",
   "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",
@@ -24,9 +27,8 @@ const gvisorDifferences = {
   "files.holes": "gVisor keeps no account of the holes of a sparse file: they are read as the zeros they are",
   "runner.unkillable":
     "gVisor lets a process kill and stop PID 1: the container ends, and every call with sandbox.gone",
-  "runner.limits": "gVisor without --oci-seccomp does not load our filter: a command can lower the limits of PID 1, and end its session by it",
-  "kill.after-exit":
-    "this gVisor has no subreaper: what a finished command left running has fallen to PID 1, and nobody knows whose it was",
+  "runner.limits":
+    "gVisor without --oci-seccomp does not load our filter: a command can lower the limits of PID 1, and end its session by it",
   "exec.argument-limit": "gVisor takes more arguments than the kernel does",
   "exec.text-busy": "gVisor runs a program that somebody is writing",
   "runner.descriptors":

@@ -81,8 +81,8 @@ describe.skipIf(!isGvisor)("on gVisor [needs it as BRIG_TEST_RUNTIME]", () => {
       const plan = await rootPlan(sandbox.engine);
       await using container = await startRawContainer(sandbox.engine, plan, unmasked);
       const before = await limitsOutside(sandbox, container.id);
-    const { cgroupVersion } = await sandbox.engine.info();
-    if (cgroupVersion === "1") expect(before[0]).toMatch(/^pids\.max (?:max|[0-9]+)$/);
+      const { cgroupVersion } = await sandbox.engine.info();
+      if (cgroupVersion === "1") expect(before[0]).toMatch(/^pids\.max (?:max|[0-9]+)$/);
       expect((await container.exec(writes(cgroupFiles), "4242:4242")).output).toBe(
         "refused\nrefused\nrefused\n",
       );

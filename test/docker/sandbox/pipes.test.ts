@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { runningCommands } from "../../support/processes.js";
-import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 /** What arrives through `onLateOutput`, by the number of the call. */
@@ -77,16 +76,13 @@ describe("a pipe that a background process holds open", () => {
     expect(await readFile(`${directory}/beat`)).toEqual(last);
   });
 
-  sandboxTest.skipIf(differs("kill.after-exit"))(
-    titled("kill.after-exit", "can be ended by a kill of its process, though that one is over"),
-    async ({ sandbox }) => {
-      const spawned = await sandbox.spawn(["sh", "-c", "setsid sleep 301 & echo started; exit 4"]);
-      expect(await spawned.exit).toMatchObject({ exitCode: 4 });
-      await expect.poll(() => runningCommands(sandbox)).toEqual(["sleep 301"]);
-      await spawned.kill();
-      await expect.poll(() => runningCommands(sandbox)).toEqual([]);
-    },
-  );
+  sandboxTest("can be ended by a kill of its process, though that one is over", async ({ sandbox }) => {
+    const spawned = await sandbox.spawn(["sh", "-c", "setsid sleep 301 & echo started; exit 4"]);
+    expect(await spawned.exit).toMatchObject({ exitCode: 4 });
+    await expect.poll(() => runningCommands(sandbox)).toEqual(["sleep 301"]);
+    await spawned.kill();
+    await expect.poll(() => runningCommands(sandbox)).toEqual([]);
+  });
 
   sandboxTest("closes the streams of a spawned process with its exit", async ({ sandbox }) => {
     const spawned = await sandbox.spawn(["sh", "-c", "sleep 300 & echo out"], { stdin: "closed" });

@@ -69,38 +69,29 @@ describe("a command on a terminal", () => {
     },
   );
 
-  sandboxTest.skipIf(differs("pty.line-discipline"))(
-    titled("pty.line-discipline", "ctrl-C ends it"),
-    async ({ sandbox }) => {
-      const terminal = await openTerminal(sandbox, ["sh", "-c", "echo ready; exec sleep 300"]);
-      await terminal.shows("ready");
-      terminal.type("\x03");
-      expect(await terminal.process.exit).toMatchObject({ exitCode: 130, signal: "SIGINT" });
-    },
-  );
+  sandboxTest("ctrl-C ends it", async ({ sandbox }) => {
+    const terminal = await openTerminal(sandbox, ["sh", "-c", "echo ready; exec sleep 300"]);
+    await terminal.shows("ready");
+    terminal.type("\x03");
+    expect(await terminal.process.exit).toMatchObject({ exitCode: 130, signal: "SIGINT" });
+  });
 
-  sandboxTest.skipIf(differs("pty.line-discipline"))(
-    titled("pty.line-discipline", "ctrl-D ends its input"),
-    async ({ sandbox }) => {
-      const terminal = await openTerminal(sandbox, ["sh", "-c", "stty -echo; echo ready; cat; echo end"]);
-      await terminal.shows("ready");
-      terminal.type("line\n");
-      await terminal.shows("line");
-      terminal.type("\x04");
-      expect((await terminal.process.exit).exitCode).toBe(0);
-      expect(terminal.text).toBe("ready\r\nline\r\nend\r\n");
-    },
-  );
+  sandboxTest("ctrl-D ends its input", async ({ sandbox }) => {
+    const terminal = await openTerminal(sandbox, ["sh", "-c", "stty -echo; echo ready; cat; echo end"]);
+    await terminal.shows("ready");
+    terminal.type("line\n");
+    await terminal.shows("line");
+    terminal.type("\x04");
+    expect((await terminal.process.exit).exitCode).toBe(0);
+    expect(terminal.text).toBe("ready\r\nline\r\nend\r\n");
+  });
 
-  sandboxTest.skipIf(differs("pty.line-discipline"))(
-    titled("pty.line-discipline", "closing stdin ends its input as ctrl-D does"),
-    async ({ sandbox }) => {
-      const terminal = await openTerminal(sandbox, ["cat"]);
-      terminal.process.stdin!.end("typed\n");
-      expect((await terminal.process.exit).exitCode).toBe(0);
-      expect(terminal.text).toContain("typed\r\n");
-    },
-  );
+  sandboxTest("closing stdin ends its input as ctrl-D does", async ({ sandbox }) => {
+    const terminal = await openTerminal(sandbox, ["cat"]);
+    terminal.process.stdin!.end("typed\n");
+    expect((await terminal.process.exit).exitCode).toBe(0);
+    expect(terminal.text).toContain("typed\r\n");
+  });
 
   sandboxTest.skipIf(differs("pty.foreground"))(
     titled("pty.foreground", "a signal goes to what runs in the foreground"),
@@ -116,23 +107,20 @@ describe("a command on a terminal", () => {
     },
   );
 
-  sandboxTest.skipIf(differs("pty.line-discipline"))(
-    titled("pty.line-discipline", "job control works in a shell"),
-    async ({ sandbox }) => {
-      const terminal = await openTerminal(sandbox, ["bash", "--norc", "-i"]);
-      terminal.type("PS1='$ '; sleep 300\n");
-      await expect.poll(() => runningCommands(sandbox)).toContain("sleep 300");
-      terminal.type("\x1a");
-      await terminal.shows(/Stopped +sleep 300/);
-      terminal.type("bg\n");
-      await terminal.shows(/\[1\]\+ sleep 300 &/);
-      terminal.type("kill %1; wait; echo 'all' 'ended'\n");
-      await terminal.shows("all ended");
-      terminal.type("exit\n");
-      await terminal.process.exit;
-      expect(await runningCommands(sandbox)).toEqual([]);
-    },
-  );
+  sandboxTest("job control works in a shell", async ({ sandbox }) => {
+    const terminal = await openTerminal(sandbox, ["bash", "--norc", "-i"]);
+    terminal.type("PS1='$ '; sleep 300\n");
+    await expect.poll(() => runningCommands(sandbox)).toContain("sleep 300");
+    terminal.type("\x1a");
+    await terminal.shows(/Stopped +sleep 300/);
+    terminal.type("bg\n");
+    await terminal.shows(/\[1\]\+ sleep 300 &/);
+    terminal.type("kill %1; wait; echo 'all' 'ended'\n");
+    await terminal.shows("all ended");
+    terminal.type("exit\n");
+    await terminal.process.exit;
+    expect(await runningCommands(sandbox)).toEqual([]);
+  });
 
   sandboxTest("a megabyte comes through whole", async ({ sandbox }) => {
     const terminal = await openTerminal(sandbox, ["sh", "-c", "stty -onlcr; seq 150000"]);

@@ -179,6 +179,6 @@ describe("limits", () => {
     );
     await expect
       .poll(() => runnerBytes(sandbox), { interval: 1500 })
-      .toBeLessThan((isWatched ? 64 : differs("runner.memory") ? 4 : 2) * MEBIBYTE);
+      .toBeLessThan((isWatched ? 64 : 2) * MEBIBYTE);
   });
 });
