@@ -28,6 +28,7 @@ export type { SandboxMode } from "./policy/policy.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
 export type { SandboxOptions } from "./sandbox/open-sandbox.js";
 export type { Proof } from "./sandbox/proof.js";
+export type { Finding, FindingReason, Receipt } from "./sandbox/receipt/receipt.js";
 export { Sandbox } from "./sandbox/sandbox.js";
 export type {
   DirectoryEntry,

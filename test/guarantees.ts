@@ -42,6 +42,10 @@ export const guarantees = [
   },
   { id: "kept.files", sentence: "A file is replaced whole or not at all." },
   {
+    id: "kept.receipt",
+    sentence: "What a session left that runs by itself later is named at its end, with hashes.",
+  },
+  {
     id: "kept.lease",
     sentence: "When the process that holds a sandbox dies, its container ends with the lease.",
   },

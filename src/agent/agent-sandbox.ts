@@ -6,7 +6,8 @@ export interface AgentSandbox extends ToolSandbox {
   readonly image?: string;
   /** What the kernel was read back to enforce; kept in the session file as it is. */
   readonly proof?: unknown;
-  close(): Promise<void>;
+  /** What it gives, if anything, is the receipt of what the session left on the host; kept in the session file as it is. */
+  close(): Promise<unknown>;
 }
 
 /** A sandbox that is there, one that is coming, or a way to get one, which is then the agent's to close. */

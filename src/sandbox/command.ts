@@ -37,7 +37,7 @@ export class Command implements ChannelEvents {
 
   constructor(
     link: RunnerLink,
-    request: { type: number; payload: Buffer; timeoutMs?: number | undefined },
+    request: { type: number; payload: Buffer; timeoutMs?: number | undefined; isLast?: boolean },
     events: CommandEvents,
   ) {
     this.#link = link;

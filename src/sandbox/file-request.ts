@@ -24,6 +24,7 @@ const operations = {
   remove: 7,
   report: 8,
   sequence: 9,
+  receipt: 10,
 } as const;
 type Operation = keyof typeof operations;
 
@@ -80,7 +81,7 @@ export async function runUnless(
 export async function perform(setting: CommandSetting, request: FileRequest): Promise<ExitRecord> {
   const command = new Command(
     setting.link,
-    { type: FrameType.file, payload: encodeFileRequest(request) },
+    { type: FrameType.file, payload: encodeFileRequest(request), isLast: request.operation === "receipt" },
     { onOutput: (data) => request.onOutput?.(data), onStuck: setting.onStuck },
   );
   const cancel = () => command.kill();

@@ -77,6 +77,8 @@ export interface OpenedSandbox {
   containerId: string;
   link: RunnerLink;
   proof: Proof;
+  /** It goes on after `release`. */
+  isKept: boolean;
   /**
    * Removes the container and the placeholders, or lets go of them with `keep`. Error: `engine.failed` when the container is not proved
    * gone; then it may be called again.
@@ -128,7 +130,8 @@ async function startProved(
     const proof = await prove(link, { plan, engine, imageId });
     options.signal?.throwIfAborted();
     const release = () => container.release();
-    return { plan, engine, containerId: container.id, link, proof, release, warn };
+    const isKept = options.keep ?? false;
+    return { plan, engine, containerId: container.id, link, proof, isKept, release, warn };
   } catch (error) {
     link?.close(
       new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),

@@ -7,6 +7,8 @@ import { commandEnvironment } from "./image-settings.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
 import { spawn } from "./process.js";
 import type { Proof } from "./proof.js";
+import { makeReceipt } from "./receipt/make-receipt.js";
+import { emptyReceipt, type Receipt } from "./receipt/receipt.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./types.js";
 
 /**
@@ -28,7 +30,9 @@ export class Sandbox {
   readonly files: SandboxFiles;
   readonly #opened: OpenedSandbox;
   readonly #setting: CommandSetting;
-  #closing: Promise<void> | undefined;
+  readonly #channelsOfProof: number;
+  #receipt: Receipt | undefined;
+  #closing: Promise<Receipt> | undefined;
 
   private constructor(opened: OpenedSandbox) {
     const { plan, link } = opened;
@@ -38,6 +42,7 @@ export class Sandbox {
     this.image = plan.image;
     this.workingDirectory = plan.workingDirectory;
     this.#opened = opened;
+    this.#channelsOfProof = link.channelCount;
     this.#setting = {
       link,
       cwd: plan.workingDirectory,
@@ -87,10 +92,11 @@ export class Sandbox {
   }
 
   /**
-   * Ends every process and removes the container (unless it was created with `keep`). Error: `engine.failed` when the engine does not say
-   * that the container is gone; then processes may go on in it, and what keeps protected names from being made stays. May be called again.
+   * Ends every process and removes the container (unless it was created with `keep`). What it gives tells what the session left on the
+   * host that runs by itself later. Error: `engine.failed` when the engine does not say that the container is gone; then processes may go on
+   * in it, and what keeps protected names from being made stays. May be called again.
    */
-  close(): Promise<void> {
+  close(): Promise<Receipt> {
     // A step later: closing the link reports that it is gone, and that calls this again.
     this.#closing ??= Promise.resolve()
       .then(() => this.#release())
@@ -110,17 +116,27 @@ export class Sandbox {
     await this.close().catch(this.#opened.warn);
   }
 
-  async #release(): Promise<void> {
+  async #release(): Promise<Receipt> {
+    const closed = new BrigError("the sandbox was closed", {
+      code: "sandbox.gone",
+      reason: "closed",
+      hint: "create another one",
+    });
     // Who asked is told of what goes wrong.
     this.#opened.link.onGone = () => undefined;
-    this.#opened.link.close(
-      new BrigError("the sandbox was closed", {
-        code: "sandbox.gone",
-        reason: "closed",
-        hint: "create another one",
-      }),
-    );
+    this.#receipt ??= await this.#leave(closed);
+    this.#opened.link.close(closed);
     await this.#opened.release();
+    return this.#receipt;
+  }
+
+  async #leave(closed: BrigError): Promise<Receipt> {
+    const { link, plan, isKept } = this.#opened;
+    if (isKept) return emptyReceipt("kept");
+    // Nobody has asked for anything, so nothing has run.
+    if (link.channelCount === this.#channelsOfProof) return emptyReceipt();
+    link.retire(closed);
+    return await makeReceipt(this.#setting, plan);
   }
 
   #end(error: BrigError): void {

@@ -3,7 +3,7 @@ import { buffer, text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ToolSandbox, ToolSpawnOptions } from "../../src/tools/sandbox.js";
 
-export type OpenSandbox = () => Promise<ToolSandbox & { close(): Promise<void> }>;
+export type OpenSandbox = () => Promise<ToolSandbox & { close(): Promise<unknown> }>;
 
 /** What the tools rely on. Every sandbox they are given passes this. */
 export function describeToolSandbox(name: string, open: OpenSandbox): void {

@@ -453,6 +453,7 @@ static bool start_file_operation(struct runner *r, const struct frame *frame) {
     if (!file_parse(frame->payload, frame->length, &request) || find(r, frame->channel)) return false;
     struct channel *c = open_channel(r, frame->channel);
     if (!c) return false;
+    if (request.operation == FILE_RECEIPT) pool_end_commands(r);
     struct channel_streams streams = {.count = 0};
     if (file_has_output(&request)) streams.count = open_pipe(r, &c->out, &streams.fds[0]) ? 1 : -1;
     if (file_has_input(&request)) streams.count = open_pipe(r, &c->in, &streams.fds[0]) ? 1 : -1;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "reach.h"
+#include "receipt.h"
 #include "wire.h"
 #include "worker.h"
 
@@ -510,6 +511,7 @@ static uint32_t write_sequence(const struct file_operation_job *job, const struc
 
 static uint32_t run(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
     if (request->operation == FILE_SEQUENCE) return write_sequence(job, request, report, result);
+    if (request->operation == FILE_RECEIPT) return receipt_run(job, request, report, result);
     if (request->operation != FILE_REPORT) return run_on_path(job, request, report, result);
     char *paths = strndup((const char *)request->path, request->path_length);
     int failed = paths ? report_write(job->stream, paths) : -1;

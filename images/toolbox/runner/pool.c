@@ -73,6 +73,18 @@ static void kill_orphans(struct runner *r, const struct worker *w, struct channe
     }
 }
 
+static size_t kill_all_commands(struct runner *r) {
+    sweeping = r;
+    size_t alive = orphans_kill(is_worker, 0);
+    for (struct worker *w = r->workers; w; w = w->next) alive += tree_kill(w->pid);
+    return alive;
+}
+
+void pool_end_commands(struct runner *r) {
+    uint64_t give_up_ms = now_ms() + ORPHAN_PATIENCE_MS;
+    while (kill_all_commands(r) > 0 && now_ms() < give_up_ms) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 /* Its answer makes it idle. A process whose SIGKILL is on its way says nothing any more. */
 static void question(struct worker *w) {
     static const struct job_header header = {.kind = JOB_ANSWER};

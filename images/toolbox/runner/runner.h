@@ -149,6 +149,8 @@ void channels_start_queued(struct runner *r);
 /* pool.c */
 bool pool_dispatch(struct runner *r, struct channel *c, const struct frame *request, const int *fds, int fd_count);
 void pool_keep_ready(struct runner *r);
+/* Ends every process that a command started, and waits until none is left, or for a few seconds. */
+void pool_end_commands(struct runner *r);
 int pool_file_workers(const struct runner *r);
 void pool_reap(struct runner *r);
 void pool_free_retired(struct runner *r);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "connect.h"
+#include "receipt.h"
 #include "runner.h"
 
 #define EVENTS 64
@@ -114,6 +115,7 @@ static void leave_standard_streams(void) {
 
 static bool set_up(struct runner *r) {
     prctl(PR_SET_DUMPABLE, 0);
+    receipt_note_start();
     umask(022);
     if (chdir("/") != 0) return false;
     struct rlimit limit;

@@ -13,15 +13,7 @@ static const uint32_t round_constants[64] = {
 
 static uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-void sha256_short(const uint8_t *data, size_t size, uint8_t digest[32]) {
-    uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    uint8_t block[64] = {0};
-    if (size > 55) size = 55;
-    memcpy(block, data, size);
-    block[size] = 0x80;
-    block[62] = (uint8_t)(size * 8 >> 8);
-    block[63] = (uint8_t)(size * 8);
-
+static void add_block(uint32_t h[8], const uint8_t block[64]) {
     uint32_t w[64];
     for (int i = 0; i < 16; i++) {
         const uint8_t *p = block + i * 4;
@@ -44,13 +36,47 @@ void sha256_short(const uint8_t *data, size_t size, uint8_t digest[32]) {
         s[4] += t1;
         s[0] = t1 + a + majority;
     }
+    for (int i = 0; i < 8; i++) h[i] += s[i];
+    explicit_bzero(w, sizeof w);
+}
+
+void sha256_begin(struct sha256 *hash) {
+    static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    memcpy(hash->state, start, sizeof start);
+    hash->size = 0;
+}
+
+void sha256_add(struct sha256 *hash, const uint8_t *data, size_t size) {
+    while (size > 0) {
+        size_t used = hash->size % 64, n = 64 - used < size ? 64 - used : size;
+        memcpy(hash->block + used, data, n);
+        hash->size += n;
+        data += n;
+        size -= n;
+        if (hash->size % 64 == 0) add_block(hash->state, hash->block);
+    }
+}
+
+void sha256_end(struct sha256 *hash, uint8_t digest[32]) {
+    static const uint8_t padding[64] = {0x80};
+    uint64_t bits = hash->size * 8;
+    sha256_add(hash, padding, 1 + (119 - hash->size % 64) % 64);
+    uint8_t length[8];
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bits >> (56 - 8 * i));
+    sha256_add(hash, length, sizeof length);
     for (int i = 0; i < 8; i++) {
-        uint32_t v = h[i] + s[i];
+        uint32_t v = hash->state[i];
         digest[i * 4] = (uint8_t)(v >> 24);
         digest[i * 4 + 1] = (uint8_t)(v >> 16);
         digest[i * 4 + 2] = (uint8_t)(v >> 8);
         digest[i * 4 + 3] = (uint8_t)v;
     }
-    explicit_bzero(block, sizeof block);
-    explicit_bzero(w, sizeof w);
+    explicit_bzero(hash, sizeof *hash);
+}
+
+void sha256_short(const uint8_t *data, size_t size, uint8_t digest[32]) {
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, data, size > 55 ? 55 : size);
+    sha256_end(&hash, digest);
 }

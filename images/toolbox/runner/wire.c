@@ -136,7 +136,7 @@ void spawn_strings(const struct spawn_request *request, char *store, char **argv
 }
 
 static bool can_refuse_links(uint8_t operation) {
-    return operation != FILE_LIST && operation != FILE_REPORT && operation != FILE_SEQUENCE;
+    return operation != FILE_LIST && operation != FILE_REPORT && operation < FILE_SEQUENCE;
 }
 
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
@@ -154,14 +154,15 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     out->second = is_data ? take_bytes(&c, &out->second_length) : take_string(&c, &out->second_length);
     if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_MAX)) return false;
     if (out->flags & PATH_WITHOUT_LINKS && !can_refuse_links(out->operation)) return false;
-    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_SEQUENCE;
+    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_RECEIPT;
 }
 
 bool file_has_output(const struct file_request *request) {
     switch (request->operation) {
     case FILE_READ: return !(request->flags & READ_INLINE);
     case FILE_LIST: return !(request->flags & LIST_INLINE);
-    case FILE_REPORT: return true;
+    case FILE_REPORT:
+    case FILE_RECEIPT: return true;
     default: return false;
     }
 }

@@ -79,6 +79,7 @@ enum file_operation {
     FILE_REMOVE,
     FILE_REPORT,
     FILE_SEQUENCE,
+    FILE_RECEIPT,
 };
 
 enum read_flags { READ_ALL_OR_NONE = 1, READ_INLINE = 2, READ_SKIP_HOLE = 4 };

@@ -62,6 +62,7 @@ export class RunnerLink {
   #silenceTimer: NodeJS.Timeout | undefined;
   #silentTurns = 0;
   #gone: BrigError | undefined;
+  #retired: { error: BrigError; upTo: number } | undefined;
   #onGone: ((error: BrigError) => void) | undefined;
 
   private constructor(options: LinkOptions) {
@@ -85,8 +86,12 @@ export class RunnerLink {
   }
 
   /** Sends a request on a new channel and returns its number. Error: `exec.invalid` when it is too large for a frame. */
-  openChannel(request: { type: number; payload: Uint8Array }, events: ChannelEvents): number {
+  openChannel(
+    request: { type: number; payload: Uint8Array; isLast?: boolean },
+    events: ChannelEvents,
+  ): number {
     if (this.#gone) throw this.#gone;
+    if (this.#retired && !request.isLast) throw this.#retired.error;
     const { length } = request.payload;
     if (length > MAX_PAYLOAD_TO_RUNNER)
       throw new BrigError(`a request of ${length} bytes is over the limit of ${MAX_PAYLOAD_TO_RUNNER}`, {
@@ -121,6 +126,20 @@ export class RunnerLink {
   /** Cuts the stream as a fault would; the link opens another. For tests of exactly that. */
   breakStream(): void {
     this.#stream?.destroy(new Error("cut on purpose"));
+  }
+
+  /** How many channels were opened so far. */
+  get channelCount(): number {
+    return this.#lastChannel;
+  }
+
+  /** Every open channel hears `error`, as all later ones do but those that are marked as last. The stream stays open for these. */
+  retire(error: BrigError): void {
+    if (this.#gone || this.#retired) return;
+    this.#retired = { error, upTo: this.#lastChannel };
+    const channels = [...this.#channels.values()];
+    this.#channels.clear();
+    for (const channel of channels) channel.onGone(error);
   }
 
   /** Ends the link; every open channel hears `error`. */
@@ -254,7 +273,7 @@ export class RunnerLink {
     if (!channel) {
       // Credit for input can cross the EXIT of its channel.
       const isHarmless = frame.type === FrameType.creditFromRunner && frame.channel <= this.#lastChannel;
-      if (isHarmless) return;
+      if (isHarmless || frame.channel <= (this.#retired?.upTo ?? 0)) return;
       throw protocolError(`a frame for unknown channel ${frame.channel}`);
     }
     switch (frame.type) {
