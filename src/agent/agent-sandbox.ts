@@ -15,8 +15,8 @@ export type SandboxSource = AgentSandbox | Promise<AgentSandbox> | (() => Promis
 
 export interface StartedSandbox {
   readonly ready: Promise<AgentSandbox>;
-  /** Closes the sandbox if it was started here, even while it is still starting. */
-  close(): Promise<void>;
+  /** Closes the sandbox if it was started here, even while it is still starting. Gives what the sandbox gives. */
+  close(): Promise<unknown>;
 }
 
 /** Starts at once and waits for nothing. */
@@ -28,9 +28,9 @@ export function startSandbox(source: SandboxSource): StartedSandbox {
   return {
     ready,
     async close() {
-      if (!isOurs) return;
+      if (!isOurs) return null;
       const sandbox = await ready.catch(() => null);
-      await sandbox?.close();
+      return await sandbox?.close();
     },
   };
 }

@@ -21,6 +21,7 @@ import type {
 import { EscalatedSandbox } from "./escalated-sandbox.js";
 import { type LateApprovals, lateApprovals } from "./late-approvals.js";
 import { defaultInstructions, type SessionSetting } from "./prompt.js";
+import { Receipts } from "./receipts.js";
 import { noSessionLog } from "./session-file.js";
 import * as records from "./session-records.js";
 import { openSessionTools } from "./session-tools.js";
@@ -56,6 +57,7 @@ class AgentConversation implements Conversation {
   readonly #approvals: LateApprovals;
   readonly #compactor: Compactor;
   #setting: SessionSetting;
+  readonly #receipts = new Receipts();
   #workplace: Workplace;
   #hasBegun = false;
   #turn: Turn | null = null;
@@ -168,7 +170,7 @@ class AgentConversation implements Conversation {
     this.#setting = setting;
     this.#approvals.forget();
     if (sandbox === undefined) return;
-    await this.#workplace.close();
+    this.#receipts.add(await this.#workplace.close());
     this.#workplace = this.#openWorkplace(sandbox);
   }
 
@@ -177,6 +179,7 @@ class AgentConversation implements Conversation {
       await this.#workplace.tools.close();
       await this.#recordTree();
       await this.#closeSandboxes();
+      this.#tellReceipt();
     } finally {
       this.#options.session?.close();
     }
@@ -186,7 +189,10 @@ class AgentConversation implements Conversation {
   async #closeSandboxes(): Promise<void> {
     const closings = await Promise.allSettled([this.#workplace.close(), this.#escalated?.close()]);
     for (const closing of closings) {
-      if (closing.status === "fulfilled") continue;
+      if (closing.status === "fulfilled") {
+        this.#receipts.add(closing.value);
+        continue;
+      }
       if (!isBrigError(closing.reason)) throw closing.reason;
       const { message, hint } = closing.reason;
       this.#transcript.emit({
@@ -194,6 +200,13 @@ class AgentConversation implements Conversation {
         message: hint === undefined ? message : `${message}\n${hint}`,
       });
     }
+  }
+
+  #tellReceipt(): void {
+    const receipt = this.#receipts.all;
+    if (receipt === null || !this.#hasBegun) return;
+    this.#transcript.keep(records.receiptRecord(receipt));
+    this.#transcript.emit({ kind: "receipt", receipt });
   }
 
   /** What the session leaves behind, for who runs it again. Whoever interrupts it does not want to wait. */

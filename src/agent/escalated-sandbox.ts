@@ -19,12 +19,12 @@ export class EscalatedSandbox {
     return await this.#current;
   }
 
-  /** The next one that is asked for is another. */
-  async close(): Promise<void> {
+  /** The next one that is asked for is another. Gives what the sandbox gives. */
+  async close(): Promise<unknown> {
     const current = this.#current;
     this.#current = null;
     const sandbox = await current?.catch(() => null);
-    await sandbox?.close();
+    return await sandbox?.close();
   }
 
   async #start(): Promise<AgentSandbox> {

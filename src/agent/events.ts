@@ -2,6 +2,7 @@ import type { BrigError } from "../errors.js";
 import type { TokenUsage } from "../model/model-client.js";
 import type { ResourceUsage } from "../tools/sandbox.js";
 import type { AnsweredApproval, ApprovalQuestion, FileChange, PlanStep } from "../tools/tool.js";
+import type { SessionReceipt } from "./receipts.js";
 import type { WebSearch } from "./web-search.js";
 
 /**
@@ -60,6 +61,8 @@ export type AgentEvent =
   | { kind: "compaction-started"; reason: CompactionReason }
   /** A summary took the place of what was said. Sizes are partly estimates. */
   | { kind: "compacted"; reason: CompactionReason; tokensBefore: number; tokensAfter: number }
+  /** The session's sandboxes were closed, and there is something to tell: the last event, if it comes at all. */
+  | { kind: "receipt"; receipt: SessionReceipt }
   | { kind: "warning"; message: string }
   | { kind: "turn-completed"; usage: TokenUsage }
   | { kind: "turn-failed"; error: BrigError }

@@ -62,6 +62,8 @@ export class JsonEvents {
         return [{ type: "error", message: `Reconnecting... ${event.attempt}/${event.maxAttempts}` }];
       case "web-searched":
         return this.#searchWeb(event);
+      case "receipt":
+        return [{ type: "session.receipt", receipt: event.receipt }];
       case "turn-completed":
         return [
           ...this.#endOpenItems("completed"),

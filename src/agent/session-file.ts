@@ -32,6 +32,7 @@ export interface SessionRecord {
         | "egress"
         | "turn"
         | "tree"
+        | "receipt"
         /** So many records before this one could not be written. */
         | "gap"
         /** What comes before it is another session's. */

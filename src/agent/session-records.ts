@@ -3,6 +3,7 @@ import type { TokenUsage } from "../model/model-client.js";
 import type { AnsweredApproval, ApprovalQuestion } from "../tools/tool.js";
 import type { TruncationPolicy } from "../tools/truncation.js";
 import { localDate, type SessionSetting } from "./prompt.js";
+import type { SessionReceipt } from "./receipts.js";
 import type { SessionRecord } from "./session-file.js";
 
 export function sessionMeta(session: {
@@ -116,6 +117,10 @@ export function sandboxRecord(sandbox: {
   const { id, image, proof, startMs, isEscalated = false } = sandbox;
   const which = isEscalated ? { escalated: true } : {};
   return { type: "brig.sandbox", payload: { id, image, ...which, start_ms: startMs, proof } };
+}
+
+export function receiptRecord(receipt: SessionReceipt): SessionRecord {
+  return { type: "brig.receipt", payload: { ...receipt } };
 }
 
 /** How far a sandbox could reach. What went out of one with a network of its own is not seen, and so not logged. */

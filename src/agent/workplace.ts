@@ -37,9 +37,10 @@ export class Workplace {
     );
   }
 
-  async close(): Promise<void> {
+  /** Gives what its sandbox gives. */
+  async close(): Promise<unknown> {
     this.#isClosed = true;
     await this.tools.close();
-    await this.sandbox.close();
+    return await this.sandbox.close();
   }
 }

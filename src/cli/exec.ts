@@ -5,6 +5,7 @@ import { formatDuration, parseDuration } from "../lib/durations.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { ExitStatus } from "../sandbox/types.js";
 import type { CliContext, InputStream } from "./context.js";
+import { receiptText } from "./receipt-text.js";
 import { write, writeJson } from "./render.js";
 import {
   addSandboxOptions,
@@ -59,6 +60,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   await using sandbox = await openSandbox(flags, context);
   const status = await runIn(sandbox, { argv, flags, context });
   if (flags.keep === true) await write(context.stderr, keptNote(sandbox));
+  else if (flags.json !== true) await write(context.stderr, receiptText(await sandbox.close()));
   return status;
 }
 
@@ -85,7 +87,8 @@ async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): 
   });
   // Both streams are in it one by one.
   const { output: _, ...rest } = result;
-  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id });
+  const receipt = flags.keep === true ? null : await sandbox.close();
+  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, receipt });
   return result.exitCode;
 }
 

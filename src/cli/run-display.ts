@@ -6,6 +6,7 @@ import type { PlanStep } from "../tools/tool.js";
 import { callTitle, commandText } from "./call-text.js";
 import type { CliContext, OutputStream } from "./context.js";
 import { LiveRunDisplay } from "./live-run-display.js";
+import { receiptText } from "./receipt-text.js";
 
 /** Lines of a command that are shown as they come; of the rest, as many from its end. */
 const LIVE_LINES = 20;
@@ -108,6 +109,9 @@ export class RunDisplay {
         break;
       case "web-searched":
         this.#line(`• web search ${neutraliseLine(event.query)}`);
+        break;
+      case "receipt":
+        for (const line of receiptText(event.receipt).trimEnd().split("\n")) this.#line(line);
         break;
       case "compaction-started":
         this.#line(this.#styled("dim", "summing up the conversation to make room"));

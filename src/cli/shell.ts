@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { BrigError } from "../errors.js";
 import type { CliContext } from "./context.js";
+import { receiptText } from "./receipt-text.js";
 import { write } from "./render.js";
 import {
   addSandboxOptions,
@@ -38,6 +39,7 @@ async function runShell(flags: SandboxFlags, context: CliContext): Promise<numbe
   });
   const { exitCode } = await attachTerminal(program, context, { takesInput: true });
   if (flags.keep === true) await write(context.stderr, keptNote(sandbox));
+  else await write(context.stderr, receiptText(await sandbox.close()));
   return exitCode;
 }
 

@@ -3,6 +3,7 @@ import { formatDuration } from "../../lib/durations.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal.js";
 import type { FileChange } from "../../tools/tool.js";
 import { callTitle, commandText } from "../call-text.js";
+import { receiptText } from "../receipt-text.js";
 
 /** What happens in a session, as a person is shown it: no text in it can do anything to a terminal. */
 export type ViewEvent =
@@ -67,6 +68,8 @@ export class EventNeutraliser {
       case "reconnecting":
         this.#said = new TextStream();
         return [{ kind: "notice", tone: "warning", text: reconnectText(event) }];
+      case "receipt":
+        return [{ kind: "notice", tone: "warning", text: receiptText(event.receipt).trimEnd() }];
       case "compaction-started":
         return [{ kind: "compaction-started" }];
       case "compacted":
