@@ -12,13 +12,18 @@ export interface ModelProfile {
 
 const reasoningModel = /^(?:gpt-[5-9](?!-chat)|codex|o\d)/;
 
+/**
+ * Families whose outputs are cut to 10 000 tokens, as Codex has them: the Codex models, and from GPT-5.3 on all of OpenAI's. GPT-5, 5.1
+ * and 5.2, the o series and every model nobody has heard of get 10 000 bytes, a quarter of that.
+ */
+const countsTokens = /^(?:codex-|exp-codex|gpt-5(?:\.\d+)?-codex|gpt-5\.(?:[3-9]|\d\d)|gpt-[6-9])/;
+
 /** A model nobody has heard of gets the cautious values. */
 export function profileOf(model: string): ModelProfile {
   const slug = model.slice(model.lastIndexOf("/") + 1);
   const known = { tools: toolsOf(slug), contextWindowTokens: contextWindowOf(slug) };
-  return reasoningModel.test(slug)
-    ? { reasons: true, truncation: { mode: "tokens", limit: 10_000 }, ...known }
-    : { reasons: false, truncation: { mode: "bytes", limit: 10_000 }, ...known };
+  const mode = countsTokens.test(slug) && !slug.includes("-chat") ? "tokens" : "bytes";
+  return { reasons: reasoningModel.test(slug), truncation: { mode, limit: 10_000 }, ...known };
 }
 
 /** The first that a name starts with. What an endpoint makes of a name may be less, e.g. where people run models themselves. */

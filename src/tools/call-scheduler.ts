@@ -2,7 +2,7 @@ import { BrigError, isBrigError } from "../errors.js";
 import { overlap } from "./apply-patch/path-locks.js";
 import { parseArguments } from "./define-tool.js";
 import type { ToolRegistry } from "./registry.js";
-import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
+import type { ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
 
 /** A call as a model makes it. */
 export interface ToolCall {
@@ -36,10 +36,14 @@ const timedAbortTools: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a call may run beside: other readers, changes of other files, or nothing. Two names of one file are two files here: the tool
+ * What a call may run beside: others that change no files of their own unless both are ordered by the same thing, changes of other
+ * files, or nothing. Two names of one file are two files here: the tool
  * that changes files knows where links lead.
  */
-type Claim = { kind: "reads" } | { kind: "changes"; files: readonly string[] } | { kind: "alone" };
+type Claim =
+  | { kind: "shares"; order: string | null }
+  | { kind: "changes"; files: readonly string[] }
+  | { kind: "alone" };
 
 interface RunningCall {
   claim: Claim;
@@ -86,11 +90,12 @@ export class CallScheduler {
   }
 
   #claimOf(call: ToolCall): Claim {
-    if (!this.#tools.has(call.name)) return { kind: "reads" };
+    if (!this.#tools.has(call.name)) return { kind: "shares", order: null };
     const tool = this.#tools.get(call.name);
     if (!tool.supportsParallel) return { kind: "alone" };
-    if (tool.changedFiles === undefined) return { kind: "reads" };
-    const files = changedFiles(tool, call);
+    if (tool.changedFiles === undefined)
+      return { kind: "shares", order: toldOf(call, (args) => tool.orderedBy?.(args) ?? null) };
+    const files = toldOf(call, (args) => tool.changedFiles?.(args) ?? null);
     return files === null ? { kind: "alone" } : { kind: "changes", files };
   }
 
@@ -137,9 +142,10 @@ function argumentsOf({ kind, input }: ToolCall): unknown {
   return kind === "custom" ? { input } : parseArguments(input);
 }
 
-function changedFiles(tool: Tool, call: ToolCall): readonly string[] | null {
+/** What a tool tells of the call's arguments; null for those that are not even JSON. */
+function toldOf<Told>(call: ToolCall, tell: (args: unknown) => Told | null): Told | null {
   try {
-    return tool.changedFiles?.(argumentsOf(call)) ?? null;
+    return tell(argumentsOf(call));
   } catch (error) {
     if (isBrigError(error, "tool.invalid-input")) return null;
     throw error;
@@ -147,7 +153,8 @@ function changedFiles(tool: Tool, call: ToolCall): readonly string[] | null {
 }
 
 function excludes(one: Claim, other: Claim): boolean {
-  if (one.kind === "reads" && other.kind === "reads") return false;
+  if (one.kind === "shares" && other.kind === "shares")
+    return one.order !== null && one.order === other.order;
   if (one.kind !== "changes" || other.kind !== "changes") return true;
   return one.files.some((path) => other.files.some((file) => overlap(path, file)));
 }

@@ -22,13 +22,16 @@ export interface ToolDefinition<Parameters extends z.ZodObject, Output extends T
   isFreeform?: boolean | undefined;
   /** See `Tool`. */
   changedFiles?: ((args: z.output<Parameters>) => readonly string[] | null) | undefined;
+  /** See `Tool`. */
+  orderedBy?: ((args: z.output<Parameters>) => string) | undefined;
   run(args: z.output<Parameters>, call: ToolCallOptions): Promise<Output>;
 }
 
 export function defineTool<Parameters extends z.ZodObject, Output extends ToolOutput>(
   definition: ToolDefinition<Parameters, Output>,
 ): Tool<Output> {
-  const { name, description, parameters, supportsParallel, isFreeform = false, changedFiles } = definition;
+  const { name, description, parameters, supportsParallel, isFreeform = false } = definition;
+  const { changedFiles, orderedBy } = definition;
   let { spec } = definition;
   const parse = (args: unknown) => parameters.safeParse(normalise(args, definition.parameterAliases ?? {}));
   return {
@@ -47,6 +50,14 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
           changedFiles(args) {
             const parsed = parse(args);
             return parsed.success ? changedFiles(parsed.data) : null;
+          },
+        }),
+    ...(orderedBy === undefined
+      ? {}
+      : {
+          orderedBy(args) {
+            const parsed = parse(args);
+            return parsed.success ? orderedBy(parsed.data) : null;
           },
         }),
     async execute(args, call = {}) {

@@ -61,7 +61,7 @@ export function execCommandTool(bench: Workbench): Tool {
       "with which write_stdin reads on or writes to it.",
     parameters,
     parameterAliases: escalationAliases,
-    supportsParallel: false,
+    supportsParallel: true,
     async run(args, call) {
       const refusal = refusedEscalation(bench.review, name, args) ?? refusedLogin(bench, args.login);
       if (refusal !== null) return { content: refusal, success: false };
@@ -120,7 +120,7 @@ async function run(
   const env = { ...environmentIn(bench, place), ...plainEnvironment };
   const session = await bench.sessions.keep(await start(sandbox, { ...command, env }), call.onActivity);
   adviseAgainstTooMany(bench, call);
-  await session.waitForEnd(yieldMs, call.signal);
+  await waitOrEnd(bench, session, { yieldMs, signal: call.signal });
   const { exit } = session;
   if (exit === null) return { outcome: { session, startedAt, output: null }, findDenial: null };
   bench.sessions.forget(session);
@@ -129,6 +129,24 @@ async function run(
     outcome: { session, startedAt, output },
     findDenial: failed(exit) ? (known) => findDenial({ ...exit, output: renderOutput(output) }, known) : null,
   };
+}
+
+/** A call that is aborted has told nobody of its session, so nobody could end it later: it goes with the call. */
+async function waitOrEnd(
+  bench: Workbench,
+  session: CommandSession,
+  { yieldMs, signal }: { yieldMs: number; signal: AbortSignal | undefined },
+): Promise<void> {
+  try {
+    await session.waitForEnd(yieldMs, signal);
+  } catch (error) {
+    if (signal?.aborted === true) {
+      bench.sessions.forget(session);
+      // Where it cannot be ended, the sandbox is gone and the command with it.
+      await session.end().catch(() => undefined);
+    }
+    throw error;
+  }
 }
 
 function report(

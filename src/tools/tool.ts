@@ -18,6 +18,11 @@ export interface Tool<Output extends ToolOutput = ToolOutput> {
    */
   changedFiles?(args: unknown): readonly string[] | null;
   /**
+   * What a call works on, null where it is nothing in particular. Calls with the same answer run one after the other, in their order,
+   * though the tool supports parallel calls.
+   */
+  orderedBy?(args: unknown): string | null;
+  /**
    * Runs the tool. What a command does, a timeout included, is in the content; arguments that do not fit are
    * `tool.invalid-input`, and a sandbox that no longer answers is thrown as it is.
    */

@@ -37,12 +37,13 @@ export function truncateText(text: string, policy: TruncationPolicy): string {
   return truncateOutput(captured(text), policy);
 }
 
-/** As `truncateOutput`, with the number of lines of the whole output in front when it was over the budget. */
+/** As `truncateOutput`; one that was over the budget begins with a warning, and how many tokens and lines the whole of it has. */
 export function truncateWithLineCount(output: CapturedOutput, policy: TruncationPolicy): string {
   const text = truncateOutput(output, policy);
   return totalBytes(output) <= byteBudget(policy)
     ? text
-    : `Total output lines: ${countLines(output)}\n\n${text}`;
+    : `Warning: truncated output (original token count: ${tokensOfBytes(totalBytes(output))})\n` +
+        `Total output lines: ${countLines(output)}\n\n${text}`;
 }
 
 /**

@@ -38,7 +38,9 @@ export function writeStdinTool(bench: Workbench): Tool {
     description:
       "Types into a running command session, or reads on with empty input, and returns the new output.",
     parameters,
-    supportsParallel: false,
+    supportsParallel: true,
+    // What is typed into one session arrives in the order of the calls.
+    orderedBy: ({ session_id }) => `session ${session_id}`,
     async run(args, call) {
       const startedAt = performance.now();
       const session = bench.sessions.find(args.session_id);

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
@@ -77,6 +80,63 @@ describe("calls of one response", () => {
     void scheduler.run(call("write", "a", 50));
     await sleep(10);
     expect(journal).toEqual(["a starts"]);
+  });
+});
+
+describe("command sessions of one response", () => {
+  const sandbox = new MemorySandbox();
+  const tools = createToolRegistry(sandbox, { cwd: "/tmp" });
+  const together = (calls: readonly (readonly [name: string, args: object])[]) => {
+    const scheduler = new CallScheduler(tools, { signal: never });
+    return Promise.all(
+      calls.map(([name, args], at) =>
+        scheduler.run({ callId: `c${at}`, name, kind: "function", input: JSON.stringify(args) }),
+      ),
+    );
+  };
+  const idOf = (content: string | undefined) => Number(/session ID (\d+)/.exec(content ?? "")?.[1]);
+
+  it("start side by side: each of two waits for what the other makes", { timeout: 60_000 }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "brig-beside-"));
+    const meet = (mine: string, other: string) =>
+      [
+        "exec_command",
+        {
+          cmd: `touch ${mine}; until test -e ${other}; do sleep 0.05; done; echo met`,
+          login: false,
+          workdir: folder,
+          yield_time_ms: 30_000,
+        },
+      ] as const;
+    const outcomes = await together([meet("one", "two"), meet("two", "one")]);
+    for (const { content } of outcomes) expect(content).toContain("met");
+    await rm(folder, { recursive: true });
+  });
+
+  it("are typed into in the order of the calls, two of them beside each other", {
+    timeout: 60_000,
+  }, async () => {
+    const cat = ["exec_command", { cmd: "cat", login: false, tty: true, yield_time_ms: 250 }] as const;
+    const [one, two] = (await together([cat, cat])).map(({ content }) => idOf(content));
+    const type = (session_id: number | undefined, chars: string) =>
+      ["write_stdin", { session_id, chars, yield_time_ms: 250 }] as const;
+    const outcomes = await together([type(one, "a\n"), type(two, "b\n"), type(one, "c\n"), type(one, "d\n")]);
+    const order = outcomes.map(({ content }) => content.slice(content.indexOf("Output:\n") + 8));
+    expect(order).toEqual([
+      expect.stringContaining("a"),
+      expect.stringContaining("b"),
+      expect.stringContaining("c"),
+      expect.stringContaining("d"),
+    ]);
+    await tools.close();
+  });
+
+  it("look at one another's after, and at different ones beside each other", async () => {
+    const write = tools.get("write_stdin");
+    expect(write.supportsParallel && tools.get("exec_command").supportsParallel).toBe(true);
+    expect(write.orderedBy?.({ session_id: 1 })).toBe(write.orderedBy?.({ session_id: 1, chars: "x" }));
+    expect(write.orderedBy?.({ session_id: 1 })).not.toBe(write.orderedBy?.({ session_id: 2 }));
+    expect(write.orderedBy?.({})).toBeNull();
   });
 });
 

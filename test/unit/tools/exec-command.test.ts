@@ -136,7 +136,10 @@ describe("exec_command", { timeout: 20_000 }, () => {
 
   it("cuts to max_output_tokens and says how much there was", async () => {
     const { content } = await exec("seq 1 5000", { max_output_tokens: 100 });
-    expect(content).toContain("Original token count: 5974\nOutput:\nTotal output lines: 5000\n\n1\n2\n");
+    expect(content).toContain(
+      "Original token count: 5974\nOutput:\nWarning: truncated output (original token count: 5974)\n" +
+        "Total output lines: 5000\n\n1\n2\n",
+    );
     expect(content).toContain("…5874 tokens truncated…");
   });
 
@@ -176,15 +179,27 @@ describe("exec_command", { timeout: 20_000 }, () => {
     );
   });
 
-  it("leaves the session alive when the wait is aborted", async () => {
+  it("ends what it started when the call is aborted, before the call returns", async () => {
     const stop = new AbortController();
     const call = tools
       .get("exec_command")
       .execute({ cmd: "sleep 60", login: false }, { signal: stop.signal });
+    await vi.waitFor(() => expect(sandbox.runningCount).toBe(1), { timeout: 15_000 });
+    stop.abort(new Error("enough"));
+    await expect(call).rejects.toThrow("enough");
+    expect(sandbox.runningCount).toBe(0);
+  });
+
+  it("leaves a session that was handed out alive when a call that looks at it is aborted", async () => {
+    const { content } = await exec("sleep 60", { yield_time_ms: 250 });
+    const stop = new AbortController();
+    const look = tools
+      .get("write_stdin")
+      .execute({ session_id: sessionIdOf(content) }, { signal: stop.signal });
     setTimeout(() => {
       stop.abort(new Error("enough"));
-    }, 300);
-    await expect(call).rejects.toThrow("enough");
+    }, 50);
+    await expect(look).rejects.toThrow("enough");
     expect(sandbox.runningCount).toBe(1);
   });
 

@@ -96,7 +96,9 @@ describe("shell", () => {
 
   it("says the number of lines of an output over the budget, and what it cut", async () => {
     const { output } = JSON.parse((await shell("seq 1 5000")).content);
-    expect(output).toMatch(/^Total output lines: 5000\n\n1\n2\n/);
+    expect(output).toMatch(
+      /^Warning: truncated output \(original token count: 5974\)\nTotal output lines: 5000\n\n1\n2\n/,
+    );
     expect(output).toContain("…13893 chars truncated…");
     expect(output).toMatch(/4999\n5000\n$/);
   });

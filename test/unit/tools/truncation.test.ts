@@ -112,7 +112,7 @@ describe("truncateWithLineCount", () => {
   it("counts the lines of the whole output, dropped ones too", () => {
     const output = captured("1\n2\n3\n", { bytes: 6, chars: 6, lineFeeds: 3 }, "7\n8\n");
     expect(truncateWithLineCount(output, { mode: "bytes", limit: 4 })).toBe(
-      "Total output lines: 8\n\n1\n…12 chars truncated…8\n",
+      "Warning: truncated output (original token count: 4)\nTotal output lines: 8\n\n1\n…12 chars truncated…8\n",
     );
   });
 
@@ -131,6 +131,29 @@ describe("truncateWithLineCount", () => {
     const cut = truncateWithLineCount(captured(text, "x".repeat(50)), { mode: "bytes", limit: 10 });
     const expected = text.endsWith("\n") || text === "" ? lines + 1 : lines;
     expect(cut).toContain(`Total output lines: ${expected}\n\n`);
+  });
+});
+
+describe("a budget that is spent to the last byte", () => {
+  const texts = (...all: string[]) => all.map((text) => ({ type: "input_text" as const, text }));
+
+  it.each([
+    ["bytes", 8],
+    ["tokens", 2],
+  ] as const)("leaves nothing for the next text, which is counted: %s", (mode, limit) => {
+    expect(truncateParts(texts("12345678", "next", "last"), { mode, limit })).toEqual(
+      texts("12345678", "[omitted 2 text items ...]"),
+    );
+  });
+
+  it("cuts nothing that fits exactly, and of a budget of nothing all is counted", () => {
+    expect(truncateParts(texts("12345678"), { mode: "bytes", limit: 8 })).toEqual(texts("12345678"));
+    expect(truncateParts(texts("a", "b"), { mode: "bytes", limit: 0 })).toEqual(
+      texts("[omitted 2 text items ...]"),
+    );
+    expect(truncateWithLineCount(captured(""), { mode: "bytes", limit: 0 })).toBe("");
+    expect(truncateWithLineCount(captured("12345678"), { mode: "tokens", limit: 2 })).toBe("12345678");
+    expect(truncateOutput(captured("ab"), { mode: "tokens", limit: 0 })).toBe("…1 tokens truncated…");
   });
 });
 
