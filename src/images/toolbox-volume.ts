@@ -61,11 +61,13 @@ async function fill(engine: Engine, volume: ToolboxVolume): Promise<void> {
 
 /** Creating the container fills an empty volume; its programs run only from a whole copy. */
 async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
-  for (const command of [
-    ["runner", "version"],
-    ["rg", "--version"],
-  ]) {
-    if ((await run(engine, volume, command)) !== 0) return false;
+  for (const [exitCode, ...command] of [
+    [0, "runner", "version"],
+    [0, "rg", "--version"],
+    // Without a patch it says how it is used.
+    [2, "bin/apply_patch"],
+  ] as const) {
+    if ((await run(engine, volume, command)) !== exitCode) return false;
   }
   return true;
 }
@@ -73,7 +75,7 @@ async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
 async function run(
   engine: Engine,
   volume: ToolboxVolume,
-  [program = "", ...args]: string[],
+  [program = "", ...args]: readonly string[],
 ): Promise<number> {
   const id = await engine.createContainer(checkBody(volume, [`${mountPoint}/${program}`, ...args]));
   try {

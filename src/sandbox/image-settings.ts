@@ -1,5 +1,6 @@
 import type { ImageSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
+import { TOOLBOX_PATH } from "./create-body.js";
 import type { SandboxPlan } from "./plan.js";
 
 /** As much of an image's environment as is sent with every command. */
@@ -29,10 +30,15 @@ export function withImage(plan: SandboxPlan, { env, labels, volumes }: ImageSumm
   };
 }
 
-/** What commands find in their environment; the caller's word beats the image's, and that beats what is so by default. */
+/**
+ * What commands find in their environment; the caller's word beats the image's, and that beats what is so by default. Behind everything
+ * that PATH has come brig's own programs, so that any image has `apply_patch`; a PATH of the caller's is left as it is.
+ */
 export function commandEnvironment(plan: SandboxPlan): Record<string, string> {
   const { containerEnvironment, imageEnvironment, callerEnvironment } = plan;
-  return { ...containerEnvironment, ...imageEnvironment, HOME: plan.home, ...callerEnvironment };
+  const found: Record<string, string> = { ...containerEnvironment, ...imageEnvironment, HOME: plan.home };
+  if (found.PATH !== undefined) found.PATH = `${found.PATH}:${TOOLBOX_PATH}/bin`;
+  return { ...found, ...callerEnvironment };
 }
 
 /** The engine would mount a writable directory of its own at each, which no policy speaks of. */

@@ -182,7 +182,7 @@ function withWallTime(output: ToolOutput): ToolOutput {
 }
 
 async function chosenShell(bench: Workbench, path: string | undefined): Promise<UserShell> {
-  return path === undefined ? await bench.shell() : { path, lostPath: null };
+  return path === undefined ? await bench.shell() : { path, lostPath: null, losesToolbox: false };
 }
 
 async function start(

@@ -12,9 +12,14 @@ export interface UserShell {
    * /etc/profile of most distributions sets PATH anew.
    */
   lostPath: string | null;
+  /** Whether a login shell would lose the directory of brig's own programs, which comes last in PATH. */
+  losesToolbox: boolean;
 }
 
-const fallbackShell: UserShell = { path: "/bin/sh", lostPath: null };
+/** Where sandboxes have `apply_patch`, `applypatch` and `rg`, behind whatever the image has under these names. */
+const TOOLBOX_PROGRAMS = "/.brig/bin";
+
+const fallbackShell: UserShell = { path: "/bin/sh", lostPath: null, losesToolbox: false };
 
 // Everything before the last NUL but one may be a greeting that a profile prints.
 const question = `
@@ -32,9 +37,15 @@ export async function findUserShell(sandbox: ToolSandbox): Promise<UserShell> {
   });
   const [answer] = await Promise.all([text(shell.stdout), shell.exit]);
   const [path, imagePath] = answer.split("\0");
-  const loginPath = answer.slice(answer.lastIndexOf("\0") + 1);
   if (path === undefined || !path.startsWith("/") || imagePath === undefined) return fallbackShell;
-  return { path, lostPath: losesDirectories(imagePath, loginPath) ? imagePath : null };
+  const kept = new Set(answer.slice(answer.lastIndexOf("\0") + 1).split(":"));
+  const directories = imagePath.split(":");
+  const images = directories.filter((directory) => directory !== TOOLBOX_PROGRAMS);
+  return {
+    path,
+    lostPath: images.some((directory) => !kept.has(directory)) ? images.join(":") : null,
+    losesToolbox: directories.includes(TOOLBOX_PROGRAMS) && !kept.has(TOOLBOX_PROGRAMS),
+  };
 }
 
 /** The argument list that runs a script in a shell. */
@@ -45,16 +56,13 @@ export function scriptArgv(shellPath: string, script: string, { login }: { login
   return [shellPath, login ? "-lc" : "-c", script];
 }
 
-/** As `scriptArgv`, with the image's PATH put back in front of what the profile made of it. */
+/** As `scriptArgv`, with the image's PATH put back in front of what the profile made of it, and brig's programs behind it. */
 export function runnableArgv(shell: UserShell, script: string, { login }: { login: boolean }): string[] {
-  const isRepaired = login && shell.lostPath !== null;
-  const repair = isRepaired ? `PATH=${shellQuote([shell.lostPath ?? ""])}:"$PATH"; ` : "";
-  return scriptArgv(shell.path, repair + script, { login });
-}
-
-function losesDirectories(imagePath: string, loginPath: string): boolean {
-  const kept = new Set(loginPath.split(":"));
-  return imagePath.split(":").some((directory) => !kept.has(directory));
+  const { path, lostPath, losesToolbox } = shell;
+  const before = lostPath === null ? "" : `${shellQuote([lostPath])}:`;
+  const after = losesToolbox ? `:${TOOLBOX_PROGRAMS}` : "";
+  const repair = login && before + after !== "" ? `PATH=${before}"$PATH"${after}; ` : "";
+  return scriptArgv(path, repair + script, { login });
 }
 
 /** What to answer to a request for a login shell where none is allowed, else null. */

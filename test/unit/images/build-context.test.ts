@@ -51,11 +51,11 @@ describe("the tag of an image", () => {
 });
 
 describe("the toolbox's build", () => {
-  it("has the runner's sources and nothing of their tests and documents", async () => {
+  it("has the sources of its programs and nothing of their tests and documents", async () => {
     const { files } = await readBuildContext(imageDefinitions.toolbox, "amd64");
     const paths = files.map(({ path }) => path);
-    expect(paths).toEqual(expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h"]));
-    expect(paths.filter((path) => !/^(Dockerfile|runner\/[^/]+\.[ch])$/.test(path))).toEqual([]);
+    expect(paths).toEqual(expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h", "apply-patch/main.c"]));
+    expect(paths.filter((path) => !/^(Dockerfile|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path))).toEqual([]);
   });
 
   it("takes rg from the package for the engine's architecture", async () => {

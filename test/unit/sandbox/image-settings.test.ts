@@ -29,7 +29,7 @@ describe("the environment of an image", () => {
   it("gives way to the caller's and beats what is so by default, but never says where HOME is", () => {
     const env = ["PATH=/opt/bin", "LANG=de_DE", "HOME=/etc", "A=1=2"];
     const found = commandEnvironment(withImage(plan, image({ env })));
-    expect(found).toEqual({ PATH: "/opt/bin", LANG: "C", HOME: "/home/brig", A: "1=2" });
+    expect(found).toEqual({ PATH: "/opt/bin:/.brig/bin", LANG: "C", HOME: "/home/brig", A: "1=2" });
   });
 
   it.each(["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "BASH_FUNC_git%%", "NODE_OPTIONS", "PERL5OPT"])(

@@ -240,7 +240,12 @@ describe("the environment", () => {
   it("of the caller goes with each command and never into the container's description", async () => {
     const plan = await planFor(repo, { env: { API_TOKEN: "s3cret", HOME: "/mine" } });
     expect(plan.containerEnvironment).toEqual({ HOME: "/home/brig", LANG: "C.UTF-8", PATH });
-    expect(commandEnvironment(plan)).toEqual({ HOME: "/mine", LANG: "C.UTF-8", PATH, API_TOKEN: "s3cret" });
+    expect(commandEnvironment(plan)).toEqual({
+      HOME: "/mine",
+      LANG: "C.UTF-8",
+      PATH: `${PATH}:/.brig/bin`,
+      API_TOKEN: "s3cret",
+    });
   });
 });
 

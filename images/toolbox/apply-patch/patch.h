@@ -1,0 +1,44 @@
+/* A patch in the Begin/End format, and what it makes of a text. The same rules as in src/tools/apply-patch of the host. */
+#ifndef BRIG_PATCH_H
+#define BRIG_PATCH_H
+
+#include "text.h"
+
+enum change_kind { CONTEXT, ADDED, REMOVED };
+
+struct change {
+    enum change_kind kind;
+    struct text text;
+};
+
+/* One place of a file to change. */
+struct chunk {
+    struct text anchor; /* a line that comes somewhere before the place, or NO_TEXT */
+    struct change *changes;
+    size_t count;
+    bool is_at_end; /* the place is the end of the file */
+};
+
+enum hunk_kind { ADD_FILE, DELETE_FILE, UPDATE_FILE };
+
+/* What is done to one file. Paths are as written. */
+struct hunk {
+    enum hunk_kind kind;
+    struct text path, move_to; /* NO_TEXT where nothing moves */
+    struct text added;         /* the text of a new file */
+    struct chunk *chunks;
+    size_t count;
+};
+
+struct patch {
+    struct hunk *hunks;
+    size_t count;
+};
+
+/* NO_TEXT, or why the text is no patch. */
+struct text parse_patch(struct text source, struct patch *patch);
+
+/* NO_TEXT and the changed text, or why the chunks do not fit; `name` is the file's in that. */
+struct text edit_text(struct text text, const struct hunk *update, struct text name, struct text *edited);
+
+#endif
