@@ -54,8 +54,12 @@ describe("the toolbox's build", () => {
   it("has the sources of its programs and nothing of their tests and documents", async () => {
     const { files } = await readBuildContext(imageDefinitions.toolbox, "amd64");
     const paths = files.map(({ path }) => path);
-    expect(paths).toEqual(expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h", "apply-patch/main.c"]));
-    expect(paths.filter((path) => !/^(Dockerfile|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path))).toEqual([]);
+    expect(paths).toEqual(
+      expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h", "apply-patch/main.c"]),
+    );
+    expect(paths.filter((path) => !/^(Dockerfile|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path))).toEqual(
+      [],
+    );
   });
 
   it("takes rg from the package for the engine's architecture", async () => {
