@@ -1,9 +1,14 @@
+import { sharedSignal } from "./shared-signal.js";
+
 /** What the promise gives; an abort rejects at once with the signal's reason, whatever becomes of the promise. */
 export async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const over = new AbortController();
   const aborted = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true, signal: over.signal });
+    sharedSignal(signal).addEventListener("abort", () => reject(signal.reason), {
+      once: true,
+      signal: over.signal,
+    });
   });
   try {
     return await Promise.race([aborted, promise]);

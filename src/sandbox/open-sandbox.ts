@@ -23,6 +23,7 @@ import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
 import { requireStatx } from "./require-statx.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./right-kernel.js";
+import { inTurn } from "./start-gate.js";
 import { type Warn, warner } from "./warnings.js";
 
 /** What a sandbox is to be. All of it may be left out. */
@@ -57,6 +58,8 @@ export interface SandboxOptions {
   environment?: Environment | undefined;
   /** Aborting gives the start up and removes what there is of it. */
   signal?: AbortSignal | undefined;
+  /** How many sandboxes this process may start at a time on the engine; the others wait for their turn. Default: twice the cores. */
+  maxStartsAtOnce?: number | undefined;
   /** Told what the start is at, in a few words. */
   onProgress?: ((line: string) => void) | undefined;
   /** A volume to mount at /.brig instead of this version's toolbox: for tests of other builds of the runner. */
@@ -93,6 +96,22 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   const leaseSeconds = checkedLease(options.leaseSeconds);
   const policy = await loadChosenPolicy(options);
   const engine = options.engine ?? (await connectEngine({ env: environment }));
+  return await inTurn(engine.endpoint, options, () =>
+    startOn(engine, { options, environment, policy, leaseSeconds }),
+  );
+}
+
+interface Wanted {
+  options: SandboxOptions;
+  environment: Environment;
+  policy: LoadedPolicy;
+  leaseSeconds: number;
+}
+
+async function startOn(
+  engine: Engine,
+  { options, environment, policy, leaseSeconds }: Wanted,
+): Promise<OpenedSandbox> {
   const [image, toolboxVolume, planned] = await Promise.all([
     requireImage(engine, options.image ?? DEFAULT_IMAGE),
     options.toolboxVolume ?? requireToolbox(engine),

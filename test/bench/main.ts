@@ -9,6 +9,7 @@ import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
 import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
+import { manySandboxes } from "./benches/many-sandboxes.js";
 import { modelLoop } from "./benches/model-loop.js";
 import { outputFlood } from "./benches/output-flood.js";
 import { parallelCalls } from "./benches/parallel-calls.js";
@@ -22,6 +23,7 @@ const benches: Bench[] = [
   callLatency,
   parallelCalls,
   sessionStart,
+  manySandboxes,
   outputFlood,
   runnerFootprint,
   cliStart,

@@ -1,0 +1,51 @@
+import { beforeAbort } from "./before-abort.js";
+
+/** Lets a few through at a time, and the others in the order in which they came. */
+export class Gate {
+  #inside = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  get isIdle(): boolean {
+    return this.#inside === 0 && this.#waiting.length === 0;
+  }
+
+  /** Runs at once where fewer than `width` are inside. An abort while it waits is a rejection with the signal's reason. */
+  async pass<T>(
+    run: () => Promise<T>,
+    { width, signal }: { width: number; signal?: AbortSignal | undefined },
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#inside >= width) await this.#wait(signal);
+    else this.#inside++;
+    try {
+      return await run();
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** Whoever waits takes the place over. */
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#inside--;
+    else next();
+  }
+
+  async #wait(signal: AbortSignal | undefined): Promise<void> {
+    let enter: () => void = () => undefined;
+    const turn = new Promise<void>((resolve) => {
+      enter = resolve;
+    });
+    this.#waiting.push(enter);
+    if (signal === undefined) return await turn;
+    try {
+      await beforeAbort(turn, signal);
+    } catch (error) {
+      const index = this.#waiting.indexOf(enter);
+      // Whose turn it was already hands it on.
+      if (index === -1) this.#leave();
+      else this.#waiting.splice(index, 1);
+      throw error;
+    }
+  }
+}
