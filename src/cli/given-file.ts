@@ -2,11 +2,14 @@ import { closeSync, constants, openSync, readSync, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { Socket } from "node:net";
 import { addAbortSignal } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { BrigError } from "../errors.js";
 import { readStart } from "../lib/bounded-file.js";
 import { errnoOf } from "../lib/errno.js";
 
 const MAX_BYTES = 64 * 1024 * 1024;
+/** How long the writer of a pipe may take to open it: one that waited for a reader is only now woken. */
+const WRITER_COMES_MS = 2000;
 /** Without waiting for a FIFO's writer, which may never come. */
 const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
@@ -36,7 +39,10 @@ async function openedAtOnce(path: string): Promise<FileHandle> {
 
 async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
   const fd = openSync(path, OPENING);
-  const chunks = startOfPipe(fd);
+  const chunks = await startOfPipe(fd, signal).catch((error: unknown) => {
+    closeSync(fd);
+    throw error;
+  });
   if (chunks === null) {
     closeSync(fd);
     throw notReadable(path, "it is a pipe with nothing in it that nobody writes to");
@@ -58,15 +64,27 @@ async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Null where nobody writes: of that an event loop would hear nothing. Empty where the writer has said nothing yet. */
-function startOfPipe(fd: number): Buffer[] | null {
+/**
+ * Null where nobody writes, and nobody comes to: of that an event loop would hear nothing. The descriptor stays open meanwhile, since
+ * closing it under a writer that has just come would lose what that one has written, and end it.
+ */
+async function startOfPipe(fd: number, signal: AbortSignal): Promise<Buffer[] | null> {
+  const deadline = performance.now() + WRITER_COMES_MS;
+  for (;;) {
+    const start = readWhatIsThere(fd);
+    if (start !== null || performance.now() > deadline) return start;
+    await sleep(5, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
+/** Null where nobody has the pipe open for writing. Empty where the writer has said nothing yet. */
+function readWhatIsThere(fd: number): Buffer[] | null {
   const buffer = Buffer.alloc(64 * 1024);
   try {
     const bytesRead = readSync(fd, buffer);
     return bytesRead === 0 ? null : [buffer.subarray(0, bytesRead)];
   } catch (error) {
     if (errnoOf(error) === "EAGAIN") return [];
-    closeSync(fd);
     throw error;
   }
 }

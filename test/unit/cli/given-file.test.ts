@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { closeSync, constants, openSync, truncateSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,16 +26,15 @@ function writer(commands: string): ChildProcess {
   return shell;
 }
 
-/** Reads until it is no longer too early for the writer to be there. */
-async function readOnceWritten(signal = never): Promise<Buffer> {
-  for (;;) {
-    try {
-      return await readGivenFile(fifo, signal);
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.includes("nobody writes")) throw error;
-      await sleep(5);
-    }
-  }
+/** Holds the FIFO open, so that it does not end before its writer has: the caller closes it. */
+function hold(): () => void {
+  const held = openSync(fifo, constants.O_RDWR);
+  return () => closeSync(held);
+}
+
+/** The state of a process, as `ps` shows it: "S" is a process that waits. */
+function stateOf({ pid }: ChildProcess): string | undefined {
+  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0];
 }
 
 describe("a file that was named", () => {
@@ -46,10 +45,20 @@ describe("a file that was named", () => {
   });
 
   it("is read to its end when it is a pipe, however slowly that is written to", async () => {
-    writer("head -c 200000 /dev/zero; sleep 0.1; printf abc; sleep 0.1; printf def");
-    const bytes = await readOnceWritten();
+    const release = hold();
+    const reading = readGivenFile(fifo, never);
+    const shell = writer("head -c 200000 /dev/zero; sleep 0.1; printf abc; sleep 0.1; printf def");
+    shell.once("close", release);
+    const bytes = await reading;
     expect(bytes.length).toBe(200_006);
     expect(bytes.subarray(-6).toString()).toBe("abcdef");
+  });
+
+  it("is read whole when it is a pipe whose writer was waiting for a reader", async () => {
+    const shell = writer("head -c 300000 /dev/zero");
+    await expect.poll(() => stateOf(shell)).toBe("S");
+    await sleep(50);
+    expect((await readGivenFile(fifo, never)).length).toBe(300_000);
   });
 
   it("is waited for when it is a pipe whose writer has said nothing yet, until an abort", async () => {
@@ -64,8 +73,10 @@ describe("a file that was named", () => {
   });
 
   it("is no more than there is room for, though it be a pipe without an end", async () => {
+    const release = hold();
+    onTestFinished(release);
     const shell = writer("yes");
-    await expect(readOnceWritten()).rejects.toMatchObject({
+    await expect(readGivenFile(fifo, never)).rejects.toMatchObject({
       code: "usage.invalid",
       message: `${fifo} has more than 67108864 bytes`,
     });
@@ -83,7 +94,7 @@ describe("a file that was named", () => {
     await expect(wait).rejects.toThrow("it is a pipe and nothing was written to it");
   });
 
-  it("is refused at once when it is a pipe that nobody writes to", async () => {
+  it("is refused soon when it is a pipe that nobody writes to", async () => {
     await expect(readGivenFile(fifo, never)).rejects.toMatchObject({
       code: "usage.invalid",
       message: `${fifo} cannot be read: it is a pipe with nothing in it that nobody writes to`,
