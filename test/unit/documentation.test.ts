@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { parse as parseYaml } from "yaml";
 import { commands } from "../../src/cli/commands.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
 import { loadConfig } from "../../src/config/load-config.js";
@@ -28,14 +30,25 @@ function blocksOf(text: string, language: string): string[] {
 
 /** Every call of brig in examples and in running text, without what is optional in it. */
 function callsIn(text: string): string[][] {
-  const lines = blocksOf(text, "sh").flatMap((block) => block.split("\n"));
+  const blocks = [...blocksOf(text, "sh"), ...blocksOf(text, "yml").map(stepsIn)];
+  const lines = blocks.flatMap((block) => block.split("\n"));
   const spans = [...text.matchAll(/`([^`\n]*\bbrig\b[^`\n]*)`/g)].map(([, span = ""]) =>
     span.replace("\\|", "|"),
   );
   return [...lines, ...spans].flatMap((line) => {
-    const call = /(?:^|\| )brig(?: (?<rest>.*))?$/.exec(withoutTail(line));
+    const call = /(?:^|\| )(?:npx brigbox|brig)(?: (?<rest>.*))?$/.exec(withoutTail(line));
     return call === null ? [] : [words(call.groups?.rest ?? "")];
   });
+}
+
+/** The commands that a pipeline runs: GitHub's `run` of each step, or GitLab's `script`. */
+function stepsIn(pipeline: string): string {
+  const jobs = Object.values<{ steps?: { run?: string }[]; script?: string[] }>(
+    parseYaml(pipeline).jobs ?? parseYaml(pipeline),
+  );
+  return jobs
+    .flatMap(({ steps = [], script = [] }) => [...steps.map(({ run = "" }) => run), ...script])
+    .join("\n");
 }
 
 /** Without a comment and without where the output goes. */
@@ -66,6 +79,32 @@ async function parse(argv: string[]): Promise<void> {
   await command.parseAsync(name === first ? argv.slice(1) : argv, { from: "user" });
 }
 
+/** What the compiler says of these programs, each a module of its own that imports brig from this checkout. */
+async function typeErrors(programs: string[]): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "brig-test-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await symlink(join(root, "node_modules"), join(directory, "node_modules"));
+  const files = programs.map((_, index) => `program-${index}.ts`);
+  for (const [index, file] of files.entries()) await writeFile(join(directory, file), programs[index] ?? "");
+  await writeFile(join(directory, "package.json"), '{ "type": "module" }');
+  const settings = {
+    extends: join(root, "tsconfig.json"),
+    compilerOptions: {
+      noEmit: true,
+      incremental: false,
+      tsBuildInfoFile: null,
+      rootDir: "/",
+      paths: { brigbox: [join(root, "src/index.ts")] },
+    },
+    include: undefined,
+    files,
+  };
+  await writeFile(join(directory, "tsconfig.json"), JSON.stringify(settings));
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const { stdout } = await execa(process.execPath, [tsc, "-p", directory], { reject: false });
+  return stdout;
+}
+
 describe.each(documents)("$name", { timeout: 30_000 }, ({ name, text }) => {
   it("has no call that brig does not understand", async () => {
     for (const call of callsIn(text)) await expect(parse(call), call.join(" ")).resolves.toBeUndefined();
@@ -92,8 +131,35 @@ describe.each(documents)("$name", { timeout: 30_000 }, ({ name, text }) => {
   });
 });
 
+/** Fails to compile where the compiler does not know brig's types. */
+const control = `import { Sandbox } from "brigbox";
+// @ts-expect-error: there is no such mode
+await Sandbox.create({ mode: "no-such-mode" });
+`;
+
+it("the programs in all documents are accepted by TypeScript", { timeout: 300_000 }, async () => {
+  const programs = documents.flatMap(({ text }) => blocksOf(text, "ts"));
+  expect(programs.length).toBeGreaterThan(5);
+  await expect(typeErrors([control, ...programs])).resolves.toBe("");
+});
+
 describe("the README", () => {
   const calls = callsIn(readme);
+
+  it("says what it is, how to install it, three commands and how it looks, before what it promises and how fast it is", () => {
+    const parts = [
+      "# brig",
+      "## Install",
+      "npm install --global brigbox",
+      "## Three commands",
+      "(docs/interactive.svg)",
+      "## What is promised",
+      "## Figures",
+    ];
+    const places = parts.map((part) => readme.indexOf(part));
+    expect(places[0]).toBe(0);
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+  });
 
   it("has calls to look at", () => {
     expect(calls.length).toBeGreaterThan(20);
