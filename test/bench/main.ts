@@ -7,6 +7,7 @@ import type { Bench, BenchContext } from "./bench.js";
 import { applyPatch } from "./benches/apply-patch.js";
 import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
+import { crowdedSandbox } from "./benches/crowded-sandbox.js";
 import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
 import { manySandboxes } from "./benches/many-sandboxes.js";
@@ -27,6 +28,7 @@ const benches: Bench[] = [
   outputFlood,
   runnerFootprint,
   cliStart,
+  crowdedSandbox,
   roundTrip,
   applyPatch,
   lookingTools,

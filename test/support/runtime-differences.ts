@@ -27,6 +27,8 @@ const gvisorDifferences = {
   "files.holes": "gVisor keeps no account of the holes of a sparse file: they are read as the zeros they are",
   "runner.unkillable":
     "gVisor lets a process kill and stop PID 1: the container ends, and every call with sandbox.gone",
+  "runner.scheduling":
+    "gVisor does not load our filter, and its processes are threads of its own, whose order the host decides",
   "runner.limits":
     "gVisor without --oci-seccomp does not load our filter: a command can lower the limits of PID 1, and end its session by it",
   "exec.argument-limit": "gVisor takes more arguments than the kernel does",

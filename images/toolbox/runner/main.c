@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include "connect.h"
+#include "scheduling.h"
 #include "serve.h"
 #include "wire.h"
 
@@ -43,6 +44,7 @@ static int serve_with(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     prctl(PR_SET_DUMPABLE, 0);
+    scheduling_remember();
     const char *command = argc > 1 ? argv[1] : "";
     if (strcmp(command, "serve") == 0) return serve_with(argc, argv);
     if (strcmp(command, "connect") == 0) return run_bridge();

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "scheduling.h"
 #include "tree.h"
 #include "wire.h"
 
@@ -155,6 +156,7 @@ static int child_stream(struct command *command, int which) {
  */
 static _Noreturn void run_child(struct command *command) {
     setsid();
+    scheduling_make_way();
     command->slot->child = getpid(); /* here and not in the worker, which may come to run only after the command's first output */
     int streams[3];
     for (int i = 0; i < 3; i++) {
@@ -306,6 +308,7 @@ _Noreturn void worker_main(int control, struct worker_slot *slot) {
     uint8_t *packet = malloc(PACKET_MAX);
     struct job job;
     while (packet && receive_job(control, packet, &job)) {
+        scheduling_unbind();
         if (job.header.kind == JOB_SPAWN) run_command(control, &job, slot);
         else if (job.header.kind == JOB_FILE) run_file_operation(control, &job, slot);
         else send_report(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);

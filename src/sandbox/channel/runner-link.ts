@@ -41,6 +41,8 @@ const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
 /** How long nothing may come for somebody who waits before the runner is asked, and then the engine. */
 const SILENCE_MS = 2000;
+/** For how long at least a stream that was given up is tried to be opened again: it may only have been slow, and so the runner. */
+const SLOW_RUNNER_MS = 5 * 60_000;
 
 /**
  * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and opens the
@@ -187,7 +189,9 @@ export class RunnerLink {
   }
 
   async #reconnect(reason: Error): Promise<void> {
-    const patience = new Patience(this.#options.reconnectForMs);
+    const { reconnectForMs } = this.#options;
+    const isSlow = reason instanceof SilentStream;
+    const patience = new Patience(isSlow ? Math.max(reconnectForMs, SLOW_RUNNER_MS) : reconnectForMs);
     try {
       await this.#dialUntil(patience, reason);
     } finally {
@@ -234,7 +238,7 @@ export class RunnerLink {
     const isStillSilent = this.#silentTurns > 0 && this.#stream === stream;
     if (!isStillSilent || found === null || found === "paused") return;
     // A machine that is only slow loses nothing by it: the runner sends again what has not arrived.
-    if (found === "runs") stream.destroy(new Error("nothing came from the runner any more"));
+    if (found === "runs") stream.destroy(new SilentStream());
     else this.close(found);
   }
 
@@ -307,6 +311,13 @@ export class RunnerLink {
     if (count < 0n || count > BigInt(this.#kept.length)) throw protocolError(`an ACK of ${frames} frames`);
     this.#kept.splice(0, Number(count));
     this.#acknowledged = frames;
+  }
+}
+
+/** Nobody has closed it, but nothing comes any more. */
+class SilentStream extends Error {
+  constructor() {
+    super("nothing came from the runner any more");
   }
 }
 

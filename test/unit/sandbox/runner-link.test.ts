@@ -566,6 +566,21 @@ describe("a stream on which nothing comes", () => {
     expect(runner.frames).toHaveLength(1);
   });
 
+  it("is not given up soon after: the machine may be slow", async () => {
+    const { outcome } = await openCall({ reconnectForMs: 10 });
+    runner.answer = () => {
+      runner.cut();
+      return null;
+    };
+    runner.isSilent = true;
+    await vi.advanceTimersByTimeAsync(6000);
+    await until(() => runner.connections === 4);
+    runner.answer = () => welcome({ received: 1 });
+    await until(() => runner.connections === 5);
+    runner.exit(1, 4);
+    expect(await outcome).toMatchObject({ kind: "result", result: { exitCode: 4 } });
+  });
+
   it("does not matter while the container is paused", async () => {
     const { outcome } = await openCall({ diagnose: async () => "paused" });
     runner.dumb();
