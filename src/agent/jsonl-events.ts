@@ -1,3 +1,4 @@
+import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
 import { shellQuote } from "../tools/shell-quote.js";
 import type { FileChange, PlanStep } from "../tools/tool.js";
@@ -79,9 +80,9 @@ export class JsonEvents {
         ];
       case "turn-failed":
         return [
-          { type: "error", message: event.error.message },
+          { type: "error", ...failureOf(event.error) },
           ...this.#endOpenItems("failed"),
-          { type: "turn.failed", error: { message: event.error.message } },
+          { type: "turn.failed", error: failureOf(event.error) },
         ];
       case "turn-interrupted":
         return this.#endOpenItems("failed");
@@ -183,6 +184,11 @@ export class JsonEvents {
   #newId(): string {
     return `item_${this.#nextItem++}`;
   }
+}
+
+/** What Codex prints is the message alone; the code is for programs, the hint for whoever reads their log. */
+function failureOf({ message, code, hint }: BrigError): Readonly<Record<string, unknown>> {
+  return { message, code, hint };
 }
 
 function commandItem(

@@ -15,14 +15,18 @@ export function describeError(error: unknown, options: { showsCauses: boolean })
 
 /** An error as a program reads it on stdout, with `--json`. */
 export function errorAsJson(error: unknown): object {
-  if (!(error instanceof BrigError)) return { error: { code: "internal", message: messageOf(error) } };
+  return { error: errorFacts(error) };
+}
+
+function errorFacts(error: unknown): object {
+  if (!(error instanceof BrigError)) return { code: "internal", message: messageOf(error) };
   const { code, message, hint, reason } = error;
-  return { error: { code, message, hint, reason } };
+  return { code, message, hint, reason };
 }
 
 /** An error as one of the events that a session prints with `--json`. */
 export function errorAsEvent(error: unknown): object {
-  return { type: "error", message: messageOf(error) };
+  return { type: "error", ...errorFacts(error) };
 }
 
 /** Commander's complaint about what `command` was given as one of our errors; null when it only printed help or the version. */
@@ -31,9 +35,14 @@ export function usageError(error: CommanderError, command: Command): BrigError |
   const message = unknownCommandBelow(error, command) ?? error.message.replace(/^error: /, "");
   return new BrigError(message, {
     code: "usage.invalid",
-    hint: `see: ${pathOf(command)} --help`,
+    hint: isPrompt(error, command) ? "for a prompt: brig run PROMPT" : `see: ${pathOf(command)} --help`,
     cause: error,
   });
+}
+
+/** What has spaces in it is no command; on a terminal it begins a conversation. */
+function isPrompt({ code }: CommanderError, { parent, args }: Command): boolean {
+  return parent === null && code === "commander.unknownCommand" && /\s/.test(args[0] ?? "");
 }
 
 /** A word where a command is expected is a slip, though commander takes it for one argument too many. */

@@ -47,7 +47,7 @@ export function defineExec(command: Command, context: CliContext): void {
 
 const exitCodes = `
 Exit status: the command's own; 124 when it timed out, 125 when brig failed, 126 when the command cannot be
-executed, 127 when it is not found, 128 + n when signal n ended it, 130 after ctrl-C.`;
+executed, 127 when it is not found, 128 + n when signal n ended it, 130 after ctrl-C, 143 after SIGTERM.`;
 
 async function runExec(argv: string[], flags: ExecFlags, context: CliContext): Promise<number> {
   if (argv[0] === "")

@@ -1,5 +1,6 @@
 import { constants } from "node:os";
-import { readEnvironment } from "../config/env.js";
+import { currentDirectory } from "../config/current-directory.js";
+import { type Environment, readEnvironment } from "../config/env.js";
 import { BrigError } from "../errors.js";
 import { sharedSignal } from "../lib/shared-signal.js";
 import type { CliContext, Interruption } from "./context.js";
@@ -25,6 +26,7 @@ export function openHost(host: HostProcess): Host {
   let interruption: Interruption | null = null;
   let outputFailure: Interruption | null = null;
   let exitStatus = 0;
+  let environment: Environment | undefined;
 
   const interrupt = (next: Interruption, message: string) => {
     if (interruption) return;
@@ -55,8 +57,13 @@ export function openHost(host: HostProcess): Host {
     },
     stdout: host.stdout,
     stderr: host.stderr,
-    cwd: host.cwd(),
-    environment: readEnvironment(host.env),
+    get cwd() {
+      return currentDirectory(host);
+    },
+    get environment() {
+      environment ??= readEnvironment(host.env, { cwd: () => currentDirectory(host) });
+      return environment;
+    },
     signal: sharedSignal(controller.signal),
     interruption: () => interruption,
     interrupt: () => {

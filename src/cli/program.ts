@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { jsonText } from "../lib/json-text.js";
+import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
 import type { CommandEntry } from "./commands.js";
 import type { CliContext } from "./context.js";
@@ -7,6 +8,7 @@ import { canConverse } from "./conversation/can-converse.js";
 import { describeError, errorAsEvent, errorAsJson, usageError } from "./errors.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { write, writeJson } from "./render.js";
+import { CONVERSE } from "./run-words.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 
@@ -21,8 +23,8 @@ export interface ProgramUse {
 /** Runs one command line and says what went wrong. Resolves to the exit status of a failure, or to null. */
 export async function runProgram(given: string[], use: ProgramUse): Promise<number | null> {
   const { context, commands } = use;
-  const converses = use.program === undefined && beginsConversation(given, context);
-  const argv = converses ? ["run", ...given] : withoutVainHelp(given, commands);
+  const converses = use.program === undefined && beginsConversation(given, use);
+  const argv = converses ? ["run", CONVERSE, ...given] : withoutVainHelp(given, commands);
   const asked = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
   const program = defineProgram(use);
   const command = program.commands.find((candidate) => candidate.name() === asked?.name);
@@ -60,17 +62,21 @@ async function explainItself(program: Command, context: CliContext): Promise<voi
   );
 }
 
-/** On a terminal, no command at all is `brig run` without a prompt: a conversation. */
-function beginsConversation([first]: string[], context: CliContext): boolean {
-  const isOwn = first !== undefined && (!first.startsWith("-") || ownFlags.includes(first));
-  return !isOwn && canConverse(context);
+/** On a terminal, whatever is no command is a prompt or an option of `brig run`, and begins a conversation. */
+function beginsConversation([first]: string[], { context, commands }: ProgramUse): boolean {
+  if (!canConverse(context)) return false;
+  if (first === undefined) return true;
+  if (first.startsWith("-")) return !ownFlags.includes(first);
+  const names = ["help", ...commands.map(({ name }) => name)];
+  // A single word that is nearly a command was meant to be it.
+  return !names.includes(first) && (/\s/.test(first) || suggest(first, names) === null);
 }
 
 const brig = {
   name: "brig",
   description:
     "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
-    "Without a command it holds a conversation on a terminal, with the options of brig run.",
+    'Without a command it holds a conversation on a terminal, with the options of brig run: brig "fix the tests".',
 };
 
 function defineProgram({ context, commands, program: { name, description } = brig }: ProgramUse): Command {

@@ -1,6 +1,6 @@
 import { stat, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { AgentEvent } from "../agent/events.js";
 import { JsonEvents } from "../agent/jsonl-events.js";
 import { type AgentResult, runAgent } from "../agent/run-agent.js";
@@ -24,19 +24,23 @@ import { HeldOutput } from "./held-output.js";
 import { write } from "./render.js";
 import { showRun } from "./run-display.js";
 import { readImages, readPrompt } from "./run-input.js";
+import { CONVERSE } from "./run-words.js";
 import { canAsk } from "./tool-settings.js";
 
 export interface RunFlags extends AgentFlags {
   json?: boolean;
   outputLastMessage?: string;
+  converse?: boolean;
 }
 
 export function defineRun(command: Command, context: CliContext): void {
   addRunOptions(command)
+    .addOption(new Option(CONVERSE).hideHelp())
     .argument("[prompt]", "what to do; without it, or with -, it is read from standard input")
     .action(async (prompt: string | undefined, flags: RunFlags) => {
-      if (prompt === undefined && wantsConversation(flags, context)) {
-        return await startConversation({ flags, context });
+      const isOpening = prompt === undefined || (flags.converse === true && prompt !== "-");
+      if (isOpening && wantsConversation(flags, context)) {
+        return await startConversation({ flags, context, prompt });
       }
       await runCommand(prompt, flags, { context });
     });

@@ -1,6 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import { currentDirectory } from "./current-directory.js";
 
 /** Every environment variable brig reads, under the name of what it means. */
 export interface Environment {
@@ -36,14 +37,17 @@ export interface Environment {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** The environment as one frozen object. Nothing else in brig reads `process.env`. An empty variable counts as unset. */
-export function readEnvironment(source: Variables = process.env): Environment {
+export function readEnvironment(
+  source: Variables = process.env,
+  { cwd = () => currentDirectory(process) }: { cwd?: () => string } = {},
+): Environment {
   const variables = Object.freeze(Object.fromEntries(setVariables(source)));
   const home = variables.HOME ?? homeOfUser();
   return Object.freeze({
     variables,
     home,
-    brigHome: resolve(variables.BRIG_HOME ?? join(home, ".brig")),
-    codexHome: resolve(variables.CODEX_HOME ?? join(home, ".codex")),
+    brigHome: absolute(variables.BRIG_HOME ?? join(home, ".brig"), cwd),
+    codexHome: absolute(variables.CODEX_HOME ?? join(home, ".codex"), cwd),
     dockerHost: variables.DOCKER_HOST,
     dockerCertPath: variables.DOCKER_CERT_PATH,
     verifiesDockerTls: isOn(variables.DOCKER_TLS_VERIFY),
@@ -58,6 +62,10 @@ export function readEnvironment(source: Variables = process.env): Environment {
       return variables.TZ ?? zoneOfMachine() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
     },
   });
+}
+
+function absolute(path: string, cwd: () => string): string {
+  return isAbsolute(path) ? resolve(path) : resolve(cwd(), path);
 }
 
 /** The root directory for a user whom the machine does not know, such as an arbitrary one of a container. */

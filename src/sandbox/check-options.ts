@@ -1,3 +1,4 @@
+import { currentDirectory } from "../config/current-directory.js";
 import { readEnvironment } from "../config/env.js";
 import type { LoadedPolicy } from "../policy/policy.js";
 import { checkedLease, loadChosenPolicy } from "./chosen-policy.js";
@@ -15,7 +16,7 @@ export async function checkSandboxOptions(options: SandboxOptions): Promise<Load
   refuseUnenforceable(policy);
   await checkRoots({
     policy,
-    workspace: options.workspace ?? process.cwd(),
+    workspace: options.workspace ?? currentDirectory(process),
     workspaceKind: options.workspaceKind ?? "bind",
     addDirs: options.addDirs ?? [],
     writableRoots: options.writableRoots ?? [],

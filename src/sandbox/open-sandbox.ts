@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname, release } from "node:os";
+import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
 import type { Engine, ImageSummary } from "../docker/types.js";
@@ -176,7 +177,7 @@ async function makePlan(
   const keep = options.keep ?? false;
   return await planSandbox({
     policy,
-    workspace: options.workspace ?? process.cwd(),
+    workspace: options.workspace ?? currentDirectory(process),
     workspaceKind: options.workspaceKind ?? "bind",
     image: options.image ?? DEFAULT_IMAGE,
     runtime: options.runtime,

@@ -59,6 +59,41 @@ describe("brig", () => {
   });
 });
 
+describe("in a directory that was removed", () => {
+  /** A shell that removes it under itself. */
+  async function runGone(args: string[]) {
+    await using folder = await temporaryDirectory();
+    const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"';
+    return await execa("sh", ["-c", script, "sh", process.execPath, program, ...args], {
+      cwd: folder.path,
+      env: { BRIG_HOME: join(folder.path, "home"), CODEX_HOME: join(folder.path, "home") },
+      reject: false,
+      stdin: "ignore",
+    });
+  }
+
+  it.each([[["--help"]], [["--version"]], [["tool", "--help"]], [["image", "ls"]], [["sessions"]]])(
+    "%j works",
+    async (args) => {
+      const done = await runGone(args);
+      expect(done.stderr).toBe("");
+      expect(done.exitCode).toBe(0);
+    },
+  );
+
+  it.each([
+    [["exec", "--", "true"], 125],
+    [["run", "--script", "x", "go"], 2],
+    [["config", "show"], 2],
+    [["tool", "list_dir", "{}"], 2],
+  ])("%j says so", async (args, exitCode) => {
+    const done = await runGone(args);
+    expect(done.stderr).toMatch(/^brig: the current directory is gone[^\n]*\nhint: [^\n]*$/);
+    expect(done.stdout).toBe("");
+    expect(done.exitCode).toBe(exitCode);
+  });
+});
+
 describe("brig exec", () => {
   it("passes the streams on apart and exits as the command does", async () => {
     const script = 'echo "$PWD"; echo oops >&2; exit 7';
@@ -209,6 +244,19 @@ describe("brig exec", () => {
       expect(await containersOf(child.pid)).toEqual([]);
     },
   );
+
+  it.each([
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("on %s closes the sandbox and exits with %i", async (signal, exitCode) => {
+    const running = brig(["exec", "--", "sh", "-c", "echo up; sleep 100"]);
+    const { pid } = running;
+    running.stdout?.once("data", () => running.kill(signal));
+    const done = await running;
+    expect(done.stderr).toContain(`interrupted by ${signal}`);
+    expect(done.exitCode).toBe(exitCode);
+    expect(await containersOf(pid)).toEqual([]);
+  });
 
   it("on SIGINT while the sandbox starts leaves no container", async () => {
     const child = brig(["exec", "--", "sleep", "600"], { cwd: workspace });

@@ -422,9 +422,12 @@ describe("brig run refuses", () => {
 
   it("with one JSON line when --json was asked for", async () => {
     const done = await run(["--json", "--script", "/nonexistent.yaml", "go"]);
-    expect(done.stdout).toBe(
-      '{"type":"error","message":"cannot read the script /nonexistent.yaml: no such file"}\n',
-    );
+    expect(done.stdout.indexOf("\n")).toBe(done.stdout.length - 1);
+    expect(JSON.parse(done.stdout)).toEqual({
+      type: "error",
+      code: "model.script",
+      message: "cannot read the script /nonexistent.yaml: no such file",
+    });
     expect(done.exitCode).toBe(2);
   });
 });

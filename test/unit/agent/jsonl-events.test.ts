@@ -69,13 +69,13 @@ describe("the events of --json", () => {
       translate([
         { kind: "reconnecting", attempt: 1, maxAttempts: 5, delayMs: 200, reason: "closed" },
         { kind: "warning", message: "careful" },
-        { kind: "turn-failed", error: new BrigError("no", { code: "model.failed" }) },
+        { kind: "turn-failed", error: new BrigError("no", { code: "model.failed", hint: "wait" }) },
       ]),
     ).toEqual([
       { type: "error", message: "Reconnecting... 1/5" },
       { type: "item.completed", item: { id: "item_0", type: "error", message: "careful" } },
-      { type: "error", message: "no" },
-      { type: "turn.failed", error: { message: "no" } },
+      { type: "error", message: "no", code: "model.failed", hint: "wait" },
+      { type: "turn.failed", error: { message: "no", code: "model.failed", hint: "wait" } },
     ]);
   });
 

@@ -34,6 +34,23 @@ describe("openHost", () => {
     expect(host.interruption()).toBeNull();
   });
 
+  it("says that the current directory is gone only to who asks for it", () => {
+    const noted = new NotedProcess();
+    noted.cwd = () => {
+      throw Object.assign(new Error("ENOENT: no such file or directory, uv_cwd"), { code: "ENOENT" });
+    };
+    const host = openHost(noted as unknown as HostProcess);
+    expect(host.environment.brigHome).toBe("/home/user/.brig");
+    const gone = {
+      code: "usage.invalid",
+      message: "the current directory is gone: it was removed or renamed",
+    };
+    expect(() => host.cwd).toThrow(expect.objectContaining(gone));
+    Object.assign(noted.env, { BRIG_HOME: "relative" });
+    const relative = openHost(noted as unknown as HostProcess);
+    expect(() => relative.environment).toThrow(expect.objectContaining(gone));
+  });
+
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],

@@ -129,15 +129,23 @@ describe("runProgram", () => {
   });
 
   it.each([
-    ["what it could not do", ["--json"], 1, "the work failed"],
-    ["an option that there is not", ["--json", "--bogus"], 2, "unknown option '--bogus'"],
+    ["what it could not do", ["--json"], 1, "the work failed", "model.failed", "try again"],
+    [
+      "an option that there is not",
+      ["--json", "--bogus"],
+      2,
+      "unknown option '--bogus'",
+      "usage.invalid",
+      "see: brig tell --help",
+    ],
   ])(
     "reports %s in one line where a command prints events, and to people too",
-    async (_, flags, status, message) => {
+    async (_, flags, status, message, code, hint) => {
       const done = await run(["tell", ...flags]);
       expect(done.status).toBe(status);
-      expect(done.stdout).toBe(`${JSON.stringify({ type: "error", message })}\n`);
-      expect(done.stderr).toContain(`brig: ${message}\nhint: `);
+      expect(done.stdout.trimEnd()).not.toContain("\n");
+      expect(JSON.parse(done.stdout)).toEqual({ type: "error", message, code, hint });
+      expect(done.stderr).toContain(`brig: ${message}\nhint: ${hint}\n`);
     },
   );
 
@@ -158,6 +166,60 @@ describe("runProgram", () => {
     expect(await run(["pass"], { interruption })).toEqual(expected);
     const quiet = { ...interruption, exitStatus: 141, isQuiet: true };
     expect(await run(["work"], { interruption: quiet })).toEqual({ status: 141, stdout: "", stderr: "" });
+  });
+});
+
+describe("a prompt in place of a command", () => {
+  /** What `run` is given. */
+  async function begun(argv: string[], options: TestContextOptions = {}) {
+    const seen: unknown[] = [];
+    const run: CommandEntry = {
+      name: "run",
+      summary: "run",
+      load: async () => (command) => {
+        command
+          .argument("[prompt]")
+          .option("-m, --model <name>")
+          .option("--converse")
+          .action((prompt: string | undefined, flags: object) => {
+            seen.push({ prompt, ...flags });
+          });
+      },
+    };
+    const context = testContext({ isTerminal: true, variables: { TERM: "xterm" }, ...options });
+    const status = await runProgram(argv, { context, commands: [run, failing] });
+    return { status, seen, ...context.written() };
+  }
+
+  it.each([
+    [["fix it"], { prompt: "fix it" }],
+    [["hello"], { prompt: "hello" }],
+    [["work on the tests"], { prompt: "work on the tests" }],
+    [["-m", "x"], { model: "x" }],
+    [["-m", "x", "fix it"], { model: "x", prompt: "fix it" }],
+    [[], {}],
+  ])("begins a conversation at a terminal: %j", async (argv, expected) => {
+    const { seen, status } = await begun(argv);
+    expect(status).toBeNull();
+    expect(seen).toEqual([{ prompt: undefined, converse: true, ...expected }]);
+  });
+
+  it("takes a word that is nearly a command for a slip", async () => {
+    const { seen, status, stderr } = await begun(["wrok"]);
+    expect(seen).toEqual([]);
+    expect(status).toBe(2);
+    expect(stderr).toContain("(Did you mean work?)");
+  });
+
+  it("runs a command that is one", async () => {
+    expect((await begun(["work"])).stderr).toContain("the work failed");
+  });
+
+  it("without a terminal says which command takes it", async () => {
+    const { seen, status, stderr } = await begun(["fix it"], { isTerminal: false });
+    expect(seen).toEqual([]);
+    expect(status).toBe(2);
+    expect(stderr).toBe("brig: unknown command 'fix it'\nhint: for a prompt: brig run PROMPT\n");
   });
 });
 
