@@ -1,4 +1,5 @@
 import { isBrigError } from "../errors.js";
+import { refuseUnknownOptions } from "../known-options.js";
 import type { TokenUsage } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
 import type { SessionAuthority } from "../policy/session-authority.js";
@@ -20,6 +21,7 @@ import type {
 } from "./conversation-options.js";
 import { EscalatedSandbox } from "./escalated-sandbox.js";
 import { type LateApprovals, lateApprovals } from "./late-approvals.js";
+import { conversationOptionNames, turnInputNames } from "./option-names.js";
 import { defaultInstructions, type SessionSetting } from "./prompt.js";
 import { Receipts } from "./receipts.js";
 import { noSessionLog } from "./session-file.js";
@@ -34,6 +36,7 @@ import { Workplace } from "./workplace.js";
 
 /** Starts its sandbox at once. A session that may do more than its `parent` is `policy.invalid`, and nothing starts. Close it. */
 export function openConversation(options: ConversationOptions): Conversation {
+  refuseUnknownOptions(options, conversationOptionNames, { of: "openConversation" });
   const { sandbox } = options;
   if (options.parent === undefined || typeof sandbox !== "function") return new AgentConversation(options);
   // Nothing starts before it is known that it may.
@@ -134,6 +137,7 @@ class AgentConversation implements Conversation {
   }
 
   async runTurn(input: TurnInput): Promise<TurnResult> {
+    refuseUnknownOptions(input, turnInputNames, { of: "runTurn" });
     if (this.#turn !== null) throw new TypeError("one turn at a time");
     using turn = this.#openTurn(input.signal);
     this.#turn = turn;

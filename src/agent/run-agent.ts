@@ -1,8 +1,13 @@
+import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import { openConversation } from "./conversation.js";
 import type { ConversationOptions, TurnInput, TurnResult } from "./conversation-options.js";
+import { conversationOptionNames, turnInputNames } from "./option-names.js";
 
 /** A conversation of one turn. */
 export type RunAgentOptions = ConversationOptions & Omit<TurnInput, "isLast">;
+
+const { isLast: _, ...turnNames } = turnInputNames;
+const runAgentOptionNames: OptionNames<RunAgentOptions> = { ...conversationOptionNames, ...turnNames };
 
 /** How the turn went, and where it is kept. */
 export interface AgentResult extends TurnResult {
@@ -18,9 +23,10 @@ export interface AgentResult extends TurnResult {
  * it calls none. What goes wrong with the model, the sandbox or the engine is in the result; only a fault of brig's own is thrown.
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentResult> {
-  const conversation = openConversation(options);
+  refuseUnknownOptions(options, runAgentOptionNames, { of: "runAgent" });
+  const { prompt, images, signal, ...others } = options;
+  const conversation = openConversation(others);
   try {
-    const { prompt, images, signal } = options;
     const turn = await conversation.runTurn({ prompt, images, signal, isLast: true });
     const { threadId, sandboxStartMs, sessionFile } = conversation;
     return { ...turn, threadId, sandboxStartMs, sessionFile };

@@ -1,8 +1,10 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../errors.js";
+import { refuseUnknownOptions } from "../known-options.js";
 import { type Claimant, type FileLock, placeLock, readClaimant } from "../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
+import { sessionFileOptionNames } from "./option-names.js";
 import { claimSession } from "./session-claim.js";
 
 /** Where a session's records go. */
@@ -65,6 +67,7 @@ export const noSessionLog: SessionLog = {
  * crash leaves ends with at most one torn line. The folder is the user's alone: outputs hold secrets.
  */
 export async function openSessionFile(session: SessionFileOptions): Promise<SessionLog> {
+  refuseUnknownOptions(session, sessionFileOptionNames, { of: "openSessionFile" });
   const { home, threadId, now, write } = session;
   const claimant = session.claimant ?? (await readClaimant());
   const path = sessionPath(home, threadId, now());

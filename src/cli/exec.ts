@@ -1,10 +1,12 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { BrigError } from "../errors.js";
 import { AnySignal } from "../lib/any-signal.js";
-import { formatDuration, parseDuration } from "../lib/durations.js";
+import { formatDuration } from "../lib/durations.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
+import { MAX_TIMEOUT_MS } from "../sandbox/spawn-request.js";
 import type { ExitStatus } from "../sandbox/types.js";
 import type { CliContext, InputStream } from "./context.js";
+import { durationArgument } from "./duration-argument.js";
 import { receiptText } from "./receipt-text.js";
 import { write, writeJson } from "./render.js";
 import {
@@ -34,7 +36,9 @@ export function defineExec(command: Command, context: CliContext): void {
     .usage("[options] -- COMMAND [ARGUMENT…]")
     .passThroughOptions()
     .addOption(
-      new Option("--timeout <time>", "stop it after this long: 90, 1.5, 30s, 2m").argParser(durationArgument),
+      new Option("--timeout <time>", "stop it after this long: 90, 1.5, 30s, 2m").argParser(
+        durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
+      ),
     )
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
@@ -150,10 +154,4 @@ function unreadableInput(cause: unknown): BrigError {
     code: "usage.invalid",
     cause,
   });
-}
-
-function durationArgument(text: string): number {
-  const ms = parseDuration(text);
-  if (ms === null) throw new InvalidArgumentError("It must be seconds, or a number with ms, s, m or h.");
-  return ms;
 }

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { loadConfig } from "../config/load-config.js";
 import { BrigError } from "../errors.js";
-import { parseDuration } from "../lib/durations.js";
 import { neutralise, neutraliseLine } from "../lib/terminal.js";
 import type { IssuerSettings } from "../model/login/issuer-settings.js";
 import type { LoginStatus, StoredStatus } from "../model/login/login-status.js";
 import type { CliContext } from "./context.js";
+import { durationArgument } from "./duration-argument.js";
 import { readHidden } from "./hidden-prompt.js";
 import { openBrowser } from "./open-browser.js";
 import { collect } from "./option-values.js";
@@ -25,6 +25,7 @@ interface LoginFlags extends ConfigFlags {
 }
 
 const patienceMs = 10 * 60 * 1000;
+const longestPatienceMs = 24 * 3600 * 1000;
 
 export function defineLogin(command: Command, context: CliContext): void {
   command
@@ -39,7 +40,7 @@ export function defineLogin(command: Command, context: CliContext): void {
     )
     .addOption(
       new Option("--timeout <time>", "how long to wait: 90, 30s, 10m")
-        .argParser(durationArgument)
+        .argParser(durationArgument({ atMostMs: longestPatienceMs }))
         .default(patienceMs, "10m"),
     )
     .addOption(configOption())
@@ -161,11 +162,4 @@ function portArgument(text: string): number {
   const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (!(port <= 65_535)) throw new InvalidArgumentError("It is not a port: 0 to 65535.");
   return port;
-}
-
-function durationArgument(text: string): number {
-  const ms = parseDuration(text);
-  if (ms === null || ms > 24 * 60 * 60 * 1000)
-    throw new InvalidArgumentError("It is not a time such as 90, 30s or 10m.");
-  return ms;
 }

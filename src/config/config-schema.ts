@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LONGEST_TIMER_MS } from "../lib/pause.js";
 import { APPROVAL_POLICIES, granularSchema } from "../policy/approval-policy.js";
 import { parseNetwork } from "../policy/network.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/policy.js";
@@ -16,6 +17,8 @@ const retries = z.int().min(0).max(100);
 const texts = z.record(z.string(), z.string());
 const secretTexts = z.record(z.string(), z.string().meta({ isSecret: true }));
 const httpUrl = z.url({ protocol: /^https?$/, error: "it must be an http or https URL" });
+/** A timer that is set for longer would end at once. */
+const milliseconds = z.int().min(1).max(LONGEST_TIMER_MS);
 const tokens = z.int().min(1);
 const fileName = z
   .string()
@@ -46,14 +49,10 @@ export const providerSchema = z.object({
   env_http_headers: texts.default({}).describe("Header and the environment variable that holds its value"),
   request_max_retries: retries.default(4).describe("How often a request that failed is sent again"),
   stream_max_retries: retries.default(5).describe("How often a stream that broke is opened again"),
-  stream_idle_timeout_ms: z
-    .int()
-    .min(1)
+  stream_idle_timeout_ms: milliseconds
     .default(300_000)
     .describe("A stream without an event for this long is broken; comments do not count"),
-  response_timeout_ms: z
-    .int()
-    .min(1)
+  response_timeout_ms: milliseconds
     .default(3_600_000)
     .describe("The longest that one response may take, its retried requests included"),
   requires_openai_auth: z.boolean().default(false).describe("Whether it takes the login of `brig login`"),
@@ -235,14 +234,10 @@ const shared = {
 
   shell_environment_policy: shellEnvironmentSchema.prefault({}).describe("The environment of commands"),
   allow_login_shell: z.boolean().default(true).describe("Whether a model may ask for a login shell"),
-  background_terminal_max_timeout: z
-    .int()
-    .min(1)
+  background_terminal_max_timeout: milliseconds
     .default(300_000)
     .describe("Milliseconds that one look at a running command may wait"),
-  turn_timeout_ms: z
-    .int()
-    .min(1)
+  turn_timeout_ms: milliseconds
     .default(86_400_000)
     .describe("The longest that one turn may take, with all its requests and calls"),
   tool_output_token_limit: tokens

@@ -1,27 +1,17 @@
 import { realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { BrigError } from "../errors.js";
-import { suggest } from "../lib/suggest.js";
 import type { ApprovalPolicy } from "../policy/approval-policy.js";
 import { readConfigFile, resolvePaths } from "./config-file.js";
 import { type Config, configSchema } from "./config-schema.js";
 import { deepFrozen } from "./deep-frozen.js";
 import type { Environment } from "./env.js";
 import { parseOverride } from "./overrides.js";
-import {
-  isTree,
-  merged,
-  nodeAt,
-  plainTable,
-  type Setting,
-  type SettingTree,
-  settingTree,
-  sourcesOf,
-  without,
-} from "./setting-tree.js";
+import { chosenProfile } from "./profile.js";
+import { merged, plainTable, type SettingTree, settingTree, sourcesOf, without } from "./setting-tree.js";
 import { shellEnvironmentWarnings } from "./shell-environment.js";
 import type { ConfigSource } from "./sources.js";
-import { unknownKeyWarnings } from "./unknown-keys.js";
+import { unknownKeyWarnings, unusedKeyWarnings } from "./unknown-keys.js";
 import { readWorkspaceFile, type WorkspaceReader } from "./workspace-file.js";
 import { tightened } from "./workspace-settings.js";
 import { wrongValues } from "./wrong-value.js";
@@ -78,9 +68,10 @@ export async function loadConfig(
   const overrides = overrideTree(choice, environment);
   const stored = merged(fileTree, overrides);
   for (const layer of [fileTree, overrides]) if (layer.size > 0) checked(layer);
+  const profile = await chosenProfile(stored, choice.profile, { file, environment });
   const layers = [
     fileTree,
-    profileTree(stored, choice.profile, file),
+    profile.tree,
     environmentTree(environment),
     overrides,
     flagTree(choice.flags ?? {}),
@@ -95,6 +86,8 @@ export async function loadConfig(
     warnings: [
       ...unknownKeyWarnings(fileTree),
       ...unknownKeyWarnings(overrides),
+      ...profile.warnings,
+      ...unusedKeyWarnings([fileTree, profile.tree, overrides]),
       ...shellEnvironmentWarnings(config, tree),
       ...warnings,
     ],
@@ -148,33 +141,6 @@ function flagTree(flags: Readonly<Record<string, FlagSetting>>): SettingTree {
       return settingTree(table as Record<string, unknown>, () => ({ kind: "flag", flag }));
     })
     .reduce(stacked, new Map());
-}
-
-/** The profile's keys as if they stood at the top. */
-function profileTree(stored: SettingTree, chosen: string | undefined, file: string | null): SettingTree {
-  const asked = nodeAt(stored, ["profile"]);
-  const named = asked === undefined || isTree(asked) ? undefined : asked.value;
-  const name = chosen ?? (typeof named === "string" ? named : undefined);
-  if (name === undefined) return new Map();
-  const profiles = nodeAt(stored, ["profiles"]);
-  const names = isTree(profiles) ? [...profiles.keys()] : [];
-  const profile = isTree(profiles) ? profiles.get(name) : undefined;
-  if (isTree(profile)) return fromProfile(profile, name);
-  const meant = suggest(name, names);
-  throw new BrigError(`${file ?? "config.toml"} has no profile \`${name}\``, {
-    code: "config.invalid",
-    hint: meant === null ? `add a table [profiles.${name}]` : `did you mean ${meant}?`,
-  });
-}
-
-function fromProfile(tree: SettingTree, profile: string): SettingTree {
-  const result = new Map<string, SettingTree | Setting>();
-  for (const [key, node] of tree) {
-    if (isTree(node)) result.set(key, fromProfile(node, profile));
-    else if (node.source.kind !== "file") result.set(key, node);
-    else result.set(key, { value: node.value, source: { ...node.source, kind: "profile", profile } });
-  }
-  return result;
 }
 
 /** A mode and a policy file exclude each other: the one that is chosen later stands. */

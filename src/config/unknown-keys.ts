@@ -7,11 +7,32 @@ import { isTree, type SettingTree, sourceAt } from "./setting-tree.js";
 import { describeSource } from "./sources.js";
 import { UNUSED_KEYS } from "./unused-keys.js";
 
+const SHOWN_KEYS = 12;
+
 /** A warning for each key that the configuration does not know, with its place and the key that was probably meant. */
 export function unknownKeyWarnings(tree: SettingTree): string[] {
   return unknownKeys(configSchema, tree, []).map(({ path, meant }) => {
     const hint = meant === null ? "" : `; did you mean \`${meant}\`?`;
     return `${describeSource(sourceAt(tree, path))}: unknown key \`${formatKey(path)}\`${hint}`;
+  });
+}
+
+/** One sentence that names the keys of Codex's which are set and change nothing here. What Codex notes down by itself is left out. */
+export function unusedKeyWarnings(trees: readonly SettingTree[]): string[] {
+  const names = new Set(trees.flatMap((tree) => unusedKeys(tree)));
+  names.delete("notice");
+  if (names.size === 0) return [];
+  const shown = [...names].slice(0, SHOWN_KEYS).map((name) => `\`${name}\``);
+  const more = names.size > SHOWN_KEYS ? ` and ${names.size - SHOWN_KEYS} more` : "";
+  return [`these keys of Codex's do nothing here: ${shown.join(", ")}${more}`];
+}
+
+/** Of a table that is unused as a whole its own name. */
+function unusedKeys(tree: SettingTree, path: KeyPath = []): string[] {
+  return [...tree].flatMap(([key, node]) => {
+    const here = [...path, key];
+    if (isUnusedKey(here)) return [formatKey(here)];
+    return isTree(node) ? unusedKeys(node, here) : [];
   });
 }
 

@@ -1,9 +1,21 @@
+import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import { createChatClient } from "./chat-client.js";
 import type { ModelClientOptions } from "./endpoint-client.js";
 import type { ModelClient } from "./model-client.js";
 import { createResponsesClient } from "./responses-client.js";
 
+const optionNames: OptionNames<ModelClientOptions> = {
+  model: true,
+  settings: true,
+  provider: true,
+  threadId: true,
+  userAgent: true,
+  random: true,
+  sleep: true,
+};
+
 /** A model behind an endpoint, spoken to as its provider wants it. */
 export function createModelClient(options: ModelClientOptions): ModelClient {
+  refuseUnknownOptions(options, optionNames, { of: "createModelClient" });
   return options.provider.wireApi === "chat" ? createChatClient(options) : createResponsesClient(options);
 }

@@ -1,8 +1,10 @@
+import { refuseUnknownOptions } from "../known-options.js";
 import { protocolError } from "./channel/frames.js";
 import type { CommandSetting } from "./exec.js";
 import { readFile, readPastHole } from "./file-reads.js";
 import { checkedPath, fileTypes, run, runUnless } from "./file-request.js";
 import { writeEach, writeFile } from "./file-writes.js";
+import { fileOptionNames } from "./option-names.js";
 import type { DirectoryEntry, FileStat, ListOptions, SandboxFiles } from "./types.js";
 
 /** Flag of a list, as PROTOCOL.md numbers it. */
@@ -11,30 +13,41 @@ const LIST_INLINE = 1;
 /** `sandbox.files`: every operation is one request to the runner. */
 export function sandboxFiles(setting: CommandSetting): SandboxFiles {
   return {
-    read: (path, options = {}) => readFile(setting, path, options),
-    readPastHole: (path, options) => readPastHole(setting, path, options),
-    write: (path, data, options = {}) => writeFile(setting, { ...options, path, data }),
-    writeEach: (files, options = {}) => writeEach(setting, files, options),
-    stat: async (path, { followSymlinks, refuseSymlinks, signal } = {}) => {
+    read: async (path, options = {}) => await readFile(setting, path, checked("read", options)),
+    readPastHole: async (path, options) =>
+      await readPastHole(setting, path, checked("readPastHole", options)),
+    write: async (path, data, options = {}) =>
+      await writeFile(setting, { ...checked("write", options), path, data }),
+    writeEach: async (files, options = {}) => await writeEach(setting, files, checked("writeEach", options)),
+    stat: async (path, options = {}) => {
+      const { followSymlinks, refuseSymlinks, signal } = checked("stat", options);
       const flags = followSymlinks === false ? 1 : 0;
       return parseStat(
         (await run(setting, { operation: "stat", path, flags, refuseSymlinks, signal })).result,
       );
     },
-    list: (path, options = {}) => listDirectory(setting, path, options),
-    mkdir: async (path, { recursive, mode = 0o777, refuseSymlinks, signal } = {}) => {
+    list: async (path, options = {}) => await listDirectory(setting, path, checked("list", options)),
+    mkdir: async (path, options = {}) => {
+      const { recursive, mode = 0o777, refuseSymlinks, signal } = checked("mkdir", options);
       const flags = recursive ? 1 : 0;
       await run(setting, { operation: "mkdir", path, flags, mode, refuseSymlinks, signal });
     },
-    rename: async (from, to, { refuseSymlinks, signal } = {}) => {
+    rename: async (from, to, options = {}) => {
+      const { refuseSymlinks, signal } = checked("rename", options);
       const second = checkedPath(to);
       await run(setting, { operation: "rename", path: from, second, refuseSymlinks, signal });
     },
-    remove: async (path, { recursive, force, refuseSymlinks, signal } = {}) => {
+    remove: async (path, options = {}) => {
+      const { recursive, force, refuseSymlinks, signal } = checked("remove", options);
       const flags = (recursive ? 1 : 0) | (force ? 2 : 0);
       await run(setting, { operation: "remove", path, flags, refuseSymlinks, signal });
     },
   };
+}
+
+function checked<Options extends object>(operation: keyof typeof fileOptionNames, options: Options): Options {
+  refuseUnknownOptions(options, fileOptionNames[operation], { of: `files.${operation}` });
+  return options;
 }
 
 async function listDirectory(

@@ -1,10 +1,17 @@
 import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
+import { refuseUnknownOptions } from "../known-options.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { type CommandSetting, exec } from "./exec.js";
 import { sandboxFiles } from "./files.js";
 import { commandEnvironment } from "./image-settings.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
+import {
+  execOptionNames,
+  sandboxOptionNames,
+  sandboxOptionsMeant,
+  spawnOptionNames,
+} from "./option-names.js";
 import { spawn } from "./process.js";
 import type { Proof } from "./proof.js";
 import { makeReceipt } from "./receipt/make-receipt.js";
@@ -59,6 +66,7 @@ export class Sandbox {
    * answer differs from the policy, `workspace.invalid`, or the signal's reason. Nothing is left behind by a failure.
    */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
+    refuseUnknownOptions(options, sandboxOptionNames, { of: "Sandbox.create", meant: sandboxOptionsMeant });
     return new Sandbox(await openSandbox(options));
   }
 
@@ -69,11 +77,13 @@ export class Sandbox {
   exec(argv: readonly string[], options: ExecOptions & { encoding: "buffer" }): Promise<ExecResult<Buffer>>;
   exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult>;
   async exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult<string | Buffer>> {
+    refuseUnknownOptions(options, execOptionNames, { of: "sandbox.exec" });
     return await exec(this.#setting, argv, options);
   }
 
   /** Starts a program and hands out its streams. It may still fail to start: its `exit` says so. */
   async spawn(argv: readonly string[], options: SpawnOptions = {}): Promise<SandboxProcess> {
+    refuseUnknownOptions(options, spawnOptionNames, { of: "sandbox.spawn" });
     return spawn(this.#setting, argv, options);
   }
 

@@ -10,8 +10,8 @@ const FLAG_PTY = 1;
 const FLAG_NO_STDIN = 2;
 const FLAG_MERGE = 4;
 const FLAG_ENDS_TREE = 8;
-/** Twenty days: Node's timers, one of which watches the timeout, fire at once beyond 24.8. */
-const MAX_TIMEOUT_MS = 20 * 24 * 3600 * 1000;
+/** The longest that a command may take, twenty days: Node's timers, one of which watches it, fire at once beyond 24.8. */
+export const MAX_TIMEOUT_MS = 20 * 24 * 3600 * 1000;
 
 export interface SpawnRequest {
   argv: readonly string[];

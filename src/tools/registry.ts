@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { BrigError, isBrigError } from "../errors.js";
+import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import { answer } from "./answer.js";
 import { type ApplyPatchResult, applyPatchFace } from "./apply-patch/apply-patch-face.js";
 import { applyPatchTool } from "./apply-patch/apply-patch-tool.js";
@@ -89,6 +90,19 @@ export interface ToolRegistryOptions {
   random?: RandomInteger | undefined;
 }
 
+const optionNames: OptionNames<ToolRegistryOptions> = {
+  cwd: true,
+  environment: true,
+  truncation: true,
+  allowsLoginShell: true,
+  maxPollMs: true,
+  gates: true,
+  user: true,
+  review: true,
+  escalatedSandbox: true,
+  random: true,
+};
+
 /** Tools that tell a program more than `ToolOutput` does. */
 interface TellingTools {
   applyPatch: Tool<ApplyPatchResult>;
@@ -126,6 +140,7 @@ export function createToolRegistry(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
 ): ToolRegistry {
+  refuseUnknownOptions(options, optionNames, { of: "createToolRegistry" });
   const bench = createWorkbench(sandbox, options, (name, args, call) =>
     callTool(registry, { name, args }, call),
   );

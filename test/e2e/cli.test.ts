@@ -343,6 +343,18 @@ describe("brig exec refuses bad input with 125, since a command may exit with an
     ["a bad variable", ["exec", "--env", "A", "--", "true"], "NAME=VALUE", "hint: "],
     ["a bad timeout", ["exec", "--timeout", "soon", "--", "true"], "It must be seconds", "hint: "],
     [
+      "a timeout beyond all timers",
+      ["exec", "--timeout", "99999999999", "--", "true"],
+      "option '--timeout <time>' argument '99999999999' is invalid. It must be more than nothing, and at most 480 h 00 m.",
+      "hint: ",
+    ],
+    [
+      "a timeout of nothing",
+      ["exec", "--timeout", "0", "--", "true"],
+      "'0' is invalid. It must be more than nothing",
+      "hint: ",
+    ],
+    [
       "a missing image",
       ["exec", "--container-image", "brig/none:x", "--", "true"],
       'no image "brig/none:x"',

@@ -143,7 +143,7 @@ describe("brig run with a script", () => {
     expect(done.exitCode).toBe(1);
     expect(JSON.parse(done.stdout.trimEnd().split("\n").at(-1) ?? "")).toEqual({
       type: "turn.failed",
-      error: { message: "HTTP 400 Bad Request: what?" },
+      error: { code: "model.failed", message: "HTTP 400 Bad Request: what?" },
     });
   });
 
@@ -425,7 +425,7 @@ describe("brig run refuses", () => {
     expect(done.stdout.indexOf("\n")).toBe(done.stdout.length - 1);
     expect(JSON.parse(done.stdout)).toEqual({
       type: "error",
-      code: "model.script",
+      code: "config.invalid",
       message: "cannot read the script /nonexistent.yaml: no such file",
     });
     expect(done.exitCode).toBe(2);

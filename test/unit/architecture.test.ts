@@ -30,7 +30,7 @@ const doors: Record<string, string> = {
 };
 
 /** The files directly in src that every folder but lib may import. */
-const common = ["errors.ts", "package-root.ts", "version.ts"];
+const common = ["errors.ts", "known-options.ts", "package-root.ts", "version.ts"];
 
 interface SourceFile {
   /** Relative to src, e.g. "cli/main.ts". */

@@ -49,6 +49,23 @@ describe("a command that no kernel could run", () => {
   });
 });
 
+sandboxTest("an option that there is not, of every call", async ({ sandbox }) => {
+  const slip = { timeout: 5 } as object;
+  const calls: [string, () => Promise<unknown>][] = [
+    ["sandbox.exec", () => sandbox.exec(["true"], slip)],
+    ["sandbox.spawn", () => sandbox.spawn(["true"], slip)],
+    ["files.read", () => sandbox.files.read("/etc/passwd", slip)],
+    ["files.write", () => sandbox.files.write("/tmp/x", "", slip)],
+    ["files.stat", () => sandbox.files.stat("/tmp", slip)],
+    ["files.list", () => sandbox.files.list("/tmp", slip)],
+    ["files.mkdir", () => sandbox.files.mkdir("/tmp/d", slip)],
+    ["files.rename", () => sandbox.files.rename("/tmp/x", "/tmp/y", slip)],
+    ["files.remove", () => sandbox.files.remove("/tmp/x", slip)],
+  ];
+  for (const [of, call] of calls)
+    expect(await failureOf(call())).toEqual(["usage.invalid", `${of} has no option "timeout"`]);
+});
+
 sandboxTest.skipIf(differs("exec.argument-limit"))(
   titled("exec.argument-limit", "three megabytes of arguments are more than the kernel takes"),
   async ({ sandbox }) => {

@@ -148,11 +148,68 @@ sandbox_mod = "read-only"
     expect(warnings).toEqual(["-c: unknown key `modle`; did you mean `model`?"]);
   });
 
-  it("says nothing about keys that Codex has and brig does not use", async () => {
-    const { warnings } = await load(
-      '[mcp_servers.a]\ncommand = "x"\n[projects."/a"]\ntrust_level = "trusted"\n[profiles.p.features]\na = 1\n[notice]\nb = 1',
-    );
+  it("says nothing about what Codex notes down by itself", async () => {
+    const { warnings } = await load('[projects."/a"]\ntrust_level = "trusted"\n[notice]\nb = 1');
     expect(warnings).toEqual([]);
+  });
+
+  it("names the keys of Codex's that do nothing here, in one line", async () => {
+    const { warnings } = await load(
+      'notify = ["x"]\n[mcp_servers.a]\ncommand = "x"\n[features]\na = true\n[profiles.p.features]\na = 1\n' +
+        '[model_providers.b]\nname = "b"\naws = 1\n[notice]\nb = 1',
+    );
+    expect(warnings).toEqual([
+      "these keys of Codex's do nothing here: `notify`, `mcp_servers`, `features`, `profiles.p.features`, `model_providers.b.aws`",
+    ]);
+  });
+
+  it("reads a profile from a file beside config.toml, as Codex does", async () => {
+    const file = join(home, "brig", "work.config.toml");
+    writeFileSync(file, 'model = "of-file"\npolicy = "p.toml"\nmodl = 1\n[tui]\na = 1\n');
+    const toml = 'model = "of-config"\nservice_tier = "flex"\nsandbox_mode = "read-only"';
+    const { config, sources, warnings } = await load(toml, { profile: "work" });
+    expect(config).toMatchObject({
+      model: "of-file",
+      service_tier: "flex",
+      policy: join(home, "brig/p.toml"),
+    });
+    expect(config.sandbox_mode).toBeUndefined();
+    expect(sources.get("model")).toEqual({ kind: "profile", profile: "work", file, line: 1 });
+    expect(warnings).toEqual([
+      `${file}:3: unknown key \`modl\`; did you mean \`model\`?`,
+      "these keys of Codex's do nothing here: `tui`",
+    ]);
+    expect((await load('profile = "work"')).config.model).toBe("of-file");
+    expect((await load('profile = "work"', { overrides: ["model=d"] })).config.model).toBe("d");
+  });
+
+  it("reads the profile's file of the config.toml that counts, also where there is only a profile", async () => {
+    writeFileSync(join(home, "codex", "work.config.toml"), 'model = "of-codex"');
+    expect((await load(null, { profile: "work" })).config.model).toBe("of-codex");
+    await expect(load("", { profile: "work" })).rejects.toMatchObject({
+      code: "config.invalid",
+      hint: expect.stringContaining(join(home, "brig", "work.config.toml")),
+    });
+  });
+
+  it.each([
+    [
+      "twice",
+      "work",
+      "[profiles.work]",
+      "",
+      /is there twice: as \[profiles\.work\] and as .*work\.config\.toml/,
+    ],
+    ["with a profile of its own", "work", "", 'profile = "x"', /`profile` cannot stand in a profile/],
+    ["with a wrong value", "work", "", "model = 5", /work\.config\.toml:1[^]*model/],
+    ["that is not TOML", "work", "", "model", /work\.config\.toml:1/],
+    ["somewhere else", "../brig/work", "", 'model = "a"', /has no profile/],
+  ])("refuses a profile %s", async (_, profile, toml, text, message) => {
+    writeFileSync(join(home, "brig", "work.config.toml"), text);
+    await expect(load(toml, { profile })).rejects.toMatchObject({
+      code: "config.invalid",
+      message: expect.stringMatching(message),
+    });
   });
 
   it("says when there is no such profile, and which was probably meant", async () => {

@@ -1,0 +1,44 @@
+import type { OptionNames } from "../known-options.js";
+import type { ConversationOptions, TurnInput } from "./conversation-options.js";
+import type { SessionFileOptions } from "./session-file.js";
+
+export const conversationOptionNames: OptionNames<ConversationOptions> = {
+  model: true,
+  sandbox: true,
+  setting: true,
+  tools: true,
+  truncation: true,
+  toolOptions: true,
+  approver: true,
+  escalatedSandbox: true,
+  instructions: true,
+  context: true,
+  compaction: true,
+  turnTimeoutMs: true,
+  outputSchema: true,
+  onEvent: true,
+  session: true,
+  threadId: true,
+  initialItems: true,
+  toldContext: true,
+  earlierUse: true,
+  recordsTree: true,
+  parent: true,
+  now: true,
+  random: true,
+};
+
+export const turnInputNames: OptionNames<TurnInput> = {
+  prompt: true,
+  images: true,
+  signal: true,
+  isLast: true,
+};
+
+export const sessionFileOptionNames: OptionNames<SessionFileOptions> = {
+  home: true,
+  threadId: true,
+  now: true,
+  claimant: true,
+  write: true,
+};

@@ -1,0 +1,78 @@
+import type { OptionNames } from "../known-options.js";
+import type { SandboxOptions } from "./open-sandbox.js";
+import type { ExecOptions, ListOptions, PathOptions, ReadOptions, SpawnOptions } from "./types.js";
+
+/** The options of `Sandbox.create`. */
+export const sandboxOptionNames: OptionNames<SandboxOptions> = {
+  workspace: true,
+  workspaceKind: true,
+  mode: true,
+  policyFile: true,
+  image: true,
+  runtime: true,
+  network: true,
+  addDirs: true,
+  writableRoots: true,
+  leaseSeconds: true,
+  keep: true,
+  env: true,
+  engine: true,
+  environment: true,
+  signal: true,
+  onProgress: true,
+  toolboxVolume: true,
+  onLateOutput: true,
+};
+
+/** What callers who know other sandboxes, or the command line, write instead. */
+export const sandboxOptionsMeant = {
+  sandbox: "mode",
+  sandboxMode: "mode",
+  cwd: "workspace",
+  policy: "policyFile",
+};
+
+export const execOptionNames: OptionNames<ExecOptions> = {
+  cwd: true,
+  env: true,
+  timeoutMs: true,
+  stdin: true,
+  signal: true,
+  onStdout: true,
+  onStderr: true,
+  maxOutputBytes: true,
+  encoding: true,
+};
+
+export const spawnOptionNames: OptionNames<SpawnOptions> = {
+  cwd: true,
+  env: true,
+  timeoutMs: true,
+  signal: true,
+  pty: true,
+  stdin: true,
+  mergeOutput: true,
+  endsTree: true,
+};
+
+const pathOptionNames: OptionNames<PathOptions> = { refuseSymlinks: true, signal: true };
+const readOptionNames: OptionNames<ReadOptions> = {
+  ...pathOptionNames,
+  offsetBytes: true,
+  lengthBytes: true,
+  maxBytes: true,
+};
+const listOptionNames: OptionNames<ListOptions> = { onEntries: true, signal: true };
+
+/** The options of the operations on files, by name. */
+export const fileOptionNames = {
+  read: readOptionNames,
+  readPastHole: { offsetBytes: true, lengthBytes: true, signal: true },
+  write: { ...pathOptionNames, mode: true },
+  writeEach: pathOptionNames,
+  stat: { ...pathOptionNames, followSymlinks: true },
+  list: listOptionNames,
+  mkdir: { ...pathOptionNames, recursive: true, mode: true },
+  rename: pathOptionNames,
+  remove: { ...pathOptionNames, recursive: true, force: true },
+} as const;
