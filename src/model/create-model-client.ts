@@ -6,6 +6,7 @@ import { createResponsesClient } from "./responses-client.js";
 
 const optionNames: OptionNames<ModelClientOptions> = {
   model: true,
+  originator: true,
   settings: true,
   provider: true,
   threadId: true,

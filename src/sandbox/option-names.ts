@@ -20,6 +20,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   environment: true,
   signal: true,
   onProgress: true,
+  onWarning: true,
   toolboxVolume: true,
   onLateOutput: true,
 };

@@ -201,7 +201,7 @@ sandbox_mod = "read-only"
       /is there twice: as \[profiles\.work\] and as .*work\.config\.toml/,
     ],
     ["with a profile of its own", "work", "", 'profile = "x"', /`profile` cannot stand in a profile/],
-    ["with a wrong value", "work", "", "model = 5", /work\.config\.toml:1[^]*model/],
+    ["with a wrong value", "work", "", "model = 5", /work\.config\.toml:1[\s\S]*model/],
     ["that is not TOML", "work", "", "model", /work\.config\.toml:1/],
     ["somewhere else", "../brig/work", "", 'model = "a"', /has no profile/],
   ])("refuses a profile %s", async (_, profile, toml, text, message) => {
