@@ -19,6 +19,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   engine: true,
   environment: true,
   signal: true,
+  maxStartsAtOnce: true,
   onProgress: true,
   onWarning: true,
   toolboxVolume: true,
