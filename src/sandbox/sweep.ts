@@ -77,8 +77,9 @@ async function judgeContainer(container: ContainerSummary, options: SweepOptions
   const state = await ownerState(mark.owner, options.processes);
   if (state === "elsewhere") return "other-machine";
   const graceMs = Math.max(mark.leaseSeconds * 1000, START_GRACE_MS);
-  if (container.state === "created" && options.now.getTime() - mark.createdAt.getTime() > graceMs)
-    return "never-started";
+  const isLate = options.now.getTime() - mark.createdAt.getTime() > graceMs;
+  // Nobody is left to start it: not even --keep was for this one.
+  if (container.state === "created" && (isLate || state === "gone")) return "never-started";
   if (state === "alive") return "owner-alive";
   return mark.leaseSeconds === 0 && options.includeKept !== true ? "kept-on-request" : "owner-gone";
 }

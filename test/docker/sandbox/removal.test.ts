@@ -4,6 +4,7 @@ import { describe, expect } from "vitest";
 import type { BrigError } from "../../../src/errors.js";
 import { LABELS } from "../../../src/sandbox/labels.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { brig } from "../../support/cli.js";
 import { testEngine } from "../../support/engine.js";
 import { always, type Fate, faultyEngine, once } from "../../support/faulty-engine.js";
 import { sandboxTest } from "../../support/sandbox.js";
@@ -134,6 +135,29 @@ describe("a container whose creation was not answered", () => {
       const lookedBefore = looked();
       await expect(sandboxOn(faulty.engine, directory)).rejects.toMatchObject({ code: "engine.failed" });
       expect(looked()).toBe(lookedBefore);
+    },
+  );
+});
+
+describe("a container whose program was killed before it started it", () => {
+  sandboxTest.for([{ flags: [] }, { flags: ["--keep"] }])(
+    "is removed by brig gc: $flags",
+    async ({ flags }, { directory }) => {
+      await using faulty = await faultyEngine();
+      faulty.decide(always(/^POST \/containers\/[^/]+\/start$/, "hangs"));
+      const program = brig(["exec", ...flags, "--", "true"], {
+        cwd: directory,
+        env: { DOCKER_HOST: faulty.endpoint },
+      });
+      await expect.poll(() => faulty.requests.some((request) => request.endsWith("/start"))).toBe(true);
+      program.kill("SIGKILL");
+      await program;
+      const [left] = await containersIn(directory);
+      expect(await (await testEngine()).inspectContainer(left ?? "")).toMatchObject({ running: false });
+      const { stdout } = await brig(["gc"]);
+      expect(stdout).toContain(left?.slice(0, 12));
+      expect(await containersIn(directory)).toEqual([]);
+      expect(existsSync(join(directory, ".git"))).toBe(false);
     },
   );
 });

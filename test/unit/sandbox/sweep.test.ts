@@ -109,6 +109,12 @@ describe("a sweep", () => {
       false,
       { state: "created", leaseSeconds: 7200 },
     ],
+    [
+      "that nobody is left to start, kept or not",
+      "never-started",
+      true,
+      { state: "created", pid: 999, leaseSeconds: 0, ageSeconds: 5 },
+    ],
     ["that was asked to be kept", "kept-on-request", false, { pid: 999, leaseSeconds: 0 }],
     [
       "with labels that cannot be read",
