@@ -23,10 +23,16 @@ const groups = [
   // What every command needs, --help too. One that is missing here costs time, nothing else.
   {
     name: "start",
-    test: /\/src\/(?:errors|version|package-root|config\/env|lib\/(?:control-sequences|json-text|sgr|shared-signal|terminal|utf8)|cli\/(?:commands|conversation\/can-converse|errors|exit-status|host|program|render))\.ts$/,
+    test: /\/src\/(?:errors|version|package-root|config\/env|lib\/(?:any-signal|control-sequences|json-text|sgr|terminal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|errors|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 3,
   },
-  { name: "zod", test: /\/node_modules\/zod\//, priority: 2 },
+  { name: "zod", test: /\/node_modules\/zod\//, priority: 3 },
+  // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.
+  {
+    name: "sandbox",
+    test: /\/src\/(?:sandbox\/|policy\/(?!command-safety\/)|lib\/|docker\/(?!advisories|check|diagnose|disk-usage|tar)|cli\/(?:duration-argument|option-values|receipt-text|sandbox-options|streams|terminal-session)\.ts|images\/(?:build-context|definition|lock|look|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    priority: 2,
+  },
   {
     name: "shared",
     test: /\/src\/(?!cli\/conversation\/|sandbox\/|docker\/|images\/)/,

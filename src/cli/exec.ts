@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { BrigError } from "../errors.js";
 import { AnySignal } from "../lib/any-signal.js";
 import { formatDuration } from "../lib/durations.js";
+import { step } from "../lib/trace.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { MAX_TIMEOUT_MS } from "../sandbox/spawn-request.js";
 import type { ExitStatus } from "../sandbox/types.js";
@@ -63,6 +64,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
     });
   await using sandbox = await openSandbox(flags, context);
   const status = await runIn(sandbox, { argv, flags, context });
+  step("the command has ended");
   if (flags.keep === true) await write(context.stderr, keptNote(sandbox));
   else if (flags.json !== true) await write(context.stderr, receiptText(await sandbox.close()));
   return status;

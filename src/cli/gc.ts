@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { Command } from "commander";
 import { connectEngine } from "../docker/connect.js";
 import type { Engine } from "../docker/types.js";
-import { look } from "../images/ensure.js";
+import { look } from "../images/look.js";
 import { toolboxLabel } from "../images/toolbox-volume.js";
 import { readHostProcesses } from "../lib/owner.js";
 import { type SweepReport, type SweepVerdict, type SweptObject, sweep } from "../sandbox/sweep.js";

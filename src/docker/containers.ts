@@ -18,6 +18,7 @@ type ContainerCalls = Pick<
   | "inspectCreated"
   | "listContainers"
   | "putArchive"
+  | "attachContainer"
   | "openExec"
 >;
 
@@ -106,6 +107,13 @@ export function containerCalls({ call }: Client): ContainerCalls {
           api.json({ method: "PUT", path: `${at(id)}/archive`, query: { path }, upload: tar }, limit),
         ),
       );
+    },
+
+    async attachContainer(id) {
+      const query = { stream: true, stdin: true, stdout: true, stderr: true };
+      return await call("attach to the container", async (api, limit) => ({
+        stream: await api.upgrade({ method: "POST", path: `${at(id)}/attach`, query }, limit),
+      }));
     },
 
     async openExec(id, argv, { user } = {}) {

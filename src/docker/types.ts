@@ -14,6 +14,8 @@ export interface ContainerBody {
   AttachStdout: boolean;
   AttachStderr: boolean;
   OpenStdin: boolean;
+  /** Standard input ends with the client that is attached. */
+  StdinOnce?: boolean;
   Tty: boolean;
   StopSignal?: string;
   Healthcheck?: { Test: string[] };
@@ -167,12 +169,16 @@ type StoredObject<Name> = Name & {
 };
 
 /**
- * One hijacked exec: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed).
+ * A hijacked connection: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed).
  * The bytes of a data event may be overwritten after it: who keeps them copies them.
  */
-export interface ExecStream {
-  readonly id: string;
+export interface EngineStream {
   readonly stream: Duplex;
+}
+
+/** The streams of one exec. */
+export interface ExecStream extends EngineStream {
+  readonly id: string;
   inspect(): Promise<{ running: boolean; exitCode: number | null }>;
 }
 
@@ -217,6 +223,11 @@ export interface Engine {
   listContainers(labels: string[]): Promise<ContainerSummary[]>;
   /** Uncompressed tar into a created, not yet started container. */
   putArchive(id: string, path: string, tar: Readable): Promise<void>;
+  /**
+   * The standard streams of the container's own program, as `openExec` has those of another. Before the start nothing of
+   * them is missed.
+   */
+  attachContainer(id: string): Promise<EngineStream>;
   /**
    * Starts `argv` in a running container with stdin, stdout and stderr on one stream. `end()` closes only stdin. A
    * container that is gone or stopped is `sandbox.gone`. The caller listens for the stream's errors.

@@ -1,7 +1,7 @@
 import { type Check, check } from "../docker/check.js";
 import type { Engine } from "../docker/types.js";
 import { formatBytes } from "../lib/bytes.js";
-import { look } from "./ensure.js";
+import { look } from "./look.js";
 import { hasToolboxVolume } from "./toolbox-volume.js";
 
 /** Whether brig's images and the toolbox volume are there in their present content. */

@@ -1,8 +1,8 @@
-import { packTar } from "../docker/tar.js";
-import type { Engine, ImageSummary } from "../docker/types.js";
-import { type BuildContext, completeFiles, readBuildContext } from "./build-context.js";
-import { type ImageDefinition, type ImageName, imageDefinitions } from "./definition.js";
+import type { Engine } from "../docker/types.js";
+import { completeFiles } from "./build-context.js";
+import type { ImageName } from "./definition.js";
 import { withLock } from "./lock.js";
+import { look, type WantedImage } from "./look.js";
 import { provideParent } from "./parent.js";
 
 /** Every image that brig builds carries it, with the image's short name as its value. */
@@ -44,25 +44,6 @@ export async function missingImages<Name extends ImageName>(
   return wanted.filter(({ image }) => image === null).map(({ name }) => name);
 }
 
-/** An image as it should be, and as the engine has it. */
-export interface WantedImage<Name extends ImageName = ImageName> {
-  name: Name;
-  arch: string;
-  definition: ImageDefinition;
-  context: BuildContext;
-  image: ImageSummary | null;
-}
-
-/** Looks whether the engine has an image in its present content. */
-export async function look<Name extends ImageName>(
-  engine: Engine,
-  { name, arch }: { name: Name; arch: string },
-): Promise<WantedImage<Name>> {
-  const definition = imageDefinitions[name];
-  const context = await readBuildContext(definition, arch);
-  return { name, arch, definition, context, image: await engine.inspectImage(context.tag) };
-}
-
 async function buildOnce(engine: Engine, wanted: WantedImage, options: EnsureOptions): Promise<void> {
   const { tag } = wanted.context;
   const onProgress = (line: string) => options.onProgress?.(`${wanted.name}: ${line}`);
@@ -83,6 +64,8 @@ async function build(
   const { onProgress, signal, mayInstall = false } = options;
   const parent = await provideParent(engine, { arch, onProgress, signal, mayInstall });
   if (context.packages.length > 0) onProgress?.("fetching what it needs from the npm registry");
+  // Nobody but a build packs archives.
+  const { packTar } = await import("../docker/tar.js");
   await engine.buildImage(packTar(await completeFiles(context, signal)), {
     tag: context.tag,
     buildArgs: { PARENT: parent },

@@ -1,6 +1,7 @@
 import type { Engine } from "../docker/types.js";
 import { type ImageName, imageDefinitions } from "./definition.js";
-import { imageLabel, look } from "./ensure.js";
+import { imageLabel } from "./ensure.js";
+import { look } from "./look.js";
 
 /** An image that brig has built, as the engine has it. */
 export interface ListedImage {

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { readTarFile } from "../docker/tar.js";
 import { BrigError } from "../errors.js";
 import { inTemporaryDirectory } from "./temporary-directory.js";
 
@@ -90,7 +89,10 @@ export async function readPackageFile(
     const archive = await fetchArchive(wanted, { directory, signal });
     const content = await readFile(archive);
     requireIntegrity(wanted, content);
-    return member === undefined ? content : await readTarFile(archive, member);
+    if (member === undefined) return content;
+    // Nobody but a build opens archives.
+    const { readTarFile } = await import("../docker/tar.js");
+    return await readTarFile(archive, member);
   });
 }
 

@@ -1,7 +1,8 @@
 import type { DiskUsage, Engine } from "../docker/types.js";
 import { isBrigError } from "../errors.js";
 import { type ImageName, imageDefinitions } from "./definition.js";
-import { imageLabel, look } from "./ensure.js";
+import { imageLabel } from "./ensure.js";
+import { look } from "./look.js";
 import { toolboxLabel } from "./toolbox-volume.js";
 
 export interface PruneReport {

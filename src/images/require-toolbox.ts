@@ -1,6 +1,6 @@
 import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
-import { look } from "./ensure.js";
+import { look } from "./look.js";
 import { ensureToolboxVolume } from "./toolbox-volume.js";
 
 /** The volume with this version's runner and rg. Error: `image.missing` when its image was not built yet. */

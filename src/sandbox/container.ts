@@ -1,6 +1,7 @@
 import { isAnswered } from "../docker/failure.js";
-import type { ContainerBody, Engine } from "../docker/types.js";
+import type { ContainerBody, Engine, EngineStream } from "../docker/types.js";
 import { BrigError } from "../errors.js";
+import { step } from "../lib/trace.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import { requireAsAsked } from "./compare-created.js";
 import { runnerPath } from "./create-body.js";
@@ -24,6 +25,7 @@ export class SandboxContainer {
   readonly #warn: Warn;
   #placeholders: Placeholders | undefined;
   #id: string | undefined;
+  #attached: EngineStream | undefined;
 
   constructor(engine: Engine, { plan, keep, warn }: { plan: SandboxPlan; keep: boolean; warn: Warn }) {
     this.#engine = engine;
@@ -43,9 +45,19 @@ export class SandboxContainer {
   ): Promise<void> {
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     this.#id = await this.#create(body);
+    step("the container is created");
     signal?.throwIfAborted();
-    requireAsAsked(body, imageId, await this.#engine.inspectCreated(this.#id));
+    const [created, attached] = await Promise.all([
+      this.#engine.inspectCreated(this.#id),
+      this.#engine.attachContainer(this.#id),
+    ]);
+    this.#attached = attached;
+    // The engine may cut it before anybody has a use for it.
+    attached.stream.on("error", () => undefined);
+    requireAsAsked(body, imageId, created);
+    step("the container is as it was asked for");
     await this.#engine.startContainer(this.#id);
+    step("the container is started");
     signal?.throwIfAborted();
   }
 
@@ -53,6 +65,7 @@ export class SandboxContainer {
     const leaseMs = this.#plan.leaseSeconds * 1000;
     return await RunnerLink.open({
       token,
+      first: this.#attached,
       dial: () => this.#engine.openExec(this.id, [runnerPath(this.#plan), "connect"]),
       diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
       reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
@@ -69,6 +82,7 @@ export class SandboxContainer {
    * made. Error: `engine.failed`; then it may be called again.
    */
   async discard(): Promise<void> {
+    this.#attached?.stream.destroy();
     if (this.#id !== undefined) await removeForCertain(this.#engine, this.#id);
     const placeholders = this.#placeholders;
     if (placeholders === undefined || placeholders.made.length === 0) return;

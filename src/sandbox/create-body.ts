@@ -30,7 +30,10 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
   return {
     Image: plan.image,
     Entrypoint: [runnerPath(plan)],
-    Cmd: ["serve", "--token-hash", secrets.tokenHash, "--lease", String(plan.leaseSeconds)],
+    Cmd: [
+      ...["serve", "--token-hash", secrets.tokenHash, "--lease", String(plan.leaseSeconds)],
+      ...["--first-stream", "stdio"],
+    ],
     User: `${plan.user.uid}:${plan.user.gid}`,
     // The workspace as working directory would make the engine create it in the image; the runner sets it per command.
     WorkingDir: "/",
@@ -39,10 +42,12 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
     Labels: { ...blank(plan.overridden.labels), ...plan.labels },
     // What an image names here runs beside every supervisor, and in a container that is about to be refused too.
     Healthcheck: { Test: ["NONE"] },
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
+    // The host's first stream is the runner's own; it ends with the host that has attached to it.
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    OpenStdin: true,
+    StdinOnce: true,
     Tty: false,
     // PID 1 ignores SIGTERM, and an engine that is stopped would wait ten seconds for it.
     StopSignal: "SIGKILL",

@@ -7,6 +7,7 @@ import type { Engine, ImageSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { requireToolbox } from "../images/require-toolbox.js";
 import { ownerOf, readHostProcesses } from "../lib/owner.js";
+import { step } from "../lib/trace.js";
 import type { LoadedPolicy, SandboxMode } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
@@ -96,7 +97,9 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   const environment = options.environment ?? readEnvironment();
   const leaseSeconds = checkedLease(options.leaseSeconds);
   const policy = await loadChosenPolicy(options);
+  step("the policy is read");
   const engine = options.engine ?? (await connectEngine({ env: environment }));
+  step("the engine has answered");
   return await inTurn(engine.endpoint, options, () =>
     startOn(engine, { options, environment, policy, leaseSeconds }),
   );
@@ -118,6 +121,7 @@ async function startOn(
     options.toolboxVolume ?? requireToolbox(engine),
     makePlan(options, { environment, engine, policy, leaseSeconds }),
   ]);
+  step("image, toolbox and workspace are looked at");
   const plan = withImage(planned, image);
   return await onRightKernel(plan.kernel, (kernel) =>
     startProved({ ...plan, kernel }, { engine, options, toolboxVolume, imageId: image.id }),
@@ -147,7 +151,9 @@ async function startProved(
   try {
     await container.start(body, { imageId, signal: options.signal });
     link = await container.connect(token, options);
+    step("the runner has answered");
     const proof = await prove(link, { plan, engine, imageId });
+    step("the policy is proved");
     options.signal?.throwIfAborted();
     const release = () => container.release();
     const isKept = options.keep ?? false;

@@ -198,6 +198,18 @@ static struct bridge *free_bridge(struct runner *r) {
     return NULL;
 }
 
+bool bridges_adopt(struct runner *r, const int streams[2], uint64_t patience_ms) {
+    struct bridge *b = free_bridge(r);
+    if (!b) return false;
+    *b = (struct bridge){.used = true, .deadline_ms = now_ms() + patience_ms};
+    b->control = (struct source){.owner = b, .fd = -1};
+    b->in = (struct source){.on_event = on_stream, .owner = b};
+    b->out = (struct source){.on_event = on_writable, .owner = b};
+    adopt_streams(r, b, streams);
+    wake_at(r, b->deadline_ms);
+    return true;
+}
+
 void bridges_accept(struct runner *r) {
     int fd;
     while ((fd = accept4(r->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {

@@ -11,7 +11,7 @@
 #include "wire.h"
 
 static int usage(void) {
-    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS | runner connect | runner version\n");
+    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS [--first-stream stdio] | runner connect | runner version\n");
     return 2;
 }
 
@@ -32,14 +32,15 @@ static bool parse_hash(const char *text, uint8_t hash[32]) {
 
 static int serve_with(int argc, char **argv) {
     uint8_t hash[32];
-    bool has_hash = false;
+    bool has_hash = false, has_stream = false;
     unsigned long long lease = 60;
     for (int i = 2; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--token-hash") == 0) has_hash = parse_hash(argv[i + 1], hash);
         else if (strcmp(argv[i], "--lease") == 0) lease = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--first-stream") == 0 && strcmp(argv[i + 1], "stdio") == 0) has_stream = true;
         else return usage();
     }
-    return has_hash ? serve(hash, lease * 1000) : usage();
+    return has_hash ? serve(hash, lease * 1000, has_stream) : usage();
 }
 
 int main(int argc, char **argv) {

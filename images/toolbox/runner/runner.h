@@ -132,6 +132,8 @@ bool may_use_fd(struct runner *r, int fd);
 void wake_at(struct runner *r, uint64_t when_ms);
 
 /* bridge.c */
+/* Streams that no `connect` has handed over. HELLO has to come on them as on any other. */
+bool bridges_adopt(struct runner *r, const int streams[2], uint64_t patience_ms);
 void bridges_accept(struct runner *r);
 void bridges_tick(struct runner *r, uint64_t now);
 void bridge_drop(struct runner *r, struct bridge *b);

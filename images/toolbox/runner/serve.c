@@ -105,12 +105,20 @@ static bool open_signals(struct runner *r) {
     return r->signals.fd >= 0;
 }
 
-/* Standard streams are the engine's log pipes: nothing in here may write to them. */
+/* Standard streams are the engine's pipes: nothing in here may write to them. */
 static void leave_standard_streams(void) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0) return;
     for (int fd = 0; fd < 3; fd++) dup2(null, fd);
     if (null > 2) close(null);
+}
+
+/* A host that attached before the start speaks here at once. An exec of `connect` would cost it as much as the start itself. */
+static void take_standard_streams(struct runner *r) {
+    int streams[2] = {fcntl(0, F_DUPFD_CLOEXEC, 3), fcntl(1, F_DUPFD_CLOEXEC, 3)};
+    if (streams[0] >= 0 && streams[1] >= 0 && bridges_adopt(r, streams, FIRST_HOST_MS)) return;
+    for (int i = 0; i < 2; i++)
+        if (streams[i] >= 0) close(streams[i]);
 }
 
 static bool set_up(struct runner *r) {
@@ -179,7 +187,7 @@ static void turn(struct runner *r) {
     pool_keep_ready(r);
 }
 
-int serve(const uint8_t token_hash[32], uint64_t lease_ms) {
+int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream) {
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return 1;
     memcpy(r->token_hash, token_hash, 32);
@@ -189,6 +197,7 @@ int serve(const uint8_t token_hash[32], uint64_t lease_ms) {
         fprintf(stderr, "brig: the runner cannot start: %s\n", strerror(errno));
         return 1;
     }
+    if (has_stream) take_standard_streams(r);
     leave_standard_streams();
     r->alone_since_ms = now_ms();
     if (lease_ms) wake_at(r, r->alone_since_ms + lease_ms);

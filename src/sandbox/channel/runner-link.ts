@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ExecStream } from "../../docker/types.js";
+import type { EngineStream } from "../../docker/types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
 import {
@@ -25,8 +25,10 @@ export interface ChannelEvents {
 
 export interface LinkOptions {
   token: Buffer;
+  /** A stream that leads to the runner already. Where it does not, `dial` is asked for one. Default: none. */
+  first?: EngineStream | undefined;
   /** Opens a new exec of `runner connect`. */
-  dial(): Promise<ExecStream>;
+  dial(): Promise<EngineStream>;
   /** What the engine says of the container: that it runs, that it is paused, or why there is nobody to dial any more. */
   diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
   /** For how long a broken stream is tried to be opened again. */
@@ -74,7 +76,7 @@ export class RunnerLink {
   /** Errors: `engine.failed` when the runner does not answer, `protocol.invalid` when something else does. */
   static async open(options: LinkOptions): Promise<RunnerLink> {
     const link = new RunnerLink(options);
-    await link.#connect().catch((error: unknown) => {
+    await link.#connectFirst().catch((error: unknown) => {
       throw isBrigError(error) ? error : notConnected(error);
     });
     link.#silenceTimer = setInterval(() => void link.#checkSilence(), SILENCE_MS).unref();
@@ -159,9 +161,23 @@ export class RunnerLink {
     this.#onGone?.(error);
   }
 
+  async #connectFirst(): Promise<void> {
+    const { first } = this.#options;
+    if (first === undefined || first.stream.destroyed) return await this.#connect();
+    try {
+      await this.#greet(first);
+    } catch (error) {
+      if (isBrigError(error)) throw error;
+      await this.#connect();
+    }
+  }
+
   async #connect(): Promise<void> {
-    const exec = await this.#options.dial();
-    await greet(exec, { token: this.#options.token, received: this.#received }, (welcome, stream) =>
+    await this.#greet(await this.#options.dial());
+  }
+
+  async #greet(stream: EngineStream): Promise<void> {
+    await greet(stream, { token: this.#options.token, received: this.#received }, (welcome, stream) =>
       this.#resume(welcome, stream),
     );
   }

@@ -1,4 +1,4 @@
-import type { ExecStream } from "../../docker/types.js";
+import type { EngineStream } from "../../docker/types.js";
 import { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";
@@ -27,9 +27,9 @@ export interface StreamEvents {
   onEnd(reason: Error): void;
 }
 
-/** One exec of `runner connect`, from HELLO to its end. It may break; RunnerLink then opens another. */
+/** One stream to the runner, from HELLO to its end. It may break; RunnerLink then opens another. */
 export class RunnerStream {
-  readonly #exec: ExecStream;
+  readonly #exec: EngineStream;
   readonly #demultiplexer = new Demultiplexer();
   readonly #parser = new FrameParser();
   readonly #garbage = new YoungGarbage();
@@ -39,7 +39,7 @@ export class RunnerStream {
   #isCorked = false;
   #ended = false;
 
-  constructor(exec: ExecStream, events: StreamEvents) {
+  constructor(exec: EngineStream, events: StreamEvents) {
     this.#exec = exec;
     this.#events = events;
     exec.stream.on("data", (chunk: Buffer) => this.#take(chunk));
@@ -108,7 +108,7 @@ export class RunnerStream {
 
 /** Opens a stream and says HELLO. The frames that follow WELCOME in the same piece go to `events`. */
 export async function greet(
-  exec: ExecStream,
+  exec: EngineStream,
   identity: { token: Buffer; received: bigint },
   events: (welcome: Welcome, stream: RunnerStream) => StreamEvents,
 ): Promise<void> {

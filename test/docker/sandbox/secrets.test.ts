@@ -11,17 +11,17 @@ import { program, sandboxTest } from "../../support/sandbox.js";
 async function overhearingEngine(): Promise<{ engine: Engine; token: () => Buffer }> {
   const engine = await testEngine();
   let token: Buffer | undefined;
-  const openExec: Engine["openExec"] = async (...request) => {
-    const exec = await engine.openExec(...request);
-    const write = exec.stream.write.bind(exec.stream);
-    exec.stream.write = ((frame: Buffer, ...rest: []) => {
+  const attachContainer: Engine["attachContainer"] = async (id) => {
+    const attached = await engine.attachContainer(id);
+    const write = attached.stream.write.bind(attached.stream);
+    attached.stream.write = ((frame: Buffer, ...rest: []) => {
       token ??= Buffer.from(frame.subarray(16, 48));
       return write(frame, ...rest);
-    }) as typeof exec.stream.write;
-    return exec;
+    }) as typeof attached.stream.write;
+    return attached;
   };
   return {
-    engine: Object.assign(Object.create(engine) as Engine, { openExec }),
+    engine: Object.assign(Object.create(engine) as Engine, { attachContainer }),
     token: () => token ?? Buffer.alloc(0),
   };
 }

@@ -1,0 +1,20 @@
+import { onStep } from "../lib/trace.js";
+import type { Host } from "./host.js";
+import { write } from "./render.js";
+
+/** With `BRIG_TRACE=1`: where the milliseconds of this process went, a line for each step, at its end on stderr. */
+export function openTrace({ environment, stderr }: Pick<Host, "environment" | "stderr">): {
+  print(): Promise<void>;
+} {
+  const { BRIG_TRACE: wanted = "0" } = environment.variables;
+  if (wanted === "0") return { print: async () => undefined };
+  const lines: string[] = [];
+  let before = 0;
+  onStep(({ name, atMs }) => {
+    lines.push(
+      `brig: ${atMs.toFixed(1).padStart(8)} ms ${`+${(atMs - before).toFixed(1)}`.padStart(8)}  ${name}\n`,
+    );
+    before = atMs;
+  });
+  return { print: async () => await write(stderr, lines.join("")) };
+}

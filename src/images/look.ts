@@ -1,0 +1,22 @@
+import type { Engine, ImageSummary } from "../docker/types.js";
+import { type BuildContext, readBuildContext } from "./build-context.js";
+import { type ImageDefinition, type ImageName, imageDefinitions } from "./definition.js";
+
+/** An image as it should be, and as the engine has it. */
+export interface WantedImage<Name extends ImageName = ImageName> {
+  name: Name;
+  arch: string;
+  definition: ImageDefinition;
+  context: BuildContext;
+  image: ImageSummary | null;
+}
+
+/** Looks whether the engine has an image in its present content. */
+export async function look<Name extends ImageName>(
+  engine: Engine,
+  { name, arch }: { name: Name; arch: string },
+): Promise<WantedImage<Name>> {
+  const definition = imageDefinitions[name];
+  const context = await readBuildContext(definition, arch);
+  return { name, arch, definition, context, image: await engine.inspectImage(context.tag) };
+}

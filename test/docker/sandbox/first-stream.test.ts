@@ -1,0 +1,51 @@
+import { text } from "node:stream/consumers";
+import { describe, expect } from "vitest";
+import type { Engine } from "../../../src/docker/types.js";
+import { call, testEngine } from "../../support/engine.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+/** What the engine was asked to run in a container beside its own program. */
+async function execsIn(containerId: string): Promise<string[]> {
+  const { endpoint } = await testEngine();
+  const path = `/containers/${containerId}/json`;
+  const reply = await text(await call(new URL(endpoint).pathname, { method: "GET", path }));
+  return (JSON.parse(reply) as { ExecIDs: string[] | null }).ExecIDs ?? [];
+}
+
+async function engineThatAttaches(attach: Engine["attachContainer"]): Promise<Engine> {
+  return Object.assign(Object.create(await testEngine()) as Engine, { attachContainer: attach });
+}
+
+describe("the first stream to the runner", () => {
+  sandboxTest("is the container's own, and costs no exec", async ({ sandbox }) => {
+    expect((await sandbox.exec(["echo", "here"])).stdout).toBe("here\n");
+    expect(await execsIn(sandbox.containerId)).toEqual([]);
+  });
+
+  sandboxTest("is replaced by that of an exec when it breaks", async ({ sandbox }) => {
+    const long = sandbox.exec(["sh", "-c", "echo one; sleep 2; echo two"]);
+    sandbox.link.breakStream();
+    expect((await long).stdout).toBe("one\ntwo\n");
+    expect(await execsIn(sandbox.containerId)).toHaveLength(1);
+  });
+
+  sandboxTest("may be cut before anything was said on it", async ({ open }) => {
+    const engine = await engineThatAttaches(async (id) => {
+      const attached = await (await testEngine()).attachContainer(id);
+      attached.stream.destroy();
+      return attached;
+    });
+    const sandbox = await open({ engine });
+    expect((await sandbox.exec(["echo", "here"])).stdout).toBe("here\n");
+  });
+
+  sandboxTest("is nothing that a command could read from or write to", async ({ sandbox }) => {
+    const { stdout } = await sandbox.exec([
+      "sh",
+      "-c",
+      "readlink /proc/self/fd/0 /proc/self/fd/1; ls /proc/self/fd | wc -w",
+    ]);
+    // Its own three, and that of the listing.
+    expect(stdout).toMatch(/^\/dev\/null\n(?:pipe|socket):\[\d+\]\n4\n$/);
+  });
+});
