@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { BrigError } from "../errors.js";
 import { type CallOutput, outputText } from "../model/items.js";
 import { readSessionLines, type SessionLine, type SessionMeta, type TurnSettings } from "./session-lines.js";
 import { type AgentStep, type StepCall, stepsOf } from "./session-steps.js";
@@ -52,7 +53,16 @@ export async function readRecording(
   const recording = { stretches: [] as RecordedStretch[], skipped: [] as Recording["skipped"] };
   for await (const step of stepsOf(watched(readSessionLines(path, options), about)))
     if (step.source === "agent") addStep(recording, step);
+  const { stretches, skipped } = recording;
+  if (about.meta === null && stretches.length === 0 && skipped.length === 0) throw noSession(path);
   return { ...about, meta: about.meta ?? { id: "unknown" }, ...recording };
+}
+
+function noSession(path: string): BrigError {
+  return new BrigError(`${path} is not the file of a session`, {
+    code: "session.invalid",
+    hint: "such a file has JSON lines, of which the first is its session_meta; brig sessions lists yours",
+  });
 }
 
 type About = Pick<Recording, "tree" | "image" | "imageId"> & { meta: SessionMeta | null };

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { z } from "zod";
 import { BrigError } from "../errors.js";
+import { errnoOf } from "../lib/errno.js";
 import { isTooDeep } from "../lib/nesting.js";
 import { parseItem, type ResponseItem } from "../model/items.js";
 
@@ -249,9 +250,13 @@ class PartialLine {
 }
 
 function unreadableFile(path: string, cause: unknown): BrigError {
+  const isDirectory = errnoOf(cause) === "EISDIR";
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new BrigError(`the session file ${path} cannot be read: ${reason}`, {
-    code: "session.invalid",
-    cause,
-  });
+  return new BrigError(
+    `the session file ${path} cannot be read: ${isDirectory ? "it is a directory" : reason}`,
+    {
+      code: "session.invalid",
+      cause,
+    },
+  );
 }

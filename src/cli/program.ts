@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { jsonText } from "../lib/json-text.js";
 import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
+import { checkHome } from "./check-home.js";
 import type { CommandEntry } from "./commands.js";
 import type { CliContext } from "./context.js";
 import { canConverse } from "./conversation/can-converse.js";
@@ -83,6 +84,7 @@ function defineProgram({ context, commands, program: { name, description } = bri
   const program = withoutProcess(new Command(name), context)
     .description(description)
     .version(readVersion(), "-V, --version")
+    .hook("preAction", async () => await checkHome(context.environment))
     .enablePositionalOptions();
   for (const { name, summary } of commands)
     withoutProcess(program.command(name), context).description(summary);

@@ -25,6 +25,7 @@ import { write } from "./render.js";
 import { showRun } from "./run-display.js";
 import { readImages, readPrompt } from "./run-input.js";
 import { CONVERSE } from "./run-words.js";
+import { sandboxOptions } from "./sandbox-options.js";
 import { canAsk } from "./tool-settings.js";
 
 export interface RunFlags extends AgentFlags {
@@ -74,6 +75,8 @@ async function runSession(
   flags: RunFlags,
   { context, earlier }: RunUse,
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
+  // What the words of the flags tell is said before anything is read.
+  sandboxOptions(flags, context);
   await checkPlace(flags, context);
   const prompt = await readPrompt(argument, context);
   const images = await readImages(flags.image ?? [], context);

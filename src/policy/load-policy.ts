@@ -1,9 +1,9 @@
 import { join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
-import { z } from "zod";
 import { BrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { type LoadedPolicy, type Policy, policySchema, SANDBOX_MODES, type SandboxMode } from "./policy.js";
+import { policyComplaints } from "./policy-complaints.js";
 import { policyDirectory } from "./policy-directory.js";
 
 const POLICY_MAX_BYTES = 1024 * 1024;
@@ -23,11 +23,13 @@ export function isSandboxMode(name: string): name is SandboxMode {
 
 /** Parses the text of a policy; `file` is only for messages. */
 export function parsePolicy(toml: string, file: string): Policy {
-  const parsed = policySchema.safeParse(parseToml(toml, file));
+  const document = parseToml(toml, file);
+  const parsed = policySchema.safeParse(document);
   if (parsed.success) return parsed.data;
-  throw new BrigError(`${file} is not a valid policy:\n${z.prettifyError(parsed.error)}`, {
+  const lines = policyComplaints(parsed.error, document).map((line) => `  ${line}`);
+  throw new BrigError([`${file} is not a valid policy:`, ...lines].join("\n"), {
     code: "policy.invalid",
-    hint: "every field must be there, and unknown ones are refused: sandbox-policies/README.md lists them",
+    hint: `every field must be there, and unknown ones are refused: ${join(policyDirectory, "README.md")} lists them`,
     cause: parsed.error,
   });
 }

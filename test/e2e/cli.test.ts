@@ -94,6 +94,41 @@ describe("in a directory that was removed", () => {
   });
 });
 
+describe("a BRIG_HOME that is a file", () => {
+  it.each([
+    [["sessions"], 2],
+    [["login", "status"], 2],
+    [["config", "show"], 2],
+    [["run", "--script", "x", "go"], 2],
+    [["exec", "--", "true"], 125],
+  ])("is told by %j", async (args, exitCode) => {
+    const done = await brig(args, { cwd: workspace, env: { BRIG_HOME: "/etc/passwd" } });
+    expect(done.stderr).toBe(
+      "brig: brig keeps its files in /etc/passwd, but that is not a directory\n" +
+        "hint: set BRIG_HOME to a directory, or leave it unset: then it is ~/.brig\n",
+    );
+    expect(done.exitCode).toBe(exitCode);
+  });
+
+  it("keeps nobody from the help", async () => {
+    const done = await brig(["run", "--help"], { env: { BRIG_HOME: "/etc/passwd" } });
+    expect(done.exitCode).toBe(0);
+  });
+});
+
+describe("brig replay of what is no session", () => {
+  it.each([
+    ["a text", "/etc/passwd", "/etc/passwd is not the file of a session"],
+    ["JSON lines of something else", "other.jsonl", "other.jsonl is not the file of a session"],
+    ["a directory", "/tmp", "the session file /tmp cannot be read: it is a directory"],
+  ])("says so of %s", async (_, file, message) => {
+    await writeFile(join(workspace, "other.jsonl"), '{"a":1}\n');
+    const done = await brig(["replay", file.replace(/^other/, join(workspace, "other"))], { cwd: workspace });
+    expect(done.stderr).toContain(message);
+    expect(done.exitCode).toBe(2);
+  });
+});
+
 describe("brig exec", () => {
   it("passes the streams on apart and exits as the command does", async () => {
     const script = 'echo "$PWD"; echo oops >&2; exit 7';

@@ -61,6 +61,12 @@ describe("what keeps a sandbox from starting is said before a model is paid", ()
     expect(done.requests).toBe(0);
   });
 
+  it("a mode that is none, where there is no prompt either", async () => {
+    const done = await brig(["run", "-s", "hi"], { cwd: workspace, env: { BRIG_HOME: folder.path } });
+    expect(done.stderr).toContain('"hi" is not a sandbox mode');
+    expect(done.exitCode).toBe(2);
+  });
+
   it("an engine that is not there", async () => {
     const done = await spoiled([], { DOCKER_HOST: "unix:///nonexistent.sock" });
     expect(done.stderr).toContain("unix:///nonexistent.sock");

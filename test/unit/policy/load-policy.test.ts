@@ -159,9 +159,11 @@ describe("a policy's text", () => {
   });
 
   it("with an unknown key is refused, at the top and inside", async () => {
-    expect(await failureOf(`netwrok = "none"\n${readOnly}`)).toContain('Unrecognized key: "netwrok"');
+    expect(await failureOf(`netwrok = "none"\n${readOnly}`)).toContain(
+      "netwrok is not a field of a policy; did you mean network?",
+    );
     expect(await failureOf(readOnly.replace("cpus = 4", "cpus = 4\ncpu = 4"))).toContain(
-      'Unrecognized key: "cpu"',
+      "limits.cpu is not a field of a policy; did you mean cpus?",
     );
   });
 
@@ -176,6 +178,22 @@ describe("a policy's text", () => {
       const { [field]: _, ...rest } = whole;
       expect(policySchema.safeParse(rest).success, field).toBe(false);
     }
+  });
+
+  it("is told what is wrong with it in words, with the place of the list of fields", async () => {
+    const told = async (before: string, after: string) =>
+      (await failureOf(readOnly.replace(before, after))) ?? "";
+    expect(await told('network = "none"\n', "")).toMatch(/not a valid policy:\n {2}network is missing$/);
+    expect(await told("pids = 1024", 'pids = "many"')).toContain("\n  limits.pids must be a number");
+    expect(await told("pids = 1024", "pids = 1")).toContain("\n  limits.pids must be 16 or more");
+    expect(await told("pids = 1024", "pid = 1024")).toMatch(
+      /limits\.pids is missing\n {2}limits\.pid is not a field of a policy; did you mean pids\?/,
+    );
+    expect(await told('rootfs = "ro"', 'rootfs = "read"')).toContain('\n  rootfs must be "ro" or "rw"');
+    const refused = await Promise.resolve()
+      .then(() => parsePolicy("", "/p.toml"))
+      .catch((error: { hint: string }) => error.hint);
+    expect(refused).toMatch(/ \/.*\/sandbox-policies\/README\.md lists them$/);
   });
 
   it("is refused empty", async () => {
@@ -198,7 +216,7 @@ describe("a policy's text", () => {
     ["less than no processes", "pids = 1024", "pids = -1", "limits.pids"],
   ])("with %s is refused", async (_, before, after, field) => {
     expect(readOnly).toContain(before);
-    expect(await failureOf(readOnly.replace(before, after))).toContain(`at ${field}`);
+    expect(await failureOf(readOnly.replace(before, after))).toContain(`\n  ${field}`);
   });
 
   it("whose memory file systems could take more than half the memory is refused", async () => {
@@ -207,7 +225,7 @@ describe("a policy's text", () => {
   });
 
   it("with a read-only root and a home that is no tmpfs is refused", async () => {
-    expect(await failureOf(readOnly.replace('home = "/home/brig"', 'home = "/root"'))).toContain("at home");
+    expect(await failureOf(readOnly.replace('home = "/home/brig"', 'home = "/root"'))).toContain("\n  home");
   });
 
   it("with two tmpfs at one path is refused", async () => {

@@ -87,11 +87,15 @@ describe("auth.json", () => {
     expect(await modeOf(authFilePath(home))).toBe("600");
   });
 
-  it("takes from others the right to replace files in a directory that was there", async () => {
+  it.each([
+    ["everybody", 0o777, "755"],
+    ["the group alone", 0o770, "750"],
+    ["all but the group", 0o707, "705"],
+  ])("takes from %s the right to replace files in a directory that was there", async (_, before, after) => {
     await mkdir(home);
-    await chmod(home, 0o777);
+    await chmod(home, before);
     await storeApiKey(home, secret);
-    expect(await modeOf(home)).toBe("755");
+    expect(await modeOf(home)).toBe(after);
   });
 
   it("is removed with what a killed process left", async () => {
