@@ -9,29 +9,57 @@ import type { CliContext } from "./context.js";
 import { write, writeJson, writeTable } from "./render.js";
 
 export function defineDoctor(command: Command, context: CliContext): void {
-  command.option("--json", "print the checks as JSON").action(async (flags: { json?: boolean }) => {
-    const engine = await connectEngine({ env: context.environment });
-    const checks = [
-      ...(await diagnose(engine)),
-      ...(await diagnoseImages(engine)),
-      ...(await diagnoseRuntimes(engine, { environment: context.environment })),
-    ];
-    if (flags.json === true) await writeJson(context.stdout, checks);
-    else await writeChecks(checks, context);
-    if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
-  });
+  command
+    .option("-v, --verbose", "say of each known vulnerability whether it concerns this engine")
+    .option("--json", "print the checks as JSON")
+    .action(async (flags: { json?: boolean; verbose?: boolean }) => {
+      const engine = await connectEngine({ env: context.environment });
+      const checks = [
+        ...(await diagnose(engine)),
+        ...(await diagnoseImages(engine)),
+        ...(await diagnoseRuntimes(engine, { environment: context.environment })),
+      ];
+      if (flags.json === true) await writeJson(context.stdout, checks);
+      else await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);
+      if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
+    });
 }
 
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
 
 async function writeChecks(checks: Check[], { stdout, environment }: CliContext): Promise<void> {
   const usesColour = stdout.isTTY === true && !environment.forbidsColor;
-  const rows = checks.flatMap(({ status, title, found, advice }) => {
+  const rows = checks.toSorted(byUrgency).flatMap(({ status, title, found, advice }) => {
     const shown = usesColour ? styleText(colours[status], status) : status;
     return [[shown, title, found], ...(advice === null ? [] : [["", "", `→ ${advice}`]])];
   });
   await writeTable(stdout, rows);
   await write(stdout, verdict(checks));
+}
+
+const urgencies: readonly Check["status"][] = ["fail", "warn", "ok"];
+
+function byUrgency(one: Check, other: Check): number {
+  return urgencies.indexOf(one.status) - urgencies.indexOf(other.status);
+}
+
+/** The known vulnerabilities in one line. */
+export function withoutDetails(checks: readonly Check[]): Check[] {
+  const isKnown = ({ id }: Check) => id.startsWith("CVE-");
+  const known = checks.filter(isKnown);
+  const open = known.filter(({ status }) => status !== "ok").map(({ id }) => id);
+  if (known.length === 0) return [...checks];
+  const about = { id: "vulnerabilities", title: "known vulnerabilities" };
+  const line: Check =
+    open.length === 0
+      ? { ...about, status: "ok", found: `none of ${known.length} concerns this engine`, advice: null }
+      : {
+          ...about,
+          status: known.some(({ status }) => status === "fail") ? "fail" : "warn",
+          found: `${open.length} of ${known.length} may concern this engine: ${open.join(", ")}`,
+          advice: "brig doctor -v says what each is and what to do",
+        };
+  return [...checks.filter((one) => !isKnown(one)), line];
 }
 
 function verdict(checks: Check[]): string {

@@ -5,6 +5,7 @@ import { NeutralStream, neutralise, neutraliseLine } from "../lib/terminal.js";
 import type { PlanStep } from "../tools/tool.js";
 import { callTitle, commandText } from "./call-text.js";
 import type { CliContext, OutputStream } from "./context.js";
+import { inWords } from "./declined-call.js";
 import { LiveRunDisplay } from "./live-run-display.js";
 import { receiptText } from "./receipt-text.js";
 
@@ -81,9 +82,10 @@ export class RunDisplay {
       case "command-declined":
         this.#unshown.delete(event.callId);
         this.#script(event.argv);
+        this.#declined.set(event.callId, event.reason);
         break;
       case "call-ended":
-        this.#endCall(event);
+        this.#endCall(inWords(event, this.#declined));
         break;
       case "patch-started":
         this.#unshown.delete(event.callId);
@@ -144,6 +146,9 @@ export class RunDisplay {
   }
 
   /** Of a call that showed nothing while it ran: what it was, and the beginning of what came of it. */
+  /** Why commands were not let run, by call. */
+  readonly #declined = new Map<string, string>();
+
   #endCall({ callId, name, content, success }: AgentEvent & { kind: "call-ended" }): void {
     const input = this.#unshown.get(callId);
     this.#unshown.delete(callId);

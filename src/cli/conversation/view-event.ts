@@ -3,6 +3,7 @@ import { formatDuration } from "../../lib/durations.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal.js";
 import type { FileChange } from "../../tools/tool.js";
 import { callTitle, commandText } from "../call-text.js";
+import { inWords } from "../declined-call.js";
 import { receiptText } from "../receipt-text.js";
 
 /** What happens in a session, as a person is shown it: no text in it can do anything to a terminal. */
@@ -29,6 +30,8 @@ export type NoticeTone = "quiet" | "warning" | "failure";
  * two pieces does not get through in halves.
  */
 export class EventNeutraliser {
+  /** Why commands were not let run, by call. */
+  readonly #declined = new Map<string, string>();
   readonly #outputs = new Map<string, NeutralStream>();
   readonly #now: () => number;
   readonly #cwd: string | null;
@@ -101,9 +104,16 @@ export class EventNeutraliser {
       case "command-started":
         return [{ kind: "command-started", callId: event.callId, script: commandText(event.argv), at }];
       case "command-declined":
+        this.#declined.set(event.callId, event.reason);
         return [{ kind: "command-declined", callId: event.callId, script: commandText(event.argv) }];
       case "call-ended":
-        return [{ ...event, name: neutraliseLine(event.name), content: neutralise(event.content) }];
+        return [
+          {
+            ...event,
+            name: neutraliseLine(event.name),
+            content: neutralise(inWords(event, this.#declined).content),
+          },
+        ];
       case "patch-started":
         return [{ ...event, changes: this.#neutralChanges(event.changes), patch: neutralise(event.patch) }];
       case "patch-ended":

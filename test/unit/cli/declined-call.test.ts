@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+import { inWords } from "../../../src/cli/declined-call.js";
+
+it("the end of a declined call is told to a person in words, and to the model as it was", () => {
+  const ended = {
+    kind: "call-ended",
+    callId: "c",
+    name: "exec_command",
+    content: 'exec_command failed for `rm`: CreateProcess { message: "Rejected" }',
+    success: false,
+  } as Parameters<typeof inWords>[0];
+  expect(inWords(ended, new Map([["c", "rejected by user"]])).content).toBe("not run: rejected by user");
+  expect(inWords(ended, new Map()).content).toBe(ended.content);
+});
