@@ -6,8 +6,8 @@ import { TimeLimit } from "../lib/time-limit.js";
 
 type RemovingEngine = Pick<Engine, "removeContainer" | "inspectContainer" | "unpauseContainer">;
 
-/** How long each attempt may take. A removal that the engine goes on with alone is waited for by the next. */
-const ATTEMPT_LIMITS_MS = [5_000, 10_000, 20_000];
+/** How long each attempt may take: an engine that removes many at once takes seconds for each. A removal that the engine goes on with alone is waited for by the next. */
+const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
 const BETWEEN_ATTEMPTS_MS = 200;
 /** How long a container may take to appear whose creation the engine did not answer. */
 const APPEARANCE_MS = 5_000;
