@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -30,8 +31,15 @@ let folder: string;
 let repo: string;
 let cwd: string;
 
+/** A directory for temporary files that is in nobody's repository: the search for a root goes up to "/". */
+function outsideRepositories(): string {
+  const isInRepository = (path: string): boolean =>
+    existsSync(join(path, ".git")) || (path !== "/" && isInRepository(dirname(path)));
+  return [tmpdir(), "/var/tmp", "/dev/shm"].find((path) => !isInRepository(path)) ?? tmpdir();
+}
+
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), "brig-docs-")));
+  folder = realpathSync(mkdtempSync(join(outsideRepositories(), "brig-docs-")));
   repo = join(folder, "repo");
   cwd = join(repo, "packages/one");
   mkdirSync(cwd, { recursive: true });

@@ -148,7 +148,7 @@ describe("a new session file", () => {
   });
 
   it("is refused on a read-only file system, with the way out", async () => {
-    const mounted = 'mount -t tmpfs none "$0" && mount -o remount,ro "$0" && exec "$@"';
+    const mounted = 'mount -t tmpfs -o ro none "$0" && exec "$@"';
     const command = [process.execPath, "--import", "tsx", writer, "new", home];
     const done = await execa("unshare", ["-Urm", "sh", "-c", mounted, home, ...command], { reject: false });
     expect(done.stderr).toContain("the file system is read-only");
