@@ -80,7 +80,7 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
   if (request.flags.json === true) return await runForJson(sandbox, request);
   const status =
     request.flags.tty === true ? await runOnTerminal(sandbox, request) : await runOnPipes(sandbox, request);
-  await write(request.context.stderr, remark(status));
+  await write(request.context.stderr, remark(status, sandbox.image));
   return status.exitCode;
 }
 
@@ -129,7 +129,12 @@ async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request
 }
 
 /** What the exit code alone does not say. */
-function remark({ timedOut, outOfMemory, durationMs }: ExitStatus): string {
+/** As shells have it too, for a program that they do not find. */
+const NOT_FOUND = 127;
+
+function remark({ exitCode, timedOut, outOfMemory, durationMs }: ExitStatus, image: string): string {
+  if (exitCode === NOT_FOUND)
+    return `brig: a program was not found in the image ${image}; --container-image NAME takes another one\n`;
   if (timedOut) return `brig: stopped after ${formatDuration(durationMs)}, as --timeout says\n`;
   return outOfMemory
     ? "brig: the kernel ended a process of this command, since the sandbox's memory was used up\n"

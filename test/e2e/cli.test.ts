@@ -186,7 +186,7 @@ describe("brig exec", () => {
       "127 when it is not found",
       ["--", "no-such-program"],
       127,
-      /^brig: no-such-program: command not found\n$/,
+      /^brig: no-such-program: command not found\nbrig: .* not found in the image brig\/base; --container-image NAME .*\n$/,
     ],
     [
       "126 when it cannot be executed",
