@@ -73,6 +73,7 @@ export class JsonEvents {
             usage: {
               input_tokens: event.usage.inputTokens,
               cached_input_tokens: event.usage.cachedInputTokens,
+              cache_write_input_tokens: event.usage.cacheWriteInputTokens ?? 0,
               output_tokens: event.usage.outputTokens,
               reasoning_output_tokens: event.usage.reasoningOutputTokens,
             },
@@ -166,13 +167,16 @@ export class JsonEvents {
     return { type, item: planItem(this.#plan) };
   }
 
-  /** A command that runs on in the background is as good as done where its turn is. */
+  /**
+   * What its turn leaves open. After a turn that is complete that is a session, which goes on: its item ends when it does. A turn that
+   * is not takes its commands along.
+   */
   #endOpenItems(status: "completed" | "failed"): JsonEvent[] {
     const plan = this.#plan;
     this.#plan = null;
     return [
       ...(plan === null ? [] : [{ type: "item.completed", item: planItem(plan) }]),
-      ...[...this.#commands].flatMap(([callId, { output }]) =>
+      ...(status === "completed" ? [] : [...this.#commands]).flatMap(([callId, { output }]) =>
         this.#endCommand(callId, { output: output.end(), exitCode: null, status }),
       ),
       ...[...this.#patches].flatMap(([callId, { changes }]) =>
@@ -198,8 +202,13 @@ function commandItem(
   return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
 }
 
+/** The changes in the order of their paths, whatever the patch's was; of two of one file the last one counts. */
 function patchItem({ id, changes }: { id: string; changes: readonly FileChange[] }, status: string) {
-  return { id, type: "file_change", changes: changes.map(({ path, kind }) => ({ path, kind })), status };
+  const byPath = new Map(changes.map(({ path, kind }) => [path, { path, kind }]));
+  const sorted = [...byPath.values()].toSorted((a, b) =>
+    Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)),
+  );
+  return { id, type: "file_change", changes: sorted, status };
 }
 
 function planItem({ id, steps }: { id: string; steps: readonly PlanStep[] }) {

@@ -18,12 +18,14 @@ export function openSessionTools(
   sandbox: Promise<AgentSandbox>,
   { model, setting, threadId, ...options }: ToolUse,
 ): ToolRegistry {
+  const profile = profileOf(model.model);
   const gates = mergeGates([
-    { source: "model", gates: profileOf(model.model).tools },
+    { source: "model", gates: profile.tools },
     { source: "options", gates: options.gates ?? {} },
   ]);
   return createToolRegistry(sandbox, {
     ...options,
+    takesOriginalPictures: options.takesOriginalPictures ?? profile.takesOriginalPictures ?? undefined,
     gates: model.takesOnlyFunctions === true ? { ...gates, ...functionGates(gates).gates } : gates,
     cwd: setting.cwd,
     environment: {

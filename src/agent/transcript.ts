@@ -99,9 +99,11 @@ export class Transcript {
   /** Of a request whose response's items are all recorded. */
   addUsage(usage: TokenUsage): void {
     this.#history.count(usage);
+    const cacheWrites = (this.usage.cacheWriteInputTokens ?? 0) + (usage.cacheWriteInputTokens ?? 0);
     this.usage = {
       inputTokens: this.usage.inputTokens + usage.inputTokens,
       cachedInputTokens: this.usage.cachedInputTokens + usage.cachedInputTokens,
+      ...(cacheWrites === 0 ? {} : { cacheWriteInputTokens: cacheWrites }),
       outputTokens: this.usage.outputTokens + usage.outputTokens,
       reasoningOutputTokens: this.usage.reasoningOutputTokens + usage.reasoningOutputTokens,
     };

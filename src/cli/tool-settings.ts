@@ -31,7 +31,25 @@ export function configuredGates(config: Config, { hasFullAccess = false } = {}):
   const { web_search: own, ...tools } = config.tools ?? {};
   const asked = typeof own === "boolean" ? (own ? "live" : "disabled") : own;
   const web_search = asked ?? config.web_search;
-  return { ...tools, web_search: hasFullAccess && web_search === "cached" ? "live" : web_search };
+  return {
+    ...exploreGates(config),
+    ...setOnes(tools),
+    web_search: hasFullAccess && web_search === "cached" ? "live" : web_search,
+  };
+}
+
+const exploreTools = ["read_file", "list_dir", "grep_files"] as const;
+
+/** Codex's list of what a model is offered for looking around; the table of tools goes above it. */
+function exploreGates({ experimental_supported_tools: offered }: Config): ToolGates {
+  if (offered === undefined) return {};
+  return Object.fromEntries(exploreTools.map((name) => [name, offered.includes(name)]));
+}
+
+function setOnes<Settings extends object>(settings: Settings): Partial<Settings> {
+  return Object.fromEntries(
+    Object.entries(settings).filter(([, setting]) => setting !== undefined),
+  ) as Partial<Settings>;
 }
 
 /** Everything that decides about tools, weakest first. */
@@ -60,7 +78,8 @@ function configuredLayers({ config, sources }: LoadedConfig): GateLayer[] {
   return Object.entries(configuredGates(config))
     .filter(([, setting]) => setting !== undefined)
     .map(([key, setting]) => {
-      const source = sources.get(`tools.${key}`) ?? sources.get(key) ?? { kind: "default" };
+      const list = exploreTools.some((name) => name === key) ? "experimental_supported_tools" : key;
+      const source = sources.get(`tools.${key}`) ?? sources.get(list) ?? { kind: "default" };
       return { source: describeSource(source), gates: { [key]: setting } };
     });
 }

@@ -213,6 +213,13 @@ const shared = {
     .optional()
     .describe("`none`, `full` or `allowlist:HOST,…`, where the policy permits it")
     .meta({ fallback: "the policy's" }),
+  experimental_supported_tools: z
+    .array(z.string().min(1))
+    .optional()
+    .describe(
+      "Of `read_file`, `list_dir` and `grep_files` only those named are on, where `tools` does not say otherwise",
+    )
+    .meta({ fallback: "all three" }),
   container_image: z
     .string()
     .min(1)

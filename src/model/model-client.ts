@@ -21,6 +21,8 @@ interface ToolDeclaration {
 export interface TokenUsage {
   inputTokens: number;
   cachedInputTokens: number;
+  /** Of the input's, those that the endpoint says it has put into its cache. Default: 0. */
+  cacheWriteInputTokens?: number;
   outputTokens: number;
   reasoningOutputTokens: number;
 }

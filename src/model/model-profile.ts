@@ -4,6 +4,8 @@ export interface ModelProfile {
   reasons: boolean;
   /** How much of a tool's output it is given. */
   truncation: { mode: "tokens" | "bytes"; limit: number };
+  /** Takes pictures in their original size; null for models that nobody has heard of. */
+  takesOriginalPictures: boolean | null;
   /** How many tokens it can read at once, as far as it is known by name; null for most models that anybody can run. */
   contextWindowTokens: number | null;
   /** Tools that it is offered in another form than the usual one, or not at all. */
@@ -18,10 +20,15 @@ const reasoningModel = /^(?:gpt-[5-9](?!-chat)|codex|o\d)/;
  */
 const countsTokens = /^(?:codex-|exp-codex|gpt-5(?:\.\d+)?-codex|gpt-5\.(?:[3-9]|\d\d)|gpt-[6-9])/;
 
+/** From GPT-5.4 on OpenAI's models take pictures as they are. */
+const originalPictures = /^gpt-(?:5\.(?:[4-9]|\d\d)|[6-9])/;
+const ownFamily = /^(?:gpt-|codex-|o\d)/;
+
 /** A model nobody has heard of gets the cautious values. */
 export function profileOf(model: string): ModelProfile {
   const slug = model.slice(model.lastIndexOf("/") + 1);
-  const known = { tools: toolsOf(slug), contextWindowTokens: contextWindowOf(slug) };
+  const takesOriginalPictures = ownFamily.test(slug) ? originalPictures.test(slug) : null;
+  const known = { tools: toolsOf(slug), contextWindowTokens: contextWindowOf(slug), takesOriginalPictures };
   const mode = countsTokens.test(slug) && !slug.includes("-chat") ? "tokens" : "bytes";
   return { reasons: reasoningModel.test(slug), truncation: { mode, limit: 10_000 }, ...known };
 }

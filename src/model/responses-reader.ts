@@ -10,7 +10,9 @@ import type { BrokenStream } from "./server-events.js";
 
 const usageShape = z.object({
   input_tokens: z.number(),
-  input_tokens_details: z.object({ cached_tokens: z.number().nullish() }).nullish(),
+  input_tokens_details: z
+    .object({ cached_tokens: z.number().nullish(), cache_write_tokens: z.number().nullish() })
+    .nullish(),
   output_tokens: z.number(),
   output_tokens_details: z.object({ reasoning_tokens: z.number().nullish() }).nullish(),
 });
@@ -96,11 +98,16 @@ function deltaOf(kind: "text-delta" | "reasoning-delta", text: string | undefine
   return text === undefined ? null : { kind, text };
 }
 
+function cacheWrites(tokens: number | null | undefined): Pick<TokenUsage, "cacheWriteInputTokens"> {
+  return tokens === null || tokens === undefined || tokens === 0 ? {} : { cacheWriteInputTokens: tokens };
+}
+
 function readUsage(usage: z.output<typeof usageShape> | null | undefined): TokenUsage | null {
   if (usage === null || usage === undefined) return null;
   return {
     inputTokens: usage.input_tokens,
     cachedInputTokens: usage.input_tokens_details?.cached_tokens ?? 0,
+    ...cacheWrites(usage.input_tokens_details?.cache_write_tokens),
     outputTokens: usage.output_tokens,
     reasoningOutputTokens: usage.output_tokens_details?.reasoning_tokens ?? 0,
   };

@@ -99,7 +99,7 @@ export function refusalText(
     case "no-escalation":
       return "this session has no sandbox with full access; reject command — run it without require_escalated";
     case "dangerous":
-      return `\`${command}\` rejected: blocked by policy`;
+      return `\`${command}\` rejected: rm -f style commands are not permitted. Use a safer approach`;
     case "granular":
       return "approval required by policy, but AskForApproval::Granular.sandbox_approval is false";
     case "nobody":

@@ -1,6 +1,6 @@
 import { BrigError, isBrigError } from "../errors.js";
 import { overlap } from "./apply-patch/path-locks.js";
-import { parseArguments } from "./define-tool.js";
+import { parseArguments, withPlace } from "./define-tool.js";
 import type { ToolRegistry } from "./registry.js";
 import type { ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
 
@@ -123,7 +123,12 @@ export class CallScheduler {
     signal.throwIfAborted();
     const refusal = this.#refusal(call);
     if (refusal !== null) return { content: refusal, success: false };
-    return await this.#tools.get(call.name).execute(argumentsOf(call), { ...options, signal });
+    const args = argumentsOf(call);
+    try {
+      return await this.#tools.get(call.name).execute(args, { ...options, signal });
+    } catch (error) {
+      throw call.kind === "custom" ? error : withPlace(error, call.input);
+    }
   }
 
   /** What the model is told of a call that cannot be made, else null. */

@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
+import { argumentFault, syntaxFault, UnfitArguments } from "./argument-fault.js";
 import { jsonSchemaOf } from "./json-schema.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 
@@ -15,6 +16,8 @@ export interface ToolDefinition<Parameters extends z.ZodObject, Output extends T
   parameters: Parameters;
   /** Other spellings of a parameter that are understood but not advertised: other → real. */
   parameterAliases?: ParameterAliases;
+  /** Parameters that are understood and not advertised. Default: none. */
+  hiddenParameters?: readonly string[] | undefined;
   supportsParallel: boolean;
   /** How it is declared to a model. Default: as a function with these parameters. */
   spec?: ToolSpec | undefined;
@@ -41,7 +44,13 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
     isFreeform,
     // Made when it is asked for: of most tools of most registries it never is, and it takes most of the time.
     get spec() {
-      spec ??= { type: "function", name, description, strict: false, parameters: jsonSchemaOf(parameters) };
+      spec ??= {
+        type: "function",
+        name,
+        description,
+        strict: false,
+        parameters: jsonSchemaOf(parameters, definition.hiddenParameters),
+      };
       return spec;
     },
     ...(changedFiles === undefined
@@ -63,7 +72,10 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
     async execute(args, call = {}) {
       call.signal?.throwIfAborted();
       const parsed = parse(args);
-      if (!parsed.success) throw invalidArguments(describeIssues(parsed.error), parsed.error);
+      if (!parsed.success) {
+        const unfit = new UnfitArguments(parsed.error, name);
+        throw invalidArguments(argumentFault(unfit, args, null), unfit);
+      }
       return await definition.run(parsed.data, call);
     },
   };
@@ -74,8 +86,14 @@ export function parseArguments(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (cause) {
-    throw invalidArguments(cause instanceof Error ? cause.message : String(cause), cause);
+    throw invalidArguments(syntaxFault(json) ?? String(cause), cause);
   }
+}
+
+/** The same refusal of arguments, with the place in the text that they came as. */
+export function withPlace(error: unknown, json: string): unknown {
+  if (!isBrigError(error, "tool.invalid-input") || !(error.cause instanceof UnfitArguments)) return error;
+  return invalidArguments(argumentFault(error.cause, null, json), error.cause);
 }
 
 /** Renames aliases, the real name winning; a null counts as absent, since models send it for what they leave out. */
@@ -87,22 +105,6 @@ function normalise(args: unknown, aliases: ParameterAliases): unknown {
     return typeof alias === "object" ? [alias.parameter, alias.read(value)] : [alias ?? key, value];
   });
   return { ...Object.fromEntries(renamed), ...Object.fromEntries(given) };
-}
-
-function describeIssues(error: z.ZodError): string {
-  return error.issues
-    .map((issue) => {
-      const path = issue.path.map(String).join(".");
-      if (isMissing(issue)) return `missing field \`${path}\``;
-      return path === "" ? issue.message : `\`${path}\`: ${issue.message}`;
-    })
-    .join("; ");
-}
-
-function isMissing(issue: z.core.$ZodIssue): boolean {
-  return (
-    issue.code === "invalid_type" && issue.path.length > 0 && issue.message.endsWith("received undefined")
-  );
 }
 
 function invalidArguments(reason: string, cause: unknown): BrigError {

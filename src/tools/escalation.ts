@@ -40,11 +40,19 @@ export function escalationOf(args: EscalationArguments): EscalationRequest {
   };
 }
 
-/** The refusal of a request to leave the sandbox where the session has no such question, else null. */
+const JUSTIFIES_NOTHING =
+  '`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: "require_escalated"` for unsandboxed ' +
+  "execution, or omit `justification`.";
+
+/**
+ * The refusal of a request to leave the sandbox where the session has no such question, and of reasons that are given for no request;
+ * else null.
+ */
 export function refusedEscalation(
   review: ActionReview,
   tool: string,
   args: EscalationArguments,
 ): string | null {
+  if (args.justification !== undefined && args.sandbox_permissions === undefined) return JUSTIFIES_NOTHING;
   return escalationOf(args).isAsked ? review.escalationRefusal(tool) : null;
 }

@@ -12,7 +12,7 @@ import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "./reviewed-act
 import type { ToolExit, ToolProcess, ToolSandbox } from "./sandbox.js";
 import { clampedYield, maxTokensOf, reportSession, sessionParameters } from "./session-report.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "./tool.js";
-import { refusedLogin, runnableArgv, scriptArgv, type UserShell } from "./user-shell.js";
+import { hiddenLogin, refusedLogin, runnableArgv, scriptArgv, type UserShell } from "./user-shell.js";
 import { environmentIn, type Workbench, workdirOf } from "./workbench.js";
 
 const name = "exec_command";
@@ -60,6 +60,7 @@ export function execCommandTool(bench: Workbench): Tool {
       "Runs a script in the sandbox and returns its output. If it is still running after a while, returns a session ID " +
       "with which write_stdin reads on or writes to it.",
     parameters,
+    hiddenParameters: hiddenLogin(bench),
     parameterAliases: escalationAliases,
     supportsParallel: true,
     async run(args, call) {

@@ -14,6 +14,7 @@ import { grepFilesFace, grepFilesTool } from "./grep-files.js";
 import { JsKernel } from "./js-repl/js-kernel.js";
 import { jsReplResetTool, jsReplTool } from "./js-repl/js-repl.js";
 import { KernelSlot } from "./js-repl/kernel-slot.js";
+import { strictSchema } from "./json-schema.js";
 import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
 import { patchFormOf, patchReviewOf } from "./patch-interception.js";
 import { readFileFace, readFileTool } from "./read-file/read-file.js";
@@ -76,6 +77,8 @@ export interface ToolRegistryOptions {
   truncation?: TruncationPolicy | undefined;
   /** Whether scripts may be run by a login shell, which is then the default. Default: true. */
   allowsLoginShell?: boolean | undefined;
+  /** Whether the model takes pictures in their original size, and so gets them. Default: as each call asks. */
+  takesOriginalPictures?: boolean | undefined;
   /** How long one look at a running command may wait, in milliseconds. Default: 300 000; less than 5000 counts as 5000. */
   maxPollMs?: number | undefined;
   /** Which tools a model is offered. What is not set is as `brig tools` lists it. */
@@ -95,6 +98,7 @@ const optionNames: OptionNames<ToolRegistryOptions> = {
   environment: true,
   truncation: true,
   allowsLoginShell: true,
+  takesOriginalPictures: true,
   maxPollMs: true,
   gates: true,
   user: true,
@@ -120,8 +124,8 @@ export interface ToolRegistry {
   has(name: string): boolean;
   getToolNames(): string[];
   getAll(): Tool[];
-  /** What a model is told: the tools that are on. */
-  getSpecs(): ToolSpec[];
+  /** What a model is told: the tools that are on. `strict` is for endpoints and SDKs that take strict schemas only. */
+  getSpecs(options?: { strict?: boolean }): ToolSpec[];
   /** What to answer a model that calls a tool which is off; null for one that it may call. */
   refusalOf(name: string): string | null;
   close(): Promise<void>;
@@ -160,14 +164,22 @@ export function createToolRegistry(
     has: (name) => find(name) !== undefined,
     getToolNames: () => [...tools.keys()],
     getAll: () => [...tools.values()],
-    getSpecs: () =>
-      [...tools.values()].filter(({ name }) => isOffered(name, bench.gates)).map(({ spec }) => spec),
+    getSpecs: ({ strict = false } = {}) =>
+      [...tools.values()]
+        .filter(({ name }) => isOffered(name, bench.gates))
+        .map(({ spec }) => (strict ? strictSpec(spec) : spec)),
     refusalOf: (name) => refusalOf(find(name)?.name ?? name, bench.gates),
     async close() {
       await Promise.all([bench.sessions.close(), bench.jsKernel.reset()]);
     },
   };
   return registry;
+}
+
+function strictSpec(spec: ToolSpec): ToolSpec {
+  return spec.type === "function"
+    ? { ...spec, strict: true, parameters: strictSchema(spec.parameters) }
+    : spec;
 }
 
 async function callTool(
@@ -219,6 +231,7 @@ function createWorkbench(
     environment: options.environment ?? {},
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
     allowsLoginShell: options.allowsLoginShell ?? true,
+    takesOriginalPictures: options.takesOriginalPictures ?? null,
     maxPollMs: options.maxPollMs ?? MAX_POLL_MS,
     sessions: new CommandSessions(random),
     patcher: createPatcher(async () => (await sandbox).files),

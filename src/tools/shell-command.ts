@@ -5,7 +5,7 @@ import { escalationAliases, escalationOf, escalationParameters, refusedEscalatio
 import { runReviewed, timeoutOf } from "./one-shot-command.js";
 import { interceptPatch } from "./patch-interception.js";
 import type { Tool } from "./tool.js";
-import { refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
+import { hiddenLogin, refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
 import { type Workbench, workdirOf } from "./workbench.js";
 
 const parameters = z.object({
@@ -27,6 +27,7 @@ export function shellCommandTool(bench: Workbench): Tool {
     name,
     description: "Runs a shell script in the sandbox and returns its exit code, duration and output.",
     parameters,
+    hiddenParameters: hiddenLogin(bench),
     parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
     supportsParallel: false,
     async run(args, call) {

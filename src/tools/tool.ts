@@ -117,7 +117,7 @@ export interface FunctionToolSpec {
   type: "function";
   name: string;
   description: string;
-  strict: false;
+  strict: boolean;
   parameters: JsonSchema;
 }
 
@@ -142,7 +142,7 @@ interface WebSearchSpec {
 }
 
 export interface JsonSchema {
-  type?: string;
+  type?: string | readonly string[];
   description?: string;
   enum?: readonly unknown[];
   properties?: Record<string, JsonSchema>;

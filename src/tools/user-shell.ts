@@ -65,6 +65,11 @@ export function runnableArgv(shell: UserShell, script: string, { login }: { logi
   return scriptArgv(path, repair + script, { login });
 }
 
+/** The parameter that asks for a login shell is not offered where none is allowed. */
+export function hiddenLogin({ allowsLoginShell }: { allowsLoginShell: boolean }): readonly string[] {
+  return allowsLoginShell ? [] : ["login"];
+}
+
 /** What to answer to a request for a login shell where none is allowed, else null. */
 export function refusedLogin(
   { allowsLoginShell }: { allowsLoginShell: boolean },

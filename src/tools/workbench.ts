@@ -18,6 +18,8 @@ export interface Workbench {
   readonly environment: Readonly<Record<string, string>>;
   readonly truncation: TruncationPolicy;
   readonly allowsLoginShell: boolean;
+  /** Whether the model takes pictures in their original size; null where that is not known, and a call says what it wants. */
+  readonly takesOriginalPictures: boolean | null;
   /** How long one look at a running command may wait without typing, in milliseconds. */
   readonly maxPollMs: number;
   readonly sessions: CommandSessions;

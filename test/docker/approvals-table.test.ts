@@ -61,7 +61,8 @@ type Cell =
 const rejects = (policy: string) => (tool: string) =>
   `approval policy is ${policy}; reject command — you ${tool === "exec_command" ? "cannot" : "should not"} ask for escalated permissions if the approval policy is ${policy}`;
 
-const blocked = (command: string) => `\`${command}\` rejected: blocked by policy`;
+const blocked = (command: string) =>
+  `\`${command}\` rejected: rm -f style commands are not permitted. Use a safer approach`;
 const granularRefusal = "approval required by policy, but AskForApproval::Granular.sandbox_approval is false";
 
 /** The table of the specification, a row for each policy and kind: in a restricted sandbox, and with full access. */

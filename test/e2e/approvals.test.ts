@@ -82,7 +82,8 @@ describe("brig run without a terminal", () => {
   const asks = ["-c", "approval_policy={granular={sandbox_approval=true}}"];
   const refuses = ["-c", "approval_policy={granular={sandbox_approval=false}}"];
   const nobody = "approval required by policy, but nobody is there to approve it";
-  const blocked = "`bash -c 'rm -f -- none'` rejected: blocked by policy";
+  const blocked =
+    "`bash -c 'rm -f -- none'` rejected: rm -f style commands are not permitted. Use a safer approach";
   const told = "approval required by policy, but AskForApproval::Granular.sandbox_approval is false";
   const policies: [name: string, flags: string[], dangerous: string][] = [
     ["untrusted", ["-a", "untrusted"], nobody],

@@ -23,7 +23,9 @@ const parameters = z.object({
   detail: z
     .string()
     .optional()
-    .describe("Only `original`, for a picture larger than 2048 pixels a side to be seen as it is."),
+    .describe(
+      "`original` for a picture larger than 2048 pixels a side to be seen as it is, where you can take that; else `high`, the default.",
+    ),
 });
 
 export function viewImageTool(bench: Workbench): Tool {
@@ -38,19 +40,25 @@ export function viewImageTool(bench: Workbench): Tool {
 }
 
 async function viewImage(
-  { cwd, sandbox, fitter }: Pick<Workbench, "cwd" | "sandbox"> & { fitter: PictureFitter },
+  {
+    cwd,
+    sandbox,
+    fitter,
+    takesOriginalPictures,
+  }: Pick<Workbench, "cwd" | "sandbox" | "takesOriginalPictures"> & { fitter: PictureFitter },
   { signal }: ToolCallOptions,
   { path, detail }: z.output<typeof parameters>,
 ): Promise<ToolOutput> {
   requireInput(
-    detail === undefined || detail === "original",
-    `view_image.detail only supports \`original\`; omit \`detail\` for default resized behavior, got \`${detail}\``,
+    detail === undefined || detail === "original" || detail === "high",
+    `view_image.detail only supports \`high\` or \`original\`; omit \`detail\` for default high resized behavior, got \`${detail}\``,
   );
+  const keepsSize = takesOriginalPictures ?? detail === "original";
   const file = absolutePath(cwd, path);
   const { files } = await sandbox();
   await requireFile(files, file, signal);
   const bytes = await readImage(files, file, signal);
-  const picture = await fitter.fit(bytes, { keepsSize: detail === "original", signal });
+  const picture = await fitter.fit(bytes, { keepsSize, signal });
   if (picture.kind === "unusable") throw unusable(file, picture.reason);
   if (picture.bytes.length > MAX_SHOWN_BYTES) throw tooLarge(file, MAX_SHOWN_BYTES);
   return {
@@ -60,7 +68,7 @@ async function viewImage(
       {
         type: "input_image",
         image_url: `data:${picture.type};base64,${picture.bytes.toString("base64")}`,
-        detail: detail === undefined ? "high" : "original",
+        detail: keepsSize ? "original" : "high",
       },
     ],
   };

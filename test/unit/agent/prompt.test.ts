@@ -17,7 +17,13 @@ describe("the user's message", () => {
 describe("the default instructions", () => {
   it.each([
     ["prefer rg", /with rg\b/],
+    [
+      "say before a group of calls what is coming",
+      /before a group of related calls say in one short sentence/i,
+    ],
     ["start narrow", /start narrow/i],
+    ["print no files with Python", /do not write Python scripts to print large parts of files/],
+    ["test from the specific to the broad", /first the most specific ones[^.]*then\s+broader ones/],
     ["group related calls", /group related calls/i],
     ["do not read again after a patch", /after an edit do not read the file again/i],
   ])("say to %s, and are short", (_, guidance) => {

@@ -140,6 +140,7 @@ const rows: Row[] = [
       ["true", "is true: it must be a text"],
     ],
   },
+  { key: "experimental_supported_tools", ...texts },
   { key: "container_image", ...filledText },
   { key: "runtime", ...filledText },
   { key: "lease_seconds", ...integer(1, 604_800) },

@@ -68,3 +68,17 @@ describe("what is known of a model's window", () => {
     expect(profileOf(model).contextWindowTokens).toBeNull();
   });
 });
+
+describe("whether a model takes pictures in their original size", () => {
+  it.each([
+    ["gpt-5.4", true],
+    ["gpt-5.6-sol", true],
+    ["openai/gpt-6-luna", true],
+    ["gpt-5.2", false],
+    ["gpt-4.1", false],
+    ["o3", false],
+    ["qwen3-coder", null],
+  ])("%s: %s", (model, takes) => {
+    expect(profileOf(model).takesOriginalPictures).toBe(takes);
+  });
+});

@@ -123,7 +123,7 @@ describe("the model reads", () => {
 
   it("why a command does not start", () => {
     expect(refusalText("dangerous", { ...about, policy: "never" })).toBe(
-      "`bash -c 'rm -f x'` rejected: blocked by policy",
+      "`bash -c 'rm -f x'` rejected: rm -f style commands are not permitted. Use a safer approach",
     );
     expect(refusalText("granular", { ...about, policy: granular(false) })).toBe(
       "approval required by policy, but AskForApproval::Granular.sandbox_approval is false",

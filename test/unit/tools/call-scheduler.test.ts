@@ -152,7 +152,12 @@ describe("the output of a call", () => {
     ["nope", "{}", "function", "unsupported call: nope"],
     ["nope", "text", "custom", "unsupported custom tool call: nope"],
     ["shell", "text", "custom", "tool shell invoked with incompatible payload"],
-    ["shell", "{}", "function", "failed to parse function arguments: missing field `command`"],
+    [
+      "shell",
+      "{}",
+      "function",
+      "failed to parse function arguments: missing field `command` at line 1 column 2",
+    ],
   ] as const)("of %s with %j as a %s call is %j", async (name, input, kind, content) => {
     expect(await run(name, input, kind)).toMatchObject({ content, success: false });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isBrigError } from "../../../src/errors.js";
-import { createToolRegistry } from "../../../src/tools/registry.js";
-import type { FunctionToolSpec, Tool } from "../../../src/tools/tool.js";
+import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
+import type { FunctionToolSpec, JsonSchema, Tool } from "../../../src/tools/tool.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const tools = createToolRegistry(new MemorySandbox(), { cwd: "/tmp" });
@@ -32,6 +32,81 @@ describe("createToolRegistry", () => {
     expect(tools.get("container.exec").name).toBe("shell");
   });
 
+  it("gives strict schemas to those who take no other: all is required, what was not may be null", async () => {
+    for (const spec of tools.getSpecs({ strict: true })) {
+      if (spec.type !== "function") continue;
+      expect(spec.strict).toBe(true);
+      const check = (schema: JsonSchema): void => {
+        const properties = Object.entries(schema.properties ?? {});
+        if (schema.properties !== undefined) {
+          expect(schema.additionalProperties).toBe(false);
+          expect([...(schema.required ?? [])].sort()).toEqual(properties.map(([name]) => name).sort());
+        }
+        for (const [, property] of properties) check(property);
+        if (schema.items !== undefined) check(schema.items);
+      };
+      check(spec.parameters);
+    }
+    const read = tools
+      .getSpecs({ strict: true })
+      .find((spec) => "name" in spec && spec.name === "exec_command");
+    expect(read).toMatchObject({
+      parameters: {
+        properties: {
+          cmd: { type: "string" },
+          tty: { type: ["boolean", "null"] },
+          sandbox_permissions: { type: ["string", "null"], enum: ["use_default", "require_escalated", null] },
+        },
+      },
+    });
+    // Which the tools take for left out.
+    const args = {
+      command: ["true"],
+      workdir: null,
+      timeout_ms: null,
+      sandbox_permissions: null,
+      justification: null,
+      prefix_rule: null,
+    };
+    expect(await tools.get("shell").execute(args)).toMatchObject({ success: true });
+    expect(tools.getSpecs().every((spec) => spec.type !== "function" || !spec.strict)).toBe(true);
+  });
+
+  it("offers a login shell only where one is allowed", () => {
+    const without = createToolRegistry(new MemorySandbox(), {
+      cwd: "/",
+      allowsLoginShell: false,
+      gates: { shell: "shell_command" },
+    });
+    for (const name of ["exec_command", "shell_command"]) {
+      const offered = (registry: ToolRegistry) => {
+        const { spec } = registry.get(name);
+        return spec.type === "function" ? Object.keys(spec.parameters.properties ?? {}) : [];
+      };
+      expect(offered(tools)).toContain("login");
+      expect(offered(without)).not.toContain("login");
+      expect(offered(without)).toContain("workdir");
+    }
+  });
+
+  it("refuses a reason for leaving the sandbox without a request to leave it", async () => {
+    const refusal =
+      '`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: "require_escalated"` for unsandboxed execution, or omit `justification`.';
+    const because = { justification: "to be sure" };
+    for (const [name, args] of [
+      ["shell", { command: ["true"] }],
+      ["shell_command", { command: "true" }],
+      ["exec_command", { cmd: "true", login: false }],
+    ] as const) {
+      expect(await tools.get(name).execute({ ...args, ...because })).toEqual({
+        content: refusal,
+        success: false,
+      });
+      const explicit = { ...args, ...because, sandbox_permissions: "use_default" };
+      expect((await tools.get(name).execute(explicit)).success).toBe(true);
+    }
+  });
+
   it("says which tools there are when asked for another", () => {
     expect(() => tools.get("nope")).toThrow(
       expect.objectContaining({
@@ -44,11 +119,11 @@ describe("createToolRegistry", () => {
 
   it.each([
     [{}, "missing field `command`"],
-    [{ command: null }, "missing field `command`"],
-    [{ command: "ls" }, "`command`: Invalid input: expected array, received string"],
-    [{ command: ["ls", 1] }, "`command.1`: Invalid input: expected string, received number"],
-    [{ command: ["ls"], timeout_ms: -1 }, "`timeout_ms`: Too small: expected number to be >=0"],
-    ["ls", "Invalid input: expected object, received string"],
+    [{ command: null }, "invalid type: null, expected a sequence"],
+    [{ command: "ls" }, 'invalid type: string "ls", expected a sequence'],
+    [{ command: ["ls", 1] }, "invalid type: integer `1`, expected a string"],
+    [{ command: ["ls"], timeout_ms: -1 }, "invalid value: integer `-1`, expected u64"],
+    ["ls", 'invalid type: string "ls", expected struct ShellArgs'],
   ])("refuses the arguments %j with tool.invalid-input", async (args, reason) => {
     expect(await failureOf(tools.get("shell").execute(args))).toEqual({
       code: "tool.invalid-input",

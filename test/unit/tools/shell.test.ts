@@ -225,3 +225,11 @@ describe("shell_command", () => {
     expect(content).toContain("Output:\n/opt/tool's/bin:");
   });
 });
+
+it("shell answers in JSON whichever form of apply_patch is offered beside it", async () => {
+  for (const apply_patch of ["freeform", "function", false] as const) {
+    const registry = createToolRegistry(new MemorySandbox(), { cwd: "/tmp", gates: { apply_patch } });
+    const { content } = await registry.get("shell").execute({ command: ["echo", "hi"] });
+    expect(JSON.parse(content)).toMatchObject({ output: "hi\n", metadata: { exit_code: 0 } });
+  }
+});

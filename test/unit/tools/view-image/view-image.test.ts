@@ -84,6 +84,24 @@ describe("view_image", () => {
   });
 
   it.each([
+    [true, undefined, 4096, "original"],
+    [true, "high", 4096, "original"],
+    [false, undefined, 2048, "high"],
+    [false, "original", 2048, "high"],
+  ] as const)(
+    "goes by what the model takes: original %s, asked %s",
+    async (takesOriginalPictures, detail, width, sent) => {
+      const own = createToolRegistry(new MemorySandbox(), { cwd: directory, takesOriginalPictures });
+      const path = file("wide", pngPicture({ width: 4096, height: 64 }));
+      const { parts } = await own.get("view_image").execute({ path, detail });
+      const [shown] = parts ?? [];
+      if (shown?.type !== "input_image") throw new Error("no picture");
+      const data = Buffer.from(shown.image_url.split(",")[1] ?? "", "base64");
+      expect([imageSize(data, "image/png")?.width, shown.detail]).toEqual([width, sent]);
+    },
+  );
+
+  it.each([
     ["missing", "unable to locate image at `PATH`: No such file or directory (os error 2)"],
     [".", "image path `PATH` is not a file"],
     ["/dev/zero", "image path `/dev/zero` is not a file"],
@@ -114,7 +132,7 @@ describe("view_image", () => {
   it("knows no other detail", async () => {
     expect(await view({ path: "x", detail: "low" })).toEqual({
       content:
-        "view_image.detail only supports `original`; omit `detail` for default resized behavior, got `low`",
+        "view_image.detail only supports `high` or `original`; omit `detail` for default high resized behavior, got `low`",
       success: false,
     });
   });
