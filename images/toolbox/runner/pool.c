@@ -76,7 +76,8 @@ static void kill_orphans(struct runner *r, const struct worker *w, struct channe
 static size_t kill_all_commands(struct runner *r) {
     sweeping = r;
     size_t alive = orphans_kill(is_worker, 0);
-    for (struct worker *w = r->workers; w; w = w->next) alive += tree_kill(w->pid);
+    for (struct worker *w = r->workers; w; w = w->next)
+        if (w->channel && w->channel->is_command) alive += tree_kill(w->pid);
     return alive;
 }
 
