@@ -46,6 +46,10 @@ export const guarantees = [
     sentence: "What a session left that runs by itself later is named at its end, with hashes.",
   },
   {
+    id: "kept.placeholders",
+    sentence: "A killed session's empty directories are taken back at the next start, or by `brig gc`.",
+  },
+  {
     id: "kept.lease",
     sentence: "When the process that holds a sandbox dies, its container ends with the lease.",
   },

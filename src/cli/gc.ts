@@ -5,6 +5,7 @@ import type { Engine } from "../docker/types.js";
 import { look } from "../images/look.js";
 import { toolboxLabel } from "../images/toolbox-volume.js";
 import { readHostProcesses } from "../lib/owner.js";
+import { readRecords, reclaimPlaceholders } from "../sandbox/sandbox-records.js";
 import { type SweepReport, type SweepVerdict, type SweptObject, sweep } from "../sandbox/sweep.js";
 import type { CliContext } from "./context.js";
 import { write, writeJson, writeTable } from "./render.js";
@@ -12,6 +13,7 @@ import { write, writeJson, writeTable } from "./render.js";
 interface GcFlags {
   dryRun?: boolean;
   kept?: boolean;
+  unrecorded?: boolean;
   json?: boolean;
 }
 
@@ -19,6 +21,10 @@ export function defineGc(command: Command, context: CliContext): void {
   command
     .option("--dry-run", "say what would be removed, and remove nothing")
     .option("--kept", "also remove containers that --keep left running and whose program has ended")
+    .option(
+      "--unrecorded",
+      "also remove containers that look like brig's and that this user's brig did not make",
+    )
     .option("--json", "print the report as JSON")
     .action(async (flags: GcFlags) => {
       const report = await collectGarbage(flags, context);
@@ -27,15 +33,29 @@ export function defineGc(command: Command, context: CliContext): void {
     });
 }
 
-async function collectGarbage({ dryRun, kept }: GcFlags, { environment }: CliContext): Promise<SweepReport> {
+interface GarbageReport extends SweepReport {
+  /** Empty directories that killed sessions had made on this machine, and that were removed. */
+  placeholders: string[];
+}
+
+async function collectGarbage(
+  { dryRun, kept, unrecorded }: GcFlags,
+  { environment }: CliContext,
+): Promise<GarbageReport> {
   const engine = await connectEngine({ env: environment });
-  return await sweep(engine, {
+  const processes = await readHostProcesses(hostname());
+  const { brigHome } = environment;
+  const report = await sweep(engine, {
     now: new Date(),
-    processes: await readHostProcesses(hostname()),
+    processes,
     dryRun,
+    records: await readRecords(brigHome),
     includeKept: kept,
+    includeUnrecorded: unrecorded,
     toolbox: { label: toolboxLabel, hash: await currentToolbox(engine) },
   });
+  const placeholders = dryRun === true ? [] : await reclaimPlaceholders(engine, { brigHome, processes });
+  return { ...report, placeholders };
 }
 
 /** The volume that this version of brig uses, which stays whether it was filled yet or not. */
@@ -53,11 +73,12 @@ const reasons: Record<SweepVerdict, string> = {
   "kept-on-request": "kept by --keep; --kept removes it",
   "other-machine": "made by another machine",
   "unreadable-labels": "its labels cannot be read",
+  unrecorded: "it has brig's labels, but this user's brig did not make it; --unrecorded removes it",
   "in-use": "another version's toolbox, in use",
 };
 
 async function writeReport(
-  report: SweepReport,
+  report: GarbageReport,
   { dryRun = false }: GcFlags,
   { stdout }: CliContext,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import { isAnswered } from "../docker/failure.js";
 import type { ContainerBody, Engine, EngineStream } from "../docker/types.js";
 import { BrigError } from "../errors.js";
+import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/trace.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import { requireAsAsked } from "./compare-created.js";
@@ -8,6 +9,7 @@ import { runnerPath } from "./create-body.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
 import { findUnanswered, persistently, removeForCertain } from "./removal.js";
+import { removeRecord, type SandboxRecord, writeRecord } from "./sandbox-records.js";
 import type { Warn } from "./warnings.js";
 
 /** A stream that broke is dialled again for so long, or for as long as the lease where that is shorter. */
@@ -17,17 +19,27 @@ interface ConnectOptions {
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
 }
 
+interface Making {
+  plan: SandboxPlan;
+  keep: boolean;
+  warn: Warn;
+  /** Where and in whose name the sandbox is recorded, for whoever finds it after this process was killed. */
+  known: { brigHome: string; owner: Owner };
+}
+
 /** The container of one session, with the placeholders made for it. */
 export class SandboxContainer {
   readonly #engine: Engine;
   readonly #plan: SandboxPlan;
   readonly #keep: boolean;
   readonly #warn: Warn;
+  readonly #known: Making["known"];
   #placeholders: Placeholders | undefined;
   #id: string | undefined;
   #attached: EngineStream | undefined;
 
-  constructor(engine: Engine, { plan, keep, warn }: { plan: SandboxPlan; keep: boolean; warn: Warn }) {
+  constructor(engine: Engine, { plan, keep, warn, known }: Making) {
+    this.#known = known;
     this.#engine = engine;
     this.#warn = warn;
     this.#plan = plan;
@@ -43,8 +55,10 @@ export class SandboxContainer {
     body: ContainerBody,
     { imageId, signal }: { imageId: string; signal?: AbortSignal | undefined },
   ): Promise<void> {
+    await this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     this.#id = await this.#create(body);
+    await this.#record(this.#placeholders.places);
     step("the container is created");
     signal?.throwIfAborted();
     const [created, attached] = await Promise.all([
@@ -85,8 +99,19 @@ export class SandboxContainer {
     this.#attached?.stream.destroy();
     if (this.#id !== undefined) await removeForCertain(this.#engine, this.#id);
     const placeholders = this.#placeholders;
-    if (placeholders === undefined || placeholders.made.length === 0) return;
-    await placeholders.remove(await this.#placeholdersInUse());
+    if (placeholders !== undefined && placeholders.made.length > 0)
+      await placeholders.remove(await this.#placeholdersInUse());
+    const { brigHome, owner } = this.#known;
+    await removeRecord(brigHome, { owner, sessionId: this.#plan.sessionId }).catch(this.#warn);
+  }
+
+  /** Without a record the sandbox is no worse, only what a kill leaves is not found: so a failure is told and no more. */
+  async #record(placeholders: SandboxRecord["placeholders"]): Promise<void> {
+    const { brigHome, owner } = this.#known;
+    const record = { sessionId: this.#plan.sessionId, owner, endpoint: this.#engine.endpoint, placeholders };
+    await writeRecord(brigHome, { ...record, containerId: this.#id ?? null }).catch((cause: unknown) =>
+      this.#warn(notRecorded(brigHome, cause)),
+    );
   }
 
   async #placeholdersInUse(): Promise<Set<string>> {
@@ -145,6 +170,17 @@ export class SandboxContainer {
     };
     return new BrigError(messages[reason], { code: "sandbox.gone", reason, hint: "create another sandbox" });
   }
+}
+
+function notRecorded(brigHome: string, cause: unknown): BrigError {
+  return new BrigError(
+    `the sandbox cannot be recorded in ${JSON.stringify(brigHome)}: ${cause instanceof Error ? cause.message : cause}`,
+    {
+      code: "config.invalid",
+      hint: "brig gc will not find what a killed session leaves; set BRIG_HOME to a directory that can be written",
+      cause,
+    },
+  );
 }
 
 /** It answers to no call whose error its own could be. */

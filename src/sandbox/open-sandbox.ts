@@ -6,7 +6,7 @@ import { connectEngine } from "../docker/connect.js";
 import type { Engine, ImageSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { requireToolbox } from "../images/require-toolbox.js";
-import { ownerOf, readHostProcesses } from "../lib/owner.js";
+import { type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/trace.js";
 import type { LoadedPolicy, SandboxMode } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
@@ -25,6 +25,7 @@ import { planSandbox } from "./plan-sandbox.js";
 import { type Proof, proveSandbox } from "./proof.js";
 import { requireStatx } from "./require-statx.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./right-kernel.js";
+import { reclaimPlaceholders } from "./sandbox-records.js";
 import { inTurn } from "./start-gate.js";
 import { type Warn, warner } from "./warnings.js";
 
@@ -116,15 +117,29 @@ async function startOn(
   engine: Engine,
   { options, environment, policy, leaseSeconds }: Wanted,
 ): Promise<OpenedSandbox> {
+  const processes = await readHostProcesses(hostname());
+  const { brigHome } = environment;
+  // Before the plan, which takes over what a killed session left in the same workspace.
+  await reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
+  const owner = await ownerOf(process.pid, processes);
   const [image, toolboxVolume, planned] = await Promise.all([
     requireImage(engine, options.image ?? DEFAULT_IMAGE),
     options.toolboxVolume ?? requireToolbox(engine),
-    makePlan(options, { environment, engine, policy, leaseSeconds }),
+    makePlan(options, { environment, engine, policy, leaseSeconds, owner }),
   ]);
   step("image, toolbox and workspace are looked at");
   const plan = withImage(planned, image);
   return await onRightKernel(plan.kernel, (kernel) =>
-    startProved({ ...plan, kernel }, { engine, options, toolboxVolume, imageId: image.id }),
+    startProved(
+      { ...plan, kernel },
+      {
+        engine,
+        options,
+        toolboxVolume,
+        imageId: image.id,
+        known: { brigHome, owner },
+      },
+    ),
   );
 }
 
@@ -133,11 +148,12 @@ interface Start {
   options: SandboxOptions;
   toolboxVolume: string;
   imageId: string;
+  known: { brigHome: string; owner: Owner };
 }
 
 async function startProved(
   plan: SandboxPlan,
-  { engine, options, toolboxVolume, imageId }: Start,
+  { engine, options, toolboxVolume, imageId, known }: Start,
 ): Promise<OpenedSandbox> {
   const token = randomBytes(32);
   const body = createContainerBody(plan, {
@@ -146,7 +162,7 @@ async function startProved(
     seccompJson: plan.seccomp === "brig" ? await loadSeccompProfile() : "",
   });
   const warn = warner(options);
-  const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false, warn });
+  const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false, warn, known });
   let link: RunnerLink | undefined;
   try {
     await container.start(body, { imageId, signal: options.signal });
@@ -175,11 +191,16 @@ async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> 
 
 async function makePlan(
   options: SandboxOptions,
-  found: { environment: Environment; engine: Engine; policy: LoadedPolicy; leaseSeconds: number },
+  found: {
+    environment: Environment;
+    engine: Engine;
+    policy: LoadedPolicy;
+    leaseSeconds: number;
+    owner: Owner;
+  },
 ): Promise<SandboxPlan> {
-  const { environment, engine, policy, leaseSeconds } = found;
+  const { environment, engine, policy, leaseSeconds, owner } = found;
   const sessionId = randomUUID();
-  const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
   const keep = options.keep ?? false;
   return await planSandbox({
     policy,

@@ -7,6 +7,8 @@ import { LABELS } from "./labels.js";
 export interface Placeholders {
   /** Those this session made or took over, and so has to remove. */
   made: readonly string[];
+  /** With inodes: what a record keeps of them. */
+  places: readonly { path: string; ino: string }[];
   /** Removes those still empty. `inUse`: paths another session has mounted, which must stay. Never throws. */
   remove(inUse?: ReadonlySet<string>): Promise<void>;
 }
@@ -36,6 +38,7 @@ export async function preparePlaceholders(paths: readonly string[]): Promise<Pla
   }
   return {
     made: made.map(({ path }) => path),
+    places: made.map(({ path, ino }) => ({ path, ino: String(ino) })),
     remove: async (inUse = new Set()) => await removeAll(made, inUse),
   };
 }
@@ -66,12 +69,18 @@ export function readPlaceholdersLabel(labels: Readonly<Record<string, string>>):
   }
 }
 
-/** Removes what a killed session left: only directories that look exactly like placeholders. */
-export async function removeLeftPlaceholders(paths: readonly string[]): Promise<string[]> {
+/**
+ * Removes what a killed session left: only directories that look exactly like placeholders, and with the inode that is known. Where it is
+ * not, the session was killed while it made them.
+ */
+export async function removeLeftPlaceholders(
+  places: readonly { path: string; ino: string | null }[],
+): Promise<string[]> {
   const removed: string[] = [];
-  for (const path of paths) {
+  for (const { path, ino } of places) {
     const left = await findLeftPlaceholder(path);
-    if (left !== null && (await removePlaceholder(left))) removed.push(path);
+    const isIt = left !== null && (ino === null || String(left.ino) === ino);
+    if (isIt && (await removePlaceholder(left))) removed.push(path);
   }
   return removed;
 }

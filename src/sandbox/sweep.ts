@@ -2,13 +2,17 @@ import type { ContainerSummary, Engine, VolumeSummary } from "../docker/types.js
 import { isBrigError } from "../errors.js";
 import { type HostProcesses, ownerState } from "../lib/owner.js";
 import { LABELS, readSessionLabels } from "./labels.js";
-import { readPlaceholdersLabel, removeLeftPlaceholders } from "./placeholders.js";
+import type { SandboxRecord } from "./sandbox-records.js";
 
 export interface SweepOptions {
   now: Date;
   processes: HostProcesses;
   /** Report what would be removed, and remove nothing. */
   dryRun?: boolean | undefined;
+  /** What this machine's user knows of sandboxes. A container that is in none of them is only reported: anybody can write labels. */
+  records: readonly Pick<SandboxRecord, "sessionId" | "containerId">[];
+  /** Also remove containers that no record names. */
+  includeUnrecorded?: boolean | undefined;
   /** Also remove containers of dead owners that `--keep` was asked for. */
   includeKept?: boolean | undefined;
   /** The label of toolbox volumes and its value on the one in use; without it no volume is looked at. */
@@ -18,8 +22,6 @@ export interface SweepOptions {
 export interface SweepReport {
   containers: SweptObject[];
   volumes: SweptObject[];
-  /** Empty directories that killed sessions had made on this machine. */
-  placeholders: string[];
 }
 
 export interface SweptObject {
@@ -42,6 +44,7 @@ export type SweepVerdict =
   | "kept-on-request"
   | "other-machine"
   | "unreadable-labels"
+  | "unrecorded"
   | "in-use";
 
 type SweptEngine = Pick<Engine, "listContainers" | "removeContainer" | "listVolumes" | "removeVolume">;
@@ -66,12 +69,22 @@ export async function sweep(engine: SweptEngine, options: SweepOptions): Promise
   return {
     containers: [...swept, ...(toolboxes?.containers ?? [])],
     volumes: toolboxes?.volumes ?? [],
-    placeholders: await sweepPlaceholders(containers, swept),
   };
 }
 
 /** What a sweep would do with one container. */
 async function judgeContainer(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
+  const verdict = await judgeLabels(container, options);
+  return REMOVABLE.includes(verdict) && !isRecorded(container, options) ? "unrecorded" : verdict;
+}
+
+function isRecorded({ id, labels }: ContainerSummary, { records, includeUnrecorded }: SweepOptions): boolean {
+  if (includeUnrecorded === true) return true;
+  const sessionId = labels[LABELS.session];
+  return records.some((one) => one.sessionId === sessionId && (one.containerId ?? id) === id);
+}
+
+async function judgeLabels(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const mark = readSessionLabels(container.labels);
   if (mark === null) return "unreadable-labels";
   const state = await ownerState(mark.owner, options.processes);
@@ -104,10 +117,11 @@ async function sweepToolboxes(
     ({ createdAt }) => options.now.getTime() - createdAt.getTime() > TOOLBOX_GRACE_MS,
   );
   const containers: SweptObject[] = [];
+  const verdict = options.includeUnrecorded === true ? "never-started" : "unrecorded";
   for (const { id } of fillers) {
-    const outcome =
-      options.dryRun === true ? { removed: false } : await outcomeOf(engine.removeContainer(id));
-    containers.push({ id, sessionId: null, verdict: "never-started", ...outcome });
+    const isDoomed = options.dryRun !== true && REMOVABLE.includes(verdict);
+    const outcome = isDoomed ? await outcomeOf(engine.removeContainer(id)) : { removed: false };
+    containers.push({ id, sessionId: null, verdict, ...outcome });
   }
   const stale = (await engine.listVolumes([label])).filter(({ labels }) => labels[label] !== hash);
   const volumes: SweptObject[] = [];
@@ -140,17 +154,6 @@ async function sweepVolumes(
     swept.push({ id, sessionId: null, verdict, removed });
   }
   return swept;
-}
-
-/** Only of containers this sweep removed, and not where a living one has the same directory mounted. */
-async function sweepPlaceholders(containers: ContainerSummary[], swept: SweptObject[]): Promise<string[]> {
-  const removed = new Set(swept.filter((container) => container.removed).map(({ id }) => id));
-  const paths = (isGone: boolean) =>
-    containers
-      .filter(({ id }) => removed.has(id) === isGone)
-      .flatMap(({ labels }) => readPlaceholdersLabel(labels));
-  const inUse = new Set(paths(false));
-  return await removeLeftPlaceholders(paths(true).filter((path) => !inUse.has(path)));
 }
 
 /** An engine that refuses one removal must not keep the sweep from the others. */

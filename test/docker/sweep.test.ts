@@ -7,6 +7,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ContainerBody, Engine } from "../../src/docker/types.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../../src/lib/owner.js";
 import { sessionLabels } from "../../src/sandbox/labels.js";
+import { reclaimPlaceholders } from "../../src/sandbox/sandbox-records.js";
 import { type SweepOptions, sweep } from "../../src/sandbox/sweep.js";
 import { testEngine } from "../support/engine.js";
 import { temporaryDirectory } from "../support/sandbox.js";
@@ -104,7 +105,7 @@ async function sweepMine(options: Partial<SweepOptions> = {}) {
     removeContainer: (id: string) => engine.removeContainer(id),
     removeVolume: (name: string) => engine.removeVolume(name),
   };
-  return await sweep(mine, { now: new Date(), processes, ...options });
+  return await sweep(mine, { now: new Date(), processes, records: [], includeUnrecorded: true, ...options });
 }
 
 async function isThere(id: string): Promise<boolean> {
@@ -145,16 +146,19 @@ describe("a sweep of the real engine", () => {
     for (const { containers } of reports) for (const { removed } of containers) expect(removed).toBe(true);
   });
 
-  it("removes the placeholders of the containers it removes", async () => {
+  it("believes no label that an image may have made", async () => {
     await using directory = await temporaryDirectory();
     const placeholder = join(directory.path, ".git");
     await mkdir(placeholder, { mode: 0o555 });
-    await container("masked", {
+    const id = await container("masked", {
       owner: dead,
       labels: { "brig.placeholders": JSON.stringify([placeholder]) },
     });
-    expect((await sweepMine()).placeholders).toEqual([placeholder]);
-    expect(await readdir(directory.path)).toEqual([]);
+    const { containers } = await sweepMine({ includeUnrecorded: false });
+    expect(containers).toMatchObject([{ id, verdict: "unrecorded", removed: false }]);
+    await reclaimPlaceholders(engine, { brigHome: join(directory.path, "home"), processes });
+    expect(await readdir(directory.path)).toEqual([".git"]);
+    expect(await isThere(id)).toBe(true);
   });
 
   it("removes toolboxes that nobody uses, and those in use stay whole", async () => {

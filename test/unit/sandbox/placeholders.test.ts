@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -91,7 +91,12 @@ it("a sweep removes only what looks exactly like a placeholder", async () => {
   await writeFile(at("file"), "", { mode: 0o444 });
   await symlink("left", at("link"));
   const names = ["left", "writable", "full", "file", "link", "missing"];
-  expect(await removeLeftPlaceholders(names.map(at))).toEqual([at("left")]);
+  await mkdir(at("another"), { mode: 0o555 });
+  const { ino } = await lstat(at("left"), { bigint: true });
+  const places = names.map((name) => ({ path: at(name), ino: name === "left" ? String(ino) : null }));
+  const other = { path: at("another"), ino: String(ino) };
+  expect(await removeLeftPlaceholders([...places, other])).toEqual([at("left")]);
+  expect(await removeLeftPlaceholders([{ ...other, ino: null }])).toEqual([at("another")]);
   expect(await readdir(folder)).toEqual(["file", "full", "link", "writable"]);
   await chmod(at("full"), 0o755);
 });

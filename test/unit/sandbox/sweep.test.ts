@@ -1,11 +1,8 @@
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { ContainerSummary, VolumeSummary } from "../../../src/docker/types.js";
 import { BrigError } from "../../../src/errors.js";
 import type { HostProcesses } from "../../../src/lib/owner.js";
-import { sessionLabels } from "../../../src/sandbox/labels.js";
+import { LABELS, sessionLabels } from "../../../src/sandbox/labels.js";
 import { type SweepOptions, sweep } from "../../../src/sandbox/sweep.js";
 
 const now = new Date("2026-11-20T12:00:00Z");
@@ -85,7 +82,13 @@ class FakeEngine {
 }
 
 async function swept(engine: FakeEngine, options: Partial<SweepOptions> = {}) {
-  return await sweep(engine, { now, processes, ...options });
+  const containers = await engine.listContainers([LABELS.session]);
+  engine.lists--;
+  const records = containers.map(({ id, labels }) => ({
+    sessionId: labels[LABELS.session] ?? "",
+    containerId: id,
+  }));
+  return await sweep(engine, { now, processes, records, ...options });
 }
 
 describe("a sweep", () => {
@@ -133,6 +136,20 @@ describe("a sweep", () => {
     const engine = new FakeEngine([foreign]);
     expect((await swept(engine)).containers).toEqual([]);
     expect(engine.removed).toEqual([]);
+  });
+
+  it("only reports what no record names: labels may be anybody's", async () => {
+    const dead = () => new FakeEngine([container("c", { pid: 999 })]);
+    const verdict = async (options: Partial<SweepOptions>) =>
+      (await swept(dead(), options)).containers.map(({ verdict, removed }) => [verdict, removed]);
+    expect(await verdict({ records: [] })).toEqual([["unrecorded", false]]);
+    expect(await verdict({ records: [{ sessionId: "s-c", containerId: "another" }] })).toEqual([
+      ["unrecorded", false],
+    ]);
+    expect(await verdict({ records: [{ sessionId: "s-c", containerId: null }] })).toEqual([
+      ["owner-gone", true],
+    ]);
+    expect(await verdict({ records: [], includeUnrecorded: true })).toEqual([["owner-gone", true]]);
   });
 
   it("removes kept containers of dead owners only when told to", async () => {
@@ -198,34 +215,16 @@ describe("the toolboxes", () => {
       labels: { "brig.toolbox": "new" },
     });
     const engine = new FakeEngine([filler("left", 3600), filler("busy", 5)]);
-    expect((await swept(engine, { toolbox })).containers).toMatchObject([{ id: "left", removed: true }]);
+    const found = await swept(engine, { toolbox });
+    expect(found.containers).toMatchObject([{ id: "left", verdict: "unrecorded", removed: false }]);
+    const forced = await swept(engine, { toolbox, includeUnrecorded: true });
+    expect(forced.containers).toMatchObject([{ id: "left", verdict: "never-started", removed: true }]);
     expect(engine.removed).toEqual(["left"]);
   });
 
   it("are not looked at without knowing which one is in use", async () => {
     const engine = new FakeEngine([], [volume("t-old", "old")]);
     expect((await swept(engine)).volumes).toEqual([]);
-  });
-});
-
-describe("the placeholders of a killed session", () => {
-  it("go with its container, but not those that a living one has mounted or somebody filled", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "brig-sweep-"));
-    try {
-      for (const name of ["mine", "shared", "other"]) await mkdir(join(folder, name), { mode: 0o555 });
-      await mkdir(join(folder, "real"));
-      const marked = (...names: string[]) => ({
-        "brig.placeholders": JSON.stringify(names.map((name) => join(folder, name))),
-      });
-      const engine = new FakeEngine([
-        container("dead", { pid: 999, labels: marked("mine", "shared", "real", "missing") }),
-        container("live", { labels: marked("shared", "other") }),
-      ]);
-      expect((await swept(engine)).placeholders).toEqual([join(folder, "mine")]);
-      expect(await readdir(folder)).toEqual(["other", "real", "shared"]);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
   });
 });
 
