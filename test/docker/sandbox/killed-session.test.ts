@@ -17,8 +17,12 @@ async function killHolder(workspace: string, brigHome: string): Promise<string> 
     env: { ...process.env, BRIG_HOME: brigHome },
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const [line] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
   const ended = once(child, "exit");
+  const early = ended.then(() => {
+    throw new Error("the program that holds a sandbox ended before it was killed");
+  });
+  const [line] = (await Promise.race([once(child.stdout.setEncoding("utf8"), "data"), early])) as [string];
+  early.catch(() => undefined);
   child.kill("SIGKILL");
   await ended;
   return line.trim();
