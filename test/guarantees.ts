@@ -29,6 +29,10 @@ export const guarantees = [
   { id: "contained.network", sentence: "Without `--network full` there is no interface but loopback." },
   { id: "contained.system-calls", sentence: "A system call outside the allow-list is refused." },
   { id: "contained.proof", sentence: "A container that is weaker than its policy runs nothing." },
+  {
+    id: "contained.memory",
+    sentence: "What a command fills and leaves, in memory, never keeps the next one from starting.",
+  },
   { id: "contained.image", sentence: "What an image says of itself has no say in the sandbox." },
   { id: "contained.secrets", sentence: "The session's token and your environment are nowhere inside." },
   {

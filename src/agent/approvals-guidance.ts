@@ -30,7 +30,7 @@ const noRequest =
 
 const whatEscalatedMeans =
   "What leaves the sandbox runs as root, with a network, in a second container of the same image: it shares the working directory and " +
-  "the writable roots with the sandbox, and nothing else, neither /tmp nor running commands. What it leaves running is ended with it.";
+  "the writable roots with the sandbox, and nothing else, neither /tmp nor running commands. Names that the sandbox holds read-only in them, such as `.git`, are read-only there too. What it leaves running is ended with it.";
 
 const untrustedAsks =
   "the user is asked about every command but those that are known to only read, such as `ls`, `cat` or `rg`, and about " +

@@ -41,9 +41,16 @@ export function configuredSandbox(flags: SandboxFlags, config: Config, context: 
   };
 }
 
-/** Of the same workspace. One that holds nothing back never outlives its session, not even with `--keep`. */
+/** Of the same workspace, where it holds what the first sandbox does. It never outlives its session, not even with `--keep`. */
 export function withFullAccess(options: SandboxOptions): SandboxOptions {
-  return { ...options, mode: "danger-full-access", policyFile: undefined, network: undefined, keep: false };
+  return {
+    ...options,
+    mode: "danger-full-access",
+    policyFile: undefined,
+    protectsLike: options.policyFile ?? options.mode ?? DEFAULT_MODE,
+    network: undefined,
+    keep: false,
+  };
 }
 
 /** What the model is told before there is a sandbox to ask. Errors: whatever can be seen to keep the sandbox from starting. */

@@ -2,13 +2,20 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../errors.js";
 import { packageRoot } from "../package-root.js";
+import type { Policy } from "./policy.js";
 
 /** `sandbox-policies/` of this package. */
 export const policyDirectory: string = join(packageRoot, "sandbox-policies");
 
-/** Brig's system call filter as the engine takes it in SecurityOpt: one line of JSON. */
-export async function loadSeccompProfile(directory: string = policyDirectory): Promise<string> {
-  const file = join(directory, "seccomp.json");
+const SECCOMP_FILES = { brig: "seccomp.json", "full-access": "seccomp-full-access.json" } as const;
+
+/** A system call filter of brig's as the engine takes it in SecurityOpt: one line of JSON; empty for the engine's own. */
+export async function loadSeccompProfile(
+  filter: Policy["seccomp"],
+  directory: string = policyDirectory,
+): Promise<string> {
+  if (filter === "engine-default") return "";
+  const file = join(directory, SECCOMP_FILES[filter]);
   try {
     return JSON.stringify(JSON.parse(await readFile(file, "utf8")));
   } catch (cause) {

@@ -80,11 +80,13 @@ export const policySchema = z
     network: network.describe("none, full, or allowlist:HOST,… (refused until there is an egress proxy)"),
     user: user.describe('Who commands run as: "host" (the caller\'s uid:gid), "root", or "uid:gid"'),
     home: containerPath.describe("HOME of commands; with rootfs = ro it must be one of the tmpfs paths"),
-    capabilities: z.enum(["none", "engine-default"]).describe("Linux capabilities left to processes"),
+    capabilities: z
+      .enum(["none", "full-access", "engine-default"])
+      .describe("Linux capabilities left to processes"),
     noNewPrivileges: z.boolean().describe("Whether setuid programs and file capabilities are without effect"),
     seccomp: z
-      .enum(["brig", "engine-default"])
-      .describe("System call filter: brig's own list or the engine's"),
+      .enum(["brig", "full-access", "engine-default"])
+      .describe("System call filter: brig's own list, its wider one for root, or the engine's"),
     workspace: workspaceSchema.describe("The directory the work is about"),
     tmpfs: z.array(tmpfsSchema).describe("Memory-backed directories, always nosuid and nodev"),
     limits: limitsSchema.describe("Ceilings for the whole sandbox"),

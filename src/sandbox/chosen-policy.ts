@@ -17,7 +17,21 @@ export function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {
 }
 
 /** The policy that a mode or a file names, with the network that a flag puts in its place. */
-export async function loadChosenPolicy({ mode, policyFile, network }: SandboxOptions): Promise<LoadedPolicy> {
+export async function loadChosenPolicy({ protectsLike, ...options }: SandboxOptions): Promise<LoadedPolicy> {
+  const [chosen, names] = await Promise.all([loadNamedPolicy(options), protectedNames(protectsLike)]);
+  const { policy } = chosen;
+  const held = [...new Set([...policy.workspace.protected, ...names])];
+  return { ...chosen, policy: { ...policy, workspace: { ...policy.workspace, protected: held } } };
+}
+
+async function protectedNames(nameOrFile: string | undefined): Promise<string[]> {
+  if (nameOrFile === undefined) return [];
+  const { workspace } = (await loadPolicy(nameOrFile)).policy;
+  if (workspace.access === "rw" || nameOrFile === DEFAULT_MODE) return workspace.protected;
+  return await protectedNames(DEFAULT_MODE);
+}
+
+async function loadNamedPolicy({ mode, policyFile, network }: SandboxOptions): Promise<LoadedPolicy> {
   if (mode !== undefined && policyFile !== undefined)
     throw new BrigError("a mode and a policy file were both given", {
       code: "usage.invalid",

@@ -7,7 +7,7 @@ const CPU_TOLERANCE = 1e-3;
 
 export function compareLimits(
   { limits }: SandboxPlan,
-  { cgroup, resourceLimits }: KernelReport,
+  { cgroup, resourceLimits, settings }: KernelReport,
 ): Difference[] {
   const found: Difference[] = [];
   const expect = (
@@ -28,5 +28,14 @@ export function compareLimits(
     ["Max core file size", limits.coreBytes],
   ] as const)
     expect("F14-resource-limits", name, promised, resourceLimits.get(name)?.hard ?? null);
+  for (const [name, promised] of Object.entries(limits.ipc)) {
+    const kernel = settings.get(name);
+    if (kernel !== promised)
+      found.push({
+        assertion: "F17-ipc",
+        promised: `${name} ${promised}`,
+        kernel: `${name} ${kernel ?? "unknown"}`,
+      });
+  }
   return found;
 }

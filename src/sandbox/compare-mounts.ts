@@ -1,4 +1,4 @@
-import { TOOLBOX_PATH } from "./create-body.js";
+import { sharedMemory, TOOLBOX_PATH } from "./create-body.js";
 import type { KernelReport } from "./kernel-report.js";
 import { isReadOnly, type MountEntry } from "./mountinfo.js";
 import { isAtOrBelow, isBelow } from "./paths.js";
@@ -27,9 +27,10 @@ export function compareMounts(plan: SandboxPlan, report: KernelReport): Differen
   return [
     ...compareBinds(plan, mounts),
     ...plan.tmpfs.flatMap((tmpfs) => compareTmpfs(tmpfs, mounts)),
-    ...compareShm(plan, mounts),
+    ...compareTmpfs(sharedMemory(plan), mounts),
     ...compareRootfs(plan, mounts),
     ...compareKernelSettings(mounts),
+    ...compareDevices(plan, mounts),
     ...compareWritable(plan, mounts),
     ...compareIdentities(plan, report),
     ...comparePlaceholders(plan, mounts),
@@ -90,16 +91,12 @@ function broken({ assertion, path, promised }: TmpfsPromise, entry: MountEntry |
   return { assertion, promised: `${quote(path)} tmpfs ${promised}`, kernel: describe(entry) };
 }
 
-function compareShm(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
-  const entry = mountedAt(mounts, "/dev/shm");
-  if (entry?.fileSystem === "tmpfs" && sizeBytes(entry) === plan.limits.shmBytes) return [];
-  return [
-    {
-      assertion: "B5-tmpfs",
-      promised: `"/dev/shm" tmpfs size=${plan.limits.shmBytes}`,
-      kernel: describe(entry),
-    },
-  ];
+/** Root without a capability still owns /dev: what it could put in the place of /dev/null, every command would read. */
+function compareDevices(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  if (plan.rootfs === "rw") return [];
+  const entry = mountedAt(mounts, "/dev");
+  if (accessOf(entry) === "ro") return [];
+  return [{ assertion: "B18-devices", promised: "/dev ro", kernel: describe(entry) }];
 }
 
 function compareRootfs(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {

@@ -1,13 +1,14 @@
 import type { ContainerBody, Mount } from "../docker/types.js";
 import { seccompForGvisor } from "../policy/gvisor-seccomp.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
+import { MASKED_PATHS, readOnlyPaths } from "./system-paths.js";
 
 export interface ContainerSecrets {
   /** Name of the volume with the runner and rg. */
   toolboxVolume: string;
   /** SHA-256 of the session's token in hex: the token itself never enters the container's description. */
   tokenHash: string;
-  /** The text of sandbox-policies/seccomp.json; unused where the plan keeps the engine's filter. */
+  /** The text of the plan's filter in sandbox-policies; unused where it keeps the engine's. */
   seccompJson: string;
 }
 
@@ -24,6 +25,13 @@ export function runnerPath({ kernel }: Pick<SandboxPlan, "kernel">): string {
 /** The runtime makes the directories below, and makes it read-only last. */
 const PARENT_OPTIONS = "ro,nosuid,nodev,noexec,size=65536,nr_inodes=1024,mode=755";
 export const CONTAINER_HOSTNAME = "brig";
+
+/** Root that works in a directory of the host's can leave devices and programs with capabilities there. */
+const DROPPED_CAPABILITIES: Record<SandboxPlan["capabilities"], string[]> = {
+  none: ["ALL"],
+  "full-access": ["MKNOD", "SETFCAP"],
+  "engine-default": [],
+};
 
 /** What is sent to the engine for a plan. Pure: the same plan gives the same body. */
 export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
@@ -59,12 +67,14 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       IpcMode: "private",
       // By name: on cgroup v1 the engine's default is the host's namespace.
       CgroupnsMode: "private",
-      CapDrop: plan.capabilities === "none" ? ["ALL"] : [],
+      CapDrop: DROPPED_CAPABILITIES[plan.capabilities],
       CapAdd: [],
       SecurityOpt: securityOptions(plan, secrets.seccompJson),
       Mounts: [toolboxMount(secrets.toolboxVolume), ...plan.mounts.map(bindMount)],
       Tmpfs: {
-        ...Object.fromEntries(plan.tmpfs.map((tmpfs) => [tmpfs.path, tmpfsOptions(tmpfs)])),
+        ...Object.fromEntries(
+          [...plan.tmpfs, sharedMemory(plan)].map((one) => [one.path, tmpfsOptions(one)]),
+        ),
         ...Object.fromEntries(plan.parents.map((path) => [path, PARENT_OPTIONS])),
         ...(plan.kernel === "gvisor" && GVISOR_MASKS),
       },
@@ -73,6 +83,9 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       RestartPolicy: { Name: "no" },
       ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
       Init: false,
+      MaskedPaths: [...MASKED_PATHS],
+      ReadonlyPaths: readOnlyPaths(plan),
+      Sysctls: { ...plan.limits.ipc },
       ShmSize: plan.limits.shmBytes,
       Memory: plan.limits.memoryBytes,
       MemorySwap: plan.limits.memoryBytes,
@@ -100,7 +113,7 @@ function blank(names: readonly string[]): Record<string, string> {
 function securityOptions(plan: SandboxPlan, seccompJson: string): string[] {
   return [
     ...(plan.noNewPrivileges ? ["no-new-privileges"] : []),
-    ...(plan.seccomp === "brig" ? [`seccomp=${filterFor(plan, seccompJson)}`] : []),
+    ...(plan.seccomp !== "engine-default" ? [`seccomp=${filterFor(plan, seccompJson)}`] : []),
   ];
 }
 
@@ -125,6 +138,18 @@ function bindMount(mount: PlannedMount): Mount {
     Target: mount.path,
     ReadOnly: mount.access === "ro",
     BindOptions: { Propagation: "rprivate" },
+  };
+}
+
+/** In place of the engine's own, which takes as many files as the machine has memory for. */
+export function sharedMemory({ limits, user }: SandboxPlan): PlannedTmpfs {
+  return {
+    path: "/dev/shm",
+    sizeBytes: limits.shmBytes,
+    maxInodes: limits.shmInodes,
+    exec: false,
+    mode: "1777",
+    ...user,
   };
 }
 

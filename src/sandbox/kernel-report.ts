@@ -20,6 +20,8 @@ export interface KernelReport {
   /** Of the runner: `NAME=value` each. */
   environment: string[] | null;
   cgroup: CgroupLimits;
+  /** Of the IPC namespace, by the name in sysctl, e.g. "kernel.shmall". */
+  settings: Map<string, string>;
   /** The errno of each forbidden request; 0: it was granted. */
   probes: Map<string, number>;
   /** By absolute path. */
@@ -70,6 +72,7 @@ export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelRe
     hostname: text("/proc/sys/kernel/hostname")?.trimEnd() ?? null,
     environment: parseEnvironment(text("environment")),
     cgroup: parseCgroup((file) => text(`${CGROUP}/${file}`)?.trim() ?? null),
+    settings: parseSettings(sections),
     probes: parseProbes(sections),
     directories: parseDirectories(sections),
   };
@@ -223,6 +226,17 @@ function parseProbes(sections: ReadonlyMap<string, Uint8Array>): Map<string, num
     if (/^[0-9]{1,3}$/.test(errno)) probes.set(name, Number(errno));
   }
   return probes;
+}
+
+/** Several numbers have tabs between them. */
+function parseSettings(sections: ReadonlyMap<string, Uint8Array>): Map<string, string> {
+  const prefix = "/proc/sys/";
+  return new Map(
+    withPrefix(sections, prefix).map((path) => {
+      const text = sectionText(sections, `${prefix}${path}`) ?? "";
+      return [path.replaceAll("/", "."), text.trim().replaceAll(/\s+/g, " ")];
+    }),
+  );
 }
 
 function parseDirectories(

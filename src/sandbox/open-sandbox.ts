@@ -39,6 +39,8 @@ export interface SandboxOptions {
   mode?: SandboxMode | undefined;
   /** A policy of your own, see sandbox-policies/README.md. */
   policyFile?: string | undefined;
+  /** Another mode or policy file: its protected names are held too, all of those of workspace-write where it is read-only. */
+  protectsLike?: string | undefined;
   /** Default "brig/base". Any Linux image serves. */
   image?: string | undefined;
   /** OCI runtime, for example "runsc". Default: the engine's own. */
@@ -159,7 +161,7 @@ async function startProved(
   const body = createContainerBody(plan, {
     toolboxVolume,
     tokenHash: createHash("sha256").update(token).digest("hex"),
-    seccompJson: plan.seccomp === "brig" ? await loadSeccompProfile() : "",
+    seccompJson: await loadSeccompProfile(plan.seccomp),
   });
   const warn = warner(options);
   const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false, warn, known });

@@ -2,10 +2,11 @@ import { looksLikeGvisor, runtimeOf } from "../docker/gvisor.js";
 import type { EngineInfo } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { describeNetwork } from "../policy/network.js";
-import type { Limits, LoadedPolicy, Policy } from "../policy/policy.js";
+import type { LoadedPolicy, Policy } from "../policy/policy.js";
 import { LABELS } from "./labels.js";
 import { isAtOrBelow } from "./paths.js";
-import type { PlannedLimits, PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
+import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
+import { isRootless, type MemoryPlan, resolveLimits } from "./plan-memory.js";
 import { planProtection, type Root } from "./protected-paths.js";
 import { findParents } from "./tmpfs-parents.js";
 import { refuseUnknownRuntime } from "./unknown-runtime.js";
@@ -38,9 +39,6 @@ export interface SandboxRequest {
   host: HostPlaces;
 }
 
-const MIB = 1024 * 1024;
-/** The largest page a kernel of either architecture uses, so that no kernel rounds what was promised. */
-const PAGE_BYTES = 65_536;
 const FALLBACK_HOME = "/brig-home";
 /** Of every engine, for an image that has none. */
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -57,9 +55,10 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   const protection = await planProtection(roots, policy.workspace.protected, request.host);
   await refuseWritableSubmounts(protection.mounts, request);
   const home = resolveHome(policy.home, roots);
+  const memory = resolveLimits(policy, request.engine);
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
   const workspace = roots.find((root) => root.kind === "workspace")?.directory.path ?? null;
-  const tmpfs = resolveTmpfs(policy, { home, roots }, request);
+  const tmpfs = resolveTmpfs(request, { home, roots, memory });
   return {
     sessionId: request.sessionId,
     policyName: name,
@@ -82,7 +81,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     capabilities: policy.capabilities,
     noNewPrivileges: policy.noNewPrivileges,
     seccomp: policy.seccomp,
-    limits: resolveLimits(policy, request.engine),
+    limits: memory.limits,
     leaseSeconds: request.keep ? 0 : request.leaseSeconds,
     containerEnvironment,
     imageEnvironment: {},
@@ -146,39 +145,6 @@ function resolveUser(
   return { uid: uid ?? 0, gid: gid ?? 0 };
 }
 
-function isRootless({ securityOptions }: EngineInfo): boolean {
-  return securityOptions.some((option) => option.split(",").includes("name=rootless"));
-}
-
-/**
- * What the policy allows, but not more than the machine has. Memory-backed sizes shrink with the memory limit: full,
- * they must leave half of it to processes, or no command could run any more.
- */
-function resolveLimits({ limits }: Policy, engine: EngineInfo): PlannedLimits {
-  return {
-    memoryBytes: memoryBytes(limits, engine),
-    nanoCpus: Math.round(atMost(limits.cpus, engine.cpus) * 1e9),
-    pids: limits.pids,
-    openFiles: limits.openFiles,
-    shmBytes: inMemorySize(limits.shmMb, limits, engine),
-    coreBytes: limits.coreMb * MIB,
-  };
-}
-
-function memoryBytes({ memoryMb }: Limits, engine: EngineInfo): number {
-  return Math.floor(atMost(memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
-}
-
-/** An engine that does not know its machine says 0, which as a limit would mean none. */
-function atMost(wanted: number, available: number): number {
-  return available > 0 ? Math.min(wanted, available) : wanted;
-}
-
-function inMemorySize(sizeMb: number, limits: Limits, engine: EngineInfo): number {
-  const bytes = (sizeMb * memoryBytes(limits, engine)) / limits.memoryMb;
-  return Math.floor(bytes / PAGE_BYTES) * PAGE_BYTES;
-}
-
 /** A workspace at the policy's home would turn HOME into a part of the workspace, so HOME moves. */
 function resolveHome(home: string, roots: readonly Root[]): string {
   return roots.some(({ directory }) => isAtOrBelow(home, directory.path)) ? FALLBACK_HOME : home;
@@ -186,25 +152,22 @@ function resolveHome(home: string, roots: readonly Root[]): string {
 
 /** A tmpfs at or below a root would hide files of the host, so it is left out. */
 function resolveTmpfs(
-  policy: Policy,
-  placement: { home: string; roots: readonly Root[] },
   request: SandboxRequest,
-) {
-  const { home, roots } = placement;
+  { home, roots, memory }: { home: string; roots: readonly Root[]; memory: MemoryPlan },
+): PlannedTmpfs[] {
+  const { policy } = request.policy;
   const user = resolveUser(policy.user, request);
   return policy.tmpfs
     .map((tmpfs) => (tmpfs.path === policy.home ? { ...tmpfs, path: home } : tmpfs))
     .filter(({ path }) => !roots.some(({ directory }) => isAtOrBelow(path, directory.path)))
-    .map(({ path, sizeMb, maxInodes, exec, mode }): PlannedTmpfs => {
-      return {
-        path,
-        sizeBytes: inMemorySize(sizeMb, policy.limits, request.engine),
-        maxInodes,
-        exec,
-        mode,
-        ...user,
-      };
-    });
+    .map(({ path, sizeMb, maxInodes, exec, mode }) => ({
+      path,
+      sizeBytes: memory.inMemory(sizeMb),
+      maxInodes: memory.inodes(maxInodes),
+      exec,
+      mode,
+      ...user,
+    }));
 }
 
 /** Engines before 25 make only the top of a bind read-only: what is mounted below it would stay writable. */

@@ -78,5 +78,9 @@ export interface PlannedLimits {
   pids: number;
   openFiles: number;
   shmBytes: number;
+  /** Files in /dev/shm. */
+  shmInodes: number;
+  /** Kernel settings of the IPC namespace, e.g. "kernel.shmall"; none where the engine may not set them. */
+  ipc: Record<string, string>;
   coreBytes: number;
 }

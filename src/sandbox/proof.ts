@@ -23,12 +23,14 @@ export type Assertion =
   | "B6-noexec"
   | "B6-nosuid-nodev"
   | "B10-identity"
+  | "B18-devices"
   | "B11-mounts"
   | "E1-network"
   | "F1-limits"
   | "F2-swap"
   | "F8-inodes"
   | "F14-resource-limits"
+  | "F17-ipc"
   | "N-system-calls";
 
 /** A promise and what the kernel says instead. */

@@ -16,6 +16,9 @@ const GVISOR: Excuses = {
   "B6-nosuid-nodev": "gVisor does not list nosuid and nodev of its mounts",
   "B10-identity": "gVisor numbers devices and inodes itself",
   "F8-inodes": "gVisor has no inode caps on its tmpfs mounts",
+  "B18-devices":
+    "gVisor takes no read-only paths: as uid 0 a command can put another file in the place of a device",
+  "F17-ipc": "gVisor takes no limits of System V IPC and of message queues",
 };
 
 const WITHOUT_FILTERS =

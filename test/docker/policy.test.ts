@@ -13,6 +13,7 @@ import { planSandbox, type SandboxRequest } from "../../src/sandbox/plan-sandbox
 import { proveSandbox } from "../../src/sandbox/proof.js";
 import { promised } from "../guarantees.js";
 import { testEngine } from "../support/engine.js";
+import { HOST_USERS } from "../support/host-users.js";
 import { startRawContainer } from "../support/raw-container.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -153,7 +154,23 @@ describe("a container weaker than its plan is told by the read-back:", () => {
     ["a further group", ["A6-user"], host((config) => (config.GroupAdd = ["4711"]))],
     ["a variable of the image's", ["A21-environment"], (body) => void body.Env.push("LD_PRELOAD=/etc/x.so")],
     ["another host name", ["A9-hostname"], (body) => (body.Hostname = "elsewhere")],
-    ["writable kernel settings", ["A11-kernel-settings"], host((config) => (config.ReadonlyPaths = []))],
+    [
+      "writable kernel settings",
+      ["A11-kernel-settings", "B18-devices"],
+      host((config) => (config.ReadonlyPaths = [])),
+    ],
+    [
+      "a /dev whose devices root could replace",
+      ["B18-devices"],
+      host(
+        (config) => (config.ReadonlyPaths = config.ReadonlyPaths?.filter((path) => path !== "/dev") ?? []),
+      ),
+    ],
+    [
+      "shared memory that outlives its users",
+      ["F17-ipc"],
+      host((config) => void delete config.Sysctls?.["kernel.shm_rmid_forced"]),
+    ],
     [
       "a writable root",
       ["B1-rootfs", "B4-writable-mounts"],
@@ -179,7 +196,12 @@ describe("a container weaker than its plan is told by the read-back:", () => {
       ["B6-noexec"],
       host((config) => (config.Tmpfs["/run"] = config.Tmpfs["/run"]?.replace("noexec", "exec") ?? "")),
     ],
-    ["a larger /dev/shm", ["B5-tmpfs"], host((config) => (config.ShmSize = 256 * 1024 * 1024))],
+    [
+      "a larger /dev/shm",
+      ["B5-tmpfs"],
+      host((config) => (config.Tmpfs["/dev/shm"] = "rw,nosuid,nodev,noexec,size=256m,nr_inodes=8192")),
+    ],
+    ["a /dev/shm of the engine's", ["F8-inodes"], host((config) => void delete config.Tmpfs["/dev/shm"])],
     [
       "another directory at the workspace's path",
       ["B10-identity"],
@@ -227,11 +249,15 @@ describe("a container weaker than its plan is told by the read-back:", () => {
 
 describe("the system call filter", () => {
   const controlCapabilities = ["SYS_ADMIN", "SYS_MODULE", "SYS_BOOT", "SYS_PTRACE", "SYS_TIME", "SYS_PACCT"];
-  let filtered: Map<string, string>;
+  /** As seen by each user of HOST_USERS. */
+  let filtered: Map<string, string>[];
+  let forRoot: Map<string, string>;
   let control: Map<string, string>;
 
   beforeAll(async () => {
-    filtered = await probe(await planFor());
+    const plans = HOST_USERS.map((user) => planFor({ workspaceKind: "none", hostUser: user }));
+    filtered = await Promise.all(plans.map(async (plan) => await probe(await plan)));
+    forRoot = await probe(await planFor({ workspaceKind: "none", mode: "danger-full-access" }));
     control = await probe(await planFor({ hostUser: { uid: 0, gid: 0 } }), ({ HostConfig }) => {
       HostConfig.SecurityOpt = ["seccomp=unconfined"];
       HostConfig.CapDrop = [];
@@ -271,6 +297,7 @@ describe("the system call filter", () => {
     ...scheduling.map((name) => `${name}-own`),
     // Of libc too: it names the thread. The runner undoes it.
     "sched_setaffinity-other",
+    ...["socket-netlink-0", "renameat2-plain", "fcntl-pipe-size", "fcntl-lock"],
   ];
   const openFamilies = [1, 2, 10, 16].map((family) => `socket-${family}`);
   const unknown = ["clone3", "openat2"];
@@ -278,9 +305,42 @@ describe("the system call filter", () => {
   it("opens sockets of UNIX, INET, INET6 and NETLINK, and of no other family (N2 to N5)", () => {
     for (let family = 0; family <= 60; family++) {
       const name = `socket-${family}`;
-      expect([name, filtered.get(name)]).toEqual([name, openFamilies.includes(name) ? "0" : "1"]);
+      for (const one of [...filtered, forRoot])
+        expect([name, one.get(name)]).toEqual([name, openFamilies.includes(name) ? "0" : "1"]);
       expect([name, control.get(name)]).not.toEqual([name, "1"]);
     }
+  });
+
+  it("answers as a kernel without them to protocols of NETLINK other than ROUTE, where the host's events arrive", () => {
+    const names = [...control.keys()].filter((name) => /^socket-netlink-(?!0$)/.test(name));
+    expect(names.length).toBeGreaterThan(20);
+    for (const name of names)
+      for (const one of [...filtered, forRoot]) expect([name, one.get(name)]).toEqual([name, "93"]);
+    expect(control.get("socket-netlink-15")).toBe("0");
+  });
+
+  it("keeps root from leaving devices, and from what no task needs, in danger-full-access too", () => {
+    const refused = [
+      "mknod-device",
+      "mknodat-device",
+      "mknodat-whiteout",
+      "renameat2-whiteout",
+      "fcntl-lease",
+    ];
+    for (const name of [
+      ...refused,
+      "io_uring_setup",
+      "bpf",
+      "keyctl",
+      "socket-packet-3",
+      "fcntl-lease-high-bits",
+    ]) {
+      expect([name, forRoot.get(name)]).toEqual([name, "1"]);
+      expect([name, control.get(name)]).not.toEqual([name, "1"]);
+    }
+    const bits = [...forRoot.keys()].filter((name) => /-setuid$|-setgid$/.test(name));
+    for (const name of [...granted, ...bits, "ptrace", "chroot", "process_vm_readv"])
+      expect([name, forRoot.get(name)]).not.toEqual([name, "1"]);
   });
 
   it(
@@ -289,12 +349,13 @@ describe("the system call filter", () => {
       "answers EPERM to everything it refuses, which without it reaches the kernel (N1, N4, N6 to N10, N13, N14)",
     ),
     () => {
-      const refused = [...filtered.keys()].filter(
-        (name) => ![...granted, ...openFamilies, ...unknown].includes(name),
+      const refused = [...control.keys()].filter(
+        (name) =>
+          ![...granted, ...openFamilies, ...unknown].includes(name) && !name.startsWith("socket-netlink-"),
       );
       expect(refused.length).toBeGreaterThan(120);
       for (const name of refused) {
-        expect([name, filtered.get(name)]).toEqual([name, "1"]);
+        for (const one of filtered) expect([name, one.get(name)]).toEqual([name, "1"]);
         expect([name, control.get(name)]).not.toEqual([name, "1"]);
       }
     },
@@ -302,13 +363,14 @@ describe("the system call filter", () => {
 
   it("answers ENOSYS where callers fall back on an older call (N11)", () => {
     for (const name of unknown) {
-      expect([name, filtered.get(name)]).toEqual([name, "38"]);
+      for (const one of filtered) expect([name, one.get(name)]).toEqual([name, "38"]);
       expect([name, control.get(name)]).not.toEqual([name, "38"]);
     }
   });
 
   it("lets ordinary forms of the same calls through", () => {
-    for (const name of granted) expect([name, filtered.get(name)]).toEqual([name, "0"]);
+    for (const name of granted)
+      for (const one of filtered) expect([name, one.get(name)]).toEqual([name, "0"]);
   });
 
   it("sets setuid and setgid bits without it, so that their refusal is its own", () => {
@@ -330,7 +392,7 @@ describe("the system call filter", () => {
 
   it("lets git, python, node, bash, curl, tar and their like work", async () => {
     const script = await readFile(fixture("workloads.sh"), "utf8");
-    for (const user of [hostUser, { uid: 1234, gid: 4321 }]) {
+    for (const user of HOST_USERS) {
       await using container = await startRawContainer(
         engine,
         await planFor({ workspaceKind: "none", hostUser: user }),

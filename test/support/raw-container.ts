@@ -33,7 +33,7 @@ export async function startRawContainer(
     {
       toolboxVolume: await requireToolbox(engine),
       tokenHash: createHash("sha256").update(token).digest("hex"),
-      seccompJson: await loadSeccompProfile(),
+      seccompJson: await loadSeccompProfile(plan.seccomp),
     },
   );
   weaken(body);

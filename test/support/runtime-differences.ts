@@ -12,6 +12,9 @@ const gvisorDifferences = {
     "the process limit counts the threads of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
   "limits.memory":
     "the memory limit is that of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
+  "modes.devices":
+    "gVisor takes neither read-only nor masked paths: /dev and /proc are its own, and root inside may change them",
+  "limits.ipc": "gVisor takes no limits of System V IPC, and its tmpfs has no limit of inodes",
   "limits.inodes": "gVisor's tmpfs has no limit of inodes",
   "pty.window-change": "gVisor resizes a terminal without sending SIGWINCH",
   "pty.dev-tty": "gVisor's /dev/tty does not open: Input/output error",

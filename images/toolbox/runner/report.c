@@ -32,6 +32,17 @@ static const char *const files[] = {
     "/proc/net/route",
     "/proc/net/ipv6_route",
     "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/shmmax",
+    "/proc/sys/kernel/shmall",
+    "/proc/sys/kernel/shmmni",
+    "/proc/sys/kernel/shm_rmid_forced",
+    "/proc/sys/kernel/sem",
+    "/proc/sys/kernel/msgmax",
+    "/proc/sys/kernel/msgmnb",
+    "/proc/sys/kernel/msgmni",
+    "/proc/sys/fs/mqueue/queues_max",
+    "/proc/sys/fs/mqueue/msg_max",
+    "/proc/sys/fs/mqueue/msgsize_max",
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory.swap.max",
     "/sys/fs/cgroup/pids.max",
@@ -81,6 +92,17 @@ static int try_setuid_bit(void) {
     return error;
 }
 
+/* Empty is as good as refused: a mask is an empty file. */
+static int try_read(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno;
+    char byte;
+    ssize_t n = read(fd, &byte, 1);
+    int error = n == 0 ? ENODATA : answer(n);
+    close(fd);
+    return error;
+}
+
 static int try_write_root(void) {
     int fd = open("/.brig-probe", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int error = answer(fd);
@@ -95,6 +117,21 @@ static int try_write_root(void) {
 static int try_statx(void) {
     uint64_t space[64];
     return answer(syscall(SYS_statx, AT_FDCWD, "/", AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, 0x7ff, space));
+}
+
+static int try_netlink(void) {
+    int fd = socket(AF_NETLINK, SOCK_RAW, 15); /* the host's devices, as they come and go */
+    int error = answer(fd);
+    if (fd >= 0) close(fd);
+    return error;
+}
+
+/* 0:0 is what overlays leave where a file was removed: the kernel itself lets anybody make it. */
+static int try_device(void) {
+    static const char path[] = "/tmp/.brig-probe-device";
+    int error = answer(mknod(path, S_IFCHR | 0600, 0));
+    if (error == 0) unlink(path);
+    return error;
 }
 
 /* Each probe runs in a child of its own: some would change the process that asks. */
@@ -114,6 +151,10 @@ static int probe(int which) {
     case 11: return answer(syscall(SYS_clone3, NULL, 0));
     case 12: return try_write_root();
     case 13: return try_statx();
+    case 14: return try_netlink();
+    case 15: return try_device();
+    case 16: return try_read("/proc/slabinfo");
+    case 17: return try_read("/proc/vmallocinfo");
     default: return -1;
     }
 }
@@ -121,6 +162,7 @@ static int probe(int which) {
 static const char *const probes[] = {
     "socket-vsock", "socket-alg", "socket-packet", "io-uring", "ptrace",      "unshare-user", "mount",
     "chmod-setuid", "bpf",        "keyctl",        "userfaultfd", "clone3", "write-root", "statx",
+    "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo",
 };
 
 static int write_probe(int out, int which) {

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,12 +106,25 @@ static bool open_signals(struct runner *r) {
     return r->signals.fd >= 0;
 }
 
-/* Standard streams are the engine's pipes: nothing in here may write to them. */
-static void leave_standard_streams(void) {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0) return;
-    for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-    if (null > 2) close(null);
+static int open_null(int flags) {
+    struct stat st;
+    int fd = open("/dev/null", flags | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) return fd;
+    if (fd >= 0) close(fd);
+    errno = ENODEV;
+    return -1;
+}
+
+/* Standard streams are the engine's pipes: nothing in here may write to them. A command without input is handed the first. */
+static bool leave_standard_streams(void) {
+    int in = open_null(O_RDONLY), out = open_null(O_RDWR);
+    if (in < 0 || out < 0) return false;
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    if (in > 2) close(in);
+    if (out > 2) close(out);
+    return true;
 }
 
 /* A host that attached before the start speaks here at once. An exec of `connect` would cost it as much as the start itself. */
@@ -198,7 +212,7 @@ int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream) {
         return 1;
     }
     if (has_stream) take_standard_streams(r);
-    leave_standard_streams();
+    if (!leave_standard_streams()) return 1;
     r->alone_since_ms = now_ms();
     if (lease_ms) wake_at(r, r->alone_since_ms + lease_ms);
     pool_keep_ready(r);

@@ -144,7 +144,7 @@ static int child_stream(struct command *command, int which) {
     uint8_t flags = command->request.flags;
     if (flags & SPAWN_PTY) return fds[0];
     if (flags & SPAWN_NO_STDIN) { /* the sent descriptors are then stdout and stderr only */
-        if (which == 0) return open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (which == 0) return 0; /* /dev/null, opened before any command could put something else in its place */
         return which == 2 && (flags & SPAWN_MERGE) ? fds[0] : fds[which - 1];
     }
     return which == 2 && (flags & SPAWN_MERGE) ? fds[1] : fds[which];

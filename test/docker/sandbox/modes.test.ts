@@ -217,6 +217,41 @@ describe("danger-full-access", () => {
     expect(await readdir(directory)).toEqual(expect.arrayContaining(["moved", "new"]));
   });
 
+  sandboxTest(
+    "holds the names that another policy protects, as the container of approved commands does",
+    async ({ open, directory }) => {
+      await makeRepository(directory);
+      const before = await treeDigest(directory);
+      const protectsLike = ["workspace-write", "read-only"];
+      for (const name of protectsLike) {
+        const sandbox = await open({ workspace: directory, mode: "danger-full-access", protectsLike: name });
+        expect(
+          await attempt(sandbox, [
+            ["append", `${directory}/.git/config`],
+            ["create", `${directory}/.git/hooks/post-checkout`],
+            ["create", `${directory}/.agents/new`],
+            ["rename", `${directory}/.git`, `${directory}/moved`],
+            ["create", "/etc/new"],
+          ]),
+        ).toEqual(["EROFS", "EROFS", "EROFS", "EBUSY", "ok"]);
+        await sandbox.close();
+      }
+      expect(await treeDigest(directory)).toBe(before);
+    },
+  );
+
+  sandboxTest(
+    "no device and no file capability can be left in the workspace",
+    async ({ open, directory }) => {
+      const sandbox = await open({ workspace: directory, mode: "danger-full-access" });
+      const tries =
+        "mknod disk b 8 0; mknod null c 1 3; cp /bin/true tool; python3 -c \"import os; os.setxattr('tool', 'security.capability', bytes.fromhex('0100000200200000000000000000000000000000'))\"";
+      const { stderr } = await sandbox.exec(["sh", "-c", tries]);
+      expect(stderr.match(/Operation not permitted/g)).toHaveLength(3);
+      expect(await readdir(directory)).toEqual(["tool"]);
+    },
+  );
+
   sandboxTest("a setuid bit can be set: the control of the test above", async ({ open, directory }) => {
     const sandbox = await open({ workspace: directory, mode: "danger-full-access" });
     expect(await attempt(sandbox, [["setuid", `${directory}/tool`]])).toEqual(["ok"]);

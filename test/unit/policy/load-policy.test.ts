@@ -66,9 +66,9 @@ describe("the modes that come with brig", () => {
       rootfs: "rw",
       network: { kind: "full" },
       user: "root",
-      capabilities: "engine-default",
+      capabilities: "full-access",
       noNewPrivileges: false,
-      seccomp: "engine-default",
+      seccomp: "full-access",
       workspace: { access: "rw", protected: [] },
       tmpfs: [],
     });

@@ -9,7 +9,7 @@ const argument = z.strictObject({
   index: z.int().min(0).max(5),
   value: z.int().min(0),
   valueTwo: z.int().min(0).optional(),
-  op: z.enum(["SCMP_CMP_EQ", "SCMP_CMP_MASKED_EQ"]),
+  op: z.enum(["SCMP_CMP_EQ", "SCMP_CMP_MASKED_EQ", "SCMP_CMP_LT", "SCMP_CMP_NE"]),
 });
 const profileSchema = z.strictObject({
   defaultAction: z.literal("SCMP_ACT_ERRNO"),
@@ -20,14 +20,15 @@ const profileSchema = z.strictObject({
       comment: z.string().min(1),
       names: z.array(z.string().regex(/^[a-z][a-z0-9_]*$/)).min(1),
       action: z.enum(["SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"]),
-      errnoRet: z.literal(38).optional(),
-      args: z.array(argument).length(1).optional(),
+      errnoRet: z.union([z.literal(38), z.literal(93)]).optional(),
+      args: z.array(argument).min(1).max(2).optional(),
     }),
   ),
 });
-const profile = profileSchema.parse(
-  JSON.parse(await readFile(join(policyDirectory, "seccomp.json"), "utf8")),
-);
+const read = async (file: string) =>
+  profileSchema.parse(JSON.parse(await readFile(join(policyDirectory, file), "utf8")));
+const profile = await read("seccomp.json");
+const forRoot = await read("seccomp-full-access.json");
 
 const CLONE_NEW = 0x7e020000;
 const SETUID_SETGID = 0o6000;
@@ -98,18 +99,39 @@ describe("the system call filter", () => {
     expect(names.filter((name) => named.includes(name))).toEqual([]);
   });
 
-  it("N2 to N5: opens sockets of UNIX, INET, INET6 and NETLINK, and pairs of UNIX", () => {
+  it("N2 to N5: opens sockets of UNIX, INET and INET6, of NETLINK those for routes, and pairs of UNIX", () => {
     const equal = (value: number) => ({ index: 0, value, op: "SCMP_CMP_EQ" });
-    expect(rulesOf("socket")).toEqual([1, 2, 10, 16].map(equal));
+    const rules = conditional.filter(({ names }) => names.includes("socket"));
+    const netlink = equal(16);
+    expect(rules.map(({ action, args }) => [action, args])).toEqual([
+      ...[1, 2, 10].map((family) => ["SCMP_ACT_ALLOW", [equal(family)]]),
+      ["SCMP_ACT_ALLOW", [netlink, { index: 2, value: 0, op: "SCMP_CMP_EQ" }]],
+      ["SCMP_ACT_ERRNO", [netlink, { index: 2, value: 0, op: "SCMP_CMP_NE" }]],
+    ]);
     expect(rulesOf("socketpair")).toEqual([equal(1)]);
   });
 
-  it("N11: answers ENOSYS where the flags lie in memory, so that callers fall back", () => {
+  it("N11: answers ENOSYS where the flags lie in memory, and to NETLINK as a kernel without it does", () => {
     const answers = profile.syscalls.filter(({ action }) => action === "SCMP_ACT_ERRNO");
     expect(answers.map(({ names, errnoRet }) => [names, errnoRet])).toEqual([
+      [["socket"], 93],
       [["clone3"], 38],
       [["openat2"], 38],
     ]);
+  });
+
+  it("takes no command of fcntl that holds a lease, and none that is not known", () => {
+    const rules = rulesOf("fcntl");
+    const isAllowed = (command: number) =>
+      rules.some((rule) => (rule?.op === "SCMP_CMP_LT" ? command < rule.value : command === rule?.value));
+    for (const command of [0, 1, 6, 16, 36, 38, 1030, 1031, 1033, 1034])
+      expect([command, isAllowed(command)]).toEqual([command, true]);
+    for (const command of [1024, 1026, 1039, 1040, 1041, 2 ** 32 + 1024])
+      expect([command, isAllowed(command)]).toEqual([command, false]);
+  });
+
+  it("renames without leaving a whiteout", () => {
+    expect(rulesOf("renameat2")).toEqual([{ index: 4, value: 4, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }]);
   });
 
   it("makes processes and threads, but no namespaces", () => {
@@ -166,7 +188,7 @@ describe("the system call filter", () => {
   });
 
   it("is handed to the engine as one line of the same JSON", async () => {
-    const text = await loadSeccompProfile();
+    const text = await loadSeccompProfile("brig");
     expect(text).not.toContain("\n");
     expect(JSON.parse(text)).toEqual(profile);
   });
@@ -174,11 +196,69 @@ describe("the system call filter", () => {
   it("that is missing or broken is an error, never an absent filter", async () => {
     const folder = await mkdtemp(join(tmpdir(), "brig-seccomp-"));
     try {
-      await expect(loadSeccompProfile(folder)).rejects.toMatchObject({ code: "policy.invalid" });
+      await expect(loadSeccompProfile("brig", folder)).rejects.toMatchObject({ code: "policy.invalid" });
       await writeFile(join(folder, "seccomp.json"), "{");
-      await expect(loadSeccompProfile(folder)).rejects.toMatchObject({ code: "policy.invalid" });
+      await expect(loadSeccompProfile("brig", folder)).rejects.toMatchObject({ code: "policy.invalid" });
     } finally {
       await rm(folder, { recursive: true });
     }
+  });
+});
+
+describe("the filter of danger-full-access", () => {
+  const rules = (one: typeof profile, name: string) =>
+    one.syscalls
+      .filter(({ names }) => names.includes(name))
+      .map(({ action, errnoRet, args }) => ({ action, errnoRet, args }));
+
+  it("allows all that the other one does", () => {
+    const missing = allowed.filter((name) => !forRoot.syscalls[0]?.names.includes(name));
+    expect(missing).toEqual([]);
+  });
+
+  it.each([
+    "socket",
+    "socketpair",
+    "setpriority",
+    "sched_setscheduler",
+    "fcntl",
+    "renameat2",
+    "clone",
+    "clone3",
+    "unshare",
+  ])("has the same to say of %s", (name) => expect(rules(forRoot, name)).toEqual(rules(profile, name)));
+
+  it("makes no device, and any other file with any bits", () => {
+    const types = rules(forRoot, "mknodat").map(({ args }) => args?.[0]);
+    expect(types).toEqual(
+      [0, 0o100000, 0o010000, 0o140000].map((valueTwo) => ({
+        index: 2,
+        value: 0o170000,
+        valueTwo,
+        op: "SCMP_CMP_MASKED_EQ",
+      })),
+    );
+  });
+
+  it("lets root debug, set bits and change its root, as an engine does", () => {
+    const named = forRoot.syscalls[0]?.names ?? [];
+    for (const name of ["ptrace", "chmod", "fchmodat", "openat", "openat2", "chroot", "prlimit64"])
+      expect(named).toContain(name);
+  });
+
+  it("names nothing of the kernel's own state, nor what no task needs", () => {
+    const named = forRoot.syscalls.flatMap(({ names }) => names);
+    for (const name of [
+      "io_uring_setup",
+      "bpf",
+      "keyctl",
+      "mount",
+      "setns",
+      "init_module",
+      "userfaultfd",
+      "syslog",
+    ])
+      expect(named).not.toContain(name);
+    expect(forRoot).toMatchObject({ defaultAction: "SCMP_ACT_ERRNO", archMap: profile.archMap });
   });
 });

@@ -63,6 +63,21 @@ describe("the body sent to the engine", () => {
     expect(HostConfig.Tmpfs["/tmp/a"]).toMatch(/^ro,nosuid,nodev,noexec,size=/);
   });
 
+  it.each([
+    ["brig", false, [`seccomp=${secrets.seccompJson}`]],
+    ["full-access", false, [`seccomp=${secrets.seccompJson}`]],
+    ["brig", true, ["no-new-privileges", `seccomp=${secrets.seccompJson}`]],
+    ["engine-default", true, ["no-new-privileges"]],
+    ["engine-default", false, []],
+  ] as const)(
+    "has the filter %s, whether or not there are new privileges (%s)",
+    async (seccomp, noNewPrivileges, options) => {
+      const plan = await planFor(repo);
+      const { HostConfig } = createContainerBody({ ...plan, seccomp, noNewPrivileges }, secrets);
+      expect(HostConfig.SecurityOpt).toEqual(options);
+    },
+  );
+
   it("names a runtime only when one was asked for", async () => {
     expect((await bodyFor()).HostConfig).not.toHaveProperty("Runtime");
     expect((await bodyFor({ runtime: "runc" })).HostConfig.Runtime).toBe("runc");

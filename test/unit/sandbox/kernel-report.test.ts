@@ -23,6 +23,7 @@ describe("a report", () => {
       routedInterfaces: null,
       hostname: null,
       environment: null,
+      settings: new Map(),
       cgroup: { memoryBytes: null, swapBytes: null, pids: null, cpus: null },
       probes: new Map(),
       directories: new Map(),

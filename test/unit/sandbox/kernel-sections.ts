@@ -15,6 +15,10 @@ const FILTERED_PROBES: Record<string, number> = {
   userfaultfd: 1,
   clone3: 38,
   "write-root": 30,
+  "netlink-uevent": 93,
+  "mknod-device": 1,
+  "read-slabinfo": 61,
+  "read-vmallocinfo": 61,
 };
 
 /** What a kernel that enforces `plan` reports, section by section in the kernel's own format. */
@@ -28,6 +32,10 @@ export function reportSections(plan: SandboxPlan, cgroupVersion: "1" | "2" = "1"
     ["/proc/net/ipv6_route", ipv6Route("lo")],
     ["/proc/sys/kernel/hostname", "brig\n"],
     ["environment", environment(plan)],
+    ...Object.entries(plan.limits.ipc).map(([name, value]): [string, string] => [
+      `/proc/sys/${name.replaceAll(".", "/")}`,
+      `${value.replaceAll(" ", "\t")}\n`,
+    ]),
     ...(cgroupVersion === "1" ? cgroupV1(plan) : cgroupV2(plan)),
     ...Object.entries(FILTERED_PROBES).map(([name, errno]): [string, string] => [
       `probe/${name}`,
@@ -62,7 +70,8 @@ function environment({ containerEnvironment }: SandboxPlan): string {
 }
 
 function status({ user, noNewPrivileges, capabilities }: SandboxPlan): string {
-  const mask = capabilities === "none" ? "0000000000000000" : "00000000a80425fb";
+  const masks = { none: 0, "full-access": 0x200425fb, "engine-default": 0xa80425fb };
+  const mask = masks[capabilities].toString(16).padStart(16, "0");
   const four = (id: number) => [id, id, id, id].join("\t");
   return [
     "Name:\trunner",
@@ -87,11 +96,17 @@ function mountTable(plan: SandboxPlan): string {
     ["/", plan.rootfs, "overlay", "rw,lowerdir=/var/lib/docker/overlay2/l/A:/var/lib/docker/overlay2/l/B"],
     ["/proc", "rw,nosuid,nodev,noexec", "proc", "rw"],
     ["/dev", "rw,nosuid", "tmpfs", "rw,size=65536k,mode=755"],
+    ...(plan.rootfs === "ro" ? [["/dev", "ro,nosuid", "tmpfs", "rw,size=65536k,mode=755"]] : []),
     ["/dev/pts", "rw,nosuid,noexec", "devpts", "rw,gid=5,mode=620,ptmxmode=666"],
     ["/sys", "ro,nosuid,nodev,noexec", "sysfs", "ro"],
     ["/sys/fs/cgroup", "ro,nosuid,nodev,noexec", "cgroup2", "rw"],
     ["/dev/mqueue", "rw,nosuid,nodev,noexec", "mqueue", "rw"],
-    ["/dev/shm", "rw,nosuid,nodev,noexec", "tmpfs", `rw,size=${plan.limits.shmBytes / 1024}k`],
+    [
+      "/dev/shm",
+      "rw,nosuid,nodev,noexec",
+      "tmpfs",
+      `rw,size=${plan.limits.shmBytes / 1024}k,nr_inodes=${plan.limits.shmInodes}`,
+    ],
     ...plan.tmpfs.map(({ path, exec, sizeBytes, maxInodes }) => [
       path,
       `rw,nosuid,nodev${exec ? "" : ",noexec"}`,

@@ -52,7 +52,8 @@ describe("a kernel that enforces the plan", () => {
       it(`of ${mode} on cgroup v${cgroupVersion} gives no difference`, async () => {
         const given = await planFor(repo, { mode });
         const sections = reportSections(given, cgroupVersion);
-        if (mode === "danger-full-access") sections.set("probe/mount", "0").set("probe/write-root", "0");
+        if (mode === "danger-full-access")
+          for (const probe of ["ptrace", "chmod-setuid", "write-root"]) sections.set(`probe/${probe}`, "0");
         expect(compareProof(given, parseReport(asBytes(sections)))).toEqual([]);
       });
 
@@ -159,6 +160,16 @@ describe("one weakness is found, as the assertion it breaks:", () => {
       edit("/proc/self/limits", /open files.*/, "open files            16384  1048576  files"),
     ],
     ["no resource limits", "F14-resource-limits", drop("/proc/self/limits")],
+    ["a /dev whose devices can be replaced", "B18-devices", mounts(/(\/dev) ro,nosuid/, "$1 rw,nosuid")],
+    ["a /dev/shm without inode cap", "F8-inodes", mounts(/(\/dev\/shm .*),nr_inodes=\d+/, "$1")],
+    ["kernel memory to read", "A11-kernel-settings", set("probe/read-slabinfo", "0")],
+    ["shared memory that outlives its users", "F17-ipc", set("/proc/sys/kernel/shm_rmid_forced", "0\n")],
+    ["more semaphores", "F17-ipc", set("/proc/sys/kernel/sem", "32000\t1024000000\t500\t32000\n")],
+    ["message queues nobody spoke of", "F17-ipc", drop("/proc/sys/kernel/msgmni")],
+    ["a variable of the image's", "A21-environment", set("environment", "HOME=/home/brig\0LD_PRELOAD=/x\0")],
+    ["another PATH", "A21-environment", set("environment", "PATH=/evil\0")],
+    ["an environment that was not told", "A21-environment", drop("environment")],
+    ["events of the host's kernel", "N-system-calls", set("probe/netlink-uevent", "0")],
     ["vsock", "N-system-calls", set("probe/socket-vsock", "0")],
     ["vsock that only this kernel lacks", "N-system-calls", set("probe/socket-vsock", "97")],
     ["clone3 answered with EPERM", "N-system-calls", set("probe/clone3", "1")],
@@ -182,6 +193,29 @@ describe("one weakness is found, as the assertion it breaks:", () => {
 
   it("a mount that is missing where the engine sorted it away", () => {
     expect(failing(mounts(/.* \/tmp .*\n/, ""))).toEqual(["B5-tmpfs"]);
+  });
+
+  it.each(Array.from({ length: 41 }, (_, number) => number))(
+    "capability %d where none is planned, and in danger-full-access where an engine does not give it",
+    async (number) => {
+      const danger = await planFor(repo, { mode: "danger-full-access" });
+      const bit = (1n << BigInt(number)).toString(16).padStart(16, "0");
+      const gained = status(/CapPrm:\t\w+/, `CapPrm:\t${bit}`);
+      expect(failing(gained)).toEqual(["A3-capabilities"]);
+      // chown to kill, setgid, setuid, setpcap, net_bind_service, net_raw, sys_chroot, audit_write
+      const isGiven = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 29].includes(number);
+      const forRoot = (sections: Sections) => {
+        gained(sections);
+        for (const probe of ["ptrace", "chmod-setuid", "write-root"]) sections.set(`probe/${probe}`, "0");
+      };
+      expect(failing(forRoot, danger)).toEqual(isGiven ? [] : ["A3-capabilities"]);
+    },
+  );
+
+  it("a workspace of the same inode on another device, and of another inode on the same", () => {
+    const [device, inode] = (reportSections(plan).get(`stat/${repo}`) ?? "").split(" ");
+    expect(failing(set(`stat/${repo}`, `${Number(device) + 1} ${inode} 40755`))).toEqual(["B10-identity"]);
+    expect(failing(set(`stat/${repo}`, `${device} ${Number(inode) + 1} 40755`))).toEqual(["B10-identity"]);
   });
 
   it("a danger-full-access container that is privileged", async () => {
@@ -246,7 +280,7 @@ describe("a proof", () => {
     const reported = (change: (sections: Sections) => void = () => undefined) => {
       const sections = reportSections(plan).set("uname", uname);
       for (const name of [...sections.keys()])
-        if (/cgroup|^probe\/(?!write)/.test(name)) sections.delete(name);
+        if (/cgroup|^probe\/(?!write|read)/.test(name)) sections.delete(name);
       status(/NoNewPrivs.*\n|Seccomp.*\n/g, "")(sections);
       change(sections);
       return parseReport(asBytes(sections));
