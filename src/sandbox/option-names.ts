@@ -8,6 +8,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   workspaceKind: true,
   mode: true,
   policyFile: true,
+  protectsLike: true,
   image: true,
   runtime: true,
   network: true,
