@@ -110,7 +110,6 @@ export const policySchema = z
   });
 
 export type Policy = z.infer<typeof policySchema>;
-export type Limits = Policy["limits"];
 
 /** A policy and where it was read from. */
 export interface LoadedPolicy {
