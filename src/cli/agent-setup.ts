@@ -167,7 +167,8 @@ export async function prepareAgent(
     approvalPolicy,
   });
   const setting = await describe(sandbox);
-  const engineCheck = checkEngine(sandbox, context);
+  // A conversation starts its container before anything is asked, and says in its place what is wrong; an engine may come back.
+  const engineCheck = use.hasManyTurns ? Promise.resolve() : checkEngine(sandbox, context);
   engineCheck.catch(() => undefined);
   const threadId = use.earlier?.threadId ?? createThreadId(new Date());
   const model = await openModel(flags, { config, context, threadId, use });
