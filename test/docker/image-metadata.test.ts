@@ -107,7 +107,7 @@ describe("the environment of the image", () => {
       "LANG=de_DE.UTF-8",
       "LD_LIBRARY_PATH=/opt/cuda/lib",
       "MINE=1",
-      "PATH=/opt/java/bin:/usr/bin:/bin",
+      "PATH=/opt/java/bin:/usr/bin:/bin:/.brig/bin",
       `PWD=${sandbox.workingDirectory}`,
     ]);
   });
