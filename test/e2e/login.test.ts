@@ -247,7 +247,7 @@ describe("brig login", () => {
 
   it.each([
     [["--port", "99999"], "It is not a port"],
-    [["--timeout", "soon"], "It is not a time"],
+    [["--timeout", "soon"], "It must be seconds, or a number with ms, s, m or h"],
     [["--api-key", "--device-auth"], "choose one"],
     [["-c", "oauth.issuer=https://a.example"], "oauth.client_id is missing"],
     [["-c", "oauth.issuer=http://a.example", "-c", "oauth.client_id=x"], "is not an https URL"],

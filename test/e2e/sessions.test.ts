@@ -424,7 +424,7 @@ describe("brig sessions", () => {
     const file = join(home, "file");
     await writeFile(file, "");
     const hi = await script("hi", "steps: [{ text: hi }]");
-    const done = await run(["run", "--script", hi, "x"], { env: { BRIG_HOME: file } });
+    const done = await run(["run", "--script", hi, "x"], { env: { BRIG_HOME: join(file, "home") } });
     expect(done.exitCode).toBe(2);
     expect(done.stdout).toBe("");
     expect(done.stderr).toMatch(/cannot create the session file[\s\S]*--ephemeral/);
