@@ -3,9 +3,9 @@ import type { ContainerBody, Engine, EngineStream } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/trace.js";
+import { openBridge } from "./bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import { requireAsAsked } from "./compare-created.js";
-import { runnerPath } from "./create-body.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
 import { findUnanswered, persistently, removeForCertain } from "./removal.js";
@@ -80,7 +80,7 @@ export class SandboxContainer {
     return await RunnerLink.open({
       token,
       first: this.#attached,
-      dial: () => this.#engine.openExec(this.id, [runnerPath(this.#plan), "connect"]),
+      dial: () => openBridge(this.#engine, this.id, this.#plan),
       diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
       reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
       onLate: (call, data) => tellLate(options, Buffer.from(data), call),

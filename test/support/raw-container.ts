@@ -4,9 +4,10 @@ import type { ContainerBody, Engine } from "../../src/docker/types.js";
 import { BrigError } from "../../src/errors.js";
 import { requireToolbox } from "../../src/images/require-toolbox.js";
 import { loadSeccompProfile } from "../../src/policy/policy-directory.js";
+import { openBridge } from "../../src/sandbox/bridge-exec.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
-import { createContainerBody, runnerPath } from "../../src/sandbox/create-body.js";
+import { createContainerBody } from "../../src/sandbox/create-body.js";
 import { readReport } from "../../src/sandbox/files.js";
 import { type KernelReport, parseReport } from "../../src/sandbox/kernel-report.js";
 import { preparePlaceholders } from "../../src/sandbox/placeholders.js";
@@ -63,7 +64,7 @@ async function report(
 ): Promise<KernelReport> {
   const link = await RunnerLink.open({
     token,
-    dial: () => engine.openExec(id, [runnerPath(plan), "connect"]),
+    dial: () => openBridge(engine, id, plan),
     diagnose: async () => "runs",
     reconnectForMs: 1000,
     onLate: () => undefined,

@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect } from "vitest";
+import type { Engine } from "../../../src/docker/types.js";
+import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { testEngine } from "../../support/engine.js";
+import { changedPolicy } from "../../support/policies.js";
+import { differs, titled } from "../../support/runtime-differences.js";
+import { sandboxTest } from "../../support/sandbox.js";
+
+/** For five seconds kills every process that the engine has put here beside PID 1, and notes what the kernel says. */
+const killBridges = `
+import os, time
+end = time.monotonic() + 5
+answers = open("/tmp/answers", "a", buffering=1)
+def comes_from_outside(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as stat: return stat.read().rsplit(")", 1)[1].split()[1] == "0"
+    except OSError: return False
+while time.monotonic() < end:
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        if pid == 1 or not comes_from_outside(pid): continue
+        try: os.kill(pid, 9); answers.write("killed\\n")
+        except PermissionError: answers.write("refused\\n")
+        except ProcessLookupError: pass
+`;
+
+/** The engine without the user that a bridge is to have. */
+function forgetfulEngine(engine: Engine): Engine {
+  const openExec: Engine["openExec"] = (id, argv) => engine.openExec(id, argv);
+  return Object.assign(Object.create(engine) as Engine, { openExec });
+}
+
+describe.skipIf(differs("runner.unkillable"))(
+  titled("runner.unkillable", "a process that kills each bridge to the runner"),
+  () => {
+    for (const user of ["0:0", "1234:4321"]) {
+      const answersTo = async (open: (engine: Engine) => Promise<Sandbox>, engine: Engine) => {
+        const sandbox = await open(engine);
+        const killer = await sandbox.spawn(["python3", "-c", killBridges]);
+        for (let i = 0; i < 5; i++) {
+          await sleep(300);
+          sandbox.link.breakStream();
+        }
+        expect((await killer.exit).exitCode).toBe(0);
+        const lines = String(await sandbox.files.read("/tmp/answers")).split("\n");
+        return new Set(lines.filter(Boolean));
+      };
+      sandboxTest(
+        `as ${user} is refused, and is not where the bridge has its user`,
+        async ({ open, directory }) => {
+          const policyFile = await changedPolicy(directory, { user });
+          const opening = (engine: Engine) => open({ engine, workspaceKind: "none", policyFile });
+          const engine = await testEngine();
+          const answers = await answersTo(opening, engine);
+          expect(answers).toContain("refused");
+          // The engine begins every process as root, and root inside has its chance before that is the bridge.
+          if (user !== "0:0") expect(answers).toEqual(new Set(["refused"]));
+          const unprotected = await answersTo(opening, forgetfulEngine(engine));
+          expect(unprotected).toContain("killed");
+          if (user === "0:0") expect(unprotected).toEqual(new Set(["killed"]));
+        },
+      );
+    }
+  },
+);
