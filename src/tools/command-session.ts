@@ -54,6 +54,11 @@ export class CommandSession {
     });
   }
 
+  /** What ctrl-C does in a terminal: SIGINT to the process group. */
+  async interrupt(): Promise<void> {
+    await this.#process.kill("SIGINT");
+  }
+
   async end(): Promise<void> {
     await this.#process.kill();
     await this.#ended.catch(() => undefined);

@@ -72,8 +72,8 @@ export interface ToolProcess {
   readonly stderr: Readable | null;
   /** Resolves when the process has ended and its output is complete, even if a child holds a pipe open. */
   readonly exit: Promise<ToolExit>;
-  /** Ends the whole process tree and resolves when it is gone. */
-  kill(): Promise<void>;
+  /** Ends the whole process tree and resolves when it is gone; with a signal, only sends that to the process group. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
 export interface ToolExit {

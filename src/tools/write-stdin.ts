@@ -15,6 +15,7 @@ import type { Workbench } from "./workbench.js";
 const DEFAULT_YIELD_MS = 250;
 /** Time for a program to react, so that its answer comes with the same call. */
 const REACTION_MS = 100;
+const CTRL_C = "\u0003";
 
 const parameters = z.object({
   session_id: z.int().describe("The session ID that exec_command returned."),
@@ -60,6 +61,12 @@ export function writeStdinTool(bench: Workbench): Tool {
 
 /** Null when it was typed, or when the process had ended before, which the report then says. */
 async function type(session: CommandSession, chars: string, signal?: AbortSignal): Promise<string | null> {
+  if (!session.acceptsInput && chars === CTRL_C) {
+    // Only a terminal turns the character into the signal.
+    if (session.exit === null) await session.interrupt();
+    await sleep(REACTION_MS, undefined, { signal });
+    return null;
+  }
   if (!session.acceptsInput)
     return "stdin is closed for this session; rerun exec_command with tty=true to keep stdin open";
   const isTyped = session.exit !== null || (await session.write(chars));

@@ -113,7 +113,8 @@ export class MemorySandbox implements ToolSandbox {
       stdout,
       stderr: options.pty !== undefined || options.mergeOutput ? null : stderr,
       exit,
-      async kill() {
+      async kill(one) {
+        if (one !== undefined) return void (child.pid !== undefined && process.kill(-child.pid, one));
         killGroup(child);
         await exit;
       },
