@@ -2,7 +2,7 @@ import type { BrigError } from "../errors.js";
 import { afterLivedTime, type LivedTimer } from "../lib/lived-time.js";
 import { FrameType, INITIAL_CREDIT, protocolError } from "./channel/frames.js";
 import type { ChannelEvents, RunnerLink } from "./channel/runner-link.js";
-import { type ExitRecord, parseExit } from "./exit-record.js";
+import { type ExitRecord, isWithoutProcess, parseExit } from "./exit-record.js";
 import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";
 
 const CREDIT_STEP = 64 * 1024;
@@ -11,6 +11,8 @@ const INPUT_PIECE = 64 * 1024;
 const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
 /** For what the runner had to say when it last answered, and that came behind its answer. */
 const LAST_WORDS_MS = 2000;
+/** How long is waited before each new attempt to start, while what earlier commands have left running is being ended. */
+const RETRY_AFTER_MS = [20, 50, 100, 200, 400, 800, 1600, 1600];
 
 export interface CommandEvents {
   /** A returned promise holds the command's output back until it resolves. An error ends the command and is its error. */
@@ -24,7 +26,12 @@ export class Command implements ChannelEvents {
   readonly ended: Promise<ExitRecord>;
   readonly #link: RunnerLink;
   readonly #events: CommandEvents;
-  readonly #channel: number;
+  readonly #request: { type: number; payload: Buffer };
+  #channel: number;
+  #attempts = 0;
+  /** Input that a second attempt to start would need; null once the command runs. */
+  #early: Buffer[] | null = [];
+  #isKilled = false;
   #resolve!: (record: ExitRecord) => void;
   #reject!: (error: unknown) => void;
   #isOver = false;
@@ -42,6 +49,7 @@ export class Command implements ChannelEvents {
   ) {
     this.#link = link;
     this.#events = events;
+    this.#request = request;
     this.ended = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -54,9 +62,15 @@ export class Command implements ChannelEvents {
     return this.#isOver;
   }
 
+  /** No process could be started before what earlier commands had left running was ended. */
+  get endedLeftovers(): boolean {
+    return this.#attempts > 0;
+  }
+
   /** SIGTERM to the whole tree, SIGKILL after the grace; `ended` resolves when the tree is gone. */
   kill(graceMs = KILL_GRACE_MS): void {
     if (!this.#isOver) this.#watch(graceMs + STUCK_AFTER_MS);
+    this.#isKilled = true;
     this.#link.send(FrameType.kill, this.#channel, encodeUint32(graceMs));
   }
 
@@ -80,16 +94,22 @@ export class Command implements ChannelEvents {
       }
       const piece = data.subarray(at, at + Math.min(INPUT_PIECE, this.#inputCredit));
       this.#inputCredit -= piece.length;
-      this.#link.send(FrameType.input, this.#channel, piece);
+      this.#sendInput(piece);
       at += piece.length;
     }
   }
 
   endInput(): void {
-    if (!this.#isOver) this.#link.send(FrameType.input, this.#channel, Buffer.alloc(0));
+    if (!this.#isOver) this.#sendInput(Buffer.alloc(0));
+  }
+
+  #sendInput(piece: Buffer): void {
+    this.#early?.push(Buffer.from(piece));
+    this.#link.send(FrameType.input, this.#channel, piece);
   }
 
   onOutput(data: Buffer, isStderr: boolean): void {
+    this.#early = null;
     this.#outputCredit -= data.length;
     if (this.#outputCredit < 0) throw protocolError("more output than it was granted");
     const bytes = data.length;
@@ -106,11 +126,13 @@ export class Command implements ChannelEvents {
   }
 
   onCredit(bytes: number): void {
+    this.#early = null;
     this.#inputCredit += bytes;
     this.#releaseInput();
   }
 
   onExit(payload: Buffer): void {
+    if (this.#mayStartLater(payload)) return this.#startLater();
     this.#finish();
     try {
       if (this.#failure) this.#reject(this.#failure.error);
@@ -124,6 +146,33 @@ export class Command implements ChannelEvents {
   onGone(error: BrigError): void {
     this.#finish();
     this.#reject(error);
+  }
+
+  #mayStartLater(payload: Buffer): boolean {
+    return (
+      isWithoutProcess(payload) &&
+      !this.#isKilled &&
+      this.#early !== null &&
+      this.#attempts < RETRY_AFTER_MS.length
+    );
+  }
+
+  /** What earlier commands left behind has taken every process there may be: it goes, and this one gets its turn. */
+  #startLater(): void {
+    if (this.#attempts === 0) this.#link.endLeftovers();
+    const timer = setTimeout(() => {
+      if (this.#isOver) return;
+      try {
+        this.#channel = this.#link.openChannel(this.#request, this);
+        for (const piece of this.#early ?? []) this.#link.send(FrameType.input, this.#channel, piece);
+        if (this.#isKilled) this.kill();
+      } catch (error) {
+        this.#finish();
+        this.#reject(error);
+      }
+    }, RETRY_AFTER_MS[this.#attempts]);
+    timer.unref();
+    this.#attempts++;
   }
 
   #deliver(data: Buffer, isStderr: boolean): unknown {

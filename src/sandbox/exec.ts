@@ -3,7 +3,7 @@ import { sharedSignal } from "../lib/shared-signal.js";
 import { FrameType } from "./channel/frames.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { Command } from "./command.js";
-import { exitStatus, startError } from "./exit-record.js";
+import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
 import { OutputCollector } from "./output-collector.js";
 import { encodeSpawn } from "./spawn-request.js";
 import type { ExecOptions, ExecResult, ExitStatus } from "./types.js";
@@ -34,7 +34,7 @@ export async function exec(
     pty: undefined,
     hasStdin: options.stdin !== undefined && options.stdin.length > 0,
     mergeOutput: false,
-    endsTree: false,
+    endsTree: options.endsTree ?? false,
   });
   const gathered = new GatheredOutput(options);
   const command = new Command(
@@ -51,7 +51,10 @@ export async function exec(
     const failure = startError(record, { argv, cwd });
     if (failure) throw failure;
     if (record.treeLeft) setting.onStuck();
-    return gathered.result(exitStatus(record, String(argv[0])));
+    const status = exitStatus(record, String(argv[0]));
+    if (command.endedLeftovers && status.startFailure === null)
+      gathered.take(Buffer.from(LEFTOVERS_ENDED), true);
+    return gathered.result(status);
   } finally {
     options.signal?.removeEventListener("abort", cancel);
   }
@@ -102,7 +105,7 @@ class GatheredOutput {
   result(status: ExitStatus): ExecResult<string | Buffer> {
     if (status.startFailure !== null) this.take(Buffer.from(`brig: ${status.startFailure}\n`), true);
     const omittedBytes = { stdout: this.#stdout.omittedBytes, stderr: this.#stderr.omittedBytes };
-    const { exitCode, signal, durationMs, timedOut, outOfMemory, usage } = status;
+    const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, usage } = status;
     return {
       exitCode,
       signal,
@@ -112,6 +115,7 @@ class GatheredOutput {
       truncated: omittedBytes.stdout + omittedBytes.stderr + (this.#both?.omittedBytes ?? 0) > 0,
       omittedBytes,
       outOfMemory,
+      treeEnded,
       usage,
     };
   }

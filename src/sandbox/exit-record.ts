@@ -58,6 +58,19 @@ export function parseExit(payload: Buffer): ExitRecord {
   };
 }
 
+/** Nothing ran, for want of a process or of the memory for one. */
+export function isWithoutProcess(payload: Buffer): boolean {
+  return (
+    payload.length >= HEAD_BYTES &&
+    kinds[payload.readUInt8(0)] === "not-started" &&
+    stages[payload.readUInt32LE(8)] === "fork"
+  );
+}
+
+/** What stands behind a command's own output when it had to make room first. */
+export const LEFTOVERS_ENDED =
+  "brig: what earlier commands had left running was ended, because no process could be started beside it\n";
+
 /** As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
   const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;

@@ -4,7 +4,7 @@ import { sharedSignal } from "../lib/shared-signal.js";
 import { FrameType } from "./channel/frames.js";
 import { Command } from "./command.js";
 import type { CommandSetting } from "./exec.js";
-import { type ExitRecord, exitStatus, startError } from "./exit-record.js";
+import { type ExitRecord, exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
 import { signalNumber } from "./signals.js";
 import { encodeSize, encodeSpawn } from "./spawn-request.js";
 import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "./types.js";
@@ -104,6 +104,7 @@ class RunningProcess implements SandboxProcess {
     { program, outputs }: { program: string; outputs: (PacedReadable | null)[] },
   ): ExitStatus {
     const status = exitStatus(record, program);
+    if (this.#command.endedLeftovers) void (outputs[1] ?? outputs[0])?.offer(Buffer.from(LEFTOVERS_ENDED));
     if (status.startFailure !== null)
       void (outputs[1] ?? outputs[0])?.offer(Buffer.from(`brig: ${status.startFailure}\n`));
     for (const output of outputs) output?.push(null);

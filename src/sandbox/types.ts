@@ -17,6 +17,11 @@ export interface ExecOptions {
   onStderr?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
   /** How much of each of stdout, stderr and output is kept, half from the head and half from the tail. Default 8 MiB. */
   maxOutputBytes?: number | undefined;
+  /**
+   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and SIGKILL as `kill` sends them,
+   * and the call ends when it is gone. Default: it goes on for as long as the sandbox.
+   */
+  endsTree?: boolean | undefined;
   /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
   encoding?: "utf8" | "buffer" | undefined;
 }
@@ -39,6 +44,8 @@ export interface ExecResult<Output = string> {
   omittedBytes: { stdout: number; stderr: number };
   /** The kernel killed a process of this sandbox for lack of memory while the command ran. */
   outOfMemory: boolean;
+  /** Something outlived the main process, and was ended as `endsTree` asks. */
+  treeEnded: boolean;
   /** CPU time and peak memory of the command and the children it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
 }

@@ -89,6 +89,12 @@ export class RunnerLink {
     if (this.#gone) listener(this.#gone);
   }
 
+  /** Ends what the commands that are over have left running. Nothing says when that is done. */
+  endLeftovers(): void {
+    for (let channel = 1; channel <= this.#lastChannel; channel++)
+      if (!this.#channels.has(channel)) this.send(FrameType.kill, channel, Buffer.alloc(4));
+  }
+
   /** Sends a request on a new channel and returns its number. Error: `exec.invalid` when it is too large for a frame. */
   openChannel(
     request: { type: number; payload: Uint8Array; isLast?: boolean },

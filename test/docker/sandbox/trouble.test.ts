@@ -159,6 +159,29 @@ describe("a limit that is reached", () => {
     },
   );
 
+  sandboxTest.skipIf(differs("limits.pids"))(
+    titled(
+      "limits.pids",
+      "processes that outlive their command and leave no place: the next call ends them and runs",
+    ),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 64 }) });
+      // It takes every place as it becomes free, the one of the command that began it too.
+      const bomb =
+        "import os, time\nif os.fork(): time.sleep(0.5); os._exit(0)\nos.setsid()\nwhile True:\n  try:\n    if os.fork() == 0: time.sleep(300); os._exit(0)\n  except OSError: pass";
+      await sandbox.exec(["python3", "-c", bomb]);
+      const spawned = await sandbox.spawn(["cat"]);
+      spawned.stdin?.end("typed before it ran");
+      expect(await text(spawned.stdout)).toBe("typed before it ran");
+      expect(await text(spawned.stderr ?? spawned.stdout)).toMatch(
+        /^brig: what earlier commands had left running was ended/,
+      );
+      expect(await spawned.exit).toMatchObject({ exitCode: 0, startFailure: null });
+      const next = await sandbox.exec(["sh", "-c", "echo fine; exit 3"]);
+      expect(next).toMatchObject({ exitCode: 3, output: "fine\n" });
+    },
+  );
+
   sandboxTest("open files: commands are held to it, and the runner goes on", async ({ open, directory }) => {
     const sandbox = await open({ policyFile: await changedPolicy(directory, { openFiles: 64 }) });
     const script =

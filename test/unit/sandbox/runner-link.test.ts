@@ -90,6 +90,17 @@ describe("the greeting", () => {
     });
   });
 
+  it("keeps no more of the bridge's words than a few lines", async () => {
+    runner.answer = () => {
+      for (let i = 0; i < 100; i++) runner.sendRaw(Buffer.alloc(1000, "x"), 2);
+      setImmediate(() => runner.cut());
+      return null;
+    };
+    const error: unknown = await open().catch((one: unknown) => one);
+    expect(error).toMatchObject({ code: "engine.failed" });
+    expect((error as Error).message.length).toBeLessThan(6000);
+  });
+
   it("fails with the engine's words where the engine could not start the bridge", async () => {
     runner.answer = () => {
       runner.sendRaw(Buffer.from("OCI runtime exec failed: container is stopped"));
@@ -222,6 +233,91 @@ describe("a call", () => {
     expect(await call).toMatchObject({ exitCode: 4 });
     expect(isStuck).toBe(false);
     vi.useRealTimers();
+  });
+});
+
+describe("a file operation", () => {
+  it("leaves no listener on its signal, however it ends", async () => {
+    const setting = await open();
+    const { signal } = new AbortController();
+    const removed = vi.spyOn(signal, "removeEventListener");
+    const added = vi.spyOn(signal, "addEventListener");
+    for (const errno of [0, 2]) {
+      const stat = sandboxFiles(setting).list("/etc", { signal });
+      const outcome = stat.catch((error: unknown) => error);
+      const channel = errno === 0 ? 1 : 2;
+      await until(() => runner.frames.length === channel);
+      const payload = exitPayload(0, 4);
+      payload.writeUInt32LE(errno, 4);
+      runner.send(FrameType.exit, channel, payload);
+      await outcome;
+    }
+    expect(added.mock.calls.length).toBeGreaterThan(1);
+    expect(removed.mock.calls.map(([, listener]) => listener)).toEqual(
+      added.mock.calls.map(([, listener]) => listener),
+    );
+  });
+
+  it.for([
+    [true, "file.symlink"],
+    [false, "file.failed"],
+  ] as const)(
+    "that meets a loop of links, links refused: %s, fails with %s",
+    async ([refuseSymlinks, code]) => {
+      const setting = await open();
+      const stat = sandboxFiles(setting).stat("/loop", { refuseSymlinks });
+      const outcome = expect(stat).rejects.toMatchObject({ code, cause: { code: "ELOOP" } });
+      await until(() => runner.frames.length === 1);
+      const payload = exitPayload(0, 4);
+      payload.writeUInt32LE(40, 4);
+      runner.send(FrameType.exit, 1, payload);
+      await outcome;
+    },
+  );
+});
+
+describe("a command for which there is no process", () => {
+  const withoutProcess = () => {
+    const payload = exitPayload(0, 2);
+    payload.writeUInt32LE(11, 4);
+    payload.writeUInt32LE(1, 8);
+    return payload;
+  };
+
+  it("is asked for again once what the calls before it left running has been ended", async () => {
+    const setting = await open();
+    const first = exec(setting, ["true"], {});
+    await until(() => runner.frames.length === 1);
+    runner.exit(1);
+    await first;
+    const call = exec(setting, ["cat"], { stdin: "typed" });
+    await until(() => runner.frames.length === 4);
+    runner.send(FrameType.exit, 2, withoutProcess());
+    await until(() => runner.frames.length === 9);
+    const again = runner.frames.slice(4).map(({ type, channel }) => [type, channel]);
+    expect(again).toEqual([
+      [FrameType.kill, 1],
+      [FrameType.kill, 2],
+      [FrameType.spawn, 3],
+      [FrameType.input, 3],
+      [FrameType.input, 3],
+    ]);
+    runner.exit(3, 5);
+    expect(await call).toMatchObject({
+      exitCode: 5,
+      stderr: expect.stringMatching(/^brig: what earlier commands had left running was ended/),
+    });
+  });
+
+  it("that is cancelled meanwhile is not asked for again", async () => {
+    const setting = await open();
+    const controller = new AbortController();
+    const call = exec(setting, ["true"], { signal: controller.signal });
+    await until(() => runner.frames.length === 1);
+    controller.abort(new Error("enough"));
+    runner.send(FrameType.exit, 1, withoutProcess());
+    await expect(call).rejects.toThrow("enough");
+    expect(runner.frames.filter(({ type }) => type === FrameType.spawn)).toHaveLength(1);
   });
 });
 
