@@ -132,7 +132,10 @@ export class Command implements ChannelEvents {
   }
 
   onExit(payload: Buffer): void {
-    if (this.#mayStartLater(payload)) return this.#startLater();
+    if (this.#mayStartLater(payload)) {
+      this.#startLater();
+      return;
+    }
     this.#finish();
     try {
       if (this.#failure) this.#reject(this.#failure.error);
