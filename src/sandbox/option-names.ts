@@ -44,6 +44,7 @@ export const execOptionNames: OptionNames<ExecOptions> = {
   onStdout: true,
   onStderr: true,
   maxOutputBytes: true,
+  endsTree: true,
   encoding: true,
 };
 
