@@ -12,6 +12,7 @@ import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
 import { manySandboxes } from "./benches/many-sandboxes.js";
 import { modelLoop } from "./benches/model-loop.js";
+import { oneCommand } from "./benches/one-command.js";
 import { outputFlood } from "./benches/output-flood.js";
 import { parallelCalls } from "./benches/parallel-calls.js";
 import { roundTrip } from "./benches/round-trip.js";
@@ -28,6 +29,7 @@ const benches: Bench[] = [
   outputFlood,
   runnerFootprint,
   cliStart,
+  oneCommand,
   crowdedSandbox,
   roundTrip,
   applyPatch,
