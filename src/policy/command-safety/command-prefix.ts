@@ -1,4 +1,5 @@
 import { launchers, looksDangerous } from "./dangerous-commands.js";
+import { memorablePrefix } from "./memorable-prefix.js";
 import { isSafeCommand } from "./safe-commands.js";
 import { commandsOf } from "./shell-script.js";
 import type { CommandWords } from "./words.js";
@@ -52,8 +53,8 @@ export function isCovered(
 }
 
 /**
- * The prefix to offer for a command: the model's, where it is one that may be approved and covers the command, else the whole command
- * where it is a single one. Null where there is none to offer.
+ * The prefix to offer for a command: the model's, where it is one that may be approved and covers the command, else what is worth
+ * remembering of a single command. Null where there is none to offer.
  */
 export function prefixToOffer(
   argv: readonly string[],
@@ -64,7 +65,8 @@ export function prefixToOffer(
   const commands = commandsOf(argv);
   const [words] = commands ?? [];
   if (words === undefined || commands?.length !== 1) return null;
-  return isFit(words) ? words : null;
+  const prefix = memorablePrefix(words);
+  return isFit(prefix) ? prefix : null;
 }
 
 /** The words of a single command without the shell around it, so that two ways to write it are one; else the list itself. */

@@ -91,12 +91,52 @@ describe("the prefix that is offered", () => {
     },
   );
 
-  it("is the whole command where the model proposes none and it is a single one", () => {
-    expect(offer("npm install x")).toEqual(["npm", "install", "x"]);
+  it.each([
+    ["npm test -- --watch=false", "npm test"],
+    ["npm install x", "npm install"],
+    ["npm run test:unit -- a.test.ts", "npm run test:unit"],
+    ["git commit -m 'a long story'", "git commit"],
+    ["cargo build --release", "cargo build"],
+    ["go test ./...", "go test"],
+    ["make test V=1", "make test"],
+    ["python3 -m pytest -q tests/a.py", "python3 -m pytest"],
+    [".venv/bin/pytest -q tests/a.py", ".venv/bin/pytest"],
+    ["eslint --fix src", "eslint"],
+  ])("is the program and its word for a task where the model proposes none: %s", (text, prefix) => {
+    expect(offer(text)).toEqual(prefix.split(" "));
+  });
+
+  it.each([
+    "python3 build.py --fast",
+    "python3 -m timeit pass",
+    "node build.js x",
+    "npm exec cowsay hi",
+    "npx cowsay hi",
+    "git push origin main",
+    "git rebase -x evil main",
+    "git config core.pager evil",
+    "docker run x",
+    "make SHELL=evil test",
+    "cargo run x",
+    "curl https://example.org/a",
+    "mkdir a",
+    "./run x",
+    "xvfb-run npm test",
+  ])("is the whole command where anything could stand behind a shorter one: %s", (text) => {
+    expect(offer(text)).toEqual(text.split(" "));
+  });
+
+  it.each(["sudo npm test", "env npm test", "bash", "python3", "python3 -c 'print(1)'", "ssh x npm test"])(
+    "is none where even the whole command begins with too much: %s",
+    (text) => {
+      expect(offer(text)).toBeNull();
+    },
+  );
+
+  it("is none for what is no single plain command, or looks dangerous", () => {
     expect(offer("npm install x && npm test")).toBeNull();
     expect(offer("npm install *")).toBeNull();
     expect(offer("rm -rf x")).toBeNull();
-    expect(offer("python3 -c 'print(1)'")).toBeNull();
   });
 });
 

@@ -1,0 +1,63 @@
+import type { CommandWords } from "./words.js";
+
+/** What a program's word for a task is: with other arguments behind it, it still does the same kind of thing. */
+const taskWords: Readonly<Record<string, string>> = {
+  "apt apt-get": "install update upgrade",
+  bundle: "install update",
+  bun: "install test",
+  cargo: "add bench build check clippy doc fetch fmt test update",
+  composer: "install require update",
+  deno: "check fmt lint test",
+  dotnet: "build restore test",
+  git: "add branch checkout commit diff log merge mv restore show stash status switch tag",
+  go: "build fmt get mod test vet",
+  "gradle gradlew": "assemble build check test",
+  "mvn mvnw": "compile install package test verify",
+  "npm pnpm yarn": "add audit ci i install t test update",
+  "pip pip3": "install",
+  poetry: "add build install update",
+  uv: "add lock sync",
+};
+
+/** Words after which the next one says what is run, from a list that the project keeps. */
+const namedTasks: Readonly<Record<string, string>> = {
+  "bun deno npm pnpm yarn": "run task",
+};
+
+/** Modules of Python that do one thing, behind `python3 -m`. */
+const pythonModules = new Set("black compileall flake8 isort mypy pylint pytest ruff unittest".split(" "));
+
+/** Programs that do one thing and have no word for it. */
+const oneTaskPrograms = new Set(
+  (
+    "black c++ cc clang clang++ clippy-driver ctest eslint flake8 g++ gcc gofmt isort jest mocha mypy ninja nox prettier pylint " +
+    "pytest rubocop ruff rustc rustfmt tox tsc vitest"
+  ).split(" "),
+);
+
+/**
+ * The beginning of a command that is worth remembering: the program and its word for a task, `git commit` or `npm run build`, or the
+ * program alone where it does one thing. Of everything else all the words: a beginning of `python3 -c`, `git push` or `docker run` that
+ * is any shorter would stand for whatever the rest says.
+ */
+export function memorablePrefix(words: CommandWords): CommandWords {
+  const [path = "", task = "", name = ""] = words;
+  const program = path.slice(path.lastIndexOf("/") + 1);
+  if (oneTaskPrograms.has(program)) return words.slice(0, 1);
+  if (lists(taskWords, program, task)) return words.slice(0, 2);
+  // A target of make is a name as well; `NAME=value` is not.
+  if (program === "make" && isPlainName(task)) return words.slice(0, 2);
+  const isNamed = lists(namedTasks, program, task) && isPlainName(name);
+  const isModule = /^python[\d.]*$/.test(program) && task === "-m" && pythonModules.has(name);
+  return isNamed || isModule ? words.slice(0, 3) : words;
+}
+
+function lists(table: Readonly<Record<string, string>>, program: string, word: string): boolean {
+  return Object.entries(table).some(
+    ([programs, known]) => programs.split(" ").includes(program) && known.split(" ").includes(word),
+  );
+}
+
+function isPlainName(word: string): boolean {
+  return /^[A-Za-z][\w:-]*$/.test(word);
+}
