@@ -63,6 +63,9 @@ export interface StepCall {
   isHosted: boolean;
 }
 
+/** How the step begins that tells of a compaction; the summary follows. */
+export const COMPACTED = "The conversation was compacted.";
+
 /** The steps of a session, as its lines come. Memory is that of one step. */
 export async function* stepsOf(lines: AsyncIterable<SessionLine>): AsyncIterable<SessionStep> {
   const builder = new StepBuilder();
@@ -101,7 +104,7 @@ class StepBuilder {
         yield* this.#addItem(record.item, place);
         break;
       case "compacted":
-        yield* this.#note(`The conversation was compacted. ${record.message}`.trimEnd(), place);
+        yield* this.#note(`${COMPACTED} ${record.message}`.trimEnd(), place);
         break;
       case "event_msg":
         yield* this.#addEvent(record.event, place);

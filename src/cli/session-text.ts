@@ -1,13 +1,17 @@
 import type { SessionMeta } from "../agent/session-lines.js";
-import type { AgentStep, SessionStep, StepCall } from "../agent/session-steps.js";
+import { type AgentStep, COMPACTED, type SessionStep, type StepCall } from "../agent/session-steps.js";
 import { readStructuredOutput } from "../agent/structured-output.js";
 import { formatDuration } from "../lib/durations.js";
 import { neutralise, neutraliseLine } from "../lib/terminal.js";
 import type { CallOutput, MessageItem } from "../model/items.js";
 
-/** Longer texts of brig's own, inputs and outputs show their beginning only. */
+/** Longer summaries, inputs and outputs show their beginning only. */
 const SHOWN_LINES = 12;
 const SHOWN_CHARS = 2000;
+/** Of instructions: shorter ones are shown, of others so much of the first line. */
+const SHORT_LINES = 3;
+const SHORT_CHARS = 200;
+const NAME_CHARS = 60;
 
 /** The head of a transcript. Nothing in it does anything to a terminal. */
 export function shownSession({ id, cwd, timestamp, originator, cli_version, ...meta }: SessionMeta): string {
@@ -39,8 +43,18 @@ function heading(step: SessionStep): string {
 }
 
 function spokenLines(content: MessageItem["content"], source: "user" | "system", full: boolean): string[] {
-  const text = content.map(partText).join("\n");
-  return source === "user" ? indented(text) : folded(text, full);
+  const parts = content.map(partText);
+  if (source === "user" || full) return indented(parts.join("\n"));
+  return parts.flatMap((text) => (text.startsWith(COMPACTED) ? folded(text, full) : instructionLines(text)));
+}
+
+/** Instructions are the same in every session: what they begin with says which they are. */
+function instructionLines(text: string): string[] {
+  const lines = indented(text);
+  const [first = ""] = lines;
+  if (lines.length <= SHORT_LINES && text.length <= SHORT_CHARS) return lines;
+  const name = first.trim().slice(0, NAME_CHARS);
+  return [`    ${name} … ${text.length - name.length} characters not shown; --full shows them`];
 }
 
 function partText(part: MessageItem["content"][number]): string {

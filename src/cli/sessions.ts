@@ -53,7 +53,7 @@ export function defineSessions(command: Command, context: CliContext): void {
     .command("show")
     .description("print what was said and done in a session")
     .argument("<session>", "an id, the start of one, or a file")
-    .option("--full", "print long texts and outputs in full")
+    .option("--full", "print instructions, long texts and outputs in full")
     .option("--json", "print the steps as JSON, one to a line")
     .action(async (id: string, flags: ShowFlags) => {
       await show(id, flags, context);

@@ -305,6 +305,27 @@ describe("brig sessions", () => {
     ]);
   });
 
+  it("shows of each instruction one line, and all of it with --full", async () => {
+    const advice = `${"Tests go into test/. ".repeat(30)}\nTHE LAST LINE\n`;
+    await writeFile(join(workspace, "AGENTS.md"), advice);
+    const { id } = await recorded();
+    const shown = (await run(["sessions", "show", id])).stdout;
+    const upToPrompt = shown.slice(0, shown.indexOf("Look at a.txt.")).split("\n");
+    const folds = upToPrompt.filter((line) =>
+      / … \d{2,} characters not shown; --full shows them$/.test(line),
+    );
+    expect(folds.some((line) => line.startsWith("    <permissions instructions> …"))).toBe(true);
+    expect(folds.some((line) => line.startsWith("    # AGENTS.md instructions for /"))).toBe(true);
+    expect(folds.some((line) => line.startsWith("    You are "))).toBe(true);
+    expect(shown).not.toContain("sandbox_mode");
+    expect(shown).not.toContain("THE LAST LINE");
+    // The folds and headings, and a line between two steps.
+    expect(upToPrompt.length).toBeLessThan(20);
+    const full = (await run(["sessions", "show", "--full", id])).stdout;
+    expect(full).toContain("THE LAST LINE");
+    expect(full).toContain("`sandbox_mode` is");
+  });
+
   it("reads a file of Codex, exports it, and takes it over", async () => {
     const shown = await run(["sessions", "show", codexRollout]);
     expect(shown.stdout).toContain("by codex_exec 0.169.0");
