@@ -8,6 +8,7 @@ import type { SandboxOptions } from "../../src/sandbox/open-sandbox.js";
 import { Sandbox } from "../../src/sandbox/sandbox.js";
 import type { ExecResult } from "../../src/sandbox/types.js";
 import { testEngine } from "./engine.js";
+import { giveToHostUser } from "./host-users.js";
 import { sanitizerFindings, watchedToolbox } from "./runner-builds.js";
 import { testRuntime } from "./runtime-differences.js";
 
@@ -18,6 +19,7 @@ export interface TemporaryDirectory extends AsyncDisposable {
 
 export async function temporaryDirectory(): Promise<TemporaryDirectory> {
   const path = await realpath(await mkdtemp(join(tmpdir(), "brig-test-")));
+  await giveToHostUser(path);
   return {
     path,
     async [Symbol.asyncDispose]() {
@@ -69,37 +71,41 @@ async function requireGone({ engine, containerId }: Sandbox): Promise<void> {
     throw new Error(`the container ${containerId} is still there after its sandbox was closed`);
 }
 
+/** Tests as `sandboxTest` makes them, with a shared sandbox of their own. */
+export const newSandboxTest = () =>
+  test
+    // biome-ignore lint/correctness/noEmptyPattern: a fixture names what it needs, and this one needs nothing
+    .extend("shared", { scope: "file" }, async ({}, { onCleanup }) => {
+      const opened = await openTestSandbox();
+      onCleanup(() => opened[Symbol.asyncDispose]());
+      return opened;
+    })
+    .extend("sandbox", { scope: "file" }, ({ shared }) => shared.sandbox)
+    .extend("workspace", { scope: "file" }, ({ shared }) => shared.workspace)
+    // biome-ignore lint/correctness/noEmptyPattern: as above
+    .extend("open", async ({}, { onCleanup }) => {
+      const opened: TestSandbox[] = [];
+      onCleanup(async () => {
+        for (const one of opened) await one[Symbol.asyncDispose]();
+      });
+      return async (options: SandboxOptions = {}) => {
+        const one = await openTestSandbox(options);
+        opened.push(one);
+        return one.sandbox;
+      };
+    })
+    // biome-ignore lint/correctness/noEmptyPattern: as above
+    .extend("directory", async ({}, { onCleanup }) => {
+      const made = await temporaryDirectory();
+      onCleanup(() => made[Symbol.asyncDispose]());
+      return made.path;
+    });
+
 /**
  * Tests with sandboxes on the real engine: `sandbox` (workspace-write) is shared by the tests of a file, and `open`
  * opens others that last as long as the test.
  */
-export const sandboxTest = test
-  // biome-ignore lint/correctness/noEmptyPattern: a fixture names what it needs, and this one needs nothing
-  .extend("shared", { scope: "file" }, async ({}, { onCleanup }) => {
-    const opened = await openTestSandbox();
-    onCleanup(() => opened[Symbol.asyncDispose]());
-    return opened;
-  })
-  .extend("sandbox", { scope: "file" }, ({ shared }) => shared.sandbox)
-  .extend("workspace", { scope: "file" }, ({ shared }) => shared.workspace)
-  // biome-ignore lint/correctness/noEmptyPattern: as above
-  .extend("open", async ({}, { onCleanup }) => {
-    const opened: TestSandbox[] = [];
-    onCleanup(async () => {
-      for (const one of opened) await one[Symbol.asyncDispose]();
-    });
-    return async (options: SandboxOptions = {}) => {
-      const one = await openTestSandbox(options);
-      opened.push(one);
-      return one.sandbox;
-    };
-  })
-  // biome-ignore lint/correctness/noEmptyPattern: as above
-  .extend("directory", async ({}, { onCleanup }) => {
-    const made = await temporaryDirectory();
-    onCleanup(() => made[Symbol.asyncDispose]());
-    return made.path;
-  });
+export const sandboxTest = newSandboxTest();
 
 /**
  * Runs a program that says "ready" when its timeout may end it. Where the machine was too slow for that the timeout

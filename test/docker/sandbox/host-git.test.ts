@@ -2,17 +2,13 @@ import { execFile } from "node:child_process";
 import { chmod, chown, mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, vi } from "vitest";
+import { describe, expect } from "vitest";
 import { promised } from "../../guarantees.js";
 import { attempt } from "../../support/attempts.js";
-import { sandboxTest } from "../../support/sandbox.js";
+import { forEachHostUser } from "../../support/each-host-user.js";
+import type { HostUser } from "../../support/host-users.js";
 
 const run = promisify(execFile);
-
-interface HostUser {
-  uid: number;
-  gid: number;
-}
 
 /** What an agent would have git on the host run: it leaves a file with the name of the attack. */
 function canary(folder: string, name: string): string {
@@ -114,18 +110,12 @@ function attack({ folder, workspace }: HostRepository): string {
 }
 
 const everything = ["absent", "bare", "filter", "hook", "include", "nested", "unused", "used"];
-const root = process.getuid?.() === 0;
 
 describe("git on the host, after a session", () => {
-  for (const user of [
-    { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
-    ...(root ? [{ uid: 1234, gid: 1234 }] : []),
-  ])
-    sandboxTest(
-      promised("contained.host-git", `runs nothing that an agent wrote, as uid ${user.uid}`),
+  forEachHostUser((userTest, user) => {
+    userTest(
+      promised("contained.host-git", "runs nothing that an agent wrote"),
       async ({ open, directory }) => {
-        vi.spyOn(process, "getuid").mockReturnValue(user.uid);
-        vi.spyOn(process, "getgid").mockReturnValue(user.gid);
         const repository = new HostRepository(directory, user);
         await chmod(directory, 0o755);
         await repository.make();
@@ -143,29 +133,29 @@ describe("git on the host, after a session", () => {
       },
     );
 
-  sandboxTest("reads no object that a hard link let an agent change", async ({ open, directory }) => {
-    const user = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
-    const repository = new HostRepository(directory, user);
-    await repository.make();
-    await repository.git("clone", "-q", "--local", ".", "copy");
-    const { workspace } = repository;
-    const id = (await repository.git("-C", "copy", "rev-parse", "HEAD")).trim();
-    const object = `.git/objects/${id.slice(0, 2)}/${id.slice(2)}`;
-    await chmod(join(workspace, object), 0o644);
-    const sandbox = await open({ workspace });
-    expect(
-      await attempt(sandbox, [
-        ["append", join(workspace, "copy", object)],
-        ["append", join(workspace, object)],
-        ["rename", join(workspace, "copy"), join(workspace, "moved")],
-      ]),
-    ).toEqual(["EROFS", "EROFS", "EBUSY"]);
-    await sandbox.close();
-    await repository.git("fsck", "--full");
-    await run("ln", [join(workspace, ".git/config"), join(workspace, "same.config")]);
-    await expect(open({ workspace })).rejects.toMatchObject({
-      code: "workspace.invalid",
-      message: expect.stringContaining("same.config"),
+    userTest("reads no object that a hard link let an agent change", async ({ open, directory }) => {
+      const repository = new HostRepository(directory, user);
+      await repository.make();
+      await repository.git("clone", "-q", "--local", ".", "copy");
+      const { workspace } = repository;
+      const id = (await repository.git("-C", "copy", "rev-parse", "HEAD")).trim();
+      const object = `.git/objects/${id.slice(0, 2)}/${id.slice(2)}`;
+      await chmod(join(workspace, object), 0o644);
+      const sandbox = await open({ workspace });
+      expect(
+        await attempt(sandbox, [
+          ["append", join(workspace, "copy", object)],
+          ["append", join(workspace, object)],
+          ["rename", join(workspace, "copy"), join(workspace, "moved")],
+        ]),
+      ).toEqual(["EROFS", "EROFS", "EBUSY"]);
+      await sandbox.close();
+      await repository.git("fsck", "--full");
+      await run("ln", [join(workspace, ".git/config"), join(workspace, "same.config")]);
+      await expect(open({ workspace })).rejects.toMatchObject({
+        code: "workspace.invalid",
+        message: expect.stringContaining("same.config"),
+      });
     });
   });
 });

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { promised } from "../../guarantees.js";
+import { forEachHostUser } from "../../support/each-host-user.js";
 import { changedPolicy } from "../../support/policies.js";
 import { runningCommands, zombieCount } from "../../support/processes.js";
 import { differs, titled } from "../../support/runtime-differences.js";
@@ -30,10 +31,22 @@ async function requireHealthy(sandbox: Sandbox): Promise<void> {
 }
 
 describe("a timeout ends the whole tree", () => {
-  sandboxTest.for(escapes)(promised("kept.kill", "%s"), async (kind, { sandbox }) => {
-    const result = await execUntilReady(sandbox, program("escapes.sh", kind), 1000);
-    expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\n" });
-    await requireHealthy(sandbox);
+  forEachHostUser((userTest) => {
+    userTest.for(escapes)(promised("kept.kill", "%s"), async (kind, { sandbox }) => {
+      const result = await execUntilReady(sandbox, program("escapes.sh", kind), 1000);
+      expect(result).toMatchObject({ timedOut: true, exitCode: 124, stdout: "ready\n" });
+      await requireHealthy(sandbox);
+    });
+
+    userTest.skipIf(differs("limits.pids"))(
+      titled("limits.pids", "even of a fork bomb that has used up the process limit"),
+      async ({ open, directory }) => {
+        const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 96 }) });
+        const result = await sandbox.exec(program("fork-bomb.sh"), { timeoutMs: 1500 });
+        expect(result.timedOut).toBe(true);
+        await requireHealthy(sandbox);
+      },
+    );
   });
 
   sandboxTest("what it was about to write is never written", async ({ sandbox }) => {
@@ -59,16 +72,6 @@ describe("a timeout ends the whole tree", () => {
     const result = await sandbox.exec(["sleep", "0.05"], { timeoutMs: 30_000 });
     expect(result).toMatchObject({ timedOut: false, exitCode: 0, signal: null });
   });
-
-  sandboxTest.skipIf(differs("limits.pids"))(
-    titled("limits.pids", "even of a fork bomb that has used up the process limit"),
-    async ({ open, directory }) => {
-      const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 96 }) });
-      const result = await sandbox.exec(program("fork-bomb.sh"), { timeoutMs: 1500 });
-      expect(result.timedOut).toBe(true);
-      await requireHealthy(sandbox);
-    },
-  );
 });
 
 describe("an abort ends the whole tree", () => {
@@ -181,98 +184,100 @@ describe("a command that nothing may outlive", () => {
 });
 
 describe("a command that turns on its own keepers", () => {
-  sandboxTest("its supervisor killed: it goes too, with what it started", async ({ sandbox }) => {
-    const result = await sandbox.exec(["bash", "-c", "setsid sleep 301 & kill -9 $PPID; sleep 302"]);
-    expect(result).toMatchObject({ exitCode: 137, signal: "SIGKILL", timedOut: false });
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest("everything killed: the call ends and the session goes on", async ({ sandbox }) => {
-    const result = await sandbox.exec(["bash", "-c", "echo before; kill -9 -1; sleep 302"]);
-    expect(result).toMatchObject({ exitCode: 137, signal: "SIGKILL", stdout: "before\n" });
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest("everything terminated: the session goes on", async ({ sandbox }) => {
-    await sandbox.exec(["bash", "-c", "kill -TERM -1; kill -HUP -1; kill -INT -1; true"]);
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest("everything stopped: the call still ends", async ({ sandbox }) => {
-    const result = await sandbox.exec(["bash", "-c", "kill -STOP -1; echo stopped; exit 5"]);
-    expect(result).toMatchObject({ exitCode: 5, stdout: "stopped\n" });
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest("everything stopped: a timeout still holds", async ({ sandbox }) => {
-    const result = await sandbox.exec(["bash", "-c", "kill -STOP -1; sleep 301"], { timeoutMs: 400 });
-    expect(result).toMatchObject({ exitCode: 124, timedOut: true });
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest("its supervisor stopped: the call still ends", async ({ sandbox }) => {
-    const result = await sandbox.exec(["bash", "-c", "kill -STOP $PPID; exit 6"]);
-    expect(result.exitCode).toBe(6);
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest("no signal that could be handled reaches PID 1", async ({ sandbox }) => {
-    const script =
-      "for n in $(seq 1 64); do case $n in 9|19) ;; *) kill -$n 1 ;; esac; done 2>/dev/null; echo done";
-    expect((await sandbox.exec(["bash", "-c", script])).stdout).toBe("done\n");
-    await requireHealthy(sandbox);
-  });
-
-  sandboxTest.skipIf(differs("runner.unkillable"))(
-    titled("runner.unkillable", "SIGKILL and SIGSTOP do not reach PID 1 either"),
-    async ({ sandbox }) => {
-      const result = await sandbox.exec(["bash", "-c", "kill -9 1; kill -STOP 1; echo done"]);
-      expect(result.stdout).toBe("done\n");
+  forEachHostUser((userTest) => {
+    userTest("its supervisor killed: it goes too, with what it started", async ({ sandbox }) => {
+      const result = await sandbox.exec(["bash", "-c", "setsid sleep 301 & kill -9 $PPID; sleep 302"]);
+      expect(result).toMatchObject({ exitCode: 137, signal: "SIGKILL", timedOut: false });
       await requireHealthy(sandbox);
-    },
-  );
+    });
 
-  sandboxTest.skipIf(differs("runner.limits"))(
-    titled("runner.limits", "no limit of PID 1 can be lowered, the command's own can"),
-    async ({ sandbox }) => {
-      const script = `
+    userTest("everything killed: the call ends and the session goes on", async ({ sandbox }) => {
+      const result = await sandbox.exec(["bash", "-c", "echo before; kill -9 -1; sleep 302"]);
+      expect(result).toMatchObject({ exitCode: 137, signal: "SIGKILL", stdout: "before\n" });
+      await requireHealthy(sandbox);
+    });
+
+    userTest("everything terminated: the session goes on", async ({ sandbox }) => {
+      await sandbox.exec(["bash", "-c", "kill -TERM -1; kill -HUP -1; kill -INT -1; true"]);
+      await requireHealthy(sandbox);
+    });
+
+    userTest("everything stopped: the call still ends", async ({ sandbox }) => {
+      const result = await sandbox.exec(["bash", "-c", "kill -STOP -1; echo stopped; exit 5"]);
+      expect(result).toMatchObject({ exitCode: 5, stdout: "stopped\n" });
+      await requireHealthy(sandbox);
+    });
+
+    userTest("everything stopped: a timeout still holds", async ({ sandbox }) => {
+      const result = await sandbox.exec(["bash", "-c", "kill -STOP -1; sleep 301"], { timeoutMs: 400 });
+      expect(result).toMatchObject({ exitCode: 124, timedOut: true });
+      await requireHealthy(sandbox);
+    });
+
+    userTest("its supervisor stopped: the call still ends", async ({ sandbox }) => {
+      const result = await sandbox.exec(["bash", "-c", "kill -STOP $PPID; exit 6"]);
+      expect(result.exitCode).toBe(6);
+      await requireHealthy(sandbox);
+    });
+
+    userTest("no signal that could be handled reaches PID 1", async ({ sandbox }) => {
+      const script =
+        "for n in $(seq 1 64); do case $n in 9|19) ;; *) kill -$n 1 ;; esac; done 2>/dev/null; echo done";
+      expect((await sandbox.exec(["bash", "-c", script])).stdout).toBe("done\n");
+      await requireHealthy(sandbox);
+    });
+
+    userTest.skipIf(differs("runner.unkillable"))(
+      titled("runner.unkillable", "SIGKILL and SIGSTOP do not reach PID 1 either"),
+      async ({ sandbox }) => {
+        const result = await sandbox.exec(["bash", "-c", "kill -9 1; kill -STOP 1; echo done"]);
+        expect(result.stdout).toBe("done\n");
+        await requireHealthy(sandbox);
+      },
+    );
+
+    userTest.skipIf(differs("runner.limits"))(
+      titled("runner.limits", "no limit of PID 1 can be lowered, the command's own can"),
+      async ({ sandbox }) => {
+        const script = `
 import errno, resource
 for name in ("NOFILE", "AS", "CPU", "NPROC"):
     try: resource.prlimit(1, getattr(resource, "RLIMIT_" + name), (1, 1))
     except OSError as error: print(errno.errorcode[error.errno])
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60))
 print(resource.prlimit(0, resource.RLIMIT_NOFILE))`;
-      const { stdout } = await sandbox.exec(["python3", "-c", script]);
-      expect(stdout).toBe("EPERM\nEPERM\nEPERM\nEPERM\n(50, 60)\n");
-      sandbox.link.breakStream();
+        const { stdout } = await sandbox.exec(["python3", "-c", script]);
+        expect(stdout).toBe("EPERM\nEPERM\nEPERM\nEPERM\n(50, 60)\n");
+        sandbox.link.breakStream();
+        await requireHealthy(sandbox);
+      },
+    );
+
+    userTest(
+      "PID 1 killed from inside, where that is possible, ends the session cleanly",
+      async ({ open }) => {
+        const sandbox = await open();
+        const call = sandbox.exec(["bash", "-c", "kill -9 1; sleep 0.5; echo done"]);
+        if (differs("runner.unkillable"))
+          await expect(call).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
+        else expect((await call).stdout).toBe("done\n");
+      },
+    );
+
+    userTest("idle workers killed again and again: no call is lost", async ({ sandbox }) => {
+      const killer = sandbox.exec([
+        "bash",
+        "-c",
+        "for i in $(seq 40); do for p in $(pgrep -P 1); do [ $p = $PPID ] || kill -9 $p; done; sleep 0.01; done; echo ended",
+      ]);
+      const results = [];
+      for (let i = 0; i < 60; i++) results.push(await sandbox.exec(["sh", "-c", `echo ${i}; exit ${i}`]));
+      expect((await killer).stdout).toBe("ended\n");
+      // A call whose supervisor was killed says so; every other one is whole.
+      for (const [i, { exitCode, signal, stdout }] of results.entries())
+        if (signal === null) expect([exitCode, stdout]).toEqual([i, `${i}\n`]);
+        else expect([exitCode, signal]).toEqual([137, "SIGKILL"]);
       await requireHealthy(sandbox);
-    },
-  );
-
-  sandboxTest(
-    "PID 1 killed from inside, where that is possible, ends the session cleanly",
-    async ({ open }) => {
-      const sandbox = await open();
-      const call = sandbox.exec(["bash", "-c", "kill -9 1; sleep 0.5; echo done"]);
-      if (differs("runner.unkillable"))
-        await expect(call).rejects.toMatchObject({ code: "sandbox.gone", reason: "killed" });
-      else expect((await call).stdout).toBe("done\n");
-    },
-  );
-
-  sandboxTest("idle workers killed again and again: no call is lost", async ({ sandbox }) => {
-    const killer = sandbox.exec([
-      "bash",
-      "-c",
-      "for i in $(seq 40); do for p in $(pgrep -P 1); do [ $p = $PPID ] || kill -9 $p; done; sleep 0.01; done; echo ended",
-    ]);
-    const results = [];
-    for (let i = 0; i < 60; i++) results.push(await sandbox.exec(["sh", "-c", `echo ${i}; exit ${i}`]));
-    expect((await killer).stdout).toBe("ended\n");
-    // A call whose supervisor was killed says so; every other one is whole.
-    for (const [i, { exitCode, signal, stdout }] of results.entries())
-      if (signal === null) expect([exitCode, stdout]).toEqual([i, `${i}\n`]);
-      else expect([exitCode, signal]).toEqual([137, "SIGKILL"]);
-    await requireHealthy(sandbox);
+    });
   });
 });

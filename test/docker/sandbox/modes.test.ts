@@ -1,9 +1,11 @@
-import { chown, mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, vi } from "vitest";
+import { describe, expect } from "vitest";
 import { promised } from "../../guarantees.js";
 import { attempt, attemptEach } from "../../support/attempts.js";
+import { forEachHostUser } from "../../support/each-host-user.js";
 import { treeDigest } from "../../support/host-tree.js";
+import { giveToHostUser } from "../../support/host-users.js";
 import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -15,6 +17,7 @@ async function makeRepository(directory: string): Promise<void> {
   await writeFile(join(directory, ".codex/config.toml"), "");
   await mkdir(join(directory, "src"));
   await writeFile(join(directory, "src/main.c"), "int main(void) { return 0; }\n");
+  await giveToHostUser(directory);
 }
 
 const systemPlaces = ["/new", "/etc/new", "/usr/new", "/usr/bin/new", "/var/new", "/root/new", "/.brig/new"];
@@ -23,144 +26,142 @@ const refused = expect.stringMatching(/^(?:EROFS|EACCES)$/);
 const scratchPlaces = ["/tmp/new", "/home/brig/new", "/run/new", "/dev/shm/new"];
 
 describe("read-only", () => {
-  sandboxTest(
-    promised("contained.read-only", "not one byte of the workspace can be changed"),
-    async ({ open, directory }) => {
-      await makeRepository(directory);
-      const before = await treeDigest(directory);
-      const sandbox = await open({ workspace: directory, mode: "read-only" });
-      expect(
-        await attempt(sandbox, [
-          ["create", `${directory}/new`],
-          ["append", `${directory}/src/main.c`],
-          ["truncate", `${directory}/src/main.c`],
-          ["unlink", `${directory}/src/main.c`],
-          ["rename", `${directory}/src`, `${directory}/moved`],
-          ["mkdir", `${directory}/.agents`],
-          ["append", `${directory}/.git/config`],
-          ["read", `${directory}/src/main.c`],
-        ]),
-      ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "ok"]);
-      expect(await treeDigest(directory)).toBe(before);
-      await sandbox.close();
-      expect(await treeDigest(directory)).toBe(before);
-    },
-  );
-
-  sandboxTest("the system cannot be changed either, and scratch space can", async ({ open }) => {
-    const sandbox = await open({ mode: "read-only" });
-    expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
-      Object.fromEntries(systemPlaces.map((path) => [path, refused])),
+  forEachHostUser((userTest) => {
+    userTest(
+      promised("contained.read-only", "not one byte of the workspace can be changed"),
+      async ({ open, directory }) => {
+        await makeRepository(directory);
+        const before = await treeDigest(directory);
+        const sandbox = await open({ workspace: directory, mode: "read-only" });
+        expect(
+          await attempt(sandbox, [
+            ["create", `${directory}/new`],
+            ["append", `${directory}/src/main.c`],
+            ["truncate", `${directory}/src/main.c`],
+            ["unlink", `${directory}/src/main.c`],
+            ["rename", `${directory}/src`, `${directory}/moved`],
+            ["mkdir", `${directory}/.agents`],
+            ["append", `${directory}/.git/config`],
+            ["read", `${directory}/src/main.c`],
+          ]),
+        ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "EROFS", "ok"]);
+        expect(await treeDigest(directory)).toBe(before);
+        await sandbox.close();
+        expect(await treeDigest(directory)).toBe(before);
+      },
     );
-    expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
-      Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
-    );
-  });
 
-  sandboxTest("an added directory is refused, not left aside", async ({ open, directory }) => {
-    await expect(open({ mode: "read-only", addDirs: [directory] })).rejects.toMatchObject({
-      code: "usage.invalid",
+    userTest("the system cannot be changed either, and scratch space can", async ({ open }) => {
+      const sandbox = await open({ mode: "read-only" });
+      expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
+        Object.fromEntries(systemPlaces.map((path) => [path, refused])),
+      );
+      expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
+        Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
+      );
+    });
+
+    userTest("an added directory is refused, not left aside", async ({ open, directory }) => {
+      await expect(open({ mode: "read-only", addDirs: [directory] })).rejects.toMatchObject({
+        code: "usage.invalid",
+      });
     });
   });
 });
 
 describe("workspace-write", () => {
-  sandboxTest("the workspace can be changed, and the host sees it", async ({ open, directory }) => {
-    await makeRepository(directory);
-    const sandbox = await open({ workspace: directory });
-    expect(
-      await attempt(sandbox, [
-        ["create", `${directory}/new`],
-        ["append", `${directory}/src/main.c`],
-        ["rename", `${directory}/src`, `${directory}/moved`],
-      ]),
-    ).toEqual(["ok", "ok", "ok"]);
-    expect(await readdir(directory)).toEqual(expect.arrayContaining(["new", "moved"]));
-    const { uid, gid } = await stat(join(directory, "new"));
-    expect([uid, gid]).toEqual([process.getuid?.(), process.getgid?.()]);
-  });
+  forEachHostUser((userTest, { uid, gid }) => {
+    userTest("the workspace can be changed, and the host sees it", async ({ open, directory }) => {
+      await makeRepository(directory);
+      const sandbox = await open({ workspace: directory });
+      expect(
+        await attempt(sandbox, [
+          ["create", `${directory}/new`],
+          ["append", `${directory}/src/main.c`],
+          ["rename", `${directory}/src`, `${directory}/moved`],
+        ]),
+      ).toEqual(["ok", "ok", "ok"]);
+      expect(await readdir(directory)).toEqual(expect.arrayContaining(["new", "moved"]));
+      expect(await stat(join(directory, "new"))).toMatchObject({ uid, gid });
+    });
 
-  sandboxTest("what it makes belongs to the host's user", async ({ open, directory }) => {
-    await chown(directory, 1234, 4321);
-    vi.spyOn(process, "getuid").mockReturnValue(1234);
-    vi.spyOn(process, "getgid").mockReturnValue(4321);
-    const sandbox = await open({ workspace: directory, env: { LANG: "C" } });
-    const result = await sandbox.exec(["sh", "-c", "id -u; id -g; touch by-command; echo ~"]);
-    await sandbox.files.write(`${directory}/by-file`, "x");
-    expect(result.output).toBe("1234\n4321\n/home/brig\n");
-    for (const name of ["by-command", "by-file"])
-      expect(await stat(join(directory, name))).toMatchObject({ uid: 1234, gid: 4321 });
-  });
+    userTest("what it makes belongs to the host's user", async ({ open, directory }) => {
+      const sandbox = await open({ workspace: directory, env: { LANG: "C" } });
+      const result = await sandbox.exec(["sh", "-c", "id -u; id -g; touch by-command; echo ~"]);
+      await sandbox.files.write(`${directory}/by-file`, "x");
+      expect(result.output).toBe(`${uid}\n${gid}\n/home/brig\n`);
+      for (const name of ["by-command", "by-file"])
+        expect(await stat(join(directory, name))).toMatchObject({ uid, gid });
+    });
 
-  sandboxTest(
-    promised("contained.protected", "protected names stay as they are, present or absent"),
-    async ({ open, directory }) => {
+    userTest(
+      promised("contained.protected", "protected names stay as they are, present or absent"),
+      async ({ open, directory }) => {
+        await makeRepository(directory);
+        const before = await treeDigest(directory);
+        const sandbox = await open({ workspace: directory });
+        expect(
+          await attempt(sandbox, [
+            ["append", `${directory}/.git/config`],
+            ["create", `${directory}/.git/hooks/post-checkout`],
+            ["unlink", `${directory}/.git/config`],
+            ["append", `${directory}/.codex/config.toml`],
+            ["create", `${directory}/.agents/new`],
+            ["create", `${directory}/.brig/new`],
+            ["rmdir", `${directory}/.agents`],
+          ]),
+        ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", refused, refused, "EBUSY"]);
+        await sandbox.close();
+        expect(await treeDigest(directory)).toBe(before);
+      },
+    );
+
+    userTest("a protected name cannot be moved out of the way", async ({ open, directory }) => {
       await makeRepository(directory);
       const before = await treeDigest(directory);
       const sandbox = await open({ workspace: directory });
-      expect(
-        await attempt(sandbox, [
-          ["append", `${directory}/.git/config`],
-          ["create", `${directory}/.git/hooks/post-checkout`],
-          ["unlink", `${directory}/.git/config`],
-          ["append", `${directory}/.codex/config.toml`],
-          ["create", `${directory}/.agents/new`],
-          ["create", `${directory}/.brig/new`],
-          ["rmdir", `${directory}/.agents`],
-        ]),
-      ).toEqual(["EROFS", "EROFS", "EROFS", "EROFS", refused, refused, "EBUSY"]);
+      const moves = [".git", ".codex", ".agents", ".brig"].map((name): [string, string, string] => [
+        "rename",
+        `${directory}/${name}`,
+        `${directory}/moved${name}`,
+      ]);
+      expect(await attempt(sandbox, moves)).toEqual(["EBUSY", "EBUSY", "EBUSY", "EBUSY"]);
       await sandbox.close();
       expect(await treeDigest(directory)).toBe(before);
-    },
-  );
+    });
 
-  sandboxTest("a protected name cannot be moved out of the way", async ({ open, directory }) => {
-    await makeRepository(directory);
-    const before = await treeDigest(directory);
-    const sandbox = await open({ workspace: directory });
-    const moves = [".git", ".codex", ".agents", ".brig"].map((name): [string, string, string] => [
-      "rename",
-      `${directory}/${name}`,
-      `${directory}/moved${name}`,
-    ]);
-    expect(await attempt(sandbox, moves)).toEqual(["EBUSY", "EBUSY", "EBUSY", "EBUSY"]);
-    await sandbox.close();
-    expect(await treeDigest(directory)).toBe(before);
-  });
+    userTest(
+      "git init makes no repository at the top, and does one further down",
+      async ({ open, directory }) => {
+        const sandbox = await open({ workspace: directory });
+        expect((await sandbox.exec(["git", "init", "-q"])).exitCode).not.toBe(0);
+        expect((await sandbox.exec(["git", "init", "-q", "below"])).exitCode).toBe(0);
+        await sandbox.close();
+        expect(await readdir(directory)).toEqual(["below"]);
+      },
+    );
 
-  sandboxTest(
-    "git init makes no repository at the top, and does one further down",
-    async ({ open, directory }) => {
-      const sandbox = await open({ workspace: directory });
-      expect((await sandbox.exec(["git", "init", "-q"])).exitCode).not.toBe(0);
-      expect((await sandbox.exec(["git", "init", "-q", "below"])).exitCode).toBe(0);
-      await sandbox.close();
-      expect(await readdir(directory)).toEqual(["below"]);
-    },
-  );
+    userTest(
+      "the directory that a .git file points to is held too, with what lies on the way",
+      async ({ open, directory }) => {
+        await mkdir(join(directory, "real/git"), { recursive: true });
+        await writeFile(join(directory, "real/git/config"), "[core]\n");
+        await writeFile(join(directory, ".git"), "gitdir: real/git\n");
+        await giveToHostUser(directory);
+        const sandbox = await open({ workspace: directory });
+        expect(
+          await attempt(sandbox, [
+            ["append", `${directory}/.git`],
+            ["append", `${directory}/real/git/config`],
+            ["rename", `${directory}/real/git`, `${directory}/real/moved`],
+            ["rename", `${directory}/real`, `${directory}/moved`],
+            ["create", `${directory}/real/beside`],
+          ]),
+        ).toEqual(["EROFS", "EROFS", "EBUSY", "EBUSY", "ok"]);
+      },
+    );
 
-  sandboxTest(
-    "the directory that a .git file points to is held too, with what lies on the way",
-    async ({ open, directory }) => {
-      await mkdir(join(directory, "real/git"), { recursive: true });
-      await writeFile(join(directory, "real/git/config"), "[core]\n");
-      await writeFile(join(directory, ".git"), "gitdir: real/git\n");
-      const sandbox = await open({ workspace: directory });
-      expect(
-        await attempt(sandbox, [
-          ["append", `${directory}/.git`],
-          ["append", `${directory}/real/git/config`],
-          ["rename", `${directory}/real/git`, `${directory}/real/moved`],
-          ["rename", `${directory}/real`, `${directory}/moved`],
-          ["create", `${directory}/real/beside`],
-        ]),
-      ).toEqual(["EROFS", "EROFS", "EBUSY", "EBUSY", "ok"]);
-    },
-  );
-
-  sandboxTest(
-    "an added directory can be written, its protected names cannot",
-    async ({ open, directory }) => {
+    userTest("an added directory can be written, its protected names cannot", async ({ open, directory }) => {
       await makeRepository(directory);
       const sandbox = await open({ addDirs: [directory] });
       expect(
@@ -170,40 +171,41 @@ describe("workspace-write", () => {
           ["create", `${directory}/.agents/new`],
         ]),
       ).toEqual(["ok", "EROFS", refused]);
-      expect((await stat(join(directory, "new"))).uid).toBe(process.getuid?.());
-    },
-  );
+      expect((await stat(join(directory, "new"))).uid).toBe(uid);
+    });
 
-  sandboxTest(
-    "the rest of the host is not there, and the system is read-only",
-    async ({ open, directory }) => {
-      await writeFile(join(directory, "secret"), "s");
-      const sandbox = await open();
-      expect(await attempt(sandbox, [["read", join(directory, "secret")]])).toEqual(["ENOENT"]);
-      expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
-        Object.fromEntries(systemPlaces.map((path) => [path, refused])),
-      );
-      expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
-        Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
-      );
-    },
-  );
+    userTest(
+      "the rest of the host is not there, and the system is read-only",
+      async ({ open, directory }) => {
+        await writeFile(join(directory, "secret"), "s");
+        const sandbox = await open();
+        expect(await attempt(sandbox, [["read", join(directory, "secret")]])).toEqual(["ENOENT"]);
+        expect(await attemptEach(sandbox, "create", systemPlaces)).toEqual(
+          Object.fromEntries(systemPlaces.map((path) => [path, refused])),
+        );
+        expect(await attemptEach(sandbox, "create", scratchPlaces)).toEqual(
+          Object.fromEntries(scratchPlaces.map((path) => [path, "ok"])),
+        );
+      },
+    );
 
-  sandboxTest.skipIf(differs("modes.setuid-bit"))(
-    titled("modes.setuid-bit", "no setuid bit can be set, neither in the workspace nor in scratch space"),
-    async ({ open, directory }) => {
-      const sandbox = await open({ workspace: directory });
-      expect(
-        await attempt(sandbox, [
-          ["setuid", `${directory}/tool`],
-          ["setuid", "/tmp/tool"],
-        ]),
-      ).toEqual(["EPERM", "EPERM"]);
-      expect((await stat(join(directory, "tool"))).mode & 0o7000).toBe(0);
-    },
-  );
+    userTest.skipIf(differs("modes.setuid-bit"))(
+      titled("modes.setuid-bit", "no setuid bit can be set, neither in the workspace nor in scratch space"),
+      async ({ open, directory }) => {
+        const sandbox = await open({ workspace: directory });
+        expect(
+          await attempt(sandbox, [
+            ["setuid", `${directory}/tool`],
+            ["setuid", "/tmp/tool"],
+          ]),
+        ).toEqual(["EPERM", "EPERM"]);
+        expect((await stat(join(directory, "tool"))).mode & 0o7000).toBe(0);
+      },
+    );
+  });
 });
 
+/** Whoever runs brig: a command has root's uid here, and may give itself every other. */
 describe("danger-full-access", () => {
   sandboxTest("everything can be written, as root", async ({ open, directory }) => {
     await makeRepository(directory);
