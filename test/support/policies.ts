@@ -2,6 +2,14 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { policyDirectory } from "../../src/policy/policy-directory.js";
 
+/** Writes the policy of full access with all that the engine itself gives, and returns the file. */
+export async function engineDefaultPolicy(directory: string): Promise<string> {
+  const toml = await readFile(join(policyDirectory, "danger-full-access.toml"), "utf8");
+  const file = join(directory, "engine-default.toml");
+  await writeFile(file, toml.replaceAll('"full-access"', '"engine-default"'));
+  return file;
+}
+
 /** Writes the policy of workspace-write with other values for some of its fields, and returns the file. */
 export async function changedPolicy(
   directory: string,

@@ -143,8 +143,8 @@ describe("a program that cannot be started is a result", () => {
 describe("a sandbox that cannot be", () => {
   const cases: [string, (directory: string) => Promise<SandboxOptions>, string][] = [
     ["of an image that is not there", async () => ({ image: "brig/never-made:1" }), "image.missing"],
-    ["of an image name that is none", async () => ({ image: "UPPER CASE" }), "image.missing"],
-    ["on a runtime that is not there", async () => ({ runtime: "no-such-runtime" }), "engine.failed"],
+    ["of an image name that is none", async () => ({ image: "UPPER CASE" }), "usage.invalid"],
+    ["on a runtime that is not there", async () => ({ runtime: "no-such-runtime" }), "usage.invalid"],
     ["in a workspace that is not there", async (at) => ({ workspace: `${at}/missing` }), "workspace.invalid"],
     ["in a workspace that is a file", async (at) => ({ workspace: await file(at) }), "workspace.invalid"],
     [

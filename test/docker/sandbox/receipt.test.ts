@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, vi } from "vitest";
 import type { Receipt } from "../../../src/sandbox/receipt/receipt.js";
 import { promised } from "../../guarantees.js";
-import { sandboxTest } from "../../support/sandbox.js";
+import { engineDefaultPolicy } from "../../support/policies.js";
+import { sandboxTest, temporaryDirectory } from "../../support/sandbox.js";
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -65,10 +66,12 @@ describe("the receipt of a session", () => {
     );
 
   sandboxTest(
-    "under full access takes setuid bits, capabilities and devices away and says so",
+    "with all that an engine gives takes setuid bits, capabilities and devices away and says so",
     async ({ open, directory }) => {
+      await using policies = await temporaryDirectory();
+      const policyFile = await engineDefaultPolicy(policies.path);
       vi.spyOn(process, "getuid").mockReturnValue(1234);
-      const sandbox = await open({ workspace: directory, mode: "danger-full-access" });
+      const sandbox = await open({ workspace: directory, policyFile });
       const { exitCode, output } = await sandbox.exec([
         "sh",
         "-c",

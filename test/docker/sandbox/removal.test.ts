@@ -154,7 +154,7 @@ describe("a container whose program was killed before it started it", () => {
       await program;
       const [left] = await containersIn(directory);
       expect(await (await testEngine()).inspectContainer(left ?? "")).toMatchObject({ running: false });
-      const { stdout } = await brig(["gc"]);
+      const { stdout } = await brig(["gc"], { env: { DOCKER_HOST: faulty.endpoint } });
       expect(stdout).toContain(left?.slice(0, 12));
       expect(await containersIn(directory)).toEqual([]);
       expect(existsSync(join(directory, ".git"))).toBe(false);
