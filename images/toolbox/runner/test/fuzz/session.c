@@ -91,7 +91,8 @@ static int fake_kill(pid_t pid, int number);
 
 int listen_for_bridges(void) { return -1; }
 void receipt_note_start(void) {}
-pid_t parent_of(pid_t pid) { return pid > 0 ? 0 : -1; }
+static pid_t parent_of_all; /* 0: the engine started them */
+pid_t parent_of(pid_t pid) { return pid > 0 ? parent_of_all : -1; }
 size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since) {
     (void)is_ours;
     (void)since;
@@ -306,7 +307,8 @@ static void host_disconnect(void) {
     buffer_drop(&s.stream, buffer_length(&s.stream));
 }
 
-static void host_connect(void) {
+/* A new stream, on which nothing has been said yet. */
+static void host_dial(void) {
     int down[2], up[2], control[2];
     host_disconnect();
     REQUIRE(pipe2(down, O_CLOEXEC) == 0 && pipe2(up, O_CLOEXEC) == 0);
@@ -330,6 +332,10 @@ static void host_connect(void) {
     fcntl(s.to, F_SETFL, O_NONBLOCK);
     fcntl(s.from, F_SETFL, O_NONBLOCK);
     s.is_welcome = false;
+}
+
+static void host_connect(void) {
+    host_dial();
     uint8_t hello[HEADER_SIZE + 44];
     frame_header(hello, F_HELLO, 0, 44);
     put32(hello + HEADER_SIZE, PROTOCOL_VERSION);
@@ -715,6 +721,7 @@ static void open_runner(void) {
     fake_count = 0;
     channel_count = 0;
     clock_ms = 1000000;
+    parent_of_all = 0;
     s.to = s.from = s.connect = -1;
     s.r.next_deadline_ms = UINT64_MAX;
     s.r.listener.fd = -1;

@@ -5,8 +5,22 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Included, so that the walk of a removal can be stopped halfway. */
+#include <fcntl.h>
+
+/* What somebody else does between a look at a name and its opening. */
+static void (*before_open)(void);
+
+static int open_after_that(const char *path, int flags, mode_t mode) {
+    if (before_open) before_open();
+    before_open = NULL;
+    return open(path, flags, mode);
+}
+
+/* Included, so that the walk of a removal can be stopped halfway, and a name changed before it is opened. */
+#define open(path, ...) open_after_that(path, OPEN_FLAGS(__VA_ARGS__, 0, 0))
+#define OPEN_FLAGS(flags, mode, ...) flags, mode
 #include "../../files.c"
+#undef open
 
 #include "../../buffer.h"
 #include "../../link.h"
@@ -73,6 +87,39 @@ static void an_acknowledgement_of_what_was_not_sent_is_refused(void) {
     buffer_free(&link.control);
 }
 
+/* WELCOME has said what was received until then. */
+static void the_count_towards_an_ack_begins_again_with_a_connection(void) {
+    struct link link = {0};
+    for (int i = 0; i < 63; i++) link_count_received(&link, 1);
+    REQUIRE(link_resume(&link, 0));
+    for (int i = 0; i < 63; i++) link_count_received(&link, 1);
+    REQUIRE(buffer_length(&link.control) == 0);
+    link_count_received(&link, 1);
+    REQUIRE(buffer_length(&link.control) == HEADER_SIZE + 8 && get64(buffer_front(&link.control) + HEADER_SIZE) == 127);
+    REQUIRE(link_resume(&link, 0) && buffer_length(&link.control) == 0);
+    link_count_received(&link, (128 << 10) - 1);
+    REQUIRE(link_resume(&link, 0));
+    link_count_received(&link, (128 << 10) - 1);
+    REQUIRE(buffer_length(&link.control) == 0);
+    link_count_received(&link, 1);
+    REQUIRE(buffer_length(&link.control) == HEADER_SIZE + 8 && get64(buffer_front(&link.control) + HEADER_SIZE) == 130);
+    buffer_free(&link.control);
+}
+
+static void a_resumption_that_is_refused_changes_nothing(void) {
+    struct link link = {0}, before;
+    int ends[2];
+    static uint8_t large[100000];
+    REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 && link_send(&link, F_STDOUT, 1, large, 10) == 0 && link_flush(&link, ends[1]) == 0);
+    REQUIRE(link_acknowledge(&link, 1) && link_send(&link, F_STDOUT, 1, large, sizeof large) == 0 && link_flush(&link, ends[1]) == 1);
+    before = link;
+    REQUIRE(!link_resume(&link, 0) && !link_resume(&link, 3) && memcmp(&before, &link, sizeof link) == 0 && link.frame_left > 0);
+    REQUIRE(link_resume(&link, 2));
+    close(ends[0]);
+    close(ends[1]);
+    buffer_free(&link.kept);
+}
+
 /* ---- file operations ---------------------------------------------------------------------------------------------- */
 
 static char root[64];
@@ -115,7 +162,7 @@ struct operation {
 
 /* Runs an operation as a worker does. The output, if any, is left in `output`. */
 static uint32_t perform(const struct operation *o, char *output) {
-    uint8_t request[2 * PATH_MAX + 32] = {o->what, o->flags}, result[RESULT_MAX];
+    uint8_t request[3 * PATH_MAX] = {o->what, o->flags}, result[RESULT_MAX];
     const char *second = o->second ? o->second : "";
     size_t path_length = strlen(o->path), second_length = strlen(second);
     put32(request + 4, 0644);
@@ -266,6 +313,22 @@ static void what_is_not_a_regular_file_is_not_read(void) {
     REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = "/dev/null"}, NULL) == NOT_REGULAR + 6);
     REQUIRE(perform(&(struct operation){.what = FILE_READ, .path = root}, NULL) == EISDIR);
     REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = in_root("fifo"), .input = "x"}, NULL) == NOT_REGULAR + 4);
+}
+
+static void put_fifo_in_its_place(void) { REQUIRE(unlink(in_root("changed")) == 0 && mkfifo(in_root("changed"), 0600) == 0); }
+static void put_device_in_its_place(void) { REQUIRE(unlink(in_root("changed")) == 0 && symlink("/dev/zero", in_root("changed")) == 0); }
+
+static void what_is_no_regular_file_any_more_when_it_is_opened_is_not_read(void) {
+    char output[256];
+    struct operation read = {.what = FILE_READ, .path = in_root("changed"), .length = 4};
+    put_file("changed", "text", 0600);
+    before_open = put_fifo_in_its_place;
+    REQUIRE(perform(&read, output) == NOT_REGULAR + 4 && !before_open);
+    REQUIRE(unlink(in_root("changed")) == 0);
+    put_file("changed", "text", 0600);
+    before_open = put_device_in_its_place;
+    REQUIRE(perform(&read, output) == NOT_REGULAR + 6 && !before_open && output[0] == 0);
+    REQUIRE(unlink(in_root("changed")) == 0);
 }
 
 static void a_file_is_replaced_whole_and_keeps_its_mode(void) {
@@ -471,6 +534,53 @@ static void relative_paths_and_paths_too_long_are_refused(void) {
     REQUIRE(perform(&(struct operation){.what = FILE_RENAME, .path = in_root("target"), .second = "b"}, NULL) == EINVAL);
 }
 
+/* A path to `name` in the root that has so many characters. */
+static const char *lengthened(const char *name, size_t length) {
+    static char paths[2][2 * PATH_MAX];
+    static unsigned next;
+    char *path = paths[next++ % 2];
+    size_t before = strlen(root), after = strlen(name);
+    memcpy(path, root, before);
+    memset(path + before, '/', length - before - after);
+    memcpy(path + length - after, name, after + 1);
+    return path;
+}
+
+static void a_path_may_be_as_long_as_the_kernel_takes_it_and_no_longer(void) {
+    static const size_t too_long[] = {PATH_MAX, PATH_MAX + 1, PATH_MAX + 200};
+    put_file("long", "text", 0600);
+    REQUIRE(perform(&(struct operation){.what = FILE_STAT, .path = lengthened("long", PATH_MAX - 1)}, NULL) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_RENAME, .path = in_root("long"), .second = lengthened("longer", PATH_MAX - 1)}, NULL) == 0);
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(perform(&(struct operation){.what = FILE_STAT, .path = lengthened("longer", too_long[i])}, NULL) == ENAMETOOLONG);
+        REQUIRE(perform(&(struct operation){.what = FILE_RENAME, .path = in_root("longer"), .second = lengthened("long", too_long[i])}, NULL) == ENAMETOOLONG);
+    }
+    require_file("longer", "text");
+}
+
+/* What a link is replaced by: its directory's name and its target. */
+static uint32_t write_through(const char *target, size_t directory_length) {
+    unlink(in_root("link-to-long"));
+    REQUIRE(symlink(target, in_root("link-to-long")) == 0);
+    return perform(&(struct operation){.what = FILE_WRITE, .path = lengthened("link-to-long", directory_length + 12), .input = "through"}, NULL);
+}
+
+static void a_link_does_not_make_a_path_too_long(void) {
+    static const char target[] = "./a-name-that-leaves-room-for-a-temporary-one";
+    size_t most = PATH_MAX - sizeof target;
+    put_file(target, "before", 0600);
+    REQUIRE(write_through(target, most + 1) == ENAMETOOLONG && write_through(target, most + 10) == ENAMETOOLONG);
+    require_file(target, "before");
+    REQUIRE(write_through(target, most) == 0);
+    require_file(target, "through");
+}
+
+static void the_name_of_a_temporary_file_is_not_cut(void) {
+    struct temporary new;
+    REQUIRE(!choose_name(&new, lengthened("long", PATH_MAX - 1)) && errno == ENAMETOOLONG);
+    REQUIRE(choose_name(&new, lengthened("a-name-that-leaves-room-for-a-temporary-one", PATH_MAX - 1)));
+}
+
 /* ---- process trees ------------------------------------------------------------------------------------------------ */
 
 /* A child of a child that has its own session and whose parent is gone: it hangs below this process, a subreaper. */
@@ -522,6 +632,8 @@ static const struct {
     TEST(numbers_are_little_endian),
     TEST(a_buffer_gives_back_what_a_burst_took),
     TEST(an_acknowledgement_of_what_was_not_sent_is_refused),
+    TEST(the_count_towards_an_ack_begins_again_with_a_connection),
+    TEST(a_resumption_that_is_refused_changes_nothing),
     TEST(a_range_of_a_file_is_read),
     TEST(a_short_read_comes_with_its_result),
     TEST(a_hole_is_skipped_on_request),
@@ -529,6 +641,7 @@ static const struct {
     TEST(a_short_write_comes_with_its_request),
     TEST(a_sequence_ends_with_the_first_write_that_fails),
     TEST(what_is_not_a_regular_file_is_not_read),
+    TEST(what_is_no_regular_file_any_more_when_it_is_opened_is_not_read),
     TEST(a_file_is_replaced_whole_and_keeps_its_mode),
     TEST(a_cancelled_write_leaves_the_file_and_nothing_else),
     TEST(a_signal_of_a_command_cancels_nothing),
@@ -543,6 +656,9 @@ static const struct {
     TEST(a_removal_does_not_follow_a_directory_that_is_moved_away),
     TEST(a_cancelled_removal_stops),
     TEST(relative_paths_and_paths_too_long_are_refused),
+    TEST(a_path_may_be_as_long_as_the_kernel_takes_it_and_no_longer),
+    TEST(a_link_does_not_make_a_path_too_long),
+    TEST(the_name_of_a_temporary_file_is_not_cut),
     TEST(a_tree_is_killed_with_its_daemons),
     TEST(a_parent_is_found_behind_any_name),
 };

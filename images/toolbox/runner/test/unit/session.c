@@ -1,0 +1,168 @@
+/* Bounds of the event loop that no short input of the fuzzer reaches, on its runner, host and commands. */
+#include "../fuzz/session.c"
+
+#include <sys/un.h>
+
+static void open_welcomed(void) {
+    open_runner();
+    host_connect();
+    one_turn();
+    host_read(64 << 10);
+    REQUIRE(s.is_welcome);
+}
+
+static void everything_flows(void) {
+    for (int i = 0; i < 4; i++) {
+        one_turn();
+        while (host_read(64 << 10)) continue;
+        host_acknowledge();
+    }
+}
+
+/* The worker of a command that was just asked for; its channel is the last. */
+static struct fake *start_one(void) {
+    static const uint8_t no_stdin[] = {SPAWN_NO_STDIN};
+    struct input in = {no_stdin, no_stdin + sizeof no_stdin};
+    everything_flows(); /* workers are forked ahead of time */
+    host_spawn(&in);
+    everything_flows();
+    struct fake *started = NULL;
+    for (int i = 0; i < fake_count; i++) {
+        receive_job(&fakes[i]);
+        if (fakes[i].channel == channel_count) started = &fakes[i];
+    }
+    REQUIRE(started);
+    return started;
+}
+
+static void send_credit(uint32_t channel, uint32_t bytes) {
+    uint8_t payload[4];
+    put32(payload, bytes);
+    host_send(F_CREDIT, channel, payload, sizeof payload);
+    one_turn();
+}
+
+static void a_host_that_grants_without_end_is_dropped(void) {
+    open_welcomed();
+    uint32_t channel = start_one()->channel;
+    send_credit(channel, (64u << 20) - INITIAL_CREDIT);
+    REQUIRE(s.bridge->used);
+    send_credit(channel, 1);
+    REQUIRE(!s.bridge->used && !s.r.host);
+    finish();
+    close_runner();
+}
+
+/* The host of these tests takes no more than LATE_MAX either. */
+static void late_output_has_its_end_and_its_writer_does_not_wait(void) {
+    open_welcomed();
+    struct fake *f = start_one();
+    struct record *record = &records[f->channel];
+    end_command(f);
+    clock_ms += HOLD_MS;
+    everything_flows();
+    clock_ms += HOLD_MS;
+    everything_flows();
+    REQUIRE(record->exited && f->out >= 0);
+    for (uint64_t wrote = 0; record->wrote[0] < 3 * LATE_MAX; wrote = record->wrote[0]) {
+        command_writes(f, 0, 32 << 10);
+        REQUIRE(record->wrote[0] > wrote);
+        for (int i = 0; i < 2; i++) everything_flows();
+    }
+    REQUIRE(record->late <= LATE_MAX && record->late + MAX_PAYLOAD_OUT > LATE_MAX);
+    finish();
+    close_runner();
+}
+
+/* Whether the connection of somebody who has sent no more than the header of so long a HELLO is kept. */
+static bool is_waited_for(uint32_t length) {
+    uint8_t header[HEADER_SIZE];
+    host_dial();
+    frame_header(header, F_HELLO, 0, length);
+    host_write(header, sizeof header);
+    one_turn();
+    return s.bridge->used;
+}
+
+static void before_the_greeting_nothing_longer_is_waited_for(void) {
+    open_runner();
+    REQUIRE(is_waited_for(44) && !is_waited_for(65) && !is_waited_for(MAX_PAYLOAD_IN));
+    close_runner();
+}
+
+/* ---- the door --------------------------------------------------------------------------------------------------- */
+
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static socklen_t address_length = sizeof(sa_family_t); /* the kernel chooses a name */
+
+static void open_door(void) {
+    int on = 1;
+    s.r.listener = (struct source){.on_event = on_listener, .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    int fd = s.r.listener.fd;
+    REQUIRE(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
+    REQUIRE(bind(fd, (struct sockaddr *)&address, address_length) == 0 && listen(fd, 16) == 0);
+    address_length = sizeof address;
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &address_length) == 0);
+    watch(&s.r, &s.r.listener, EPOLLIN);
+}
+
+static int knock(pid_t parent) {
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    parent_of_all = parent;
+    REQUIRE(fd >= 0 && connect(fd, (struct sockaddr *)&address, address_length) == 0);
+    one_turn();
+    return fd;
+}
+
+static int taken_places(void) {
+    int count = 0;
+    for (int i = 0; i < MAX_BRIDGES; i++) count += s.r.bridges[i].used;
+    return count;
+}
+
+static bool is_turned_away(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void who_has_a_parent_inside_gets_no_place(void) {
+    open_runner();
+    open_door();
+    int inside = knock(7);
+    REQUIRE(taken_places() == 0 && is_turned_away(inside));
+    int outside = knock(0);
+    REQUIRE(taken_places() == 1 && !is_turned_away(outside));
+    /* Where the door cannot tell, what comes through it does. */
+    parent_of_all = 7;
+    REQUIRE(send(outside, "?", 1, MSG_NOSIGNAL) == 1);
+    one_turn();
+    REQUIRE(taken_places() == 0 && is_turned_away(outside));
+    close(inside);
+    close(outside);
+    close_source(&s.r, &s.r.listener);
+    close_runner();
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- */
+
+#define TEST(name) {#name, name}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
+    TEST(a_host_that_grants_without_end_is_dropped),
+    TEST(late_output_has_its_end_and_its_writer_does_not_wait),
+    TEST(before_the_greeting_nothing_longer_is_waited_for),
+    TEST(who_has_a_parent_inside_gets_no_place),
+};
+
+int main(void) {
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        tests[i].run();
+        printf("ok %s\n", tests[i].name);
+    }
+    return 0;
+}
