@@ -259,17 +259,18 @@ describe("a file operation", () => {
   });
 
   it.for([
-    [true, "file.symlink"],
-    [false, "file.failed"],
+    ["ELOOP", 40, true, "file.symlink"],
+    ["ELOOP", 40, false, "file.failed"],
+    ["ENOENT", 2, true, "file.not-found"],
   ] as const)(
-    "that meets a loop of links, links refused: %s, fails with %s",
-    async ([refuseSymlinks, code]) => {
+    "that ends with %s (%i), links refused: %s, fails with %s",
+    async ([name, errno, refuseSymlinks, code]) => {
       const setting = await open();
-      const stat = sandboxFiles(setting).stat("/loop", { refuseSymlinks });
-      const outcome = expect(stat).rejects.toMatchObject({ code, cause: { code: "ELOOP" } });
+      const stat = sandboxFiles(setting).stat("/asked", { refuseSymlinks });
+      const outcome = expect(stat).rejects.toMatchObject({ code, cause: { code: name } });
       await until(() => runner.frames.length === 1);
       const payload = exitPayload(0, 4);
-      payload.writeUInt32LE(40, 4);
+      payload.writeUInt32LE(errno, 4);
       runner.send(FrameType.exit, 1, payload);
       await outcome;
     },
