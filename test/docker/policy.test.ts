@@ -13,7 +13,7 @@ import { planSandbox, type SandboxRequest } from "../../src/sandbox/plan-sandbox
 import { proveSandbox } from "../../src/sandbox/proof.js";
 import { promised } from "../guarantees.js";
 import { testEngine } from "../support/engine.js";
-import { HOST_USERS } from "../support/host-users.js";
+import { HOST_USERS, type HostUser } from "../support/host-users.js";
 import { startRawContainer } from "../support/raw-container.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -59,15 +59,18 @@ async function proofOf(plan: SandboxPlan, weaken?: (body: ContainerBody) => void
 }
 
 describe("the engine enforces", () => {
-  it.each(SANDBOX_MODES)("all that %s promises, by what the kernel says inside", async (mode) => {
-    expect(await proofOf(await planFor({ mode }))).toMatchObject({ differences: [], notProvable: [] });
-  });
+  describe.each(HOST_USERS)("for uid $uid", (hostUser) => {
+    it.each(SANDBOX_MODES)("all that %s promises, by what the kernel says inside", async (mode) => {
+      const plan = await planFor({ mode, hostUser });
+      expect(await proofOf(plan)).toMatchObject({ differences: [], notProvable: [] });
+    });
 
-  it(promised("contained.network", "the same without a workspace, and for an ordinary user"), async () => {
-    const plan = await planFor({ workspaceKind: "none", hostUser: { uid: 1234, gid: 4321 } });
-    expect(await proofOf(plan)).toMatchObject({
-      differences: [],
-      summary: { uid: "1234", gid: "4321", groups: "4321", interfaces: "lo", seccompMode: "2" },
+    it(promised("contained.network", "the same without a workspace"), async () => {
+      const [uid, gid] = [`${hostUser.uid}`, `${hostUser.gid}`];
+      expect(await proofOf(await planFor({ workspaceKind: "none", hostUser }))).toMatchObject({
+        differences: [],
+        summary: { uid, gid, groups: gid, interfaces: "lo", seccompMode: "2" },
+      });
     });
   });
 
@@ -381,13 +384,15 @@ describe("the system call filter", () => {
 
   it.runIf(process.arch === "x64")("kills a program that enters by the 32-bit door (N12)", async () => {
     const command = `echo ${exit42().toString("base64")} | base64 -d > /tmp/32; chmod 755 /tmp/32; /tmp/32; echo "code $?"`;
-    const run = async (weaken?: (body: ContainerBody) => void) => {
-      await using container = await startRawContainer(engine, await planFor(), weaken);
+    const run = async (hostUser: HostUser, weaken?: (body: ContainerBody) => void) => {
+      await using container = await startRawContainer(engine, await planFor({ hostUser }), weaken);
       return (await container.exec(["bash", "-c", command])).output;
     };
-    const control = await run(({ HostConfig }) => (HostConfig.SecurityOpt = ["seccomp=unconfined"]));
-    const kernelRuns32Bit = control.includes("code 42");
-    expect(await run()).toContain(kernelRuns32Bit ? "code 159" : "code 126");
+    for (const user of HOST_USERS) {
+      const control = await run(user, ({ HostConfig }) => (HostConfig.SecurityOpt = ["seccomp=unconfined"]));
+      const kernelRuns32Bit = control.includes("code 42");
+      expect(await run(user)).toContain(kernelRuns32Bit ? "code 159" : "code 126");
+    }
   });
 
   it("lets git, python, node, bash, curl, tar and their like work", async () => {

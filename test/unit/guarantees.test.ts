@@ -15,6 +15,19 @@ it("every promise stands in the README and is proved by a test that cites it", (
   expect(findGaps(guarantees, { readme, tests })).toEqual([]);
 });
 
+it("whatever contains is attempted as root and as another user", () => {
+  const files = readdirSync(join(root, "test/docker"), { recursive: true, encoding: "utf8" });
+  const attempting = files
+    .filter((file) => file.endsWith(".test.ts"))
+    .map((file) => ({ file, source: readFileSync(join(root, "test/docker", file), "utf8") }))
+    .filter(({ source }) => /\bpromised\(\s*"contained\./.test(source));
+  expect(attempting.length).toBeGreaterThan(5);
+  const asOneUser = attempting.filter(
+    ({ source }) => !/\bforEachHostUser\(|\(HOST_USERS\)|of HOST_USERS\)/.test(source),
+  );
+  expect(asOneUser.map(({ file }) => file)).toEqual([]);
+});
+
 describe("findGaps", () => {
   const promise = { id: "contained.read-only", sentence: "not a byte of the workspace changes" };
   const readme = "- In read-only mode not a byte of\n  the workspace changes.";

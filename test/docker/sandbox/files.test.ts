@@ -3,6 +3,7 @@ import { lstat, readFile as readHostFile, readlink, stat as statHost } from "nod
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { promised } from "../../guarantees.js";
+import { forEachHostUser } from "../../support/each-host-user.js";
 import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -186,63 +187,67 @@ describe("writing", () => {
     expect(await readlink(join(workspace, "dangling"))).toBe("deep/absent");
   });
 
-  sandboxTest("a link never leads out of the sandbox", async ({ sandbox, workspace, directory }) => {
-    const outside = join(directory, "outside");
-    await sandbox.exec(["ln", "-s", outside, `${workspace}/out`]);
-    await expect(sandbox.files.write(`${workspace}/out`, "x")).rejects.toMatchObject({
-      code: "file.not-found",
-    });
-    await expect(lstat(outside)).rejects.toMatchObject({ code: "ENOENT" });
-    await sandbox.exec(["ln", "-s", "/etc/hostname", `${workspace}/host`]);
-    expect((await sandbox.files.read(`${workspace}/host`)).toString()).toBe("brig\n");
-    await expect(sandbox.files.write(`${workspace}/host`, "x")).rejects.toMatchObject({
-      code: expect.stringMatching(/^file\.(?:read-only|not-permitted)$/),
+  forEachHostUser((userTest) => {
+    userTest("a link never leads out of the sandbox", async ({ sandbox, workspace, directory }) => {
+      const outside = join(directory, "outside");
+      await sandbox.exec(["ln", "-s", outside, `${workspace}/out`]);
+      await expect(sandbox.files.write(`${workspace}/out`, "x")).rejects.toMatchObject({
+        code: "file.not-found",
+      });
+      await expect(lstat(outside)).rejects.toMatchObject({ code: "ENOENT" });
+      await sandbox.exec(["ln", "-s", "/etc/hostname", `${workspace}/host`]);
+      expect((await sandbox.files.read(`${workspace}/host`)).toString()).toBe("brig\n");
+      await expect(sandbox.files.write(`${workspace}/host`, "x")).rejects.toMatchObject({
+        code: expect.stringMatching(/^file\.(?:read-only|not-permitted)$/),
+      });
     });
   });
 
-  sandboxTest("through a link it is refused on request, as is all else on a path", async ({ sandbox }) => {
-    await sandbox.exec([
-      "sh",
-      "-c",
-      "cd /tmp; mkdir tree; echo kept > tree/file; ln -s tree way; ln -s file tree/link; ln -s nowhere tree/dangling",
-    ]);
-    const { files } = sandbox;
-    const refuseSymlinks = true;
-    const write = (path: string) => files.writeEach([{ path, data: "x" }], { refuseSymlinks });
-    const refusals = await Promise.allSettled([
-      ...["/tmp/way/file", "/tmp/tree/link"].flatMap((path) => [
-        files.read(path, { refuseSymlinks }),
-        files.read(path, { refuseSymlinks, lengthBytes: 100_000 }),
-        files.stat(path, { refuseSymlinks }),
-      ]),
-      ...["/tmp/way/new", "/tmp/tree/link", "/tmp/tree/dangling"].flatMap((path) => [
-        files.write(path, "x", { refuseSymlinks }),
-        files.write(path, Buffer.alloc(100_000), { refuseSymlinks }),
-        write(path).then(({ failure }) => Promise.reject(failure)),
-      ]),
-      files.mkdir("/tmp/way/new", { refuseSymlinks }),
-      files.mkdir("/tmp/way/new/newer", { refuseSymlinks, recursive: true }),
-      files.rename("/tmp/way/file", "/tmp/tree/new", { refuseSymlinks }),
-      files.rename("/tmp/tree/file", "/tmp/way/new", { refuseSymlinks }),
-      files.remove("/tmp/way/file", { refuseSymlinks }),
-    ]);
-    for (const refusal of refusals)
-      expect(refusal).toMatchObject({
-        status: "rejected",
-        reason: {
-          code: "file.symlink",
-          message: expect.stringMatching(/: a symbolic link is on the way$/),
-          cause: { code: "ELOOP" },
-        },
-      });
-    expect((await files.read("/tmp/tree/file", { refuseSymlinks })).toString()).toBe("kept\n");
-    await files.mkdir("/tmp/tree/a/b", { recursive: true, refuseSymlinks });
-    await files.rename("/tmp/tree/link", "/tmp/tree/a/b/link", { refuseSymlinks });
-    await files.remove("/tmp/tree/dangling", { refuseSymlinks });
-    expect(await write("/tmp/tree/a/b/new")).toEqual({ written: 1, failure: null });
-    expect((await files.list("/tmp/tree/a/b")).map(({ name }) => name).sort()).toEqual(["link", "new"]);
-    await files.remove("/tmp/tree/a", { recursive: true, refuseSymlinks });
-    expect((await files.list("/tmp/tree")).map(({ name }) => name)).toEqual(["file"]);
+  forEachHostUser((userTest) => {
+    userTest("through a link it is refused on request, as is all else on a path", async ({ sandbox }) => {
+      await sandbox.exec([
+        "sh",
+        "-c",
+        "cd /tmp; mkdir tree; echo kept > tree/file; ln -s tree way; ln -s file tree/link; ln -s nowhere tree/dangling",
+      ]);
+      const { files } = sandbox;
+      const refuseSymlinks = true;
+      const write = (path: string) => files.writeEach([{ path, data: "x" }], { refuseSymlinks });
+      const refusals = await Promise.allSettled([
+        ...["/tmp/way/file", "/tmp/tree/link"].flatMap((path) => [
+          files.read(path, { refuseSymlinks }),
+          files.read(path, { refuseSymlinks, lengthBytes: 100_000 }),
+          files.stat(path, { refuseSymlinks }),
+        ]),
+        ...["/tmp/way/new", "/tmp/tree/link", "/tmp/tree/dangling"].flatMap((path) => [
+          files.write(path, "x", { refuseSymlinks }),
+          files.write(path, Buffer.alloc(100_000), { refuseSymlinks }),
+          write(path).then(({ failure }) => Promise.reject(failure)),
+        ]),
+        files.mkdir("/tmp/way/new", { refuseSymlinks }),
+        files.mkdir("/tmp/way/new/newer", { refuseSymlinks, recursive: true }),
+        files.rename("/tmp/way/file", "/tmp/tree/new", { refuseSymlinks }),
+        files.rename("/tmp/tree/file", "/tmp/way/new", { refuseSymlinks }),
+        files.remove("/tmp/way/file", { refuseSymlinks }),
+      ]);
+      for (const refusal of refusals)
+        expect(refusal).toMatchObject({
+          status: "rejected",
+          reason: {
+            code: "file.symlink",
+            message: expect.stringMatching(/: a symbolic link is on the way$/),
+            cause: { code: "ELOOP" },
+          },
+        });
+      expect((await files.read("/tmp/tree/file", { refuseSymlinks })).toString()).toBe("kept\n");
+      await files.mkdir("/tmp/tree/a/b", { recursive: true, refuseSymlinks });
+      await files.rename("/tmp/tree/link", "/tmp/tree/a/b/link", { refuseSymlinks });
+      await files.remove("/tmp/tree/dangling", { refuseSymlinks });
+      expect(await write("/tmp/tree/a/b/new")).toEqual({ written: 1, failure: null });
+      expect((await files.list("/tmp/tree/a/b")).map(({ name }) => name).sort()).toEqual(["link", "new"]);
+      await files.remove("/tmp/tree/a", { recursive: true, refuseSymlinks });
+      expect((await files.list("/tmp/tree")).map(({ name }) => name)).toEqual(["file"]);
+    });
   });
 
   sandboxTest(promised("kept.files", "a reader never sees half a file"), async ({ sandbox, workspace }) => {
@@ -338,24 +343,26 @@ print(len(seen))`;
     expect((await sandbox.files.read("/run/full/file")).toString()).toBe("old");
   });
 
-  sandboxTest("is refused where a plain write would be", async ({ sandbox }) => {
-    await sandbox.exec([
-      "sh",
-      "-c",
-      "echo x > /tmp/kept; chmod 444 /tmp/kept; mkfifo /tmp/pipe; mkdir /tmp/is-dir",
-    ]);
-    const write = (path: string) =>
-      sandbox.files.write(path, "y").then(
-        () => "written",
-        (error) => error.code,
-      );
-    expect(await write("/tmp/kept")).toBe("file.not-permitted");
-    expect(await write("/tmp/pipe")).toBe("file.not-regular");
-    expect(await write("/dev/null")).toBe("file.not-regular");
-    expect(await write("/tmp/is-dir")).toBe("file.is-directory");
-    expect(await write("/tmp/no/such/directory")).toBe("file.not-found");
-    expect(await write("/etc/hosts-2")).toBe("file.read-only");
-    expect(await write("/usr/bin/new")).toBe("file.read-only");
+  forEachHostUser((userTest) => {
+    userTest("is refused where a plain write would be", async ({ sandbox }) => {
+      await sandbox.exec([
+        "sh",
+        "-c",
+        "echo x > /tmp/kept; chmod 444 /tmp/kept; mkfifo /tmp/pipe; mkdir /tmp/is-dir",
+      ]);
+      const write = (path: string) =>
+        sandbox.files.write(path, "y").then(
+          () => "written",
+          (error) => error.code,
+        );
+      expect(await write("/tmp/kept")).toBe("file.not-permitted");
+      expect(await write("/tmp/pipe")).toBe("file.not-regular");
+      expect(await write("/dev/null")).toBe("file.not-regular");
+      expect(await write("/tmp/is-dir")).toBe("file.is-directory");
+      expect(await write("/tmp/no/such/directory")).toBe("file.not-found");
+      expect(await write("/etc/hosts-2")).toBe("file.read-only");
+      expect(await write("/usr/bin/new")).toBe("file.read-only");
+    });
   });
 
   sandboxTest("the caller's buffer is sent as it was", async ({ sandbox }) => {
@@ -523,17 +530,25 @@ describe("mkdir, rename and remove", () => {
     await expect(sandbox.files.stat("/tmp/deep")).rejects.toMatchObject({ code: "file.not-found" });
   });
 
-  sandboxTest("a protected name stays, whatever is asked", async ({ sandbox, workspace }) => {
-    for (const name of [".git", ".codex", ".agents", ".brig"]) {
-      const failure = (call: Promise<unknown>) =>
-        call.then(
-          () => "done",
-          (error) => error.cause?.code,
+  forEachHostUser((userTest) => {
+    userTest("a protected name stays, whatever is asked", async ({ sandbox, workspace }) => {
+      for (const name of [".git", ".codex", ".agents", ".brig"]) {
+        const failure = (call: Promise<unknown>) =>
+          call.then(
+            () => "done",
+            (error) => error.cause?.code,
+          );
+        expect(await failure(sandbox.files.remove(`${workspace}/${name}`, { recursive: true }))).toBe(
+          "EBUSY",
         );
-      expect(await failure(sandbox.files.remove(`${workspace}/${name}`, { recursive: true }))).toBe("EBUSY");
-      expect(await failure(sandbox.files.rename(`${workspace}/${name}`, `${workspace}/moved`))).toBe("EBUSY");
-      expect(await failure(sandbox.files.write(`${workspace}/${name}/x`, "x"))).toMatch(/^(?:EROFS|EACCES)$/);
-    }
+        expect(await failure(sandbox.files.rename(`${workspace}/${name}`, `${workspace}/moved`))).toBe(
+          "EBUSY",
+        );
+        expect(await failure(sandbox.files.write(`${workspace}/${name}/x`, "x"))).toMatch(
+          /^(?:EROFS|EACCES)$/,
+        );
+      }
+    });
   });
 });
 

@@ -266,18 +266,20 @@ describe("danger-full-access", () => {
   });
 });
 
-sandboxTest(
-  "two sandboxes see neither each other's processes nor each other's scratch space",
-  async ({ open }) => {
-    const [one, other] = [await open(), await open()];
-    await one.files.write("/tmp/mark", "one");
-    const sleeping = await one.spawn(["sleep", "4242"]);
-    await expect(other.files.read("/tmp/mark")).rejects.toMatchObject({ code: "file.not-found" });
-    const seen = await other.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]);
-    expect(seen.stdout).not.toContain("4242");
-    expect((await one.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"])).stdout).toContain(
-      "4242",
-    );
-    await sleeping.kill();
-  },
-);
+forEachHostUser((userTest) => {
+  userTest(
+    "two sandboxes see neither each other's processes nor each other's scratch space",
+    async ({ open }) => {
+      const [one, other] = [await open(), await open()];
+      await one.files.write("/tmp/mark", "one");
+      const sleeping = await one.spawn(["sleep", "4242"]);
+      await expect(other.files.read("/tmp/mark")).rejects.toMatchObject({ code: "file.not-found" });
+      const seen = await other.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]);
+      expect(seen.stdout).not.toContain("4242");
+      expect((await one.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"])).stdout).toContain(
+        "4242",
+      );
+      await sleeping.kill();
+    },
+  );
+});

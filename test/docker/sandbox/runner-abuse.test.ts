@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import { forEachHostUser } from "../../support/each-host-user.js";
 import { changedPolicy } from "../../support/policies.js";
 import { runningCommands, zombieCount } from "../../support/processes.js";
 import { differs, testRuntime, titled } from "../../support/runtime-differences.js";
@@ -29,36 +30,38 @@ async function requireAlive(sandbox: Sandbox): Promise<void> {
 }
 
 describe("a command that turns on the runner's own processes", () => {
-  sandboxTest("ends writes under way without leaving half a file", async ({ sandbox, workspace }) => {
-    const old = Buffer.alloc(1000, "o");
-    const fresh = Buffer.alloc(8 * MEBIBYTE, "f");
-    const names = Array.from({ length: 6 }, (_, i) => join(workspace, `written-${i}`));
-    await Promise.all(names.map((name) => writeFile(name, old)));
-    const writes = names.map((name) =>
-      sandbox.files.write(name, fresh).then(
-        () => "whole",
-        () => "failed",
-      ),
-    );
-    await sandbox.exec(shell("kill -9 -1"));
-    const outcomes = await Promise.all(writes);
-    for (const [i, name] of names.entries())
-      expect((await readFile(name)).equals(outcomes[i] === "whole" ? fresh : old)).toBe(true);
-    if (!differs("files.unnamed"))
-      expect((await readdir(workspace)).filter((name) => name.startsWith(".brig-"))).toEqual([]);
-    await requireAlive(sandbox);
-  });
+  forEachHostUser((userTest) => {
+    userTest("ends writes under way without leaving half a file", async ({ sandbox, workspace }) => {
+      const old = Buffer.alloc(1000, "o");
+      const fresh = Buffer.alloc(8 * MEBIBYTE, "f");
+      const names = Array.from({ length: 6 }, (_, i) => join(workspace, `written-${i}`));
+      await Promise.all(names.map((name) => writeFile(name, old)));
+      const writes = names.map((name) =>
+        sandbox.files.write(name, fresh).then(
+          () => "whole",
+          () => "failed",
+        ),
+      );
+      await sandbox.exec(shell("kill -9 -1"));
+      const outcomes = await Promise.all(writes);
+      for (const [i, name] of names.entries())
+        expect((await readFile(name)).equals(outcomes[i] === "whole" ? fresh : old)).toBe(true);
+      if (!differs("files.unnamed"))
+        expect((await readdir(workspace)).filter((name) => name.startsWith(".brig-"))).toEqual([]);
+      await requireAlive(sandbox);
+    });
 
-  sandboxTest("cancels no later write with a signal that stayed pending", async ({ sandbox, workspace }) => {
-    await sandbox.exec(shell("trap '' TERM; kill -TERM -1; sleep 0.1; kill -TERM -1; true"));
-    const names = Array.from({ length: 12 }, (_, i) => join(workspace, `later-${i}`));
-    await Promise.all(names.map((name) => sandbox.files.write(name, name)));
-    for (const name of names) expect(await readFile(name, "utf8")).toBe(name);
-  });
+    userTest("cancels no later write with a signal that stayed pending", async ({ sandbox, workspace }) => {
+      await sandbox.exec(shell("trap '' TERM; kill -TERM -1; sleep 0.1; kill -TERM -1; true"));
+      const names = Array.from({ length: 12 }, (_, i) => join(workspace, `later-${i}`));
+      await Promise.all(names.map((name) => sandbox.files.write(name, name)));
+      for (const name of names) expect(await readFile(name, "utf8")).toBe(name);
+    });
 
-  sandboxTest("leaves nothing unreaped, whatever it left behind", async ({ sandbox }) => {
-    await sandbox.exec(shell("for i in $(seq 200); do (setsid sh -c 'sleep 0.1' &); done"));
-    await expect.poll(() => zombieCount(sandbox)).toBe(0);
+    userTest("leaves nothing unreaped, whatever it left behind", async ({ sandbox }) => {
+      await sandbox.exec(shell("for i in $(seq 200); do (setsid sh -c 'sleep 0.1' &); done"));
+      await expect.poll(() => zombieCount(sandbox)).toBe(0);
+    });
   });
 });
 
@@ -131,22 +134,27 @@ describe("limits", () => {
     await requireAlive(sandbox);
   });
 
-  sandboxTest.skipIf(differs("limits.pids"))(
-    titled("limits.pids", "while no process can be started, calls say so, files can be read and PID 1 rests"),
-    async ({ open }) => {
-      const sandbox = await open();
-      const full = await sandbox.spawn(program("fills-processes.py"));
-      for await (const piece of full.stdout) if (String(piece).includes("full")) break;
-      const before = await runnerCpuMs(sandbox);
-      await sleep(2000);
-      expect((await runnerCpuMs(sandbox)) - before).toBeLessThan(200);
-      const { exitCode, stderr } = await sandbox.exec(["true"]);
-      expect([exitCode, stderr]).toEqual([126, expect.stringContaining("no process can be started")]);
-      expect((await sandbox.files.stat("/etc/passwd")).type).toBe("file");
-      await full.kill();
-      await requireAlive(sandbox);
-    },
-  );
+  forEachHostUser((userTest) => {
+    userTest.skipIf(differs("limits.pids"))(
+      titled(
+        "limits.pids",
+        "while no process can be started, calls say so, files can be read and PID 1 rests",
+      ),
+      async ({ open }) => {
+        const sandbox = await open();
+        const full = await sandbox.spawn(program("fills-processes.py"));
+        for await (const piece of full.stdout) if (String(piece).includes("full")) break;
+        const before = await runnerCpuMs(sandbox);
+        await sleep(2000);
+        expect((await runnerCpuMs(sandbox)) - before).toBeLessThan(200);
+        const { exitCode, stderr } = await sandbox.exec(["true"]);
+        expect([exitCode, stderr]).toEqual([126, expect.stringContaining("no process can be started")]);
+        expect((await sandbox.files.stat("/etc/passwd")).type).toBe("file");
+        await full.kill();
+        await requireAlive(sandbox);
+      },
+    );
+  });
 
   sandboxTest(
     "with its descriptors used up, a stream that breaks is opened again and trees are killed",

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { SandboxMode } from "../../../src/policy/policy.js";
 import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
 import { treeDigest } from "../../support/host-tree.js";
+import { becomeHostUser, giveToHostUser, type HostUser, OWNING_USERS } from "../../support/host-users.js";
 import { pngPicture } from "../../support/pictures.js";
 import { openTestSandbox, type TestSandbox } from "../../support/sandbox.js";
 import { patchOf } from "../../unit/tools/apply-patch/patches.js";
@@ -76,17 +77,28 @@ async function typeInto(tools: ToolRegistry, chars: string) {
   return await tools.get("write_stdin").execute({ session_id: session, chars, yield_time_ms: 30_000 });
 }
 
-describe.each<SandboxMode>(["read-only", "workspace-write", "danger-full-access"])("under %s", (mode) => {
+const own = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+
+/** What is refused is refused to each user; what is done is done alike. */
+const everyMode: readonly { mode: SandboxMode; user: HostUser }[] = [
+  ...OWNING_USERS.map((user) => ({ mode: "read-only" as const, user })),
+  { mode: "workspace-write", user: own },
+  { mode: "danger-full-access", user: own },
+];
+
+describe.each(everyMode)("under $mode for uid $user.uid", ({ mode, user }) => {
   let opened: TestSandbox;
   let tools: ToolRegistry;
   let before: string;
 
   beforeAll(async () => {
+    becomeHostUser(user);
     opened = await openTestSandbox({ mode });
     const { workspace } = opened;
     await writeFile(join(workspace, "old"), "old\n");
     await writeFile(join(workspace, "picture"), pngPicture({ width: 4, height: 3 }));
     await mkdir(join(workspace, "directory"));
+    await giveToHostUser(workspace);
     tools = createToolRegistry(opened.sandbox, { cwd: workspace, gates: { js_repl: true } });
     before = await treeDigest(workspace);
   });
