@@ -231,8 +231,8 @@ describe("brig run on a terminal", () => {
     ]);
     await terminal.waitFor(question);
     expect(terminal.shown).toContain("command failed; retry without sandbox?");
-    expect(terminal.shown).toMatch(
-      /failed {2}EROFS: touch: cannot touch '\/etc\/note': Read-only file system/,
+    expect(terminal.shown).toContain(
+      "EROFS, going by the command's own output, which can say anything: touch: cannot touch",
     );
     terminal.type("y");
     expect((await terminal.end()).exitStatus).toBe(0);

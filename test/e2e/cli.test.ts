@@ -495,7 +495,11 @@ describe("brig tool", () => {
   it.each([
     ["an unknown tool", ["shel", "{}"], "did you mean shell?"],
     ["arguments that are not JSON", ["shell", "{"], "are not JSON"],
-    ["arguments that do not fit", ["shell", '{"command":5}'], "`command`"],
+    [
+      "arguments that do not fit",
+      ["shell", '{"command":5}'],
+      "invalid type: integer `5`, expected a sequence",
+    ],
   ])("refuses %s with 2", async (_name, args, complaint) => {
     const { exitCode, stdout, stderr } = await brig(["tool", ...args], { cwd: workspace });
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
@@ -521,7 +525,7 @@ describe("brig tools", () => {
   it("lists the tools, and why each is on or off", async () => {
     const { exitCode, stdout } = await brig(["tools"]);
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^exec_command +on +no +tools\.shell = unified_exec \(default\)$/m);
+    expect(stdout).toMatch(/^exec_command +on +yes +tools\.shell = unified_exec \(default\)$/m);
     expect(stdout).toMatch(/^shell +off/m);
     expect(stdout).toMatch(/^request_user_input +off .*nobody can answer here/m);
   });
@@ -529,7 +533,7 @@ describe("brig tools", () => {
   it("goes by the model's family and by what -c says", async () => {
     const { stdout } = await brig(["tools", "-m", "codex-mini-latest", "-c", "tools.web_search=true"]);
     expect(stdout).toMatch(/^local_shell +on +no +tools\.shell = local \(model codex-mini-latest\)$/m);
-    expect(stdout).toMatch(/^exec_command +off +no +tools\.shell = local \(model codex-mini-latest\)$/m);
+    expect(stdout).toMatch(/^exec_command +off +yes +tools\.shell = local \(model codex-mini-latest\)$/m);
     expect(stdout).toMatch(/^web_search +on +yes +tools\.web_search = live \(-c\)$/m);
   });
 

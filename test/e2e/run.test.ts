@@ -321,7 +321,7 @@ http_headers = { "x-team" = "blue" }
     expect(done.exitCode).toBe(0);
     expect(offeredTo(server)).toContain("shell_command");
     expect(offeredTo(server)).not.toContain("exec_command");
-    expect(JSON.stringify(server.requests[1]?.body.input)).toContain("…774 tokens truncated…");
+    expect(JSON.stringify(server.requests[1]?.body.input)).toContain("…3093 chars truncated…");
   });
 
   it("writes the last message of a turn that is done, says when there is none, and else leaves the file alone", async () => {
