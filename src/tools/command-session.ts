@@ -18,6 +18,7 @@ export class CommandSession {
   readonly #process: ToolProcess;
   readonly #unread = new OutputCapture(OUTPUT_LIMIT_BYTES);
   readonly #ended: Promise<void>;
+  #isAbandoned = false;
 
   constructor(id: number, process: ToolProcess, onActivity: ToolCallOptions["onActivity"]) {
     this.id = id;
@@ -59,6 +60,12 @@ export class CommandSession {
     await this.#process.kill("SIGINT");
   }
 
+  /** Ends a command whose call was aborted: the call is stopped, and how its command ended is no news. */
+  async abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    await this.end();
+  }
+
   async end(): Promise<void> {
     await this.#process.kill();
     await this.#ended.catch(() => undefined);
@@ -69,6 +76,7 @@ export class CommandSession {
     const exit = await endOf(this.#process, this.#read(transcript, onActivity));
     if (exit.treeEnded) for (const output of [this.#unread, transcript]) output.push(Buffer.from(TREE_ENDED));
     this.exit = exit;
+    if (this.#isAbandoned) return;
     onActivity?.({
       kind: "command-ended",
       exitCode: exit.exitCode,

@@ -144,7 +144,7 @@ async function waitOrEnd(
     if (signal?.aborted === true) {
       bench.sessions.forget(session);
       // Where it cannot be ended, the sandbox is gone and the command with it.
-      await session.end().catch(() => undefined);
+      await session.abandon().catch(() => undefined);
     }
     throw error;
   }
