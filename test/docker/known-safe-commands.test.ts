@@ -6,6 +6,7 @@ import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../src/policy/approva
 import { isKnownSafe } from "../../src/policy/command-safety/safe-commands.js";
 import type { SandboxMode } from "../../src/policy/policy.js";
 import { type ApprovalPlay, playApprovals } from "../support/approvals.js";
+import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
 import {
   openTestSandbox,
   type TemporaryDirectory,
@@ -193,15 +194,19 @@ const granular = (sandbox_approval: boolean): ApprovalPolicy => ({
 
 const policies: readonly ApprovalPolicy[] = [...APPROVAL_POLICIES, granular(true), granular(false)];
 
-async function play(mode: SandboxMode, policy: ApprovalPolicy, commands: readonly (readonly string[])[]) {
-  const opened = sandboxes.get(mode);
+async function play(
+  mode: SandboxMode,
+  policy: ApprovalPolicy,
+  commands: readonly (readonly string[])[],
+  opened = sandboxes.get(mode),
+) {
   if (opened === undefined) throw new Error(`no sandbox for ${mode}`);
   const calls: ApprovalPlay["responses"][number] = commands.map((command) => ({
     shell: { command, timeout_ms: 60_000 },
   }));
   const { outputs } = await playApprovals({
     responses: [calls],
-    cwd: directory.path,
+    cwd: opened.workspace,
     sandbox: opened.sandbox,
     situation: { policy, isRestricted: mode !== "danger-full-access", hasNetwork: false, canEscalate: false },
     // Where root looks at another user's files, git would refuse to look at all.
@@ -210,7 +215,7 @@ async function play(mode: SandboxMode, policy: ApprovalPolicy, commands: readonl
       GIT_CONFIG_KEY_0: "safe.directory",
       GIT_CONFIG_VALUE_0: "*",
       HOME: "/tmp",
-      GIT_EDITOR: join(directory.path, "evil"),
+      GIT_EDITOR: join(opened.workspace, "evil"),
     },
   });
   const traces = await opened.sandbox.exec([
@@ -220,6 +225,8 @@ async function play(mode: SandboxMode, policy: ApprovalPolicy, commands: readonl
   ]);
   return { outputs, traces: traces.stdout };
 }
+
+const otherUsers = OWNING_USERS.filter(({ uid }) => uid !== process.getuid?.());
 
 const refused = /approval required by policy, but nobody is there to approve it/;
 
@@ -250,6 +257,18 @@ describe("what starts unasked in a hostile directory starts nothing else", () =>
       for (const output of outputs) expect(output).toMatch(refused);
     },
   );
+
+  it.each(otherUsers)("for uid $uid too, and what would does", { timeout: 120_000 }, async (user) => {
+    becomeHostUser(user);
+    await using hostile = await temporaryDirectory();
+    makeHostile(hostile.path);
+    await giveToHostUser(hostile.path);
+    await using opened = await openTestSandbox({ workspace: hostile.path });
+    const { outputs, traces } = await play("workspace-write", "untrusted", safe, opened);
+    expect(traces).toBe("");
+    for (const output of outputs) expect(output).not.toMatch(refused);
+    expect((await play("workspace-write", "never", starting, opened)).traces).not.toBe("");
+  });
 
   it.each(starting.map((command) => [command.join(" "), command] as const))(
     "as it does where nobody has to be asked: %s",
