@@ -42,7 +42,7 @@ import {
   configuredInstructions,
 } from "./context-settings.js";
 import { collect } from "./option-values.js";
-import { write } from "./render.js";
+import { say } from "./render.js";
 import { readOutputSchema } from "./run-input.js";
 import { addSandboxOptions, commandDirectory, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
 import { configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
@@ -158,7 +158,7 @@ export async function prepareAgent(
     ...(flags.workspace === "none" ? { workspace: undefined } : {}),
     flags: configuredFlags(flags),
   });
-  for (const warning of warnings) await write(context.stderr, `brig: ${neutralise(warning)}\n`);
+  for (const warning of warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
   const config = withUsualMode(configured, flags.caller);
   const sandbox = configuredSandbox(flags, config, context);
   const approvalPolicy = config.approval_policy ?? usualApproval;

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { ApprovalAnswer, ApprovalRequest } from "../agent/approvals.js";
-import { breakColumns, wrapWords } from "../lib/break-columns.js";
+import { breakBetweenWords, wrapWords } from "../lib/break-columns.js";
 import { neutraliseLine } from "../lib/terminal.js";
 import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import { shellQuote } from "../tools/shell-quote.js";
@@ -130,11 +130,11 @@ function framed(
 ): QuestionLine[] {
   const lines = text.split("\n");
   const rows = lines.flatMap((line) =>
-    breakColumns(shown(line), columns - BAR_WIDTH).map((row, at) => `  ${at === 0 ? "│" : "┆"} ${row}`),
+    breakBetweenWords(shown(line), columns - BAR_WIDTH).map((row, at) => `  ${at === 0 ? "│" : "┆"} ${row}`),
   );
   const size = `${lines.length} ${lines.length === 1 ? "line" : "lines"}, ${text.length} characters`;
   const frame = (line: string): QuestionLine => ({ text: line, kind: "frame" });
-  const head = breakColumns(`${label}: ${size}`, columns - BAR_WIDTH);
+  const head = breakBetweenWords(`${label}: ${size}`, columns - BAR_WIDTH);
   return [...head.map((row) => frame(`  ╭ ${row}`)), ...shortened(rows, maxLines), frame("  ╰ end")];
 }
 
@@ -158,13 +158,13 @@ function shortened(rows: readonly string[], maxRows: number): QuestionLine[] {
 /** Somebody else's words behind a label, on lines that all begin with space. */
 function saidLines(label: string, text: string, columns: number): QuestionLine[] {
   const indent = 10;
-  const rows = breakColumns(shown(text), columns - indent);
+  const rows = breakBetweenWords(shown(text), columns - indent);
   const kept =
     rows.length > MAX_SAID_LINES
       ? [...rows.slice(0, MAX_SAID_LINES), `… ${rows.length - MAX_SAID_LINES} more lines`]
       : rows;
   return kept.map((row, at) => ({
-    text: `${(at === 0 ? `  ${label}` : "").padEnd(indent)}${row}`,
+    text: `${(at === 0 ? `  ${label}` : "").padEnd(indent)}${row.replace(/^ /, "")}`,
     kind: "said",
   }));
 }

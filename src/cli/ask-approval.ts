@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { styleText } from "node:util";
 import type { ApprovalAnswer, Approver } from "../agent/approvals.js";
 import { beforeAbort } from "../lib/before-abort.js";
-import { breakColumns } from "../lib/break-columns.js";
+import { breakBetweenWords } from "../lib/break-columns.js";
 import { pause } from "../lib/pause.js";
 import {
   type ApprovalChoice,
@@ -65,8 +65,8 @@ function styled({ text, kind }: QuestionLine, usesColour: boolean): string {
 
 function choiceLines({ key, label }: { key: string; label: string }, columns: number): string[] {
   const indent = 7;
-  return breakColumns(label, Math.max(columns, 40) - indent).map(
-    (row, at) => `${(at === 0 ? `  ${key}` : "").padEnd(indent)}${row}`,
+  return breakBetweenWords(label, Math.max(columns, 40) - indent).map(
+    (row, at) => `${(at === 0 ? `  ${key}` : "").padEnd(indent)}${row.replace(/^ /, "")}`,
   );
 }
 

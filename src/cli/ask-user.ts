@@ -2,6 +2,7 @@ import { createInterface, type Interface } from "node:readline";
 import { neutralise, neutraliseLine } from "../lib/terminal.js";
 import type { AskedUser, UserQuestion } from "../tools/request-user-input.js";
 import type { InputStream, OutputStream } from "./context.js";
+import { fitted } from "./render.js";
 
 /**
  * Asks a person at a terminal. An answer is the number of a choice or any other text; the end of the input (ctrl-D) refuses to
@@ -35,9 +36,11 @@ async function askAll(
   const typed = new TypedLines(lines);
   const answers: [string, readonly string[]][] = [];
   for (const { id, header, question, options = [] } of questions) {
-    target.write(`\n${neutraliseLine(header)}: ${neutralise(question)}\n`);
-    for (const [index, { label, description }] of options.entries())
-      target.write(`  ${index + 1}. ${neutraliseLine(label)} – ${neutraliseLine(description)}\n`);
+    const choices = options.map(
+      ({ label, description }, index) =>
+        `  ${index + 1}. ${neutraliseLine(label)} – ${neutraliseLine(description)}\n`,
+    );
+    target.write(fitted(target, `\n${neutraliseLine(header)}: ${neutralise(question)}\n${choices.join("")}`));
     const answer = await nonEmpty(typed, target);
     if (answer === null) return null;
     const chosen = /^\d+$/.test(answer) ? options[Number(answer) - 1] : undefined;

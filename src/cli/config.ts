@@ -7,7 +7,7 @@ import { BrigError } from "../errors.js";
 import { neutralise } from "../lib/terminal.js";
 import { addConfigOptions, type ConfigFlags, configChoice } from "./config-choice.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson, writeTable } from "./render.js";
+import { say, write, writeJson, writeTable } from "./render.js";
 
 interface ShowFlags extends ConfigFlags {
   json?: boolean;
@@ -40,7 +40,7 @@ async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> 
   const loaded = await loadConfig(context.environment, configChoice(flags, context));
   const values = describeConfig(loaded);
   if (flags.json === true) return await writeJson(context.stdout, asJson(loaded, values));
-  for (const warning of loaded.warnings) await write(context.stderr, `brig: ${neutralise(warning)}\n`);
+  for (const warning of loaded.warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
   const rows = values.map((value) => [value.key, shownValue(value), describeSource(value.source)]);
   await writeTable(context.stdout, [["KEY", "VALUE", "FROM"], ...rows]);
 }

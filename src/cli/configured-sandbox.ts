@@ -12,7 +12,7 @@ import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import { refuseUnknownRuntime } from "../sandbox/unknown-runtime.js";
 import type { CliContext } from "./context.js";
-import { write } from "./render.js";
+import { say } from "./render.js";
 import { commandDirectory, keptNote, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
 
 /** An engine that takes longer to say whether it has an image is not waited for. */
@@ -96,6 +96,6 @@ export async function openConfiguredSandbox(
 ): Promise<Sandbox> {
   const { Sandbox } = await import("../sandbox/sandbox.js");
   const sandbox = await Sandbox.create(options);
-  if (options.keep === true) await write(stderr, keptNote(sandbox));
+  if (options.keep === true) await say(stderr, keptNote(sandbox));
   return sandbox;
 }

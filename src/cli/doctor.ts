@@ -6,7 +6,7 @@ import { diagnose } from "../docker/diagnose.js";
 import { diagnoseImages } from "../images/diagnose.js";
 import { diagnoseRuntimes } from "../sandbox/diagnose-runtimes.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson, writeTable } from "./render.js";
+import { say, writeJson, writeTable } from "./render.js";
 
 export function defineDoctor(command: Command, context: CliContext): void {
   command
@@ -34,7 +34,7 @@ async function writeChecks(checks: Check[], { stdout, environment }: CliContext)
     return [[shown, title, found], ...(advice === null ? [] : [["", "", `→ ${advice}`]])];
   });
   await writeTable(stdout, rows);
-  await write(stdout, verdict(checks));
+  await say(stdout, verdict(checks));
 }
 
 const urgencies: readonly Check["status"][] = ["fail", "warn", "ok"];

@@ -9,7 +9,7 @@ import type { ExitStatus } from "../sandbox/types.js";
 import type { CliContext, InputStream } from "./context.js";
 import { durationArgument } from "./duration-argument.js";
 import { receiptText } from "./receipt-text.js";
-import { write, writeJson } from "./render.js";
+import { say, writeJson } from "./render.js";
 import {
   addSandboxOptions,
   commandDirectory,
@@ -65,8 +65,8 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   await using sandbox = await openSandbox(flags, context);
   const status = await runIn(sandbox, { argv, flags, context });
   step("the command has ended");
-  if (flags.keep === true) await write(context.stderr, keptNote(sandbox));
-  else if (flags.json !== true) await write(context.stderr, receiptText(await sandbox.close()));
+  if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
+  else if (flags.json !== true) await say(context.stderr, receiptText(await sandbox.close()));
   return status;
 }
 
@@ -80,7 +80,7 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
   if (request.flags.json === true) return await runForJson(sandbox, request);
   const status =
     request.flags.tty === true ? await runOnTerminal(sandbox, request) : await runOnPipes(sandbox, request);
-  await write(request.context.stderr, remark(status, sandbox.image));
+  await say(request.context.stderr, remark(status, sandbox.image));
   return status.exitCode;
 }
 

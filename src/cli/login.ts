@@ -9,7 +9,7 @@ import { durationArgument } from "./duration-argument.js";
 import { readHidden } from "./hidden-prompt.js";
 import { openBrowser } from "./open-browser.js";
 import { collect } from "./option-values.js";
-import { write, writeJson } from "./render.js";
+import { say, write, writeJson } from "./render.js";
 
 export interface ConfigFlags {
   config?: string[];
@@ -70,7 +70,7 @@ export async function configuredIssuer(
 ): Promise<IssuerSettings> {
   const { issuerSettings } = await import("../model/login/issuer-settings.js");
   const { config, warnings } = await loadConfig(environment, { overrides });
-  for (const warning of warnings) await write(stderr, `brig: ${neutralise(warning)}\n`);
+  for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
   return issuerSettings(config.oauth);
 }
 
@@ -83,14 +83,14 @@ async function logIn(flags: LoginFlags, context: CliContext): Promise<void> {
   if (asksForKey) await keepApiKey(context);
   else await logInAtIssuer(flags, context);
   if (context.environment.openaiApiKey !== undefined)
-    await write(context.stderr, "brig: OPENAI_API_KEY is set and comes before this login\n");
+    await say(context.stderr, "brig: OPENAI_API_KEY is set and comes before this login\n");
 }
 
 async function keepApiKey(context: CliContext): Promise<void> {
   const { parseApiKey, storeApiKey } = await import("../model/login/store-login.js");
   const key = parseApiKey(await readHidden("API key: ", context));
   await storeApiKey(context.environment.brigHome, key, context);
-  await write(context.stderr, "The API key is kept.\n");
+  await say(context.stderr, "The API key is kept.\n");
 }
 
 async function logInAtIssuer(flags: LoginFlags, context: CliContext): Promise<void> {
@@ -100,7 +100,7 @@ async function logInAtIssuer(flags: LoginFlags, context: CliContext): Promise<vo
   const tokens = await (flags.deviceAuth === true ? logInByCode : logInByBrowser)(settings, flags, context);
   await storeTokens(context.environment.brigHome, tokens, context);
   const { email, subject } = identityOf(tokens.id_token);
-  await write(context.stderr, `You are logged in as ${neutraliseLine(email ?? subject ?? "somebody")}.\n`);
+  await say(context.stderr, `You are logged in as ${neutraliseLine(email ?? subject ?? "somebody")}.\n`);
 }
 
 async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, context: CliContext) {
@@ -111,7 +111,7 @@ async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, conte
     timeoutMs: flags.timeout,
     signal: context.signal,
     async show(url) {
-      await write(context.stderr, `To log in, open this address in a browser:\n\n${url.href}\n\n`);
+      await say(context.stderr, `To log in, open this address in a browser:\n\n${url.href}\n\n`);
       if (flags.browser) openBrowser(url, context);
     },
   });
@@ -125,7 +125,7 @@ async function logInByCode(settings: IssuerSettings, flags: LoginFlags, context:
     signal: context.signal,
     async show({ url, code }) {
       const steps = `To log in, open this address in a browser of any machine:\n\n${neutraliseLine(url)}\n\nand enter this code:\n\n${neutraliseLine(code)}\n\n`;
-      await write(context.stderr, `${steps}Never enter a code that somebody else sent you.\n`);
+      await say(context.stderr, `${steps}Never enter a code that somebody else sent you.\n`);
     },
   });
 }

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { neutraliseLine } from "../lib/terminal.js";
 import type { CliContext } from "./context.js";
 import { type ConfigFlags, configOption, configuredIssuer } from "./login.js";
-import { write } from "./render.js";
+import { say } from "./render.js";
 
 export function defineLogout(command: Command, context: CliContext): void {
   command.addOption(configOption()).action(async (flags: ConfigFlags) => {
@@ -15,12 +15,12 @@ async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<voi
   const { environment, signal, stderr } = context;
   const settings = await configuredIssuer(flags, context);
   const { wasLoggedIn, notRevoked } = await logOut(environment.brigHome, settings, { signal });
-  await write(stderr, wasLoggedIn ? "You are logged out.\n" : "Nobody was logged in.\n");
+  await say(stderr, wasLoggedIn ? "You are logged out.\n" : "Nobody was logged in.\n");
   if (notRevoked !== null)
-    await write(
+    await say(
       stderr,
       `brig: the issuer still holds the login to be good: ${neutraliseLine(notRevoked)}\nhint: end it in the settings of your account\n`,
     );
   if (environment.openaiApiKey !== undefined)
-    await write(stderr, "brig: OPENAI_API_KEY is set and still used\n");
+    await say(stderr, "brig: OPENAI_API_KEY is set and still used\n");
 }

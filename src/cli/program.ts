@@ -8,7 +8,7 @@ import type { CliContext } from "./context.js";
 import { canConverse } from "./conversation/can-converse.js";
 import { describeError, errorAsEvent, errorAsJson, usageError } from "./errors.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
-import { write, writeJson } from "./render.js";
+import { say, write, writeJson } from "./render.js";
 import { CONVERSE } from "./run-words.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
@@ -57,7 +57,7 @@ async function explainItself(program: Command, context: CliContext): Promise<voi
   const { stdin, stdout, stderr, environment } = context;
   if (stdin.isTTY !== true || stdout.isTTY !== true) return;
   const why = environment.isContinuousIntegration ? "CI is set" : `TERM is ${environment.variables.TERM}`;
-  await write(
+  await say(
     stderr,
     `\nbrig: no conversation can be drawn here, since ${why}; brig run PROMPT does one task\n`,
   );
@@ -130,5 +130,5 @@ async function report(
   if (printsEvents) await write(context.stdout, `${jsonText(errorAsEvent(error))}\n`);
   else if (asJson) return await writeJson(context.stdout, errorAsJson(error));
   const showsCauses = context.environment.variables.BRIG_DEBUG !== undefined;
-  await write(context.stderr, describeError(error, { showsCauses }));
+  await say(context.stderr, describeError(error, { showsCauses }));
 }

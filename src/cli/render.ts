@@ -1,3 +1,4 @@
+import { wrapLines } from "../lib/break-columns.js";
 import { jsonText } from "../lib/json-text.js";
 import { formatTable } from "../lib/table.js";
 import type { OutputStream } from "./context.js";
@@ -9,6 +10,16 @@ export async function write(stream: OutputStream, bytes: string | Uint8Array): P
   await new Promise<void>((resolve) => {
     stream.write(bytes, () => resolve());
   });
+}
+
+/** Writes brig's own words, on a terminal without breaking one of them that fits on a line. */
+export async function say(stream: OutputStream, text: string): Promise<void> {
+  await write(stream, fitted(stream, text));
+}
+
+/** Brig's own words as they are written there. */
+export function fitted({ isTTY, columns }: OutputStream, text: string): string {
+  return isTTY === true && columns ? wrapLines(text, columns) : text;
 }
 
 /** Waits until everything written so far is taken. */

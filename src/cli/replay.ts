@@ -12,7 +12,7 @@ import { neutralise } from "../lib/terminal.js";
 import { isSandboxMode } from "../policy/load-policy.js";
 import { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson } from "./render.js";
+import { say, write, writeJson } from "./render.js";
 import { describeReplay } from "./replay-text.js";
 import { RunDisplay } from "./run-display.js";
 import { addSandboxOptions, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
@@ -204,7 +204,7 @@ function leaving(
   const { folder, directory, flags, context } = about;
   return async () => {
     try {
-      if (flags.keepCopy === true) return await write(context.stderr, `brig: the copy is in ${directory}\n`);
+      if (flags.keepCopy === true) return await say(context.stderr, `brig: the copy is in ${directory}\n`);
       await copier.files.remove(directory, { recursive: true, force: true });
     } finally {
       await copier.close();

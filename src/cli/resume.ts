@@ -9,7 +9,7 @@ import { neutralise, neutraliseLine } from "../lib/terminal.js";
 import type { EarlierSession } from "./agent-setup.js";
 import type { CliContext } from "./context.js";
 import { startConversation } from "./conversation/start-conversation.js";
-import { write } from "./render.js";
+import { say } from "./render.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
 
@@ -62,7 +62,7 @@ export async function resume({ id, prompt }: Asked, flags: ResumeFlags, context:
   try {
     const recorded = await loadSession(path, { signal: context.signal });
     const damage = describeDamage(recorded.damage);
-    if (damage !== null) await write(context.stderr, `brig: ${neutralise(damage)}\n`);
+    if (damage !== null) await say(context.stderr, `brig: ${neutralise(damage)}\n`);
     const inPlace = await inItsDirectory(recorded, flags, context);
     const earlier = earlierSession(recorded, log);
     if (!isConversation) return await runCommand(prompt, inPlace, { context, earlier });
@@ -77,7 +77,7 @@ async function chosenFile(id: string | null, flags: ResumeFlags, context: CliCon
     id === null ? await lastFile(flags, context) : (await findSession(context.environment.brigHome, id)).path;
   if (flags.fork !== true) return path;
   const forked = await fork(path, { atStep: flags.at, context });
-  await write(context.stderr, `brig: going on in a copy, ${forked.threadId}\n`);
+  await say(context.stderr, `brig: going on in a copy, ${forked.threadId}\n`);
   return forked.path;
 }
 
@@ -103,13 +103,13 @@ async function inItsDirectory(
   if (flags.cd !== undefined || flags.workspace === "none" || !own || own === cwd) return flags;
   const directory = neutraliseLine(own);
   if (hasForeignDirectory) {
-    await write(
+    await say(
       stderr,
       `brig: working here; the file that was copied names ${directory}, which -C would take\n`,
     );
     return flags;
   }
-  await write(stderr, `brig: working in the session's directory, ${directory}; -C names another\n`);
+  await say(stderr, `brig: working in the session's directory, ${directory}; -C names another\n`);
   return { ...flags, cd: own };
 }
 

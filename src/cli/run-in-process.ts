@@ -1,7 +1,7 @@
 import { step } from "../lib/trace.js";
 import { describeError } from "./errors.js";
 import type { Host } from "./host.js";
-import { flush, write } from "./render.js";
+import { flush, say } from "./render.js";
 import { openTrace } from "./trace.js";
 
 /** Runs a program to its end, with everything that it printed delivered. Resolves to the exit status of the process. */
@@ -14,7 +14,7 @@ export async function runInProcess(host: Host, run: () => Promise<number | null>
   if (host.interruption() === null) await flush(host.stdout);
   const lost = host.outputFailure();
   if (failure === null && lost?.isQuiet === false)
-    await write(host.stderr, describeError(lost.error, { showsCauses: false }));
+    await say(host.stderr, describeError(lost.error, { showsCauses: false }));
   await trace.print();
   await flush(host.stderr);
   return failure ?? lost?.exitStatus ?? host.exitStatus();

@@ -4,7 +4,7 @@ import { imageType } from "../lib/image-type.js";
 import { PictureFitter } from "../tools/view-image/picture-fitter.js";
 import type { CliContext } from "./context.js";
 import { readGivenFile } from "./given-file.js";
-import { write } from "./render.js";
+import { say } from "./render.js";
 
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
@@ -23,7 +23,7 @@ export async function readPrompt(argument: string | undefined, context: CliConte
   }
   if (!isFromInput) {
     const more = (
-      await readInput(context, () => write(stderr, "brig: reading more from standard input\n"))
+      await readInput(context, () => say(stderr, "brig: reading more from standard input\n"))
     ).trim();
     return more === "" ? argument : `${argument}\n\n<stdin>\n${more}\n</stdin>`;
   }

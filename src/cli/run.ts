@@ -21,7 +21,7 @@ import { canConverse } from "./conversation/can-converse.js";
 import { startConversation } from "./conversation/start-conversation.js";
 import { exitStatusOf } from "./exit-status.js";
 import { HeldOutput } from "./held-output.js";
-import { write } from "./render.js";
+import { say, write } from "./render.js";
 import { showRun } from "./run-display.js";
 import { readImages, readPrompt } from "./run-input.js";
 import { CONVERSE } from "./run-words.js";
@@ -125,9 +125,9 @@ async function finish(
   result: AgentResult,
   { flags, context, session }: { flags: RunFlags; context: CliContext; session: SessionLog | undefined },
 ): Promise<void> {
-  if (flags.json !== true) await write(context.stderr, summary(result));
+  if (flags.json !== true) await say(context.stderr, summary(result));
   const trouble = session?.trouble ?? null;
-  if (trouble !== null) await write(context.stderr, `brig: ${neutralise(trouble)}\n`);
+  if (trouble !== null) await say(context.stderr, `brig: ${neutralise(trouble)}\n`);
   if (result.status === "interrupted") {
     // Without a signal it was the answer to a question.
     const ended = new BrigError("the turn was ended", { code: "aborted" });
@@ -147,7 +147,7 @@ async function finish(
 async function deliver(message: string, flags: RunFlags, context: CliContext): Promise<void> {
   await print(message, flags, context);
   if (flags.outputLastMessage === undefined) return;
-  if (message === "") await write(context.stderr, "brig: there was no final message: the file is empty\n");
+  if (message === "") await say(context.stderr, "brig: there was no final message: the file is empty\n");
   await writeMessage(resolve(context.cwd, flags.outputLastMessage), message);
 }
 

@@ -9,6 +9,7 @@ import type { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./errors.js";
 import { collect } from "./option-values.js";
+import { fitted } from "./render.js";
 
 /** The flags every command shares that opens a sandbox. */
 export interface SandboxFlags {
@@ -67,7 +68,7 @@ export function sandboxOptions(flags: SandboxFlags, context: CliContext): Sandbo
     environment,
     signal,
     onWarning: (warning) => {
-      context.stderr.write(describeError(warning, { showsCauses: false }));
+      context.stderr.write(fitted(context.stderr, describeError(warning, { showsCauses: false })));
     },
   };
 }

@@ -26,7 +26,7 @@ import { readHostProcesses } from "../lib/owner.js";
 import { fitRows } from "../lib/table.js";
 import { readVersion } from "../version.js";
 import type { CliContext } from "./context.js";
-import { write, writeJson, writeTable } from "./render.js";
+import { say, write, writeJson, writeTable } from "./render.js";
 import { shownSession, shownStep } from "./session-text.js";
 
 const LISTED = 30;
@@ -143,7 +143,7 @@ async function list({ all, limit, json }: ListFlags, context: CliContext): Promi
   const header = ["UPDATED", "ID", "STATUS", "TURNS", "SIZE", "MODEL", "DIRECTORY", "PROMPT"];
   await writeTable(context.stdout, fitting([header, ...summaries.map(row)], context));
   const hidden = files.length - shown.length;
-  if (hidden > 0) await write(context.stderr, `${hidden} more: --all lists them\n`);
+  if (hidden > 0) await say(context.stderr, `${hidden} more: --all lists them\n`);
 }
 
 /** On a terminal a session is one line: what says least about it is left out where there is no room. */
@@ -195,7 +195,7 @@ async function show(id: string, { full = false, json }: ShowFlags, context: CliC
       if (line.kind === "unreadable") unreadable++;
       if (!hasHead && line.kind === "record" && line.record.type === "session_meta") {
         hasHead = true;
-        await write(stdout, shownSession(line.record.meta));
+        await say(stdout, shownSession(line.record.meta));
       }
       yield line;
     }
@@ -203,9 +203,10 @@ async function show(id: string, { full = false, json }: ShowFlags, context: CliC
   let count = 0;
   for await (const step of stepsOf(lines)) {
     count++;
-    await write(stdout, json === true ? `${jsonText(stepAsJson(step))}\n` : shownStep(step, { full }));
+    if (json === true) await write(stdout, `${jsonText(stepAsJson(step))}\n`);
+    else await say(stdout, shownStep(step, { full }));
   }
-  if (unreadable > 0) await write(stderr, `brig: ${unreadable} lines of ${file} cannot be read\n`);
+  if (unreadable > 0) await say(stderr, `brig: ${unreadable} lines of ${file} cannot be read\n`);
   if (count === 0 && unreadable > 0)
     throw new BrigError(`${file} is not a session file`, { code: "session.invalid" });
 }
@@ -264,13 +265,13 @@ async function deleteSessions(
   const files: SessionFileEntry[] = [];
   for (const id of ids) files.push(await findSession(environment.brigHome, id));
   if (yes !== true && !(await confirms(files, context))) {
-    await write(stderr, "nothing was deleted\n");
+    await say(stderr, "nothing was deleted\n");
     return context.setExitStatus(1);
   }
   const claimant = await readClaimant();
   for (const { path, id } of files) {
     await deleteSession(path, claimant);
-    await write(stderr, `deleted ${id}\n`);
+    await say(stderr, `deleted ${id}\n`);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { BrigError } from "../errors.js";
 import type { CliContext } from "./context.js";
 import { receiptText } from "./receipt-text.js";
-import { write } from "./render.js";
+import { say } from "./render.js";
 import {
   addSandboxOptions,
   commandDirectory,
@@ -38,8 +38,8 @@ async function runShell(flags: SandboxFlags, context: CliContext): Promise<numbe
     env: terminalVariables(context),
   });
   const { exitCode } = await attachTerminal(program, context, { takesInput: true });
-  if (flags.keep === true) await write(context.stderr, keptNote(sandbox));
-  else await write(context.stderr, receiptText(await sandbox.close()));
+  if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
+  else await say(context.stderr, receiptText(await sandbox.close()));
   return exitCode;
 }
 

@@ -23,6 +23,47 @@ export function breakColumns(text: string, columns: number): string[] {
   return [...rows, row];
 }
 
+/**
+ * Rows that are at most so many columns wide and end with a word where they can: only one that is wider than a row is broken. Nothing is
+ * lost at a seam: a space that has no room at the end of a row begins the next one.
+ */
+export function breakBetweenWords(text: string, columns: number): string[] {
+  const rows: string[] = [];
+  let row = "";
+  let width = 0;
+  const endRow = () => {
+    rows.push(row);
+    row = "";
+    width = 0;
+  };
+  for (const word of text.split(wordSeam)) {
+    const wordWidth = word.length > PIECE_LENGTH ? Number.POSITIVE_INFINITY : displayWidth(word.trimEnd());
+    if (row !== "" && wordWidth <= columns && width + wordWidth > columns) endRow();
+    for (const segment of graphemesOf(word)) {
+      const segmentWidth = displayWidth(segment);
+      if (row !== "" && width + segmentWidth > columns) endRow();
+      row += segment;
+      width += segmentWidth;
+    }
+  }
+  return [...rows, row];
+}
+
+/** Behind a space that is a character of its own. */
+const wordSeam = /(?<= )(?![\p{M}\u200d])/u;
+
+/** Lines that are at most so many columns wide where no single word is wider; what goes on below is indented as its line is. */
+export function wrapLines(text: string, columns: number): string {
+  return text
+    .split("\n")
+    .flatMap((line) => {
+      if (displayWidth(line) <= columns) return [line];
+      const indent = /^ */.exec(line)?.[0].slice(0, columns / 2) ?? "";
+      return wrapWords(line.slice(indent.length), columns - indent.length).map((row) => indent + row);
+    })
+    .join("\n");
+}
+
 /** Rows of whole words, at most so many columns wide where no single word is wider. */
 export function wrapWords(text: string, columns: number): string[] {
   const rows: string[] = [];

@@ -2,12 +2,17 @@ import { wrapWords } from "./break-columns.js";
 import { displayWidth, fitWidth } from "./display-width.js";
 import { neutraliseLine } from "./terminal.js";
 
-/** A last column that is narrower reads worse than lines that the terminal breaks. */
+/** A last column that is narrower reads worse than cells below each other. */
 const LEAST_ROOM = 20;
+/** A cut cell that is shorter says nothing. */
+const LEAST_CUT = 8;
 const GAP = "  ";
 
 export interface TableOptions {
-  /** Of the terminal that it is for: what does not fit there in the last column goes on below. Default: any number. */
+  /**
+   * Of the terminal that it is for: what does not fit there in the last column goes on below, and where that has hardly any room, cells go below each other. Default:
+   * any number.
+   */
   columns?: number | undefined;
 }
 
@@ -22,7 +27,8 @@ export function formatTable(
   const cells = rows.map((row) => row.map((cell) => neutraliseLine(cell, { colours: true })));
   const widths = columnWidths(cells);
   const indent = widthBeforeLast(widths);
-  const room = columns - indent >= LEAST_ROOM ? columns - indent : Number.POSITIVE_INFINITY;
+  const room = columns - indent;
+  if (room < Math.min(LEAST_ROOM, widths.at(-1) ?? 0)) return stacked(cells, columns);
   return cells
     .flatMap((row) => {
       const last = row.length === widths.length ? (row.at(-1) ?? "") : "";
@@ -37,7 +43,8 @@ export function formatTable(
 
 /**
  * Rows of which each fits on a line: columns of the names in `expendable`, which the first row has, are left out in their order until
- * there is room for the last column, and that is cut.
+ * there is room for the last column, and that is cut. Where even then there is next to none, nothing is cut: the table goes below each
+ * other.
  */
 export function fitRows(
   rows: readonly (readonly string[])[],
@@ -50,8 +57,28 @@ export function fitRows(
     const left = fitting[0]?.indexOf(name);
     fitting = fitting.map((row) => row.filter((_, column) => column !== left));
   }
-  const left = Math.max(1, room());
+  const left = room();
+  if (left < LEAST_CUT) return fitting;
   return fitting.map((row) => [...row.slice(0, -1), fitWidth(row.at(-1) ?? "", left)]);
+}
+
+/** Each row's cells one after the other, on as many lines as they need; all but the first begin with a gap. */
+function stacked(rows: readonly (readonly string[])[], columns: number): string {
+  const lines = rows.flatMap((row) => {
+    const filled: string[] = [];
+    for (const [column, cell] of row.entries()) {
+      if (cell === "") continue;
+      const last = filled.at(-1);
+      if (last !== undefined && displayWidth(last) + GAP.length + displayWidth(cell) <= columns)
+        filled[filled.length - 1] = last + GAP + cell;
+      else {
+        const before = column === 0 ? "" : GAP;
+        filled.push(...wrapWords(cell, columns - before.length).map((words) => before + words));
+      }
+    }
+    return filled;
+  });
+  return lines.map((line) => `${line.trimEnd()}\n`).join("");
 }
 
 function columnWidths(rows: readonly (readonly string[])[]): number[] {

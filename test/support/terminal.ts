@@ -23,6 +23,8 @@ export interface TerminalOptions {
   env?: Record<string, string>;
   /** The shell has job control: it brings the program, once it is stopped, back to the foreground. Default: false. */
   isJob?: boolean;
+  /** Default: 100. */
+  columns?: number;
 }
 
 const firstSize = { rows: 30, cols: 100 };
@@ -30,7 +32,7 @@ const firstSize = { rows: 30, cols: 100 };
 /** The built program on a real pseudo-terminal of the host. util-linux's `script` makes it, `stty` changes its size. */
 export class Terminal implements AsyncDisposable {
   /** What a person sees. */
-  readonly screen = new Screen(firstSize);
+  readonly screen: Screen;
   readonly #script: ResultPromise<{ reject: false; stdin: "pipe"; buffer: false }>;
   readonly #notes: TemporaryDirectory;
   readonly #isJob: boolean;
@@ -40,8 +42,9 @@ export class Terminal implements AsyncDisposable {
 
   private constructor(
     notes: TemporaryDirectory,
-    { command, cwd, env, isJob = false }: TerminalOptions & { command: string },
+    { command, cwd, env, isJob = false, columns = firstSize.cols }: TerminalOptions & { command: string },
   ) {
+    this.screen = new Screen({ ...firstSize, cols: columns });
     this.#notes = notes;
     this.#isJob = isJob;
     this.#script = execa("script", ["--quiet", "--flush", "--command", command, "/dev/null"], {
@@ -57,7 +60,7 @@ export class Terminal implements AsyncDisposable {
     });
   }
 
-  /** Starts `brig` with these arguments on a terminal of 30 rows and 100 columns. */
+  /** Starts `brig` with these arguments on a terminal of 30 rows and 100 columns, unless other ones are asked for. */
   static async open(args: string[], options: TerminalOptions): Promise<Terminal> {
     const notes = await temporaryDirectory();
     const note = (name: string) => quote(join(notes.path, name));
@@ -68,7 +71,7 @@ export class Terminal implements AsyncDisposable {
       // Ctrl-C goes to this shell too, which has to note how the program ended.
       "trap : INT",
       `tty > ${note("tty")}`,
-      `stty rows ${firstSize.rows} cols ${firstSize.cols}`,
+      `stty rows ${firstSize.rows} cols ${options.columns ?? firstSize.cols}`,
       `stty -g > ${note("before")}`,
       ...(options.isJob === true ? asJob : [start]),
       `echo $? > ${note("status")}`,

@@ -1,4 +1,4 @@
-import { breakColumns } from "../../lib/break-columns.js";
+import { breakBetweenWords } from "../../lib/break-columns.js";
 import { formatDuration } from "../../lib/durations.js";
 import type { FileChange, PlanStep } from "../../tools/tool.js";
 import type { Block, CommandEnd, ListingLine } from "./block.js";
@@ -119,7 +119,7 @@ function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
     case "question":
       // Nothing of it may be hidden, not even on a screen that is too narrow for it.
       return block.lines.flatMap(({ text, tone }) =>
-        breakColumns(text, columns).map((row) => [span(row, tone)]),
+        breakBetweenWords(text, columns).map((row) => [span(row, tone)]),
       );
     case "answer":
       return markedRows(span("  → ", "quiet"), block.text, { columns, tone: "strong" });

@@ -27,9 +27,24 @@ describe("the question", () => {
       "  in      /work",
       "  why     command failed; retry without sandbox?",
       "  failed  EROFS, going by the command's own output, which can say anything: npm:",
-      "           Read-only file system",
+      "          Read-only file system",
       "  agent   “May I install the packages?”",
     ]);
+  });
+
+  it("breaks inside of no word that fits on a line of 40 columns", () => {
+    const request = {
+      ...approvalRequest({
+        argv: ["bash", "-lc", "npm install --save-development typescript prettier eslint"],
+      }),
+      reason: "command failed; retry without sandbox?",
+      denial: { errno: "EROFS", evidence: "npm: Read-only file system", toldBy: "command" as const },
+    };
+    const wordsAt = (columns: number) => {
+      const { lines } = approvalQuestion(request, { columns });
+      return lines.flatMap(({ text }) => text.split(/[\s│┆╭]+/).filter((word) => word !== ""));
+    };
+    expect(wordsAt(40)).toEqual(wordsAt(400));
   });
 
   it("shows all of a shell's path, however long it is, and where it ends", () => {

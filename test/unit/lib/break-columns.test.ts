@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { breakColumns } from "../../../src/lib/break-columns.js";
+import { breakBetweenWords, breakColumns, wrapLines } from "../../../src/lib/break-columns.js";
 import { displayWidth } from "../../../src/lib/display-width.js";
 import { processorClock } from "../../support/processor-clock.js";
 
@@ -40,4 +40,46 @@ describe("breaking a text into columns", () => {
     },
     60_000,
   );
+});
+
+describe("breaking a text between its words", () => {
+  it("loses nothing, is no wider, and breaks a word only where it is wider than a row", () => {
+    const word = fc.constantFrom(
+      "a",
+      "word",
+      "漢字",
+      "twelve-signs",
+      "",
+      "a-word-that-is-longer-than-a-row-can-be",
+    );
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 60 }), fc.integer({ min: 12, max: 30 }), (words, columns) => {
+        const text = words.join(" ");
+        const rows = breakBetweenWords(text, columns);
+        expect(rows.join("")).toBe(text);
+        for (const row of rows) expect(displayWidth(row)).toBeLessThanOrEqual(columns);
+        const short = (parts: string[]) => parts.filter((part) => part !== "" && displayWidth(part) <= 12);
+        const whole = rows.flatMap((row) => row.split(" "));
+        for (const each of new Set(short(words)))
+          expect(short(whole).filter((part) => part === each).length).toBeGreaterThanOrEqual(
+            words.filter((part) => part === each).length,
+          );
+      }),
+    );
+  });
+
+  it("takes no longer than its length asks for", () => {
+    const usedMs = processorClock();
+    expect(breakBetweenWords("ab ".repeat(60_000), 40).join("")).toHaveLength(180_000);
+    expect(usedMs()).toBeLessThan(10_000);
+  }, 60_000);
+
+  it("indents what goes on below as its line is, and leaves a longer word alone", () => {
+    const path = `/home/${"x".repeat(30)}`;
+    expect(wrapLines(`short\n  one two three four five\n${path} is gone\n`, 16)).toBe(
+      `short\n  one two three\n  four five\n${path}\nis gone\n`,
+    );
+    const wide = wrapLines(`${" ".repeat(10_000)}${"a ".repeat(1000)}`, 40);
+    expect(wide.length).toBeLessThan(100_000);
+  });
 });

@@ -37,7 +37,31 @@ describe("formatTable", () => {
         "",
       ].join("\n"),
     );
-    expect(formatTable(rows, { columns: 30 })).toBe(formatTable(rows));
+  });
+
+  it("puts cells below each other where the last column would have hardly any room", () => {
+    const rows = [
+      ["TOOL", "STATE", "WHY"],
+      ["read_file", "off", "the model's family has no use for it"],
+      ["", "", "漢字 漢字 漢字 漢字 漢字"],
+    ];
+    expect(formatTable(rows, { columns: 24 })).toBe(
+      [
+        "TOOL  STATE  WHY",
+        "read_file  off",
+        "  the model's family has",
+        "  no use for it",
+        "  漢字 漢字 漢字 漢字",
+        "  漢字",
+        "",
+      ].join("\n"),
+    );
+    // Not where every row fits as it is.
+    const narrow = [
+      ["ab", "c"],
+      ["defgh", "i"],
+    ];
+    expect(formatTable(narrow, { columns: 8 })).toBe(formatTable(narrow));
   });
 
   it("keeps every row on one line and lets no cell act on the terminal", () => {
@@ -61,6 +85,13 @@ describe("fitRows", () => {
     expect(fitRows(rows, { columns: 12, expendable })).toEqual([
       ["ID", "PROMPT"],
       ["1", "漢字 an…"],
+    ]);
+  });
+
+  it("cuts nothing where a cut would leave nothing to read", () => {
+    expect(fitRows(rows, { columns: 8, expendable })).toEqual([
+      ["ID", "PROMPT"],
+      ["1", "漢字 and what else there is to say"],
     ]);
   });
 
