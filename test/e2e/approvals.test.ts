@@ -151,7 +151,7 @@ describe("brig run without a terminal", () => {
 });
 
 async function sessionRecords(shown: string, type: string): Promise<Record<string, unknown>[]> {
-  const file = /session file (\/\S+)/.exec(shown)?.[1] ?? "";
+  const file = /session file\s+(\/\S+)/.exec(shown)?.[1] ?? "";
   const lines = (await readFile(file, "utf8")).trimEnd().split("\n");
   const records = lines.map((line) => JSON.parse(line) as { type: string; payload: Record<string, unknown> });
   return records.filter((record) => record.type === type).map(({ payload }) => payload);
