@@ -1,4 +1,5 @@
 import { type MessageItem, messageText, type ResponseItem, textMessage } from "../model/items.js";
+import { ADVICE_START } from "../tools/missing-programs.js";
 import { truncateText } from "../tools/truncation.js";
 import { itemTokens } from "./context-tokens.js";
 import { normalised } from "./history.js";
@@ -28,6 +29,7 @@ const writtenByBrig: readonly string[] = [
   "<user_shell_command>",
   "Warning: apply_patch was requested via ",
   "Warning: The maximum number of unified exec processes ",
+  ADVICE_START,
   HANDOFF_PREFIX,
 ];
 

@@ -7,6 +7,7 @@ import { refusedStart, sessionRejection, sessionStartError } from "./command-fai
 import type { CommandSession } from "./command-session.js";
 import { defineTool } from "./define-tool.js";
 import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "./escalation.js";
+import { adviseOfMissing } from "./missing-programs.js";
 import { interceptPatch } from "./patch-interception.js";
 import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "./reviewed-action.js";
 import type { ToolExit, ToolProcess, ToolSandbox } from "./sandbox.js";
@@ -126,6 +127,7 @@ async function run(
   if (exit === null) return { outcome: { session, startedAt, output: null }, findDenial: null };
   bench.sessions.forget(session);
   const output = session.takeOutput();
+  await adviseOfMissing(bench, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
   return {
     outcome: { session, startedAt, output },
     findDenial: failed(exit) ? (known) => findDenial({ ...exit, output: renderOutput(output) }, known) : null,

@@ -4,6 +4,7 @@ import type { EscalationRequest, SandboxPlace } from "./approval.js";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "./captured-output.js";
 import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
 import { type CommandOutcome, TREE_ENDED, withTimeout } from "./command-output.js";
+import { adviseOfMissing } from "./missing-programs.js";
 import { OutputCapture } from "./output-capture.js";
 import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "./reviewed-action.js";
 import type { ToolExit } from "./sandbox.js";
@@ -85,6 +86,7 @@ async function runOneShot(
   call.signal?.throwIfAborted();
   const output = aggregate(stdout.take(), stderr.take(), exit);
   report(exit, output, call);
+  await adviseOfMissing(bench, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
   return {
     outcome: resultOf(exit, output),
     findDenial: failed(exit)

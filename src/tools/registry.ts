@@ -16,6 +16,7 @@ import { jsReplResetTool, jsReplTool } from "./js-repl/js-repl.js";
 import { KernelSlot } from "./js-repl/kernel-slot.js";
 import { strictSchema } from "./json-schema.js";
 import { listDirFace, listDirTool } from "./list-dir/list-dir.js";
+import { MissingPrograms } from "./missing-programs.js";
 import { patchFormOf, patchReviewOf } from "./patch-interception.js";
 import { readFileFace, readFileTool } from "./read-file/read-file.js";
 import { type AskedUser, requestUserInputTool } from "./request-user-input.js";
@@ -234,6 +235,7 @@ function createWorkbench(
     takesOriginalPictures: options.takesOriginalPictures ?? null,
     maxPollMs: options.maxPollMs ?? MAX_POLL_MS,
     sessions: new CommandSessions(random),
+    missingPrograms: new MissingPrograms(),
     patcher: createPatcher(async () => (await sandbox).files),
     gates: mergeGates([
       defaultGates,

@@ -3,6 +3,7 @@ import type { PatchFiles } from "./apply-patch/patch-files.js";
 
 /** What the tools need of a sandbox; the real one offers more. */
 export interface ToolSandbox {
+  readonly image?: string;
   /** Starts a program. One that cannot be started still gives a process, whose `exit` says why. */
   spawn(argv: readonly string[], options?: ToolSpawnOptions): Promise<ToolProcess>;
   readonly files: ToolFiles & PatchFiles;

@@ -3,6 +3,7 @@ import type { Patcher } from "./apply-patch/patcher.js";
 import type { ActionReview, SandboxPlace } from "./approval.js";
 import type { CommandSessions } from "./command-sessions.js";
 import type { KernelSlot } from "./js-repl/kernel-slot.js";
+import type { MissingPrograms } from "./missing-programs.js";
 import type { AskedUser } from "./request-user-input.js";
 import type { ToolSandbox } from "./sandbox.js";
 import type { ToolCallOptions, ToolOutput } from "./tool.js";
@@ -23,6 +24,7 @@ export interface Workbench {
   /** How long one look at a running command may wait without typing, in milliseconds. */
   readonly maxPollMs: number;
   readonly sessions: CommandSessions;
+  readonly missingPrograms: MissingPrograms;
   readonly patcher: Patcher;
   readonly jsKernel: KernelSlot;
   /** Calls another tool on a model's behalf: one that is off is refused, and what is wrong with the call is the output. */
