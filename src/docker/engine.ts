@@ -10,6 +10,7 @@ export function engineOn(client: Client): Engine {
   let asked: Promise<EngineInfo> | undefined;
   return {
     endpoint: client.address,
+    arch: client.version.Arch,
     async info() {
       asked ??= askInfo(client);
       try {

@@ -200,6 +200,8 @@ export interface BuildOptions {
 export interface Engine {
   /** E.g. `unix:///var/run/docker.sock`. */
   readonly endpoint: string;
+  /** As `info` has it, and known without asking: "amd64" or "arm64". */
+  readonly arch: string;
   /** Asked once, then remembered. */
   info(): Promise<EngineInfo>;
   /** Asked each time. */

@@ -25,6 +25,11 @@ export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): P
   return volume.name;
 }
 
+/** The name of the volume for this toolbox image, whether it is there or not. */
+export function toolboxVolumeName(toolboxTag: string): string {
+  return volumeOf(toolboxTag).name;
+}
+
 /** Whether a complete copy of this toolbox image is there. */
 export async function hasToolboxVolume(engine: Engine, toolboxTag: string): Promise<boolean> {
   return await isComplete(engine, volumeOf(toolboxTag));

@@ -20,7 +20,8 @@ beforeEach(async () => {
   folder = made.path;
   fifo = join(folder, "fifo");
   execFileSync("mkfifo", [fifo]);
-  env = { BRIG_HOME: "/nowhere", CODEX_HOME: "/nowhere", OPENAI_API_KEY: "k", OPENAI_BASE_URL: "" };
+  const home = join(folder, "home");
+  env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "k", OPENAI_BASE_URL: "" };
 });
 
 const args = ["run", "--ephemeral", "--workspace", "none", "What is it?"];
