@@ -26,7 +26,7 @@ const groups = [
     test: /\/src\/(?:errors|version|package-root|config\/env|lib\/(?:any-signal|control-sequences|json-text|sgr|terminal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|errors|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 3,
   },
-  { name: "zod", test: /\/node_modules\/zod\//, priority: 3 },
+  { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/jitless\.ts$/, priority: 4 },
   // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.
   {
     name: "sandbox",

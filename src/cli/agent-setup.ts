@@ -1,6 +1,6 @@
+import "./jitless.js";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { z } from "zod";
 import type { SandboxSource } from "../agent/agent-sandbox.js";
 import type { Approver } from "../agent/approvals.js";
 import type { ConversationOptions } from "../agent/conversation-options.js";
@@ -145,8 +145,6 @@ export async function prepareAgent(
   context: CliContext,
   use: AgentUse,
 ): Promise<AgentSetup> {
-  // Compiling a validator pays off after thousands of values; a session has hundreds, and starts sooner without.
-  z.config({ jitless: true });
   const { environment, cwd } = context;
   // Flags are wrong in their own words before they are in those of the configuration.
   sandboxOptions(flags, context);

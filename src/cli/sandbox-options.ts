@@ -1,3 +1,4 @@
+import "./jitless.js";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../errors.js";
@@ -81,7 +82,7 @@ export function commandDirectory(flags: SandboxFlags): string | undefined {
 /** Creates the sandbox, with a live line on a terminal. Elsewhere stderr belongs to the command. */
 export async function openSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
   const options = sandboxOptions(flags, context);
-  const { Sandbox } = await loadSandbox();
+  const { Sandbox } = await import("../sandbox/sandbox.js");
   if (context.stderr.isTTY !== true) return await Sandbox.create(options);
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   progress.step("starting the sandbox");
@@ -90,14 +91,6 @@ export async function openSandbox(flags: SandboxFlags, context: CliContext): Pro
   } finally {
     progress.close();
   }
-}
-
-/** The library, set to start soon. */
-async function loadSandbox(): Promise<typeof import("../sandbox/sandbox.js")> {
-  const [{ config }, sandbox] = await Promise.all([import("zod"), import("../sandbox/sandbox.js")]);
-  // Compiling a validator pays off after thousands of values; a command has tens.
-  config({ jitless: true });
-  return sandbox;
 }
 
 /** With `--keep`: how to come back to the container, and how to get rid of it. */
