@@ -136,6 +136,21 @@ describe("brig exec", () => {
     expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 7, stdout: `${workspace}\n`, stderr: "oops\n" });
   });
 
+  it("says with BRIG_TRACE=1 where the milliseconds go, in their order", async () => {
+    const { stdout, stderr } = await brig(["exec", "--", "echo", "here"], {
+      cwd: workspace,
+      env: { BRIG_TRACE: "1" },
+    });
+    expect(stdout).toBe("here\n");
+    const steps = [...stderr.matchAll(/^brig: +([\d.]+) ms +\+[\d.]+ {2}(.+)$/gm)];
+    const times = steps.map(([, ms]) => Number(ms));
+    expect(times).toEqual(times.toSorted((one, other) => one - other));
+    const names = steps.map(([, , name]) => name);
+    expect(names[0]).toBe("the command line program is loaded");
+    expect(names).toContain("the container is started");
+    expect(names.at(-1)).toBe("everything is closed");
+  });
+
   it("passes five megabytes of any bytes in and out unchanged", async () => {
     const input = randomBytes(5 * 1024 * 1024);
     const call = [program, ...onTestRuntime(["exec", "-i", "--", "cat"])];
