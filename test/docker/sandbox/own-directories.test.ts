@@ -57,7 +57,12 @@ describe.each(["workspace-write", "danger-full-access"] as const)(
         await mkdir(home, { recursive: true });
         await writeFile(join(home, "config.toml"), 'model = "mine"\n');
         await giveToHostUser(directory);
-        const sandbox = await open({ workspace: directory, mode, environment: environmentWith("/nowhere") });
+        await using elsewhere = await temporaryDirectory();
+        const sandbox = await open({
+          workspace: directory,
+          mode,
+          environment: environmentWith(elsewhere.path),
+        });
         const outcomes = await attempt(sandbox, attacks(home, join(directory, "state")));
         expect(outcomes).toEqual(["ok", "ok", "ok", "ok", "ok"]);
       });
@@ -81,7 +86,8 @@ describe("brig's config.toml", () => {
       ];
       const held = await open({ workspace: directory, environment: environmentWith(home.path) });
       expect(await attempt(held, attempts)).toEqual(["EROFS", "EBUSY", "EBUSY"]);
-      const other = await open({ workspace: directory, environment: environmentWith("/nowhere") });
+      await using elsewhere = await temporaryDirectory();
+      const other = await open({ workspace: directory, environment: environmentWith(elsewhere.path) });
       expect(await attempt(other, attempts)).toEqual(["ok", "ok", "ok"]);
     });
   });
