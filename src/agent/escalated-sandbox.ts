@@ -19,7 +19,7 @@ export class EscalatedSandbox {
     return await this.#current;
   }
 
-  /** The next one that is asked for is another. Gives what the sandbox gives. */
+  /** Closes the container, if one was opened, and resolves to its receipt. A later request opens a new one. */
   async close(): Promise<unknown> {
     const current = this.#current;
     this.#current = null;

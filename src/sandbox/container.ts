@@ -61,18 +61,19 @@ export class SandboxContainer {
     await this.#record(this.#placeholders.places);
     step("the container is created");
     signal?.throwIfAborted();
-    const [created, attached] = await Promise.all([
-      this.#engine.inspectCreated(this.#id),
-      this.#engine.attachContainer(this.#id),
-    ]);
-    this.#attached = attached;
-    // The engine may cut it before anybody has a use for it.
-    attached.stream.on("error", () => undefined);
+    const [created] = await Promise.all([this.#engine.inspectCreated(this.#id), this.#attach(this.#id)]);
     requireAsAsked(body, imageId, created);
     step("the container is as it was asked for");
     await this.#engine.startContainer(this.#id);
     step("the container is started");
     signal?.throwIfAborted();
+  }
+
+  /** The engine may cut the stream before it is used, also while the start fails for another reason. */
+  async #attach(id: string): Promise<void> {
+    const attached = await this.#engine.attachContainer(id);
+    attached.stream.on("error", () => undefined);
+    this.#attached = attached;
   }
 
   async connect(token: Buffer, options: ConnectOptions): Promise<RunnerLink> {

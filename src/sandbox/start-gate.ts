@@ -4,7 +4,7 @@ import { Gate } from "../lib/gate.js";
 /** An engine starts no more containers in a second for being asked for all at once: then the first is as late as the last. */
 const STARTS_FOR_EACH_CORE = 2;
 
-/** Those of engines that something is being started on; several callers may have connected to one. */
+/** One gate for each engine address on which sandboxes are being started, since callers may connect to one engine separately. */
 const gates = new Map<string, Gate>();
 
 export interface StartLimit {

@@ -25,7 +25,7 @@ export interface ChannelEvents {
 
 export interface LinkOptions {
   token: Buffer;
-  /** A stream that leads to the runner already. Where it does not, `dial` is asked for one. Default: none. */
+  /** A stream attached to the container before its start. If it breaks before the runner answers, `dial` is used. Default: none. */
   first?: EngineStream | undefined;
   /** Opens a new exec of `runner connect`. */
   dial(): Promise<EngineStream>;

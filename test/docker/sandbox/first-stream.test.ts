@@ -1,6 +1,7 @@
 import { text } from "node:stream/consumers";
 import { describe, expect } from "vitest";
 import type { Engine } from "../../../src/docker/types.js";
+import { BrigError } from "../../../src/errors.js";
 import { call, testEngine } from "../../support/engine.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -37,6 +38,25 @@ describe("the first stream to the runner", () => {
     });
     const sandbox = await open({ engine });
     expect((await sandbox.exec(["echo", "here"])).stdout).toBe("here\n");
+  });
+
+  sandboxTest("may break after the start was given up for another reason", async ({ open }) => {
+    const real = await testEngine();
+    const refusal = new BrigError("no answer", { code: "engine.failed" });
+    let attaching: ReturnType<Engine["attachContainer"]> | undefined;
+    const engine: Engine = Object.assign(Object.create(real) as Engine, {
+      inspectCreated: () => Promise.reject(refusal),
+      attachContainer: (id: string) => {
+        attaching = new Promise((resolve) => setImmediate(resolve)).then(() => real.attachContainer(id));
+        return attaching;
+      },
+    });
+    await expect(open({ engine })).rejects.toBe(refusal);
+    const attached = await attaching;
+    await new Promise((resolve) => setImmediate(resolve));
+    // An error that nobody listens for would end the process.
+    expect(() => attached?.stream.emit("error", new Error("cut"))).not.toThrow();
+    attached?.stream.destroy();
   });
 
   sandboxTest("is nothing that a command could read from or write to", async ({ sandbox }) => {
