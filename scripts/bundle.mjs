@@ -27,10 +27,22 @@ const groups = [
     priority: 3,
   },
   { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/jitless\.ts$/, priority: 4 },
+  // What the flags of a command need that opens a sandbox.
+  {
+    name: "options",
+    test: /\/src\/(?:policy\/modes|sandbox\/timeouts|lib\/(?:display-width|durations|progress|suggest|terminal-guard)|cli\/(?:duration-argument|option-values|receipt-text|sandbox-options|streams|terminal-session))\.ts$/,
+    priority: 3,
+  },
+  // Loaded next, so that the engine answers while the rest is loaded.
+  {
+    name: "engine",
+    test: /\/src\/(?:cli\/early-engine\.ts|docker\/(?!advisories|check|diagnose|glance|tar)|lib\/(?:parse-json|pause|time-limit)\.ts)/,
+    priority: 3,
+  },
   // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/|policy\/(?!command-safety\/)|lib\/|docker\/(?!advisories|check|diagnose|disk-usage|tar)|cli\/(?:duration-argument|option-values|receipt-text|sandbox-options|streams|terminal-session)\.ts|images\/(?:build-context|definition|lock|look|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/|policy\/(?!command-safety\/)|lib\/|images\/(?:build-context|definition|lock|look|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 2,
   },
   {

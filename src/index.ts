@@ -24,7 +24,7 @@ export { loadScript } from "./model/script.js";
 export { createScriptedClient } from "./model/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
 export type { ApprovalPolicy } from "./policy/approval-policy.js";
-export type { SandboxMode } from "./policy/policy.js";
+export type { SandboxMode } from "./policy/modes.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
 export type { SandboxOptions } from "./sandbox/open-sandbox.js";
 export type { Proof } from "./sandbox/proof.js";

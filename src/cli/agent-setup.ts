@@ -20,7 +20,7 @@ import { requestSent } from "../model/request-sent.js";
 import { resolveProvider } from "../model/resolve-provider.js";
 import { createScriptedClient } from "../model/scripted-client.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../policy/approval-policy.js";
-import type { SandboxMode } from "../policy/policy.js";
+import type { SandboxMode } from "../policy/modes.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { AskedUser } from "../tools/request-user-input.js";

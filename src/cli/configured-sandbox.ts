@@ -5,7 +5,7 @@ import type { Config } from "../config/config-schema.js";
 import { commandVariables } from "../config/shell-environment.js";
 import { connectEngine } from "../docker/connect.js";
 import { glanceAtEngine } from "../docker/glance.js";
-import { DEFAULT_MODE } from "../policy/policy.js";
+import { DEFAULT_MODE } from "../policy/modes.js";
 import { checkSandboxOptions } from "../sandbox/check-options.js";
 import { DEFAULT_IMAGE, missingImage } from "../sandbox/missing-image.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";

@@ -4,7 +4,7 @@ import { AnySignal } from "../lib/any-signal.js";
 import { formatDuration } from "../lib/durations.js";
 import { step } from "../lib/trace.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
-import { MAX_TIMEOUT_MS } from "../sandbox/spawn-request.js";
+import { MAX_TIMEOUT_MS } from "../sandbox/timeouts.js";
 import type { ExitStatus } from "../sandbox/types.js";
 import type { CliContext, InputStream } from "./context.js";
 import { durationArgument } from "./duration-argument.js";

@@ -9,7 +9,7 @@ import { type Recording, readRecording } from "../agent/replay-recording.js";
 import type { TurnSettings } from "../agent/session-lines.js";
 import { BrigError } from "../errors.js";
 import { neutralise } from "../lib/terminal.js";
-import { isSandboxMode } from "../policy/load-policy.js";
+import { isSandboxMode } from "../policy/modes.js";
 import { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
 import { say, write, writeJson } from "./render.js";

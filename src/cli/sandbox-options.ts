@@ -1,10 +1,8 @@
-import "./jitless.js";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../errors.js";
 import { createProgress } from "../lib/progress.js";
-import { isSandboxMode } from "../policy/load-policy.js";
-import { SANDBOX_MODES } from "../policy/policy.js";
+import { isSandboxMode, SANDBOX_MODES } from "../policy/modes.js";
 import type { SandboxOptions } from "../sandbox/open-sandbox.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
@@ -81,8 +79,13 @@ export function commandDirectory(flags: SandboxFlags): string | undefined {
 
 /** Creates the sandbox, with a live line on a terminal. Elsewhere stderr belongs to the command. */
 export async function openSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
-  const options = sandboxOptions(flags, context);
+  const given = sandboxOptions(flags, context);
+  const { connectEngine } = await import("./early-engine.js");
+  // It answers while the rest of the program is loaded.
+  const engine = connectEngine({ env: context.environment });
+  engine.then((connected) => connected.info()).catch(() => undefined);
   const { Sandbox } = await import("../sandbox/sandbox.js");
+  const options = { ...given, engine };
   if (context.stderr.isTTY !== true) return await Sandbox.create(options);
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   progress.step("starting the sandbox");

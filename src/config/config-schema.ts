@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { LONGEST_TIMER_MS } from "../lib/pause.js";
 import { APPROVAL_POLICIES, granularSchema } from "../policy/approval-policy.js";
+import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/modes.js";
 import { parseNetwork } from "../policy/network.js";
-import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/policy.js";
 
 export const DEFAULT_MODEL = "gpt-5.2-codex";
 

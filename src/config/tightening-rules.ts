@@ -1,5 +1,5 @@
+import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/modes.js";
 import { coversHost, type NetworkPolicy, parseNetwork } from "../policy/network.js";
-import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/policy.js";
 import type { Config } from "./config-schema.js";
 import type { KeyPath } from "./key-path.js";
 import type { Table } from "./toml-document.js";

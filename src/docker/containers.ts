@@ -14,6 +14,7 @@ type ContainerCalls = Pick<
   | "killContainer"
   | "unpauseContainer"
   | "removeContainer"
+  | "waitRemoved"
   | "inspectContainer"
   | "inspectCreated"
   | "listContainers"
@@ -75,6 +76,12 @@ export function containerCalls({ call }: Client): ContainerCalls {
         },
         { signal },
       );
+    },
+
+    async waitRemoved(id, { signal } = {}) {
+      await call("wait for the container's removal", (api, limit) => removedByAnother(api, id, limit), {
+        signal,
+      });
     },
 
     async inspectContainer(id, { signal } = {}) {

@@ -1,5 +1,4 @@
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
-import https from "node:https";
 import type { Duplex, Readable } from "node:stream";
 import { BorrowingAgent, lendFrom } from "./borrowing-agent.js";
 import type { Endpoint } from "./endpoint.js";
@@ -58,15 +57,19 @@ type Open = (request: ApiRequest, headers?: http.OutgoingHttpHeaders) => ClientR
 /** Connections are not reused, so that a restarted engine never shows as a reset one. */
 function opener(endpoint: Endpoint, prefix: string): Open {
   const isSecure = endpoint.kind === "tcp" && endpoint.tls !== null;
+  // Without TLS there is no name to compare: Node would compile a pattern of addresses, for some milliseconds, to find one.
+  const plain = { servername: "" };
   const where =
     endpoint.kind === "unix"
-      ? { socketPath: endpoint.socketPath }
-      : { host: endpoint.host, port: endpoint.port, ...endpoint.tls };
-  const agent = isSecure ? new https.Agent() : new BorrowingAgent();
+      ? { socketPath: endpoint.socketPath, ...plain }
+      : { host: endpoint.host, port: endpoint.port, ...(endpoint.tls ?? plain) };
+  // Most engines need none of it, and it takes a while to load.
+  const { Agent, request: send } = isSecure ? process.getBuiltinModule("node:https") : http;
+  const agent = isSecure ? new Agent() : new BorrowingAgent();
   return ({ method, path, query, body, upload }, more = {}) => {
     const json = body === undefined ? undefined : JSON.stringify(body);
     const type = upload ? "application/tar" : "application/json";
-    const request = (isSecure ? https : http).request({
+    const request = send({
       ...where,
       agent,
       method,

@@ -19,6 +19,8 @@ export interface ContainerBody {
   Tty: boolean;
   StopSignal?: string;
   Healthcheck?: { Test: string[] };
+  /** The engine takes no part in the container's network: the runtime makes it an empty one with a loopback interface. */
+  NetworkDisabled?: boolean;
   HostConfig: HostConfig;
 }
 
@@ -217,6 +219,8 @@ export interface Engine {
   unpauseContainer(id: string): Promise<void>;
   /** With force and anonymous volumes. Resolves when it is gone, whoever removed it, and was so before too. */
   removeContainer(id: string, options?: { signal?: AbortSignal }): Promise<void>;
+  /** Resolves when it is gone, whoever removes it; it may have been so before. */
+  waitRemoved(id: string, options?: { signal?: AbortSignal }): Promise<void>;
   /** Null when there is no such container. */
   inspectContainer(id: string, options?: { signal?: AbortSignal }): Promise<ContainerState | null>;
   /** What will be started. */

@@ -32,7 +32,7 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     name: "toolbox",
     repository: "brig/toolbox",
     directory: imageDirectory("toolbox"),
-    isPart: (path) => path === "Dockerfile" || /^(?:runner|apply-patch)\/[^/]+\.[ch]$/.test(path),
+    isPart: (path) => /^(?:Dockerfile|hosts)$|^(?:runner|apply-patch)\/[^/]+\.[ch]$/.test(path),
     packageFiles: [ripgrepFile],
     hasMovingTag: false,
   },

@@ -2,7 +2,7 @@ import { type Check, check } from "../docker/check.js";
 import type { Engine } from "../docker/types.js";
 import { formatBytes } from "../lib/bytes.js";
 import { look } from "./look.js";
-import { hasToolboxVolume } from "./toolbox-volume.js";
+import { findToolbox } from "./toolbox-volume.js";
 
 /** Whether brig's images and the toolbox volume are there in their present content. */
 export async function diagnoseImages(engine: Engine): Promise<Check[]> {
@@ -11,7 +11,7 @@ export async function diagnoseImages(engine: Engine): Promise<Check[]> {
     look(engine, { name: "base", arch }),
     look(engine, { name: "toolbox", arch }),
   ]);
-  const hasVolume = await hasToolboxVolume(engine, toolbox.context.tag);
+  const hasVolume = (await findToolbox(engine, toolbox.context.tag)) !== null;
   return [
     ...[base, toolbox].map(({ name, context, image }) =>
       check(

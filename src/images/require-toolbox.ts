@@ -2,29 +2,35 @@ import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { readBuildContext } from "./build-context.js";
 import { imageDefinitions } from "./definition.js";
-import type { WantedImage } from "./look.js";
-import { ensureToolboxVolume, hasToolboxVolume, toolboxVolumeName } from "./toolbox-volume.js";
+import { ensureToolboxVolume, findToolbox, type Toolbox, toolboxIn } from "./toolbox-volume.js";
 
-/** The volume with this version's runner and rg. Error: `image.missing` when its image was not built yet. */
-export async function requireToolbox(engine: Engine): Promise<string> {
-  const { image, context, isFilled } = await lookAtToolbox(engine);
-  if (isFilled) return toolboxVolumeName(context.tag);
+/** By architecture: the files do not change under a program that runs, and each sandbox's start would read them again. */
+const tags = new Map<string, Promise<string>>();
+
+/** Begins to read what the toolbox is made of, so that nobody waits for it later. */
+export function prepareToolbox(): void {
+  void toolboxTag(process.arch === "x64" ? "amd64" : process.arch).catch(() => undefined);
+}
+
+/** This version's runner, rg and whatever else is mounted. Error: `image.missing` when their image was not built yet. */
+export async function requireToolbox(engine: Engine): Promise<Toolbox> {
+  const tag = await toolboxTag(engine.arch);
+  // All that there is to ask at once: a sandbox's start waits for the answers.
+  const [image, toolbox] = await Promise.all([engine.inspectImage(tag), findToolbox(engine, tag)]);
+  if (toolbox !== null) return toolbox;
   if (image === null)
     throw new BrigError("the engine does not have the toolbox image of this version", {
       code: "image.missing",
       hint: "build it with: brig image build",
     });
-  return await ensureToolboxVolume(engine, context.tag);
+  return await toolboxIn(engine, await ensureToolboxVolume(engine, tag));
 }
 
-/** All that there is to ask at once: a sandbox's start waits for the answers. */
-async function lookAtToolbox(
-  engine: Engine,
-): Promise<Pick<WantedImage, "image" | "context"> & { isFilled: boolean }> {
-  const context = await readBuildContext(imageDefinitions.toolbox, engine.arch);
-  const [image, isFilled] = await Promise.all([
-    engine.inspectImage(context.tag),
-    hasToolboxVolume(engine, context.tag),
-  ]);
-  return { context, image, isFilled };
+function toolboxTag(arch: string): Promise<string> {
+  const known = tags.get(arch);
+  if (known !== undefined) return known;
+  const read = readBuildContext(imageDefinitions.toolbox, arch).then(({ tag }) => tag);
+  tags.set(arch, read);
+  read.catch(() => tags.delete(arch));
+  return read;
 }

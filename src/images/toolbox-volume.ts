@@ -1,4 +1,4 @@
-import type { ContainerBody, Engine } from "../docker/types.js";
+import type { ContainerBody, Engine, VolumeSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { withLock } from "./lock.js";
 
@@ -17,22 +17,35 @@ export const toolboxLabel = "brig.toolbox";
  */
 export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): Promise<string> {
   const volume = volumeOf(toolboxTag);
-  if (!(await isComplete(engine, volume))) {
+  if ((await findToolbox(engine, toolboxTag)) === null) {
     await withLock(volume.name, async () => {
-      if (!(await isComplete(engine, volume))) await fill(engine, volume);
+      if ((await findToolbox(engine, toolboxTag)) === null) await fill(engine, volume);
     });
   }
   return volume.name;
 }
 
-/** The name of the volume for this toolbox image, whether it is there or not. */
-export function toolboxVolumeName(toolboxTag: string): string {
-  return volumeOf(toolboxTag).name;
+/** A volume with a toolbox's files. */
+export interface Toolbox {
+  volume: string;
+  /** Where the engine's machine has them; null where it does not say. */
+  directory: string | null;
 }
 
-/** Whether a complete copy of this toolbox image is there. */
-export async function hasToolboxVolume(engine: Engine, toolboxTag: string): Promise<boolean> {
-  return await isComplete(engine, volumeOf(toolboxTag));
+/** Null when there is no complete copy of this toolbox image. */
+export async function findToolbox(engine: Engine, toolboxTag: string): Promise<Toolbox | null> {
+  const { name, marker } = volumeOf(toolboxTag);
+  const [volume, mark] = await Promise.all([engine.inspectVolume(name), engine.inspectVolume(marker)]);
+  return volume === null || mark === null ? null : asToolbox(volume);
+}
+
+export async function toolboxIn(engine: Engine, volume: string): Promise<Toolbox> {
+  const found = await engine.inspectVolume(volume);
+  return found === null ? { volume, directory: null } : asToolbox(found);
+}
+
+function asToolbox({ name, mountpoint }: VolumeSummary): Toolbox {
+  return { volume: name, directory: mountpoint || null };
 }
 
 interface ToolboxVolume {
@@ -46,11 +59,6 @@ function volumeOf(toolboxTag: string): ToolboxVolume {
   const hash = toolboxTag.slice(toolboxTag.lastIndexOf(":") + 1);
   const name = `brig-toolbox-${hash}`;
   return { name, marker: `${name}-complete`, hash, toolboxTag };
-}
-
-async function isComplete(engine: Engine, { name, marker }: ToolboxVolume): Promise<boolean> {
-  const found = await Promise.all([name, marker].map((one) => engine.inspectVolume(one)));
-  return !found.includes(null);
 }
 
 async function fill(engine: Engine, volume: ToolboxVolume): Promise<void> {

@@ -2,7 +2,8 @@ import { join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import { BrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
-import { type LoadedPolicy, type Policy, policySchema, SANDBOX_MODES, type SandboxMode } from "./policy.js";
+import { isSandboxMode, SANDBOX_MODES } from "./modes.js";
+import { type LoadedPolicy, type Policy, policySchema } from "./policy.js";
 import { policyComplaints } from "./policy-complaints.js";
 import { policyDirectory } from "./policy-directory.js";
 
@@ -15,10 +16,6 @@ const POLICY_MAX_BYTES = 1024 * 1024;
 export async function loadPolicy(nameOrFile: string): Promise<LoadedPolicy> {
   const file = policyFile(nameOrFile);
   return { name: nameOrFile, file, policy: parsePolicy(await readPolicyFile(file), file) };
-}
-
-export function isSandboxMode(name: string): name is SandboxMode {
-  return SANDBOX_MODES.some((mode) => mode === name);
 }
 
 /** Parses the text of a policy; `file` is only for messages. */

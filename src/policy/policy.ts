@@ -2,12 +2,6 @@ import { posix } from "node:path";
 import { z } from "zod";
 import { parseNetwork } from "./network.js";
 
-/** The three policies that come with brig, spelled as on the command line. */
-export const SANDBOX_MODES = ["read-only", "workspace-write", "danger-full-access"] as const;
-/** One of the policies that come with brig. */
-export type SandboxMode = (typeof SANDBOX_MODES)[number];
-export const DEFAULT_MODE: SandboxMode = "workspace-write";
-
 const access = z.enum(["ro", "rw"]);
 
 const containerPath = z

@@ -2,8 +2,8 @@ import { posix } from "node:path";
 import { decideAfterDenial, decideCommand } from "./approval-decision.js";
 import type { ApprovalPolicy } from "./approval-policy.js";
 import type { CommandRisk } from "./command-safety/command-risk.js";
+import { SANDBOX_MODES, type SandboxMode } from "./modes.js";
 import { coversHost, type NetworkPolicy } from "./network.js";
-import { SANDBOX_MODES, type SandboxMode } from "./policy.js";
 
 /** All that a session may do. */
 export interface SessionAuthority {

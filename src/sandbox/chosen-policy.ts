@@ -1,7 +1,8 @@
 import { BrigError } from "../errors.js";
 import { loadPolicy } from "../policy/load-policy.js";
+import { DEFAULT_MODE } from "../policy/modes.js";
 import { parseNetwork } from "../policy/network.js";
-import { DEFAULT_MODE, type LoadedPolicy } from "../policy/policy.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 import type { SandboxOptions } from "./open-sandbox.js";
 
 const DEFAULT_LEASE_SECONDS = 60;

@@ -58,10 +58,13 @@ export class SandboxContainer {
     await this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     this.#id = await this.#create(body);
-    await this.#record(this.#placeholders.places);
     step("the container is created");
     signal?.throwIfAborted();
-    const [created] = await Promise.all([this.#engine.inspectCreated(this.#id), this.#attach(this.#id)]);
+    const [created] = await Promise.all([
+      this.#engine.inspectCreated(this.#id),
+      this.#attach(this.#id),
+      this.#record(this.#placeholders.places),
+    ]);
     requireAsAsked(body, imageId, created);
     step("the container is as it was asked for");
     await this.#engine.startContainer(this.#id);
@@ -88,17 +91,18 @@ export class SandboxContainer {
     });
   }
 
-  async release(): Promise<void> {
-    if (!this.#keep) await this.discard();
+  /** `isEnding`: its runner was asked to end. */
+  async release(how: { isEnding: boolean }): Promise<void> {
+    if (!this.#keep) await this.discard(how);
   }
 
   /**
    * Removes the container, and its placeholders once it is proved gone: below one that still runs they keep protected names from being
    * made. Error: `engine.failed`; then it may be called again.
    */
-  async discard(): Promise<void> {
+  async discard(how?: { isEnding: boolean }): Promise<void> {
     this.#attached?.stream.destroy();
-    if (this.#id !== undefined) await removeForCertain(this.#engine, this.#id);
+    if (this.#id !== undefined) await removeForCertain(this.#engine, this.#id, how);
     const placeholders = this.#placeholders;
     if (placeholders !== undefined && placeholders.made.length > 0)
       await placeholders.remove(await this.#placeholdersInUse());

@@ -42,7 +42,7 @@ async function tryRuntime(engine: Engine, { runtime, isDefault, setting }: Trial
     const status = isDefault && !notBuilt ? "fail" : "warn";
     return check({ ...about, found }, { status, advice: error.hint ?? "leave --runtime out" });
   }
-  await opened.release();
+  await opened.release({ isEnding: false });
   return opened.plan.kernel === "gvisor" ? describeGvisor(about, runtime) : describeOther(about, runtime);
 }
 

@@ -5,10 +5,12 @@ import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
 import type { Engine, ImageSummary } from "../docker/types.js";
 import { BrigError } from "../errors.js";
-import { requireToolbox } from "../images/require-toolbox.js";
-import { type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
+import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
+import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
+import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/trace.js";
-import type { LoadedPolicy, SandboxMode } from "../policy/policy.js";
+import type { SandboxMode } from "../policy/modes.js";
+import type { LoadedPolicy } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
 import type { RunnerLink } from "./channel/runner-link.js";
@@ -57,8 +59,8 @@ export interface SandboxOptions {
   keep?: boolean | undefined;
   /** Added to the environment of every command; never in the container's description. */
   env?: Readonly<Record<string, string>> | undefined;
-  /** Default: found as `brig doctor` says. */
-  engine?: Engine | undefined;
+  /** May be one that is still being connected to. Default: found as `brig doctor` says. */
+  engine?: Engine | Promise<Engine> | undefined;
   /** Default: that of this process. */
   environment?: Environment | undefined;
   /** Aborting gives the start up and removes what there is of it. */
@@ -88,10 +90,10 @@ export interface OpenedSandbox {
   /** It goes on after `release`. */
   isKept: boolean;
   /**
-   * Removes the container and the placeholders, or lets go of them with `keep`. Error: `engine.failed` when the container is not proved
+   * Removes the container and the placeholders, or lets go of them with `keep`. `isEnding`: the runner was asked to end. Error: `engine.failed` when the container is not proved
    * gone; then it may be called again.
    */
-  release(): Promise<void>;
+  release(how: { isEnding: boolean }): Promise<void>;
   warn: Warn;
 }
 
@@ -99,13 +101,26 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   options.signal?.throwIfAborted();
   const environment = options.environment ?? readEnvironment();
   const leaseSeconds = checkedLease(options.leaseSeconds);
-  const policy = await loadChosenPolicy(options);
-  step("the policy is read");
-  const engine = options.engine ?? (await connectEngine({ env: environment }));
-  step("the engine has answered");
+  // What takes no engine is read while it answers.
+  if (options.toolboxVolume === undefined) prepareToolbox();
+  const answering = answeringEngine(options, environment);
+  const [policy, processes] = await Promise.all([
+    loadChosenPolicy(options),
+    readHostProcesses(hostname()),
+    answering.catch(() => undefined),
+  ]);
+  const engine = await answering;
+  step("the policy is read, and the engine has answered");
   return await inTurn(engine.endpoint, options, () =>
-    startOn(engine, { options, environment, policy, leaseSeconds }),
+    startOn(engine, { options, environment, policy, leaseSeconds, processes }),
   );
+}
+
+async function answeringEngine(options: SandboxOptions, environment: Environment): Promise<Engine> {
+  const engine = await (options.engine ?? connectEngine({ env: environment }));
+  // The slowest of the answers that a start waits for. What goes wrong here goes wrong where it is needed.
+  void engine.info().catch(() => undefined);
+  return engine;
 }
 
 interface Wanted {
@@ -113,20 +128,20 @@ interface Wanted {
   environment: Environment;
   policy: LoadedPolicy;
   leaseSeconds: number;
+  processes: HostProcesses;
 }
 
 async function startOn(
   engine: Engine,
-  { options, environment, policy, leaseSeconds }: Wanted,
+  { options, environment, policy, leaseSeconds, processes }: Wanted,
 ): Promise<OpenedSandbox> {
-  const processes = await readHostProcesses(hostname());
   const { brigHome } = environment;
   // Before the plan, which takes over what a killed session left in the same workspace.
   await reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
   const owner = await ownerOf(process.pid, processes);
-  const [image, toolboxVolume, planned] = await Promise.all([
+  const [image, toolbox, planned] = await Promise.all([
     requireImage(engine, options.image ?? DEFAULT_IMAGE),
-    options.toolboxVolume ?? requireToolbox(engine),
+    options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
     makePlan(options, { environment, engine, policy, leaseSeconds, owner }),
   ]);
   step("image, toolbox and workspace are looked at");
@@ -137,7 +152,7 @@ async function startOn(
       {
         engine,
         options,
-        toolboxVolume,
+        toolbox,
         imageId: image.id,
         known: { brigHome, owner },
       },
@@ -148,18 +163,18 @@ async function startOn(
 interface Start {
   engine: Engine;
   options: SandboxOptions;
-  toolboxVolume: string;
+  toolbox: Toolbox;
   imageId: string;
   known: { brigHome: string; owner: Owner };
 }
 
 async function startProved(
   plan: SandboxPlan,
-  { engine, options, toolboxVolume, imageId, known }: Start,
+  { engine, options, toolbox, imageId, known }: Start,
 ): Promise<OpenedSandbox> {
   const token = randomBytes(32);
   const body = createContainerBody(plan, {
-    toolboxVolume,
+    toolbox,
     tokenHash: createHash("sha256").update(token).digest("hex"),
     seccompJson: await loadSeccompProfile(plan.seccomp),
   });
@@ -173,7 +188,7 @@ async function startProved(
     const proof = await prove(link, { plan, engine, imageId });
     step("the policy is proved");
     options.signal?.throwIfAborted();
-    const release = () => container.release();
+    const release: OpenedSandbox["release"] = (how) => container.release(how);
     const isKept = options.keep ?? false;
     return { plan, engine, containerId: container.id, link, proof, isKept, release, warn };
   } catch (error) {

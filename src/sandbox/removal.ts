@@ -4,20 +4,30 @@ import { beforeAbort } from "../lib/before-abort.js";
 import { pause } from "../lib/pause.js";
 import { TimeLimit } from "../lib/time-limit.js";
 
-type RemovingEngine = Pick<Engine, "removeContainer" | "inspectContainer" | "unpauseContainer">;
+type RemovingEngine = Pick<
+  Engine,
+  "removeContainer" | "waitRemoved" | "inspectContainer" | "unpauseContainer"
+>;
 
 /** How long each attempt may take: an engine that removes many at once takes seconds for each. A removal that the engine goes on with alone is waited for by the next. */
 const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
+/** How long a container that ends by itself, which the engine then removes, is left to that. It takes less than to be killed from outside. */
+const BY_ITSELF_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
 /** How long a container may take to appear whose creation the engine did not answer. */
 const APPEARANCE_MS = 5_000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * Removes a container, and resolves when the engine says that it is gone: whatever ran in it has ended then. Error: `engine.failed`, and
- * the container may go on running.
+ * Removes a container, and resolves when the engine says that it is gone: whatever ran in it has ended then. `isEnding`: its first process
+ * was asked to end. Error: `engine.failed`, and the container may go on running.
  */
-export async function removeForCertain(engine: RemovingEngine, id: string): Promise<void> {
+export async function removeForCertain(
+  engine: RemovingEngine,
+  id: string,
+  { isEnding = false } = {},
+): Promise<void> {
+  if (isEnding && (await goesByItself(engine, id))) return;
   try {
     await persistently(async (signal, { isFirst }) => {
       if (!isFirst) await wake(engine, id);
@@ -25,6 +35,16 @@ export async function removeForCertain(engine: RemovingEngine, id: string): Prom
     });
   } catch (error) {
     throw notRemoved(id, error);
+  }
+}
+
+async function goesByItself(engine: RemovingEngine, id: string): Promise<boolean> {
+  using limit = new TimeLimit(BY_ITSELF_MS);
+  try {
+    await beforeAbort(engine.waitRemoved(id, { signal: limit.signal }), limit.signal);
+    return true;
+  } catch {
+    return false;
   }
 }
 

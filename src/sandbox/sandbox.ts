@@ -135,8 +135,10 @@ export class Sandbox {
     // Who asked is told of what goes wrong.
     this.#opened.link.onGone = () => undefined;
     this.#receipt ??= await this.#leave(closed);
-    this.#opened.link.close(closed);
-    await this.#opened.release();
+    const { link, isKept, release } = this.#opened;
+    if (isKept) link.close(closed);
+    const isEnding = !isKept && link.end(closed);
+    await release({ isEnding });
     return this.#receipt;
   }
 

@@ -1,4 +1,5 @@
 import { BrigError } from "../errors.js";
+import { MAX_TIMEOUT_MS } from "./timeouts.js";
 import type { PtySize } from "./types.js";
 
 /** Between SIGTERM and SIGKILL when a timeout or a cancel ends a process tree. */
@@ -10,8 +11,6 @@ const FLAG_PTY = 1;
 const FLAG_NO_STDIN = 2;
 const FLAG_MERGE = 4;
 const FLAG_ENDS_TREE = 8;
-/** The longest that a command may take, twenty days: Node's timers, one of which watches it, fire at once beyond 24.8. */
-export const MAX_TIMEOUT_MS = 20 * 24 * 3600 * 1000;
 
 export interface SpawnRequest {
   argv: readonly string[];

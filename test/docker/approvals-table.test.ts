@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../src/agent/events.js";
 import type { ApprovalPolicy } from "../../src/policy/approval-policy.js";
-import type { SandboxMode } from "../../src/policy/policy.js";
+import type { SandboxMode } from "../../src/policy/modes.js";
 import { type PlayedCall, playApprovals, ScriptedApprover } from "../support/approvals.js";
 import {
   openTestSandbox,

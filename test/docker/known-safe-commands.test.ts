@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../src/policy/approval-policy.js";
 import { isKnownSafe } from "../../src/policy/command-safety/safe-commands.js";
-import type { SandboxMode } from "../../src/policy/policy.js";
+import type { SandboxMode } from "../../src/policy/modes.js";
 import { type ApprovalPlay, playApprovals } from "../support/approvals.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
 import {

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ContainerBody, Engine } from "../../src/docker/types.js";
 import { loadPolicy } from "../../src/policy/load-policy.js";
-import { SANDBOX_MODES } from "../../src/policy/policy.js";
+import { SANDBOX_MODES } from "../../src/policy/modes.js";
 import type { SandboxPlan } from "../../src/sandbox/plan.js";
 import { planSandbox, type SandboxRequest } from "../../src/sandbox/plan-sandbox.js";
 import { proveSandbox } from "../../src/sandbox/proof.js";
@@ -230,7 +230,14 @@ describe("a container weaker than its plan is told by the read-back:", () => {
       ["B11-mounts", "B4-writable-mounts"],
       host((config) => (mountAt(config, "/.brig").ReadOnly = false)),
     ],
-    ["a network", ["E1-network"], host((config) => (config.NetworkMode = "bridge"))],
+    [
+      "a network",
+      ["E1-network"],
+      (body: ContainerBody) => {
+        body.NetworkDisabled = false;
+        body.HostConfig.NetworkMode = "bridge";
+      },
+    ],
     [
       "no memory limit",
       ["F1-limits", "F2-swap"],

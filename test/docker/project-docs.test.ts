@@ -6,7 +6,7 @@ import { openConversation } from "../../src/agent/conversation.js";
 import type { AgentEvent } from "../../src/agent/events.js";
 import { readProjectDocs } from "../../src/agent/project-docs.js";
 import { createResponsesClient } from "../../src/model/responses-client.js";
-import type { SandboxMode } from "../../src/policy/policy.js";
+import type { SandboxMode } from "../../src/policy/modes.js";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import { localProvider, messageDone, respond, startResponsesServer } from "../support/responses-server.js";
 import { sandboxTest } from "../support/sandbox.js";

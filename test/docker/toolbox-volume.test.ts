@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/tar.js";
 import type { ContainerBody, Mount } from "../../src/docker/types.js";
-import { ensureToolboxVolume, hasToolboxVolume, toolboxLabel } from "../../src/images/toolbox-volume.js";
+import { ensureToolboxVolume, findToolbox, toolboxLabel } from "../../src/images/toolbox-volume.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 
 let harmed: HarmedEngine;
@@ -60,10 +60,10 @@ async function exitCodeOf(argv: string[], volume: string): Promise<number> {
 
 describe("ensureToolboxVolume", () => {
   it("fills a volume whose programs run from a read-only mount, and leaves no container", async () => {
-    expect(await hasToolboxVolume(harmed.engine, tag)).toBe(false);
+    expect(await findToolbox(harmed.engine, tag)).toBeNull();
     const volume = await ensureToolboxVolume(harmed.engine, tag);
     expect(volume).toBe(`brig-toolbox-${tag.split(":")[1]}`);
-    expect(await hasToolboxVolume(harmed.engine, tag)).toBe(true);
+    expect(await findToolbox(harmed.engine, tag)).not.toBeNull();
     expect(await exitCodeOf(["/.brig/runner", "version"], volume)).toBe(0);
     expect(await exitCodeOf(["/.brig/rg", "--version"], volume)).toBe(0);
     expect(await harmed.engine.listContainers([toolboxLabel])).toEqual([]);
@@ -84,7 +84,7 @@ describe("ensureToolboxVolume", () => {
     const half = packTar([{ path: "rg", mode: 0o555, content: Buffer.from("\x7fELF half of it") }]);
     await harmed.engine.putArchive(writer, "/half", half);
     await harmed.engine.removeContainer(writer);
-    expect(await hasToolboxVolume(harmed.engine, tag)).toBe(false);
+    expect(await findToolbox(harmed.engine, tag)).toBeNull();
 
     expect(await ensureToolboxVolume(harmed.engine, tag)).toBe(name);
     expect(await exitCodeOf(["/.brig/rg", "--version"], name)).toBe(0);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
 import type { Engine } from "../../src/docker/types.js";
+import { encodeFrame, FrameType } from "../../src/sandbox/channel/frames.js";
 import { testEngine } from "./engine.js";
 
 /**
@@ -22,6 +23,8 @@ export interface FaultyEngine extends AsyncDisposable {
   readonly requests: readonly string[];
   /** Decides of every request from now on. */
   decide(fate: (request: string) => Fate): void;
+  /** From now on no runner hears that it shall end. */
+  withholdEnd(): void;
 }
 
 const busy = '{"message":"the engine has a bad day"}';
@@ -34,6 +37,7 @@ export async function faultyEngine(): Promise<FaultyEngine> {
   const sockets = new Set<Socket>();
   const requests: string[] = [];
   let decide: (request: string) => Fate = () => "passes";
+  let withholds = false;
 
   const server = createServer({ allowHalfOpen: true }, (near) => {
     sockets.add(near.on("error", () => undefined));
@@ -48,7 +52,12 @@ export async function faultyEngine(): Promise<FaultyEngine> {
       sockets.add(far.on("error", () => near.destroy()));
       near.on("error", () => far.destroy());
       far.write(head);
-      near.pipe(far);
+      near.on("data", (data: Buffer) => {
+        const passed = withholds ? withoutEnd(data) : data;
+        if (passed.length > 0 && !far.write(passed)) near.pause();
+      });
+      near.on("end", () => far.end());
+      far.on("drain", () => near.resume());
       if (fate === "passes") far.pipe(near);
       else far.once("data", () => fate === "answer-lost" && near.destroy());
     });
@@ -62,12 +71,21 @@ export async function faultyEngine(): Promise<FaultyEngine> {
     decide(next) {
       decide = next;
     },
+    withholdEnd() {
+      withholds = true;
+    },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** It is the last that a host says. */
+function withoutEnd(data: Buffer): Buffer {
+  const end = encodeFrame(FrameType.end, 0, Buffer.alloc(0));
+  return data.subarray(-end.length).equals(end) ? data.subarray(0, -end.length) : data;
 }
 
 /** Decides so of the first request that matches, and lets all others pass. */

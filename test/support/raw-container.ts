@@ -32,7 +32,7 @@ export async function startRawContainer(
   const body = createContainerBody(
     { ...plan, labels: { ...testLabels(), ...plan.labels } },
     {
-      toolboxVolume: await requireToolbox(engine),
+      toolbox: await requireToolbox(engine),
       tokenHash: createHash("sha256").update(token).digest("hex"),
       seccompJson: await loadSeccompProfile(plan.seccomp),
     },

@@ -38,6 +38,7 @@ bool frame_is_counted(uint8_t type) {
     case F_HELLO:
     case F_ACK:
     case F_PING:
+    case F_END:
     case F_WELCOME:
     case F_ACK_OUT:
     case F_PONG:

@@ -19,6 +19,7 @@ enum frame_type {
     F_HELLO = 0x01,
     F_ACK = 0x02,
     F_PING = 0x03,
+    F_END = 0x04,
     F_SPAWN = 0x10,
     F_INPUT = 0x11,
     F_SIGNAL = 0x12,

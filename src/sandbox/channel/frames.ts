@@ -12,6 +12,7 @@ export const FrameType = {
   hello: 0x01,
   ack: 0x02,
   ping: 0x03,
+  end: 0x04,
   spawn: 0x10,
   input: 0x11,
   signal: 0x12,
@@ -48,7 +49,7 @@ export function encodeFrame(type: number, channel: number, payload: Uint8Array):
 
 /** Frames of the session itself are neither counted nor sent again after a broken stream. */
 export function isCounted(type: number): boolean {
-  return (type & 0x7f) > FrameType.ping;
+  return (type & 0x7f) > FrameType.end;
 }
 
 export function protocolError(what: string, cause?: unknown): BrigError {

@@ -152,6 +152,18 @@ export class RunnerLink {
     for (const channel of channels) channel.onGone(error);
   }
 
+  /** As `close`, after it has asked the runner to end everything. False when there was no stream to ask through. */
+  end(error: BrigError): boolean {
+    if (this.#gone || this.#stream === undefined) {
+      this.close(error);
+      return false;
+    }
+    this.#stream.write(encodeFrame(FrameType.end, 0, Buffer.alloc(0)));
+    this.#stream.flush();
+    this.close(error);
+    return true;
+  }
+
   /** Ends the link; every open channel hears `error`. */
   close(error: BrigError): void {
     if (this.#gone) return;

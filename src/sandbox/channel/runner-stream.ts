@@ -54,12 +54,16 @@ export class RunnerStream {
     if (!this.#isCorked) {
       this.#isCorked = true;
       this.#exec.stream.cork();
-      process.nextTick(() => {
-        this.#isCorked = false;
-        this.#exec.stream.uncork();
-      });
+      process.nextTick(() => this.flush());
     }
     this.#exec.stream.write(frame);
+  }
+
+  /** Hands over what was written in this turn of the event loop, so that it leaves though the stream is destroyed next. */
+  flush(): void {
+    if (!this.#isCorked) return;
+    this.#isCorked = false;
+    this.#exec.stream.uncork();
   }
 
   destroy(reason?: Error): void {

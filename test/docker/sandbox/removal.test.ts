@@ -25,7 +25,31 @@ function isOpenToHooks(workspace: string): boolean {
 const plant =
   "setsid sh -c 'while :; do mkdir -p .git/hooks && echo ran > .git/hooks/pre-commit; sleep 0.05; done' > /dev/null 2>&1 &";
 
-describe("the end of a sandbox, when the engine fails once", () => {
+describe("the end of a sandbox", () => {
+  sandboxTest("is its runner's own, which the engine is not asked for", async ({ directory }) => {
+    await using faulty = await faultyEngine();
+    const sandbox = await sandboxOn(faulty.engine, directory);
+    await sandbox.exec(["sh", "-c", plant]);
+    await sandbox.close();
+    expect(faulty.requests.filter((request) => removals.test(request))).toEqual([]);
+    expect(await (await testEngine()).inspectContainer(sandbox.containerId)).toBeNull();
+    expect(existsSync(join(directory, ".git"))).toBe(false);
+  });
+
+  sandboxTest.for(["refused", "cut", "hangs"] as const)(
+    "is certain although the engine does not say so at first: %s",
+    async (fate, { directory }) => {
+      await using faulty = await faultyEngine();
+      const sandbox = await sandboxOn(faulty.engine, directory);
+      faulty.decide(once(/^POST \/containers\/[^/]+\/wait/, fate));
+      await sandbox.close();
+      expect(await (await testEngine()).inspectContainer(sandbox.containerId)).toBeNull();
+      expect(existsSync(join(directory, ".git"))).toBe(false);
+    },
+  );
+});
+
+describe("the end of a sandbox whose runner does not end, when the engine fails once", () => {
   const faults: [RegExp, Fate][] = [
     [removals, "refused"],
     [removals, "cut"],
@@ -38,6 +62,7 @@ describe("the end of a sandbox, when the engine fails once", () => {
     sandboxTest(`is its end all the same: ${pattern.source} ${fate}`, async ({ directory }) => {
       await using faulty = await faultyEngine();
       const sandbox = await sandboxOn(faulty.engine, directory);
+      faulty.withholdEnd();
       faulty.decide(once(pattern, fate));
       await sandbox.close();
       expect(await (await testEngine()).inspectContainer(sandbox.containerId)).toBeNull();
@@ -45,7 +70,7 @@ describe("the end of a sandbox, when the engine fails once", () => {
     });
 });
 
-describe("the end of a sandbox, when the engine goes on failing", () => {
+describe("the end of a sandbox whose runner does not end, when the engine goes on failing", () => {
   sandboxTest.for(["refused", "cut", "hangs"] as const)(
     "is told, and what holds protected names stays while something may run: %s",
     async (fate, { directory }) => {
@@ -53,6 +78,7 @@ describe("the end of a sandbox, when the engine goes on failing", () => {
       await using faulty = await faultyEngine();
       const sandbox = await sandboxOn(faulty.engine, directory);
       await sandbox.exec(["sh", "-c", plant]);
+      faulty.withholdEnd();
       faulty.decide(always(/./, fate));
       await expect(sandbox.close()).rejects.toMatchObject({
         code: "engine.failed",
@@ -77,6 +103,7 @@ describe("the end of a sandbox, when the engine goes on failing", () => {
     const use = async () => {
       await using sandbox = await sandboxOn(faulty.engine, directory, warnings);
       opened = sandbox;
+      faulty.withholdEnd();
       faulty.decide(always(removals, "refused"));
       throw new Error("the first error");
     };

@@ -57,7 +57,7 @@ describe("the toolbox's build", () => {
     expect(paths).toEqual(
       expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h", "apply-patch/main.c"]),
     );
-    expect(paths.filter((path) => !/^(Dockerfile|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path))).toEqual(
+    expect(paths.filter((path) => !/^(Dockerfile|hosts|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path))).toEqual(
       [],
     );
   });

@@ -7,8 +7,9 @@ import { stringify } from "smol-toml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { BrigError } from "../../../src/errors.js";
-import { isSandboxMode, loadPolicy, parsePolicy } from "../../../src/policy/load-policy.js";
-import { policySchema, SANDBOX_MODES } from "../../../src/policy/policy.js";
+import { loadPolicy, parsePolicy } from "../../../src/policy/load-policy.js";
+import { isSandboxMode, SANDBOX_MODES } from "../../../src/policy/modes.js";
+import { policySchema } from "../../../src/policy/policy.js";
 import { policyDirectory } from "../../../src/policy/policy-directory.js";
 
 let folder: string;

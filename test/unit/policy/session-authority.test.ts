@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decideAfterDenial, decideCommand } from "../../../src/policy/approval-decision.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../src/policy/approval-policy.js";
-import { SANDBOX_MODES } from "../../../src/policy/policy.js";
+import { SANDBOX_MODES } from "../../../src/policy/modes.js";
 import { noWeakerThan, type SessionAuthority } from "../../../src/policy/session-authority.js";
 
 const base: SessionAuthority = {

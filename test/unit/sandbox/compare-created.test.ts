@@ -9,7 +9,10 @@ const imageId = "sha256:1";
 
 async function bodyOf(overridden: SandboxPlan["overridden"]) {
   const plan = await planFor("", { workspaceKind: "none" });
-  return createContainerBody({ ...plan, overridden }, { toolboxVolume: "t", tokenHash: "", seccompJson: "" });
+  return createContainerBody(
+    { ...plan, overridden },
+    { toolbox: { volume: "t", directory: "/t" }, tokenHash: "", seccompJson: "" },
+  );
 }
 
 const body = await bodyOf({

@@ -2,12 +2,13 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SANDBOX_MODES } from "../../../src/policy/policy.js";
+import type { ContainerBody } from "../../../src/docker/types.js";
+import { SANDBOX_MODES } from "../../../src/policy/modes.js";
 import { createContainerBody } from "../../../src/sandbox/create-body.js";
 import { anywhere, engine, planFor, type Wanted } from "./plan-fixture.js";
 
 const secrets = {
-  toolboxVolume: "brig-toolbox-1234",
+  toolbox: { volume: "brig-toolbox-1234", directory: "/volumes/brig-toolbox-1234/_data" },
   tokenHash: "ab".repeat(32),
   seccompJson: '{"the":"filter"}',
 };
@@ -147,10 +148,28 @@ describe("the body sent to the engine", () => {
   });
 
   it("mounts the toolbox read-only and every bind privately", async () => {
-    const [toolbox, ...binds] = (await bodyFor()).HostConfig.Mounts;
+    const [toolbox, hosts, ...binds] = (await bodyFor()).HostConfig.Mounts;
     expect(toolbox).toMatchObject({ Type: "volume", Target: "/.brig", ReadOnly: true });
+    expect(hosts).toEqual({
+      Type: "bind",
+      Source: "/volumes/brig-toolbox-1234/_data/hosts",
+      Target: "/etc/hosts",
+      ReadOnly: true,
+    });
     expect(binds.length).toBeGreaterThan(1);
     for (const bind of binds)
       expect(bind).toMatchObject({ Type: "bind", BindOptions: { Propagation: "rprivate" } });
+  });
+
+  it("leaves the engine out of an empty network, where it says what /etc/hosts can be made of", async () => {
+    const isLeftOut = ({ NetworkDisabled, HostConfig: { Mounts, NetworkMode } }: ContainerBody) => [
+      NetworkDisabled === true,
+      Mounts.some(({ Target }) => Target === "/etc/hosts"),
+      NetworkMode,
+    ];
+    expect(isLeftOut(await bodyFor())).toEqual([true, true, "none"]);
+    expect(isLeftOut(await bodyFor({ network: { kind: "full" } }))).toEqual([false, false, "bridge"]);
+    const unknown = { ...secrets, toolbox: { ...secrets.toolbox, directory: null } };
+    expect(isLeftOut(createContainerBody(await planFor(repo), unknown))).toEqual([false, false, "none"]);
   });
 });

@@ -89,6 +89,8 @@ export class FakeRunner {
   answer: (hello: Buffer) => Buffer | null = (hello) => this.#honestAnswer(hello);
   onFrame: (sent: SentFrame) => void = () => undefined;
   isAcknowledging = true;
+  /** It was asked to end everything. */
+  wasEnded = false;
   /** The connection there is passes nothing any more, and the next one everything. */
   isSilent = false;
   #isDumb = false;
@@ -178,6 +180,8 @@ export class FakeRunner {
       this.#acknowledged = upTo;
     } else if (sent.type === FrameType.ping) {
       this.send(FrameType.pong, 0, sent.payload);
+    } else if (sent.type === FrameType.end) {
+      this.wasEnded = true;
     } else {
       this.frames.push(sent);
       if (this.isAcknowledging && this.frames.length % 4 === 0)

@@ -134,6 +134,7 @@ describe("frames to the runner", () => {
     expect(uncounted.map(([name]) => name).sort()).toEqual([
       "ack",
       "ackFromRunner",
+      "end",
       "hello",
       "ping",
       "pong",

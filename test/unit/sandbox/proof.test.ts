@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SANDBOX_MODES } from "../../../src/policy/policy.js";
+import { SANDBOX_MODES } from "../../../src/policy/modes.js";
 import { parseReport } from "../../../src/sandbox/kernel-report.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan.js";
 import { compareProof, type ProofContext, proveSandbox } from "../../../src/sandbox/proof.js";

@@ -222,6 +222,25 @@ describe("a call", () => {
     expect(await call).toMatchObject({ code: "sandbox.gone" });
   });
 
+  it("hears that the sandbox is over when its runner is asked to end, and the runner hears it first", async () => {
+    const { outcome } = await openCall();
+    expect(link.end(new BrigError("over", { code: "sandbox.gone", reason: "closed" }))).toBe(true);
+    await until(() => !runner.isConnected);
+    expect(runner.wasEnded).toBe(true);
+    expect(await outcome).toMatchObject({ error: { message: "over" } });
+    expect(link.end(new BrigError("again", { code: "sandbox.gone" }))).toBe(false);
+  });
+
+  it("hears that the sandbox is over although there is no stream to ask through", async () => {
+    const { outcome } = await openCall({ diagnose: async () => "paused" });
+    runner.cut();
+    await until(() => !runner.isConnected);
+    await new Promise(setImmediate);
+    expect(link.end(new BrigError("over", { code: "sandbox.gone", reason: "closed" }))).toBe(false);
+    expect(runner.wasEnded).toBe(false);
+    expect(await outcome).toMatchObject({ error: { message: "over" } });
+  });
+
   it("is not taken for stuck while the runner says nothing at all", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const setting = await open();
