@@ -18,20 +18,23 @@ const englishOnly = {
   },
 };
 
-/** What several commands share lies in few files, since each one more takes half a millisecond; what is large and rare stays apart. */
+/**
+ * What several commands share lies in few files, since each one more takes half a millisecond; what is large and rare stays apart. A group
+ * takes along what its files import, so what is needed first comes first.
+ */
 const groups = [
   // What every command needs, --help too. One that is missing here costs time, nothing else.
   {
     name: "start",
-    test: /\/src\/(?:errors|version|package-root|config\/env|lib\/(?:any-signal|control-sequences|json-text|sgr|terminal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|errors|exit-status|host|program|render|run-in-process|trace))\.ts$/,
-    priority: 3,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:any-signal|control-sequences|json-text|sgr|terminal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|errors|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    priority: 6,
   },
   { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/jitless\.ts$/, priority: 4 },
   // What the flags of a command need that opens a sandbox.
   {
     name: "options",
     test: /\/src\/(?:policy\/modes|sandbox\/timeouts|lib\/(?:display-width|durations|progress|suggest|terminal-guard)|cli\/(?:duration-argument|option-values|receipt-text|sandbox-options|streams|terminal-session))\.ts$/,
-    priority: 3,
+    priority: 5,
   },
   // Loaded next, so that the engine answers while the rest is loaded.
   {
@@ -42,7 +45,7 @@ const groups = [
   // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/|policy\/(?!command-safety\/)|lib\/|images\/(?:build-context|definition|lock|look|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!diagnose-runtimes|sweep)|policy\/(?!approval-|command-safety\/|sandbox-denial|session-authority)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 2,
   },
   {
@@ -53,6 +56,23 @@ const groups = [
     priority: 1,
   },
 ];
+
+/** What a sandbox's start would else read forty files for. */
+const compiledTags = {
+  name: "compiled-tags",
+  load: {
+    filter: { id: /\/src\/images\/compiled-tags\.ts$/ },
+    handler: async () => {
+      const { readBuildContext } = await import("../dist/images/build-context.js");
+      const { imageDefinitions } = await import("../dist/images/definition.js");
+      const tags = ["amd64", "arm64"].map(async (arch) => [
+        arch,
+        (await readBuildContext(imageDefinitions.toolbox, arch)).tag,
+      ]);
+      return `export const compiledTags = ${JSON.stringify(Object.fromEntries(await Promise.all(tags)))};`;
+    },
+  },
+};
 
 const licences = new Licences();
 
@@ -67,7 +87,7 @@ const common = {
     // React's and Ink's aids for their own development stay out.
     define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": '"false"' },
   },
-  plugins: [englishOnly, licences.plugin()],
+  plugins: [englishOnly, compiledTags, licences.plugin()],
   // Of what is imported when it is needed some is shared with what is always there: it is there anyway, then.
   checks: { ineffectiveDynamicImport: false },
   logLevel: "warn",

@@ -1,6 +1,7 @@
 import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { readBuildContext } from "./build-context.js";
+import { compiledTags } from "./compiled-tags.js";
 import { imageDefinitions } from "./definition.js";
 import { ensureToolboxVolume, findToolbox, type Toolbox, toolboxIn } from "./toolbox-volume.js";
 
@@ -26,7 +27,11 @@ export async function requireToolbox(engine: Engine): Promise<Toolbox> {
   return await toolboxIn(engine, await ensureToolboxVolume(engine, tag));
 }
 
-function toolboxTag(arch: string): Promise<string> {
+async function toolboxTag(arch: string): Promise<string> {
+  return compiledTags[arch] ?? (await readTag(arch));
+}
+
+function readTag(arch: string): Promise<string> {
   const known = tags.get(arch);
   if (known !== undefined) return known;
   const read = readBuildContext(imageDefinitions.toolbox, arch).then(({ tag }) => tag);

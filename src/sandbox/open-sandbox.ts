@@ -136,12 +136,16 @@ async function startOn(
   { options, environment, policy, leaseSeconds, processes }: Wanted,
 ): Promise<OpenedSandbox> {
   const { brigHome } = environment;
+  const looking = Promise.all([
+    requireImage(engine, options.image ?? DEFAULT_IMAGE),
+    options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
+  ]);
+  looking.catch(() => undefined);
   // Before the plan, which takes over what a killed session left in the same workspace.
   await reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
   const owner = await ownerOf(process.pid, processes);
-  const [image, toolbox, planned] = await Promise.all([
-    requireImage(engine, options.image ?? DEFAULT_IMAGE),
-    options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
+  const [[image, toolbox], planned] = await Promise.all([
+    looking,
     makePlan(options, { environment, engine, policy, leaseSeconds, owner }),
   ]);
   step("image, toolbox and workspace are looked at");
