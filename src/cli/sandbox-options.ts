@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../errors.js";
 import { createProgress } from "../lib/progress.js";
 import { isSandboxMode, SANDBOX_MODES } from "../policy/modes.js";
-import type { SandboxOptions } from "../sandbox/open-sandbox.js";
+import type { OpenedSandbox, SandboxOptions } from "../sandbox/open-sandbox.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { CliContext } from "./context.js";
 import { describeError } from "./errors.js";
@@ -84,16 +84,21 @@ export async function openSandbox(flags: SandboxFlags, context: CliContext): Pro
   // It answers while the rest of the program is loaded.
   const engine = connectEngine({ env: context.environment });
   engine.then((connected) => connected.info()).catch(() => undefined);
-  const { Sandbox } = await import("../sandbox/sandbox.js");
+  const { openSandbox: open } = await import("../sandbox/open-sandbox.js");
   const options = { ...given, engine };
-  if (context.stderr.isTTY !== true) return await Sandbox.create(options);
+  if (context.stderr.isTTY !== true) return await asSandbox(open(options));
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   progress.step("starting the sandbox");
   try {
-    return await Sandbox.create({ ...options, onProgress: progress.step });
+    return await asSandbox(open({ ...options, onProgress: progress.step }));
   } finally {
     progress.close();
   }
+}
+
+async function asSandbox(opening: Promise<OpenedSandbox>): Promise<Sandbox> {
+  const opened = await opening;
+  return (await import("../sandbox/sandbox.js")).Sandbox.over(opened);
 }
 
 /** With `--keep`: how to come back to the container, and how to get rid of it. */

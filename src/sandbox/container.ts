@@ -3,8 +3,6 @@ import type { ContainerBody, Engine, EngineStream } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/trace.js";
-import { openBridge } from "./bridge-exec.js";
-import { RunnerLink } from "./channel/runner-link.js";
 import { requireAsAsked } from "./compare-created.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
 import type { SandboxPlan } from "./plan.js";
@@ -12,19 +10,20 @@ import { findUnanswered, persistently, removeForCertain } from "./removal.js";
 import { removeRecord, type SandboxRecord, writeRecord } from "./sandbox-records.js";
 import type { Warn } from "./warnings.js";
 
-/** A stream that broke is dialled again for so long, or for as long as the lease where that is shorter. */
-const RECONNECT_MS = 60_000;
-
-interface ConnectOptions {
-  onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
-}
-
 interface Making {
   plan: SandboxPlan;
   keep: boolean;
   warn: Warn;
   /** Where and in whose name the sandbox is recorded, for whoever finds it after this process was killed. */
   known: { brigHome: string; owner: Owner };
+}
+
+interface Starting {
+  /** What the body's image was when it was looked at. */
+  imageId: string;
+  signal?: AbortSignal | undefined;
+  /** Begun once the engine has to start the container. What becomes of it is the caller's business. */
+  meanwhile?: (() => Promise<unknown>) | undefined;
 }
 
 /** The container of one session, with the placeholders made for it. */
@@ -50,11 +49,7 @@ export class SandboxContainer {
     return this.#id ?? "";
   }
 
-  /** `imageId`: what the body's image was when it was looked at. */
-  async start(
-    body: ContainerBody,
-    { imageId, signal }: { imageId: string; signal?: AbortSignal | undefined },
-  ): Promise<void> {
+  async start(body: ContainerBody, { imageId, signal, meanwhile }: Starting): Promise<void> {
     await this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     this.#id = await this.#create(body);
@@ -67,7 +62,9 @@ export class SandboxContainer {
     ]);
     requireAsAsked(body, imageId, created);
     step("the container is as it was asked for");
-    await this.#engine.startContainer(this.#id);
+    const starting = this.#engine.startContainer(this.#id);
+    meanwhile?.().catch(() => undefined);
+    await starting;
     step("the container is started");
     signal?.throwIfAborted();
   }
@@ -79,16 +76,9 @@ export class SandboxContainer {
     this.#attached = attached;
   }
 
-  async connect(token: Buffer, options: ConnectOptions): Promise<RunnerLink> {
-    const leaseMs = this.#plan.leaseSeconds * 1000;
-    return await RunnerLink.open({
-      token,
-      first: this.#attached,
-      dial: () => openBridge(this.#engine, this.id, this.#plan),
-      diagnose: (brokenForMs) => this.#diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
-      reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
-      onLate: (call, data) => tellLate(options, Buffer.from(data), call),
-    });
+  /** The stream that was attached before the start. */
+  get attached(): EngineStream | undefined {
+    return this.#attached;
   }
 
   /** `isEnding`: its runner was asked to end. */
@@ -164,7 +154,8 @@ export class SandboxContainer {
     }
   }
 
-  async #diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
+  /** Whether it runs, or why it does not. */
+  async diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
     const state = await this.#engine.inspectContainer(this.id);
     if (state?.running) return state.paused ? "paused" : "runs";
     const reason = state?.oomKilled ? "oom" : leaseIsOver ? "lease" : "killed";
@@ -186,13 +177,4 @@ function notRecorded(brigHome: string, cause: unknown): BrigError {
       cause,
     },
   );
-}
-
-/** It answers to no call whose error its own could be. */
-function tellLate({ onLateOutput }: ConnectOptions, data: Buffer, call: number): void {
-  try {
-    onLateOutput?.(data, call);
-  } catch (error) {
-    process.emitWarning(error instanceof Error ? error : String(error));
-  }
 }

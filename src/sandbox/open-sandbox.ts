@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { hostname, release } from "node:os";
+import { hostname } from "node:os";
 import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
@@ -17,15 +17,12 @@ import type { RunnerLink } from "./channel/runner-link.js";
 import { checkedLease, loadChosenPolicy } from "./chosen-policy.js";
 import { SandboxContainer } from "./container.js";
 import { createContainerBody } from "./create-body.js";
-import { readReport } from "./files.js";
 import { withImage } from "./image-settings.js";
-import { parseReport } from "./kernel-report.js";
 import { sessionLabels } from "./labels.js";
 import { DEFAULT_IMAGE, missingImage } from "./missing-image.js";
 import type { SandboxPlan } from "./plan.js";
 import { planSandbox } from "./plan-sandbox.js";
-import { type Proof, proveSandbox } from "./proof.js";
-import { requireStatx } from "./require-statx.js";
+import type { Proof } from "./proof.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./right-kernel.js";
 import { reclaimPlaceholders } from "./sandbox-records.js";
 import { inTurn } from "./start-gate.js";
@@ -184,21 +181,26 @@ async function startProved(
   });
   const warn = warner(options);
   const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false, warn, known });
-  let link: RunnerLink | undefined;
   try {
-    await container.start(body, { imageId, signal: options.signal });
-    link = await container.connect(token, options);
-    step("the runner has answered");
-    const proof = await prove(link, { plan, engine, imageId });
-    step("the policy is proved");
-    options.signal?.throwIfAborted();
+    // What is needed only from here on is loaded while the engine starts the container.
+    const loadRest = () => import("./connect-and-prove.js");
+    await container.start(body, { imageId, signal: options.signal, meanwhile: loadRest });
+    const { connectAndProve } = await loadRest();
+    const running = await connectAndProve(container, {
+      plan,
+      engine,
+      imageId,
+      token,
+      onLateOutput: options.onLateOutput,
+    });
+    if (options.signal?.aborted) {
+      running.link.close(givenUp(options.signal.reason));
+      throw options.signal.reason;
+    }
     const release: OpenedSandbox["release"] = (how) => container.release(how);
     const isKept = options.keep ?? false;
-    return { plan, engine, containerId: container.id, link, proof, isKept, release, warn };
+    return { plan, engine, containerId: container.id, ...running, isKept, release, warn };
   } catch (error) {
-    link?.close(
-      new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),
-    );
     await container.giveUp();
     throw cannotLoadRunner(error) ? new OtherKernel("gvisor", { cause: error }) : error;
   }
@@ -252,26 +254,7 @@ async function makePlan(
   });
 }
 
-/** Reads the policy back and refuses on any difference. */
-async function prove(
-  link: RunnerLink,
-  { plan, engine, imageId }: { plan: SandboxPlan; engine: Engine; imageId: string },
-): Promise<Proof> {
-  const setting = { link, cwd: "/", env: {}, onStuck: () => undefined };
-  const paths = plan.mounts.map((mount) => mount.path);
-  const report = parseReport(await readReport(setting, paths));
-  const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
-  requireStatx(report, proof.runtime);
-  if (proof.differences.length === 0) return proof;
-  const list = proof.differences.map(
-    (one) => `  ${one.assertion}: promised ${one.promised}, the kernel says ${one.kernel}`,
-  );
-  const refusal = new BrigError(
-    `the engine did not enforce the policy ${plan.policyName}:\n${list.join("\n")}`,
-    {
-      code: "policy.not-enforced",
-      hint: "nothing was run; `brig doctor` says what this engine lacks",
-    },
-  );
-  throw report.kernel === plan.kernel ? refusal : new OtherKernel(report.kernel, { cause: refusal });
+/** What whoever still waits for the sandbox is told. */
+function givenUp(cause: unknown): BrigError {
+  return new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause });
 }

@@ -67,7 +67,12 @@ export class Sandbox {
    */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
     refuseUnknownOptions(options, sandboxOptionNames, { of: "Sandbox.create", meant: sandboxOptionsMeant });
-    return new Sandbox(await openSandbox(options));
+    return Sandbox.over(await openSandbox(options));
+  }
+
+  /** What `openSandbox` has opened, for the command line, which loads this class while that is under way. */
+  static over(opened: OpenedSandbox): Sandbox {
+    return new Sandbox(opened);
   }
 
   /**

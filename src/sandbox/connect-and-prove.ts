@@ -1,0 +1,87 @@
+import { release } from "node:os";
+import type { Engine } from "../docker/types.js";
+import { BrigError } from "../errors.js";
+import { step } from "../lib/trace.js";
+import { openBridge } from "./bridge-exec.js";
+import { RunnerLink } from "./channel/runner-link.js";
+import type { SandboxContainer } from "./container.js";
+import { readReport } from "./files.js";
+import { parseReport } from "./kernel-report.js";
+import type { SandboxPlan } from "./plan.js";
+import { type Proof, proveSandbox } from "./proof.js";
+import { requireStatx } from "./require-statx.js";
+import { OtherKernel } from "./right-kernel.js";
+
+/** A stream that broke is dialled again for so long, or for as long as the lease where that is shorter. */
+const RECONNECT_MS = 60_000;
+
+export interface Running {
+  plan: SandboxPlan;
+  engine: Engine;
+  /** What the container was made from. */
+  imageId: string;
+  token: Buffer;
+  onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
+}
+
+/** Opens the stream to the runner of a container that was started, and has the kernel confirm the plan. Errors: as `Sandbox.create`. */
+export async function connectAndProve(
+  container: SandboxContainer,
+  running: Running,
+): Promise<{ link: RunnerLink; proof: Proof }> {
+  const link = await connect(container, running);
+  step("the runner has answered");
+  try {
+    const proof = await prove(link, running);
+    step("the policy is proved");
+    return { link, proof };
+  } catch (error) {
+    link.close(
+      new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),
+    );
+    throw error;
+  }
+}
+
+async function connect(container: SandboxContainer, running: Running): Promise<RunnerLink> {
+  const { engine, plan, token, onLateOutput } = running;
+  const leaseMs = plan.leaseSeconds * 1000;
+  return await RunnerLink.open({
+    token,
+    first: container.attached,
+    dial: () => openBridge(engine, container.id, plan),
+    diagnose: (brokenForMs) => container.diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
+    reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
+    onLate: (call, data) => tellLate(onLateOutput, Buffer.from(data), call),
+  });
+}
+
+/** It answers to no call whose error its own could be. */
+function tellLate(onLateOutput: Running["onLateOutput"], data: Buffer, call: number): void {
+  try {
+    onLateOutput?.(data, call);
+  } catch (error) {
+    process.emitWarning(error instanceof Error ? error : String(error));
+  }
+}
+
+/** Reads the policy back and refuses on any difference. */
+async function prove(link: RunnerLink, { plan, engine, imageId }: Running): Promise<Proof> {
+  const setting = { link, cwd: "/", env: {}, onStuck: () => undefined };
+  const paths = plan.mounts.map((mount) => mount.path);
+  const report = parseReport(await readReport(setting, paths));
+  const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
+  requireStatx(report, proof.runtime);
+  if (proof.differences.length === 0) return proof;
+  const list = proof.differences.map(
+    (one) => `  ${one.assertion}: promised ${one.promised}, the kernel says ${one.kernel}`,
+  );
+  const refusal = new BrigError(
+    `the engine did not enforce the policy ${plan.policyName}:\n${list.join("\n")}`,
+    {
+      code: "policy.not-enforced",
+      hint: "nothing was run; `brig doctor` says what this engine lacks",
+    },
+  );
+  throw report.kernel === plan.kernel ? refusal : new OtherKernel(report.kernel, { cause: refusal });
+}
