@@ -25,7 +25,7 @@ import { planSandbox } from "./plan-sandbox.js";
 import type { Proof } from "./proof.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./right-kernel.js";
 import { reclaimPlaceholders } from "./sandbox-records.js";
-import { inTurn } from "./start-gate.js";
+import { inTurn } from "./turns.js";
 import { type Warn, warner } from "./warnings.js";
 
 /** What a sandbox is to be. All of it may be left out. */

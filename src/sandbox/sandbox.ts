@@ -16,6 +16,7 @@ import { spawn } from "./process.js";
 import type { Proof } from "./proof.js";
 import { makeReceipt } from "./receipt/make-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt/receipt.js";
+import { closeInTurn } from "./turns.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./types.js";
 
 /**
@@ -114,7 +115,7 @@ export class Sandbox {
   close(): Promise<Receipt> {
     // A step later: closing the link reports that it is gone, and that calls this again.
     this.#closing ??= Promise.resolve()
-      .then(() => this.#release())
+      .then(() => closeInTurn(this.engine.endpoint, () => this.#release()))
       .catch((error: unknown) => {
         this.#closing = undefined;
         throw error;
