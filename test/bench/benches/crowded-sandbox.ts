@@ -1,7 +1,8 @@
-import { type Bench, compare } from "../bench.js";
+import { type Bench, compare, quantity } from "../bench.js";
 import { repeat, takeTurns, timed } from "../sampling.js";
 
 const spinning = 400;
+const timeoutMs = 1000;
 
 /** Puts every process it may behind all others. What may not be done to the runner is not done. */
 const putBehind = `
@@ -33,7 +34,23 @@ export const crowdedSandbox: Bench = {
       { ours: { name: "beside 400 that spin", batch: 5, sample: look(crowded) }, rival },
       turns,
     );
+    const lateMs: number[] = [];
+    for (let call = 0; call < (isQuick ? 3 : 10); call++) {
+      signal.throwIfAborted();
+      progress(`a timeout, call ${call + 1}`);
+      const { durationMs } = await crowded.exec(["sleep", "30"], { timeoutMs });
+      lateMs.push(durationMs - timeoutMs);
+    }
     return [
+      quantity(
+        { name: `sleep 30, beside ${spinning} that spin`, values: lateMs },
+        {
+          title: "a timeout is so late",
+          unit: "ms",
+          judged: "max",
+          target: { kind: "at-most", value: 1000 },
+        },
+      ),
       compare(afterAttempt.ours, afterAttempt.rival, {
         title: "`stat` after a command put the runner behind",
         unit: "ms",
