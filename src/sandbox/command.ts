@@ -1,6 +1,7 @@
 import type { BrigError } from "../errors.js";
 import { afterLivedTime, type LivedTimer } from "../lib/lived-time.js";
-import { FrameType, INITIAL_CREDIT, protocolError } from "./channel/frames.js";
+import { protocolError } from "./channel/frames.js";
+import { FrameType, INITIAL_CREDIT } from "./channel/protocol.js";
 import type { ChannelEvents, RunnerLink } from "./channel/runner-link.js";
 import { type ExitRecord, isWithoutProcess, parseExit } from "./exit-record.js";
 import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";

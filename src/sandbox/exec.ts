@@ -1,6 +1,6 @@
 import { BrigError } from "../errors.js";
 import { sharedSignal } from "../lib/shared-signal.js";
-import { FrameType } from "./channel/frames.js";
+import { FrameType } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { Command } from "./command.js";
 import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";

@@ -1,26 +1,25 @@
 import { BrigError } from "../errors.js";
+import { namesByNumber } from "../lib/names-by-number.js";
 import { protocolError } from "./channel/frames.js";
+import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "./channel/protocol.js";
 import { errnoName } from "./errno.js";
 import { signalName } from "./signals.js";
 import type { ExitStatus } from "./types.js";
 
-const HEAD_BYTES = 44;
 const TIMEOUT_EXIT_CODE = 124;
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
 
-type Kind = "exited" | "signalled" | "not-started" | "lost" | "file";
-const kinds: readonly Kind[] = ["exited", "signalled", "not-started", "lost", "file"];
-type Stage = "none" | "fork" | "cwd" | "exec" | "streams" | "request";
-const stages: readonly Stage[] = ["none", "fork", "cwd", "exec", "streams", "request"];
+const kinds = namesByNumber(ExitKind);
+const stages = namesByNumber(Stage);
 
 /** The EXIT frame, parsed. */
 export interface ExitRecord {
-  kind: Kind;
+  kind: keyof typeof ExitKind;
   code: number;
   /** Linux errno, 0 for none. */
   errno: number;
-  stage: Stage;
+  stage: keyof typeof Stage;
   timedOut: boolean;
   outOfMemory: boolean;
   /** Not even SIGKILL emptied the process tree. */
@@ -34,9 +33,9 @@ export interface ExitRecord {
 }
 
 export function parseExit(payload: Buffer): ExitRecord {
-  if (payload.length < HEAD_BYTES) throw protocolError(`an EXIT of ${payload.length} bytes`);
-  const kind = kinds[payload.readUInt8(0)];
-  const stage = stages[payload.readUInt32LE(8)];
+  if (payload.length < EXIT_HEAD_BYTES) throw protocolError(`an EXIT of ${payload.length} bytes`);
+  const kind = kinds.get(payload.readUInt8(0));
+  const stage = stages.get(payload.readUInt32LE(8));
   if (!kind || !stage) throw protocolError("an EXIT of unknown kind");
   const flags = payload.readUInt8(1);
   return {
@@ -44,26 +43,26 @@ export function parseExit(payload: Buffer): ExitRecord {
     stage,
     code: payload.readUInt16LE(2),
     errno: payload.readUInt32LE(4),
-    timedOut: (flags & 1) !== 0,
-    outOfMemory: (flags & 4) !== 0,
-    treeLeft: (flags & 16) !== 0,
-    treeEnded: (flags & 32) !== 0,
+    timedOut: (flags & ExitFlag.timedOut) !== 0,
+    outOfMemory: (flags & ExitFlag.outOfMemory) !== 0,
+    treeLeft: (flags & ExitFlag.treeLeft) !== 0,
+    treeEnded: (flags & ExitFlag.treeEnded) !== 0,
     usage: {
       userMs: Number(payload.readBigUInt64LE(12)) / 1000,
       systemMs: Number(payload.readBigUInt64LE(20)) / 1000,
       maxRssBytes: Number(payload.readBigUInt64LE(28)),
     },
     durationMs: Number(payload.readBigUInt64LE(36)) / 1000,
-    result: Buffer.from(payload.subarray(HEAD_BYTES)),
+    result: Buffer.from(payload.subarray(EXIT_HEAD_BYTES)),
   };
 }
 
 /** Nothing ran, for want of a process or of the memory for one. */
 export function isWithoutProcess(payload: Buffer): boolean {
   return (
-    payload.length >= HEAD_BYTES &&
-    kinds[payload.readUInt8(0)] === "not-started" &&
-    stages[payload.readUInt32LE(8)] === "fork"
+    payload.length >= EXIT_HEAD_BYTES &&
+    kinds.get(payload.readUInt8(0)) === "not-started" &&
+    stages.get(payload.readUInt32LE(8)) === "fork"
   );
 }
 

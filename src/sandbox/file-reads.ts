@@ -1,14 +1,11 @@
 import type { BrigError } from "../errors.js";
 import { protocolError } from "./channel/frames.js";
+import { INLINE_BYTES, READ_RESULT_BYTES, ReadFlag } from "./channel/protocol.js";
 import type { CommandSetting } from "./exec.js";
-import { INLINE_BYTES, run, tooLarge } from "./file-request.js";
+import { run, tooLarge } from "./file-request.js";
 import type { FilePart, PathOptions, ReadOptions } from "./types.js";
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
-
-/** As PROTOCOL.md numbers them. */
-const readFlags = { refuseLonger: 1, inline: 2, skipHole: 4 } as const;
-const RESULT_BYTES = 16;
 
 export async function readFile(setting: CommandSetting, path: string, options: ReadOptions): Promise<Buffer> {
   const { offsetBytes = 0, lengthBytes, refuseSymlinks, signal } = options;
@@ -24,7 +21,7 @@ interface Part extends PathOptions {
 
 /** As `readFile` of a part, but one that would begin in a hole of a sparse file begins behind it. */
 export async function readPastHole(setting: CommandSetting, path: string, part: Part): Promise<FilePart> {
-  return await readPart(setting, path, { ...part, flags: readFlags.skipHole });
+  return await readPart(setting, path, { ...part, flags: ReadFlag.skipHole });
 }
 
 async function readPart(
@@ -59,7 +56,7 @@ async function readWhole(
     first.data.length < INLINE_BYTES
       ? first
       : // A size the kernel tells is refused by the runner at once. Elsewhere one byte more than allowed shows it.
-        await readStream(setting, { ...request, flags: readFlags.refuseLonger, lengthBytes: maxBytes + 1 });
+        await readStream(setting, { ...request, flags: ReadFlag.allOrNone, lengthBytes: maxBytes + 1 });
   if (data.length <= maxBytes) return data;
   throw tooLarge(path);
 }
@@ -67,9 +64,9 @@ async function readWhole(
 type ReadRequest = Part & { path: string; flags: number };
 
 async function readInline(setting: CommandSetting, request: ReadRequest) {
-  const flags = request.flags | readFlags.inline;
+  const flags = request.flags | ReadFlag.inline;
   const { result } = await run(setting, { ...request, operation: "read", flags });
-  const data = result.subarray(RESULT_BYTES);
+  const data = result.subarray(READ_RESULT_BYTES);
   if (data.length > request.lengthBytes) throw longerThanAsked();
   return { start: startOf(result, request), data };
 }
@@ -96,8 +93,8 @@ function longerThanAsked(): BrigError {
 
 /** Where the data begins: behind the hole, if the read was to skip one. */
 function startOf(result: Buffer, { offsetBytes, flags }: ReadRequest): number {
-  const start = result.length < RESULT_BYTES ? -1 : Number(result.readBigUInt64LE(8));
-  const isPossible = flags & readFlags.skipHole ? start >= offsetBytes : start === offsetBytes;
+  const start = result.length < READ_RESULT_BYTES ? -1 : Number(result.readBigUInt64LE(8));
+  const isPossible = flags & ReadFlag.skipHole ? start >= offsetBytes : start === offsetBytes;
   if (!isPossible || !Number.isSafeInteger(start)) throw protocolError("a read that began elsewhere");
   return start;
 }

@@ -1,6 +1,14 @@
 import { BrigError, type ErrorCode, isBrigError } from "../errors.js";
+import { namesByNumber } from "../lib/names-by-number.js";
 import { sharedSignal } from "../lib/shared-signal.js";
-import { FrameType } from "./channel/frames.js";
+import {
+  EntryType,
+  FILE_HEAD_BYTES,
+  FileOperation,
+  FrameType,
+  NOT_REGULAR,
+  PathFlag,
+} from "./channel/protocol.js";
 import { Command } from "./command.js";
 import { errnoName } from "./errno.js";
 import type { CommandSetting } from "./exec.js";
@@ -8,40 +16,15 @@ import type { ExitRecord } from "./exit-record.js";
 import { lengthPrefixed } from "./spawn-request.js";
 import type { FileType } from "./types.js";
 
-const NOT_REGULAR = 4096;
-/** Flag of every operation on a path but list, as PROTOCOL.md numbers it. */
-const WITHOUT_LINKS = 128;
-/** So much goes with a request or its EXIT frame; more has a stream of its own. */
-export const INLINE_BYTES = 60 * 1024;
+const fileTypes: ReadonlyMap<number, FileType> = namesByNumber(EntryType);
 
-const operations = {
-  read: 1,
-  write: 2,
-  stat: 3,
-  list: 4,
-  mkdir: 5,
-  rename: 6,
-  remove: 7,
-  report: 8,
-  sequence: 9,
-  receipt: 10,
-} as const;
-type Operation = keyof typeof operations;
-
-export const fileTypes: readonly FileType[] = [
-  "unknown",
-  "file",
-  "directory",
-  "symlink",
-  "fifo",
-  "socket",
-  "char-device",
-  "block-device",
-];
+export function fileTypeOf(number: number): FileType {
+  return fileTypes.get(number) ?? "unknown";
+}
 
 /** One request to the runner, as PROTOCOL.md has it. */
 export interface FileRequest {
-  operation: Operation;
+  operation: keyof typeof FileOperation;
   path: string | Uint8Array;
   second?: string | Uint8Array;
   flags?: number;
@@ -102,9 +85,9 @@ async function feed(command: Command, input: Uint8Array | undefined): Promise<vo
 }
 
 export function encodeFileRequest(request: FileRequest): Buffer {
-  const head = Buffer.alloc(24);
-  head[0] = operations[request.operation];
-  head[1] = (request.flags ?? 0) | (request.refuseSymlinks ? WITHOUT_LINKS : 0);
+  const head = Buffer.alloc(FILE_HEAD_BYTES);
+  head[0] = FileOperation[request.operation];
+  head[1] = (request.flags ?? 0) | (request.refuseSymlinks ? PathFlag.withoutLinks : 0);
   head.writeUInt32LE(request.mode ?? 0, 4);
   head.writeBigUInt64LE(checkedCount(request.offsetBytes, "offsetBytes"), 8);
   head.writeBigUInt64LE(checkedCount(request.lengthBytes, "lengthBytes"), 16);
@@ -174,7 +157,7 @@ export function fileError(request: FileRequest, record: ExitRecord): BrigError {
   const { operation } = request;
   const path = pathText(request.path);
   if (record.errno >= NOT_REGULAR) {
-    const type = fileTypes[record.errno - NOT_REGULAR] ?? "unknown";
+    const type = fileTypeOf(record.errno - NOT_REGULAR);
     return new BrigError(`cannot ${operation} ${path}: it is not a regular file but a ${type}`, {
       code: "file.not-regular",
     });

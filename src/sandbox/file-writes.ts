@@ -1,19 +1,10 @@
 import { protocolError } from "./channel/frames.js";
+import { INLINE_BYTES, SEQUENCE_RESULT_BYTES, WriteFlag } from "./channel/protocol.js";
 import type { CommandSetting } from "./exec.js";
-import {
-  checkedPath,
-  encodeFileRequest,
-  type FileRequest,
-  fileError,
-  INLINE_BYTES,
-  perform,
-  run,
-} from "./file-request.js";
+import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, run } from "./file-request.js";
 import { lengthPrefixed } from "./spawn-request.js";
 import type { FileWrite, PathOptions, WritesDone } from "./types.js";
 
-/** Flag of a write, as PROTOCOL.md numbers it. */
-const INLINE = 2;
 /** So much goes into one sequence of writes. */
 const SEQUENCE_BYTES = 1024 * 1024;
 const MAX_CHARACTER_BYTES = 4;
@@ -24,7 +15,7 @@ export async function writeFile(setting: CommandSetting, file: FileWrite & PathO
 
 function writeRequest({ path, data, mode = 0o644 }: FileWrite, { refuseSymlinks }: PathOptions): FileRequest {
   const bytes = typeof data === "string" ? Buffer.from(data) : data;
-  const content = bytes.length > INLINE_BYTES ? { input: bytes } : { second: bytes, flags: INLINE };
+  const content = bytes.length > INLINE_BYTES ? { input: bytes } : { second: bytes, flags: WriteFlag.inline };
   return { operation: "write", path, mode, refuseSymlinks, ...content };
 }
 
@@ -74,7 +65,7 @@ async function writeInOrder(
   if (signal?.aborted) return { written: 0, failure: signal.reason };
   const second = Buffer.concat(requests.map((request) => lengthPrefixed(encodeFileRequest(request))));
   const record = await perform(setting, { operation: "sequence", path: "/", second, signal });
-  const written = record.result.length === 4 ? record.result.readUInt32LE(0) : 0;
+  const written = record.result.length === SEQUENCE_RESULT_BYTES ? record.result.readUInt32LE(0) : 0;
   const failed = requests[written];
   const isDone = record.kind === "file" && record.errno === 0;
   if (isDone !== (written === requests.length))

@@ -1,14 +1,20 @@
 import { refuseUnknownOptions } from "../known-options.js";
 import { protocolError } from "./channel/frames.js";
+import {
+  LIST_ENTRY_HEAD_BYTES,
+  ListFlag,
+  MkdirFlag,
+  REPORT_SECTION_HEAD_BYTES,
+  RemoveFlag,
+  STAT_RECORD_BYTES,
+  StatFlag,
+} from "./channel/protocol.js";
 import type { CommandSetting } from "./exec.js";
 import { readFile, readPastHole } from "./file-reads.js";
-import { checkedPath, fileTypes, run, runUnless } from "./file-request.js";
+import { checkedPath, fileTypeOf, run, runUnless } from "./file-request.js";
 import { writeEach, writeFile } from "./file-writes.js";
 import { fileOptionNames } from "./option-names.js";
 import type { DirectoryEntry, FileStat, ListOptions, SandboxFiles } from "./types.js";
-
-/** Flag of a list, as PROTOCOL.md numbers it. */
-const LIST_INLINE = 1;
 
 /** `sandbox.files`: every operation is one request to the runner. */
 export function sandboxFiles(setting: CommandSetting): SandboxFiles {
@@ -21,7 +27,7 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
     writeEach: async (files, options = {}) => await writeEach(setting, files, checked("writeEach", options)),
     stat: async (path, options = {}) => {
       const { followSymlinks, refuseSymlinks, signal } = checked("stat", options);
-      const flags = followSymlinks === false ? 1 : 0;
+      const flags = followSymlinks === false ? StatFlag.linkItself : 0;
       return parseStat(
         (await run(setting, { operation: "stat", path, flags, refuseSymlinks, signal })).result,
       );
@@ -29,7 +35,7 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
     list: async (path, options = {}) => await listDirectory(setting, path, checked("list", options)),
     mkdir: async (path, options = {}) => {
       const { recursive, mode = 0o777, refuseSymlinks, signal } = checked("mkdir", options);
-      const flags = recursive ? 1 : 0;
+      const flags = recursive ? MkdirFlag.parents : 0;
       await run(setting, { operation: "mkdir", path, flags, mode, refuseSymlinks, signal });
     },
     rename: async (from, to, options = {}) => {
@@ -39,7 +45,7 @@ export function sandboxFiles(setting: CommandSetting): SandboxFiles {
     },
     remove: async (path, options = {}) => {
       const { recursive, force, refuseSymlinks, signal } = checked("remove", options);
-      const flags = (recursive ? 1 : 0) | (force ? 2 : 0);
+      const flags = (recursive ? RemoveFlag.recursive : 0) | (force ? RemoveFlag.missingIsFine : 0);
       await run(setting, { operation: "remove", path, flags, refuseSymlinks, signal });
     },
   };
@@ -83,7 +89,7 @@ async function listShort(
   path: string | Uint8Array,
   signal: AbortSignal | undefined,
 ): Promise<DirectoryEntry[] | null> {
-  const request = { operation: "list", path, flags: LIST_INLINE, signal } as const;
+  const request = { operation: "list", path, flags: ListFlag.inline, signal } as const;
   const record = await runUnless(setting, request, "EOVERFLOW");
   if (record === null) return null;
   const { entries, rest } = parseEntries(record.result);
@@ -106,9 +112,9 @@ export async function readReport(
 }
 
 function parseStat(record: Buffer): FileStat {
-  if (record.length < 52 || record.length !== 52 + record.readUInt32LE(48))
+  if (record.length < STAT_RECORD_BYTES || record.length !== STAT_RECORD_BYTES + record.readUInt32LE(48))
     throw protocolError("a stat record of the wrong size");
-  const type = fileTypes[record.readUInt8(0)] ?? "unknown";
+  const type = fileTypeOf(record.readUInt8(0));
   return {
     type,
     mode: record.readUInt32LE(4),
@@ -118,7 +124,7 @@ function parseStat(record: Buffer): FileStat {
     modifiedMs: Number(record.readBigInt64LE(24)) / 1e6,
     dev: record.readBigUInt64LE(32),
     ino: record.readBigUInt64LE(40),
-    linkTarget: type === "symlink" ? record.toString("utf8", 52) : null,
+    linkTarget: type === "symlink" ? record.toString("utf8", STAT_RECORD_BYTES) : null,
   };
 }
 
@@ -126,14 +132,14 @@ function parseStat(record: Buffer): FileStat {
 function parseEntries(bytes: Buffer): { entries: DirectoryEntry[]; rest: Buffer } {
   const entries: DirectoryEntry[] = [];
   let at = 0;
-  while (at + 4 <= bytes.length) {
-    const end = at + 4 + bytes.readUInt16LE(at + 2);
+  while (at + LIST_ENTRY_HEAD_BYTES <= bytes.length) {
+    const end = at + LIST_ENTRY_HEAD_BYTES + bytes.readUInt16LE(at + 2);
     if (end > bytes.length) break;
-    const nameBytes = bytes.subarray(at + 4, end);
+    const nameBytes = bytes.subarray(at + LIST_ENTRY_HEAD_BYTES, end);
     entries.push({
       nameBytes,
       name: nameBytes.toString("utf8"),
-      type: fileTypes[bytes.readUInt8(at)] ?? "unknown",
+      type: fileTypeOf(bytes.readUInt8(at)),
     });
     at = end;
   }
@@ -143,10 +149,11 @@ function parseEntries(bytes: Buffer): { entries: DirectoryEntry[]; rest: Buffer 
 function parseSections(bytes: Buffer): Map<string, Buffer> {
   const sections = new Map<string, Buffer>();
   for (let at = 0; at < bytes.length; ) {
-    const nameEnd = at + 6 + (at + 6 <= bytes.length ? bytes.readUInt16LE(at) : bytes.length);
+    const nameAt = at + REPORT_SECTION_HEAD_BYTES;
+    const nameEnd = nameAt + (nameAt <= bytes.length ? bytes.readUInt16LE(at) : bytes.length);
     const end = nameEnd <= bytes.length ? nameEnd + bytes.readUInt32LE(at + 2) : Number.POSITIVE_INFINITY;
     if (end > bytes.length) throw protocolError("a report section that is cut off");
-    sections.set(bytes.toString("utf8", at + 6, nameEnd), bytes.subarray(nameEnd, end));
+    sections.set(bytes.toString("utf8", nameAt, nameEnd), bytes.subarray(nameEnd, end));
     at = end;
   }
   return sections;

@@ -13,6 +13,7 @@ import type { SandboxMode } from "../policy/modes.js";
 import type { LoadedPolicy } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
+import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { checkedLease, loadChosenPolicy } from "./chosen-policy.js";
 import { SandboxContainer } from "./container.js";
@@ -173,7 +174,7 @@ async function startProved(
   plan: SandboxPlan,
   { engine, options, toolbox, imageId, known }: Start,
 ): Promise<OpenedSandbox> {
-  const token = randomBytes(32);
+  const token = randomBytes(TOKEN_BYTES);
   const body = createContainerBody(plan, {
     toolbox,
     tokenHash: createHash("sha256").update(token).digest("hex"),

@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { BrigError } from "../errors.js";
 import { sharedSignal } from "../lib/shared-signal.js";
-import { FrameType } from "./channel/frames.js";
+import { FrameType } from "./channel/protocol.js";
 import { Command } from "./command.js";
 import type { CommandSetting } from "./exec.js";
 import { type ExitRecord, exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";

@@ -1,4 +1,5 @@
 import { BrigError } from "../errors.js";
+import { SPAWN_HEAD_BYTES, SpawnFlag } from "./channel/protocol.js";
 import { MAX_TIMEOUT_MS } from "./timeouts.js";
 import type { PtySize } from "./types.js";
 
@@ -6,11 +7,6 @@ import type { PtySize } from "./types.js";
 export const KILL_GRACE_MS = 500;
 /** The kernel's limit for one argument or environment string, its terminator included (MAX_ARG_STRLEN). */
 const MAX_STRING_BYTES = 128 * 1024;
-
-const FLAG_PTY = 1;
-const FLAG_NO_STDIN = 2;
-const FLAG_MERGE = 4;
-const FLAG_ENDS_TREE = 8;
 
 export interface SpawnRequest {
   argv: readonly string[];
@@ -28,12 +24,12 @@ export function encodeSpawn(request: SpawnRequest): Buffer {
   const strings = [...checkedArguments(request.argv)];
   const environment = checkedEnvironment(request.env);
   const cwd = checkedCwd(request.cwd);
-  const head = Buffer.alloc(16);
+  const head = Buffer.alloc(SPAWN_HEAD_BYTES);
   head[0] =
-    (request.pty ? FLAG_PTY : 0) |
-    (request.hasStdin ? 0 : FLAG_NO_STDIN) |
-    (request.mergeOutput ? FLAG_MERGE : 0) |
-    (request.endsTree ? FLAG_ENDS_TREE : 0);
+    (request.pty ? SpawnFlag.pty : 0) |
+    (request.hasStdin ? 0 : SpawnFlag.noStdin) |
+    (request.mergeOutput ? SpawnFlag.merge : 0) |
+    (request.endsTree ? SpawnFlag.endsTree : 0);
   head.writeUInt16LE(checkedSize(request.pty?.rows ?? 0), 2);
   head.writeUInt16LE(checkedSize(request.pty?.cols ?? 0), 4);
   head.writeUInt32LE(checkedTimeout(request.timeoutMs), 8);

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
 import type { Engine } from "../../src/docker/types.js";
-import { encodeFrame, FrameType } from "../../src/sandbox/channel/frames.js";
+import { encodeFrame } from "../../src/sandbox/channel/frames.js";
+import { FrameType } from "../../src/sandbox/channel/protocol.js";
 import { testEngine } from "./engine.js";
 
 /**

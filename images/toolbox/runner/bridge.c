@@ -34,32 +34,32 @@ void bridge_drop(struct runner *r, struct bridge *b) {
 /* Compares without telling by its duration how much was right. */
 static bool token_is_right(const struct runner *r, const uint8_t *token) {
     uint8_t digest[32], difference = 0;
-    sha256_short(token, TOKEN_SIZE, digest);
+    sha256_short(token, TOKEN_BYTES, digest);
     for (int i = 0; i < 32; i++) difference |= digest[i] ^ r->token_hash[i];
     return difference == 0;
 }
 
 static bool greet(struct runner *r, struct bridge *b, const struct frame *frame) {
     struct hello hello;
-    if (frame->type != F_HELLO || !hello_parse(frame->payload, frame->length, &hello)) return false;
+    if (frame->type != FRAME_HELLO || !hello_parse(frame->payload, frame->length, &hello)) return false;
     if (hello.version != PROTOCOL_VERSION || !token_is_right(r, hello.token)) return false;
     if (r->host) bridge_drop(r, r->host);
     if (!link_resume(&r->link, hello.received)) return false;
     r->host = b;
     r->was_connected = b->is_host = true;
-    uint8_t payload[20];
+    uint8_t payload[WELCOME_BYTES];
     put32(payload, PROTOCOL_VERSION);
     put64(payload + 4, r->link.received);
     put64(payload + 12, r->boot_id);
-    link_send_control(&r->link, F_WELCOME, payload, sizeof payload);
+    link_send_control(&r->link, FRAME_WELCOME, payload, sizeof payload);
     return true;
 }
 
 static bool take_session_frame(struct runner *r, const struct frame *frame) {
     switch (frame->type) {
-    case F_ACK: return frame->length == 8 && link_acknowledge(&r->link, get64(frame->payload));
-    case F_PING: return frame->length <= 64 && link_send_control(&r->link, F_PONG, frame->payload, frame->length) == 0;
-    case F_END: exit(0); /* the kernel ends everything else in here before the engine hears of it */
+    case FRAME_ACK: return frame->length == 8 && link_acknowledge(&r->link, get64(frame->payload));
+    case FRAME_PING: return frame->length <= 64 && link_send_control(&r->link, FRAME_PONG, frame->payload, frame->length) == 0;
+    case FRAME_END: exit(0); /* the kernel ends everything else in here before the engine hears of it */
     default: return false;
     }
 }
@@ -76,11 +76,11 @@ static bool take_frames(struct runner *r, struct bridge *b) {
     while (b->used) {
         struct frame frame;
         size_t used;
-        size_t limit = b->is_host ? MAX_PAYLOAD_IN : 64;
+        size_t limit = b->is_host ? MAX_PAYLOAD_TO_RUNNER : 64;
         enum parse_result result = frame_parse(buffer_front(&b->input), buffer_length(&b->input), limit, &frame, &used);
         if (result == PARSE_MORE) return true;
         if (result == PARSE_BAD || !take_frame(r, b, &frame)) return false;
-        if (frame.type == F_HELLO) explicit_bzero(buffer_front(&b->input), used);
+        if (frame.type == FRAME_HELLO) explicit_bzero(buffer_front(&b->input), used);
         buffer_drop(&b->input, used);
     }
     return true;

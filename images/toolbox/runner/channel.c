@@ -84,7 +84,7 @@ void channels_free_retired(struct runner *r) {
 static void send_exit(struct runner *r, struct channel *c) {
     if (is_open(&c->out) || is_open(&c->err)) c->flags |= EXIT_PIPE_HELD;
     buffer_front(&c->exit)[1] = c->flags;
-    link_send(&r->link, F_EXIT, c->id, buffer_front(&c->exit), buffer_length(&c->exit));
+    link_send(&r->link, FRAME_EXIT, c->id, buffer_front(&c->exit), buffer_length(&c->exit));
     c->exit_sent = true;
     close_input(r, c);
     /* From here on output is late and flows without credit. */
@@ -178,7 +178,7 @@ static void settle(struct channel *c, const struct source *s, size_t bytes) {
 
 /* False at the end of the stream or when there is nothing more for now. */
 static bool read_output(struct runner *r, struct channel *c, struct source *s) {
-    size_t room = MAX_PAYLOAD_OUT;
+    size_t room = MAX_PAYLOAD_FROM_RUNNER;
     if (!c->exit_sent && (size_t)c->credit < room) room = (size_t)c->credit;
     if (room == 0 || (!c->exit_sent && link_is_full(&r->link))) return false;
     uint8_t *payload = link_begin(&r->link, room);
@@ -199,10 +199,10 @@ static bool read_output(struct runner *r, struct channel *c, struct source *s) {
     }
     if (!c->exit_sent) {
         c->credit -= n;
-        link_finish(&r->link, s == &c->err ? F_STDERR : F_STDOUT, c->id, (size_t)n);
+        link_finish(&r->link, s == &c->err ? FRAME_STDERR : FRAME_STDOUT, c->id, (size_t)n);
     } else if ((size_t)n <= c->late_left && !link_is_full(&r->link)) {
         c->late_left -= (size_t)n;
-        link_finish(&r->link, F_LATE, c->id, (size_t)n);
+        link_finish(&r->link, FRAME_LATE, c->id, (size_t)n);
     }
     return true;
 }
@@ -222,7 +222,7 @@ static void grant(struct runner *r, struct channel *c, size_t bytes) {
     if (c->input_taken < GRANT_STEP) return;
     uint8_t payload[4];
     put32(payload, c->input_taken);
-    link_send(&r->link, F_CREDIT_OUT, c->id, payload, sizeof payload);
+    link_send(&r->link, FRAME_CREDIT_FROM_RUNNER, c->id, payload, sizeof payload);
     c->input_taken = 0;
 }
 
@@ -373,7 +373,7 @@ static void start(struct runner *r, struct channel *c, const struct frame *reque
     close_source(r, &c->err);
     close_input(r, c);
     close_source(r, &c->out);
-    not_started(r, c, streams->count < 0 ? STAGE_PTY : STAGE_FORK, error ? error : EAGAIN);
+    not_started(r, c, streams->count < 0 ? STAGE_STREAMS : STAGE_FORK, error ? error : EAGAIN);
 }
 
 static bool enqueue(struct runner *r, struct channel *c, const struct frame *request, const struct channel_streams *streams) {
@@ -419,7 +419,7 @@ void channels_start_queued(struct runner *r) {
         }
         struct queued_request *q = dequeue(r, c);
         struct frame request = {
-            .type = F_FILE, .channel = c->id, .payload = buffer_front(&q->payload), .length = (uint32_t)buffer_length(&q->payload)};
+            .type = FRAME_FILE, .channel = c->id, .payload = buffer_front(&q->payload), .length = (uint32_t)buffer_length(&q->payload)};
         start(r, c, &request, &q->streams);
         free_queued(q);
     }
@@ -489,7 +489,7 @@ void channel_ended(struct runner *r, struct channel *c, const struct worker_repo
         if (kills > r->out_of_memory_kills) c->flags |= EXIT_OUT_OF_MEMORY;
         r->out_of_memory_kills = kills;
     }
-    uint8_t payload[44] = {(uint8_t)report->kind};
+    uint8_t payload[EXIT_HEAD_BYTES] = {(uint8_t)report->kind};
     put16(payload + 2, (uint16_t)report->code);
     put32(payload + 4, report->error);
     put32(payload + 8, report->stage);
@@ -607,25 +607,25 @@ void channels_tick(struct runner *r, uint64_t now) {
 
 
 bool channel_take_frame(struct runner *r, const struct frame *frame) {
-    if (frame->type == F_SPAWN) return start_command(r, frame);
-    if (frame->type == F_FILE) return start_file_operation(r, frame);
+    if (frame->type == FRAME_SPAWN) return start_command(r, frame);
+    if (frame->type == FRAME_FILE) return start_file_operation(r, frame);
     struct channel *c = find(r, frame->channel);
     bool over = !c; /* the host may not have seen the EXIT yet: what it still sends is in order and without effect */
     switch (frame->type) {
-    case F_INPUT: return over || take_input(r, c, frame);
-    case F_SIGNAL:
+    case FRAME_INPUT: return over || take_input(r, c, frame);
+    case FRAME_SIGNAL:
         if (frame->length != 1 || frame->payload[0] < 1 || frame->payload[0] > 64) return false;
         if (!over && c->is_command) {
             c->pending_signals |= UINT64_C(1) << (frame->payload[0] - 1);
             send_signals(r, c);
         }
         return true;
-    case F_RESIZE:
+    case FRAME_RESIZE:
         if (frame->length != 4) return false;
         if (!over && c->pty && is_open(&c->out))
             ioctl(c->out.fd, TIOCSWINSZ, &(struct winsize){.ws_row = get16(frame->payload), .ws_col = get16(frame->payload + 2)});
         return true;
-    case F_KILL:
+    case FRAME_KILL:
         if (frame->length != 4) return false;
         if (!over) {
             c->flags |= c->exit_sent ? 0 : EXIT_KILLED;
@@ -634,7 +634,7 @@ bool channel_take_frame(struct runner *r, const struct frame *frame) {
             finish_if_complete(r, c);
         }
         return true;
-    case F_CREDIT:
+    case FRAME_CREDIT:
         if (frame->length != 4) return false;
         if (!over) {
             c->credit += get32(frame->payload);

@@ -21,27 +21,27 @@
 
 static uint8_t type_of(mode_t mode) {
     switch (mode & S_IFMT) {
-    case S_IFREG: return 1;
-    case S_IFDIR: return 2;
-    case S_IFLNK: return 3;
-    case S_IFIFO: return 4;
-    case S_IFSOCK: return 5;
-    case S_IFCHR: return 6;
-    case S_IFBLK: return 7;
-    default: return 0;
+    case S_IFREG: return ENTRY_FILE;
+    case S_IFDIR: return ENTRY_DIRECTORY;
+    case S_IFLNK: return ENTRY_SYMLINK;
+    case S_IFIFO: return ENTRY_FIFO;
+    case S_IFSOCK: return ENTRY_SOCKET;
+    case S_IFCHR: return ENTRY_CHAR_DEVICE;
+    case S_IFBLK: return ENTRY_BLOCK_DEVICE;
+    default: return ENTRY_UNKNOWN;
     }
 }
 
 static uint8_t type_of_entry(unsigned char type) {
     switch (type) {
-    case DT_REG: return 1;
-    case DT_DIR: return 2;
-    case DT_LNK: return 3;
-    case DT_FIFO: return 4;
-    case DT_SOCK: return 5;
-    case DT_CHR: return 6;
-    case DT_BLK: return 7;
-    default: return 0;
+    case DT_REG: return ENTRY_FILE;
+    case DT_DIR: return ENTRY_DIRECTORY;
+    case DT_LNK: return ENTRY_SYMLINK;
+    case DT_FIFO: return ENTRY_FIFO;
+    case DT_SOCK: return ENTRY_SOCKET;
+    case DT_CHR: return ENTRY_CHAR_DEVICE;
+    case DT_BLK: return ENTRY_BLOCK_DEVICE;
+    default: return ENTRY_UNKNOWN;
     }
 }
 
@@ -128,7 +128,7 @@ static uint32_t read_file(const struct file_request *request, const char *path, 
     uint32_t error = open_regular(request, path, &fd, &st);
     put64(result, error ? 0 : (uint64_t)st.st_size);
     put64(result + 8, request->offset);
-    report->result_length = READ_RESULT;
+    report->result_length = READ_RESULT_BYTES;
     if (error) return error;
     error = read_open_file(request, fd, out, report, result);
     close(fd);
@@ -244,10 +244,10 @@ static uint32_t write_file(const struct file_operation_job *job, const struct fi
 
 static uint32_t stat_file(const struct file_request *request, const char *path, struct worker_report *report, uint8_t *result) {
     struct stat st;
-    bool is_of_link = request->flags & 1;
+    bool is_of_link = request->flags & STAT_LINK_ITSELF;
     if ((is_of_link ? lstat(path, &st) : stat_of(request, path, &st)) != 0) return (uint32_t)errno;
     if (S_ISLNK(st.st_mode) && !is_of_link) return ELOOP;
-    memset(result, 0, 56);
+    memset(result, 0, STAT_RECORD_BYTES);
     result[0] = type_of(st.st_mode);
     put32(result + 4, st.st_mode & 07777);
     put32(result + 8, st.st_uid);
@@ -256,16 +256,16 @@ static uint32_t stat_file(const struct file_request *request, const char *path, 
     put64(result + 24, (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
     put64(result + 32, (uint64_t)st.st_dev);
     put64(result + 40, (uint64_t)st.st_ino);
-    ssize_t n = S_ISLNK(st.st_mode) ? readlink(path, (char *)result + 52, PATH_MAX) : 0;
+    ssize_t n = S_ISLNK(st.st_mode) ? readlink(path, (char *)result + STAT_RECORD_BYTES, PATH_MAX) : 0;
     put32(result + 48, n > 0 ? (uint32_t)n : 0);
-    report->result_length = 52 + (n > 0 ? (uint32_t)n : 0);
+    report->result_length = STAT_RECORD_BYTES + (n > 0 ? (uint32_t)n : 0);
     return 0;
 }
 
 static uint8_t entry_type(DIR *directory, const struct dirent *entry) {
     if (entry->d_type != DT_UNKNOWN) return type_of_entry(entry->d_type);
     struct stat st;
-    return fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? type_of(st.st_mode) : 0;
+    return fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? type_of(st.st_mode) : ENTRY_UNKNOWN;
 }
 
 /* Entries on their way to the host: gathered in `chunk`, of which a full one goes to `out`, where there is one. */
@@ -284,14 +284,14 @@ static uint32_t flush_listing(struct listing *l) {
 
 static uint32_t add_entry(struct listing *l, uint8_t type, const char *name) {
     size_t length = strlen(name);
-    uint32_t error = l->used + 4 + length > l->size ? flush_listing(l) : 0;
+    uint32_t error = l->used + LIST_ENTRY_HEAD_BYTES + length > l->size ? flush_listing(l) : 0;
     if (error) return error;
     uint8_t *at = l->chunk + l->used;
     at[0] = type;
     at[1] = 0;
     put16(at + 2, (uint16_t)length);
-    memcpy(at + 4, name, length);
-    l->used += 4 + length;
+    memcpy(at + LIST_ENTRY_HEAD_BYTES, name, length);
+    l->used += LIST_ENTRY_HEAD_BYTES + length;
     return 0;
 }
 
@@ -322,7 +322,7 @@ static uint32_t list_to_stream(const char *path, int out) {
 }
 
 static uint32_t list_inline(const char *path, struct worker_report *report, uint8_t *result) {
-    struct listing l = {.chunk = result, .size = INLINE_MAX, .out = -1};
+    struct listing l = {.chunk = result, .size = INLINE_BYTES, .out = -1};
     uint32_t error = list_directory(path, &l);
     report->result_length = error ? 0 : (uint32_t)l.used;
     return error;
@@ -435,10 +435,10 @@ static uint32_t empty_here(const struct file_operation_job *job) {
 
 static uint32_t remove_path(const struct file_operation_job *job, const char *path, uint8_t flags) {
     struct stat st;
-    if (lstat(path, &st) != 0) return errno == ENOENT && (flags & 2) ? 0 : (uint32_t)errno;
+    if (lstat(path, &st) != 0) return errno == ENOENT && (flags & REMOVE_MISSING_IS_FINE) ? 0 : (uint32_t)errno;
     if (!S_ISDIR(st.st_mode)) return unlink(path) == 0 ? 0 : (uint32_t)errno;
     if (rmdir(path) == 0) return 0;
-    if (errno != ENOTEMPTY || !(flags & 1)) return (uint32_t)errno;
+    if (errno != ENOTEMPTY || !(flags & REMOVE_RECURSIVE)) return (uint32_t)errno;
     int start = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     uint32_t error = start >= 0 && fd >= 0 && fchdir(fd) == 0 ? empty_here(job) : (uint32_t)errno;
     if (!error && unlinkat(start, path, AT_REMOVEDIR) != 0) error = (uint32_t)errno;
@@ -475,7 +475,7 @@ static uint32_t operate(const struct file_operation_job *job, const struct file_
     case FILE_WRITE: return write_file(job, request, path);
     case FILE_STAT: return stat_file(request, path, report, result);
     case FILE_LIST: return request->flags & LIST_INLINE ? list_inline(path, report, result) : list_to_stream(path, job->stream);
-    case FILE_MKDIR: return request->flags & 1 ? make_parents(request, path) : make_directory(path, request->mode & 0777);
+    case FILE_MKDIR: return request->flags & MKDIR_PARENTS ? make_parents(request, path) : make_directory(path, request->mode & 0777);
     case FILE_RENAME: return rename_path(request, path, second);
     case FILE_REMOVE: return remove_path(job, path, request->flags);
     default: return EINVAL;
@@ -484,7 +484,7 @@ static uint32_t operate(const struct file_operation_job *job, const struct file_
 
 static uint32_t run_on_path(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
     char path[PATH_MAX], second[PATH_MAX];
-    bool renames = request->operation == FILE_RENAME, makes = request->operation == FILE_MKDIR && request->flags & 1;
+    bool renames = request->operation == FILE_RENAME, makes = request->operation == FILE_MKDIR && request->flags & MKDIR_PARENTS;
     if (!path_copy(path, request->path, request->path_length)) return ENAMETOOLONG;
     if (renames && !path_copy(second, request->second, request->second_length)) return ENAMETOOLONG;
     if (path[0] != '/' || (renames && second[0] != '/')) return EINVAL;
@@ -505,7 +505,7 @@ static uint32_t write_sequence(const struct file_operation_job *job, const struc
         done += !error;
     }
     put32(result, done);
-    report->result_length = 4;
+    report->result_length = SEQUENCE_RESULT_BYTES;
     return error;
 }
 

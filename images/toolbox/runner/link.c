@@ -6,17 +6,14 @@
 
 #include "wire.h"
 
-#define ACK_FRAMES 64
-#define ACK_BYTES (128u << 10)
-
 uint8_t *link_begin(struct link *link, size_t max_payload) {
-    uint8_t *room = buffer_reserve(&link->kept, HEADER_SIZE + max_payload);
-    return room ? room + HEADER_SIZE : NULL;
+    uint8_t *room = buffer_reserve(&link->kept, HEADER_BYTES + max_payload);
+    return room ? room + HEADER_BYTES : NULL;
 }
 
 void link_finish(struct link *link, uint8_t type, uint32_t channel, size_t length) {
     frame_header(link->kept.data + link->kept.end, type, channel, (uint32_t)length);
-    buffer_commit(&link->kept, HEADER_SIZE + length);
+    buffer_commit(&link->kept, HEADER_BYTES + length);
     link->queued++;
 }
 
@@ -29,7 +26,7 @@ int link_send(struct link *link, uint8_t type, uint32_t channel, const void *pay
 }
 
 int link_send_control(struct link *link, uint8_t type, const void *payload, size_t length) {
-    uint8_t header[HEADER_SIZE];
+    uint8_t header[HEADER_BYTES];
     frame_header(header, type, 0, (uint32_t)length);
     if (buffer_append(&link->control, header, sizeof header) != 0) return -1;
     return buffer_append(&link->control, payload, length);
@@ -37,7 +34,7 @@ int link_send_control(struct link *link, uint8_t type, const void *payload, size
 
 static void advance(struct link *link, size_t n) {
     while (n > 0) {
-        if (link->frame_left == 0) link->frame_left = HEADER_SIZE + get32(buffer_front(&link->kept) + link->written);
+        if (link->frame_left == 0) link->frame_left = HEADER_BYTES + get32(buffer_front(&link->kept) + link->written);
         size_t step = n < link->frame_left ? n : link->frame_left;
         link->written += step;
         link->frame_left -= step;
@@ -66,7 +63,7 @@ int link_flush(struct link *link, int fd) {
 bool link_acknowledge(struct link *link, uint64_t frames) {
     if (frames < link->acknowledged || frames > link->queued) return false;
     size_t bytes = 0;
-    for (uint64_t i = link->acknowledged; i < frames; i++) bytes += HEADER_SIZE + get32(buffer_front(&link->kept) + bytes);
+    for (uint64_t i = link->acknowledged; i < frames; i++) bytes += HEADER_BYTES + get32(buffer_front(&link->kept) + bytes);
     size_t whole = link->written - (link->frame_left ? 1 : 0);
     if (bytes > link->written || (bytes > 0 && bytes > whole)) return false;
     buffer_drop(&link->kept, bytes);
@@ -90,10 +87,10 @@ bool link_resume(struct link *link, uint64_t frames) {
 void link_count_received(struct link *link, size_t bytes) {
     link->received++;
     link->untold_bytes += bytes;
-    if (link->received - link->told < ACK_FRAMES && link->untold_bytes < ACK_BYTES) return;
+    if (link->received - link->told < ACK_EVERY_FRAMES && link->untold_bytes < ACK_EVERY_BYTES) return;
     uint8_t payload[8];
     put64(payload, link->received);
-    link_send_control(link, F_ACK_OUT, payload, sizeof payload);
+    link_send_control(link, FRAME_ACK_FROM_RUNNER, payload, sizeof payload);
     link->told = link->received;
     link->untold_bytes = 0;
 }

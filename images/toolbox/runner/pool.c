@@ -216,7 +216,7 @@ static bool send_job(struct worker *w, const struct frame *request, const int *f
     }
     for (int i = 0; i < fd_count; i++) sent[count++] = fds[i];
     struct job_header header = {
-        .kind = request->type == F_SPAWN ? JOB_SPAWN : JOB_FILE, .length = request->length, .in_memory_file = memory >= 0};
+        .kind = request->type == FRAME_SPAWN ? JOB_SPAWN : JOB_FILE, .length = request->length, .in_memory_file = memory >= 0};
     struct iovec parts[2] = {{&header, sizeof header}, {(void *)(uintptr_t)request->payload, memory >= 0 ? 0 : request->length}};
     union {
         struct cmsghdr align;

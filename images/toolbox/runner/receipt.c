@@ -17,7 +17,6 @@
 #include "sha256.h"
 #include "wire.h"
 
-#define RECORDS_MAX 500
 #define DEPTH_MAX 200
 #define HASH_FILE_MAX (4u << 20)
 #define HASH_ALL_MAX (32u << 20)
@@ -129,12 +128,12 @@ static bool hash_file(struct walk *w, int directory, const char *name, uint8_t d
 }
 
 static void write_record(struct walk *w, int directory, const char *name, const struct stat *st, uint16_t why) {
-    if (w->records >= RECORDS_MAX) {
+    if (w->records >= RECEIPT_RECORDS_MAX) {
         w->omitted++;
         return;
     }
-    uint8_t head[56] = {0};
-    if (S_ISREG(st->st_mode) && hash_file(w, directory, name, head + 24)) why |= RECEIPT_HASHED;
+    uint8_t head[RECEIPT_RECORD_BYTES] = {0};
+    if (S_ISREG(st->st_mode) && hash_file(w, directory, name, head + RECEIPT_DIGEST_AT)) why |= RECEIPT_HASHED;
     put16(head, why);
     put16(head + 2, (uint16_t)w->length);
     put32(head + 4, st->st_mode);
@@ -270,6 +269,6 @@ uint32_t receipt_run(const struct file_operation_job *job, const struct file_req
     put64(result, w.seen);
     put32(result + 8, w.omitted);
     put32(result + 12, w.unfinished);
-    report->result_length = 16;
+    report->result_length = RECEIPT_RESULT_BYTES;
     return failed ? ENOMEM : 0;
 }

@@ -55,7 +55,7 @@ static const char *const files[] = {
 };
 
 static int write_section(int out, const char *name, const void *data, size_t size) {
-    uint8_t head[6];
+    uint8_t head[REPORT_SECTION_HEAD_BYTES];
     put16(head, (uint16_t)strlen(name));
     put32(head + 2, (uint32_t)size);
     if (write_all(out, head, sizeof head) != 0 || write_all(out, name, strlen(name)) != 0) return -1;

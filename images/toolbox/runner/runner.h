@@ -52,15 +52,6 @@ struct queued_request {
 };
 
 enum kill_state { KILL_NONE, KILL_TERMINATING, KILL_KILLING };
-enum exit_flags {
-    EXIT_TIMED_OUT = 1,
-    EXIT_KILLED = 2,
-    EXIT_OUT_OF_MEMORY = 4,
-    EXIT_PIPE_HELD = 8,
-    EXIT_TREE_LEFT = 16,
-    EXIT_TREE_ENDED = 32,
-};
-
 struct channel {
     struct channel *next;
     uint32_t id;

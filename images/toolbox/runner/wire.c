@@ -35,13 +35,13 @@ void frame_header(uint8_t *out, uint8_t type, uint32_t channel, uint32_t length)
 
 bool frame_is_counted(uint8_t type) {
     switch (type) {
-    case F_HELLO:
-    case F_ACK:
-    case F_PING:
-    case F_END:
-    case F_WELCOME:
-    case F_ACK_OUT:
-    case F_PONG:
+    case FRAME_HELLO:
+    case FRAME_ACK:
+    case FRAME_PING:
+    case FRAME_END:
+    case FRAME_WELCOME:
+    case FRAME_ACK_FROM_RUNNER:
+    case FRAME_PONG:
         return false;
     default:
         return true;
@@ -51,15 +51,15 @@ bool frame_is_counted(uint8_t type) {
 static bool is_session_frame(uint8_t type) { return !frame_is_counted(type); }
 
 enum parse_result frame_parse(const uint8_t *data, size_t size, size_t max_payload, struct frame *out, size_t *used) {
-    if (size < HEADER_SIZE) return PARSE_MORE;
+    if (size < HEADER_BYTES) return PARSE_MORE;
     uint32_t length = get32(data);
     uint8_t type = data[4];
     uint32_t channel = get32(data + 8);
     if (length > max_payload || data[5] != 0 || get16(data + 6) != 0) return PARSE_BAD;
     if (is_session_frame(type) != (channel == 0)) return PARSE_BAD;
-    if (size - HEADER_SIZE < length) return PARSE_MORE;
-    *out = (struct frame){.type = type, .flags = data[5], .channel = channel, .payload = data + HEADER_SIZE, .length = length};
-    *used = HEADER_SIZE + length;
+    if (size - HEADER_BYTES < length) return PARSE_MORE;
+    *out = (struct frame){.type = type, .flags = data[5], .channel = channel, .payload = data + HEADER_BYTES, .length = length};
+    *used = HEADER_BYTES + length;
     return PARSE_FRAME;
 }
 
@@ -98,7 +98,7 @@ static const uint8_t *take_string(struct cursor *c, uint32_t *length) {
 bool spawn_parse(const uint8_t *data, size_t size, struct spawn_request *out) {
     struct cursor c = {data, data + size, true};
     memset(out, 0, sizeof *out);
-    const uint8_t *head = take(&c, 16);
+    const uint8_t *head = take(&c, SPAWN_HEAD_BYTES);
     if (!head) return false;
     out->flags = head[0];
     out->rows = get16(head + 2);
@@ -143,7 +143,7 @@ static bool can_refuse_links(uint8_t operation) {
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     struct cursor c = {data, data + size, true};
     memset(out, 0, sizeof *out);
-    const uint8_t *head = take(&c, 24);
+    const uint8_t *head = take(&c, FILE_HEAD_BYTES);
     if (!head) return false;
     out->operation = head[0];
     out->flags = head[1];
@@ -153,7 +153,7 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     out->path = take_string(&c, &out->path_length);
     bool is_data = out->operation == FILE_SEQUENCE || (out->operation == FILE_WRITE && out->flags & WRITE_INLINE);
     out->second = is_data ? take_bytes(&c, &out->second_length) : take_string(&c, &out->second_length);
-    if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_MAX)) return false;
+    if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_BYTES)) return false;
     if (out->flags & PATH_WITHOUT_LINKS && !can_refuse_links(out->operation)) return false;
     return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_RECEIPT;
 }
@@ -182,7 +182,7 @@ bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *
 }
 
 bool hello_parse(const uint8_t *data, size_t size, struct hello *out) {
-    if (size != 4 + TOKEN_SIZE + 8) return false;
-    *out = (struct hello){.version = get32(data), .token = data + 4, .received = get64(data + 4 + TOKEN_SIZE)};
+    if (size != HELLO_BYTES) return false;
+    *out = (struct hello){.version = get32(data), .token = data + 4, .received = get64(data + 4 + TOKEN_BYTES)};
     return true;
 }

@@ -163,11 +163,11 @@ static _Noreturn void run_child(struct command *command) {
         /* dup above the standard numbers first, so that no stream overwrites another that is still to be placed */
         int fd = child_stream(command, i);
         streams[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        if (streams[i] < 0) fail(command, STAGE_PTY, errno);
+        if (streams[i] < 0) fail(command, STAGE_STREAMS, errno);
     }
     for (int i = 0; i < 3; i++)
-        if (dup2(streams[i], i) < 0) fail(command, STAGE_PTY, errno);
-    if ((command->request.flags & SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) != 0) fail(command, STAGE_PTY, errno);
+        if (dup2(streams[i], i) < 0) fail(command, STAGE_STREAMS, errno);
+    if ((command->request.flags & SPAWN_PTY) && ioctl(0, TIOCSCTTY, 0) != 0) fail(command, STAGE_STREAMS, errno);
     if (chdir(*command->cwd ? command->cwd : "/") != 0) fail(command, STAGE_CWD, errno);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGTERM, SIG_DFL);

@@ -11,9 +11,7 @@
 
 /* A message in either direction fits one packet; a longer request travels in a memory file. */
 #define PACKET_MAX (32u << 10)
-/* Of a read: its size, where it began, and its bytes where they are inline. */
-#define READ_RESULT 16u
-#define RESULT_MAX (READ_RESULT + INLINE_MAX)
+#define RESULT_MAX (READ_RESULT_BYTES + INLINE_BYTES)
 
 enum job_kind { JOB_SPAWN = 1, JOB_FILE = 2, JOB_ANSWER = 3 /* to say that it is alive */ };
 
@@ -22,12 +20,6 @@ struct job_header {
     uint32_t length;
     uint32_t in_memory_file;
 };
-
-enum exit_kind { EXIT_EXITED = 0, EXIT_SIGNALLED = 1, EXIT_NOT_STARTED = 2, EXIT_LOST = 3, EXIT_FILE = 4 };
-enum start_stage { STAGE_FORK = 1, STAGE_CWD = 2, STAGE_EXEC = 3, STAGE_PTY = 4, STAGE_REQUEST = 5 };
-
-/* A file that is not a regular one is refused with this plus its type, beyond any errno. */
-#define NOT_REGULAR 4096u
 
 /* Of a file operation both at once: it leaves nobody behind. */
 enum report_kind { REPORT_ENDED = 1, REPORT_EMPTY = 2 };

@@ -1,34 +1,5 @@
 import { BrigError } from "../../errors.js";
-
-/** The runner's protocol, version 1: see images/toolbox/runner/PROTOCOL.md, which this file follows. */
-export const PROTOCOL_VERSION = 1;
-export const HEADER_BYTES = 12;
-export const INITIAL_CREDIT = 256 * 1024;
-/** The most the runner may put in one frame towards the host. */
-export const MAX_PAYLOAD_FROM_RUNNER = 64 * 1024;
-export const MAX_PAYLOAD_TO_RUNNER = 4 * 1024 * 1024;
-
-export const FrameType = {
-  hello: 0x01,
-  ack: 0x02,
-  ping: 0x03,
-  end: 0x04,
-  spawn: 0x10,
-  input: 0x11,
-  signal: 0x12,
-  resize: 0x13,
-  kill: 0x14,
-  credit: 0x15,
-  file: 0x20,
-  welcome: 0x81,
-  ackFromRunner: 0x82,
-  pong: 0x83,
-  stdout: 0x90,
-  stderr: 0x91,
-  exit: 0x92,
-  late: 0x93,
-  creditFromRunner: 0x95,
-} as const;
+import { FrameType, HEADER_BYTES, MAX_PAYLOAD_FROM_RUNNER } from "./protocol.js";
 
 export interface Frame {
   type: number;

@@ -2,14 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineStream } from "../../docker/types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
-import {
-  encodeFrame,
-  type Frame,
-  FrameType,
-  isCounted,
-  MAX_PAYLOAD_TO_RUNNER,
-  protocolError,
-} from "./frames.js";
+import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";
+import { ACK_EVERY_BYTES, ACK_EVERY_FRAMES, FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
 
 /** What a channel's owner is told. */
@@ -37,8 +31,6 @@ export interface LinkOptions {
   onLate(channel: number, data: Buffer): void;
 }
 
-const ACK_EVERY_FRAMES = 64;
-const ACK_EVERY_BYTES = 128 * 1024;
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
 /** How long nothing may come for somebody who waits before the runner is asked, and then the engine. */

@@ -3,14 +3,8 @@ import { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";
 import { Demultiplexer } from "./demultiplexer.js";
-import {
-  encodeFrame,
-  type Frame,
-  FrameParser,
-  FrameType,
-  PROTOCOL_VERSION,
-  protocolError,
-} from "./frames.js";
+import { encodeFrame, type Frame, FrameParser, protocolError } from "./frames.js";
+import { FrameType, HELLO_BYTES, PROTOCOL_VERSION, TOKEN_BYTES, WELCOME_BYTES } from "./protocol.js";
 
 const HELLO_WITHIN_MS = 10_000;
 const MAX_BRIDGE_MESSAGE = 4096;
@@ -141,15 +135,15 @@ export async function greet(
 }
 
 function encodeHello({ token, received }: { token: Buffer; received: bigint }): Buffer {
-  const payload = Buffer.alloc(4 + 32 + 8);
+  const payload = Buffer.alloc(HELLO_BYTES);
   payload.writeUInt32LE(PROTOCOL_VERSION, 0);
-  token.copy(payload, 4);
-  payload.writeBigUInt64LE(received, 36);
+  token.copy(payload, 4, 0, TOKEN_BYTES);
+  payload.writeBigUInt64LE(received, 4 + TOKEN_BYTES);
   return encodeFrame(FrameType.hello, 0, payload);
 }
 
 function parseWelcome(frame: Frame): Welcome {
-  if (frame.type !== FrameType.welcome || frame.payload.length !== 20)
+  if (frame.type !== FrameType.welcome || frame.payload.length !== WELCOME_BYTES)
     throw protocolError("no WELCOME after HELLO");
   const version = frame.payload.readUInt32LE(0);
   if (version !== PROTOCOL_VERSION)

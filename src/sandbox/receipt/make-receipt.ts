@@ -1,6 +1,7 @@
 import { isBrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/before-abort.js";
 import { TimeLimit } from "../../lib/time-limit.js";
+import { ReceiptFlag } from "../channel/protocol.js";
 import type { CommandSetting } from "../exec.js";
 import { run } from "../file-request.js";
 import type { SandboxPlan } from "../plan.js";
@@ -44,7 +45,7 @@ async function ask(
       .filter(({ kind }) => kind === "protected")
       .map(({ path }) => path)
       .join("\n"),
-    flags: 1,
+    flags: ReceiptFlag.strips,
     mode: LOOK_MS,
     offsetBytes: ownerOfFiles(plan),
     onOutput: (data) => void pieces.push(Buffer.from(data)),

@@ -1,6 +1,7 @@
 import { Duplex } from "node:stream";
 import type { ExecStream } from "../../../src/docker/types.js";
-import { FrameType, HEADER_BYTES, isCounted } from "../../../src/sandbox/channel/frames.js";
+import { isCounted } from "../../../src/sandbox/channel/frames.js";
+import { FrameType, HEADER_BYTES } from "../../../src/sandbox/channel/protocol.js";
 
 /** A frame as the host sent it. */
 export interface SentFrame {

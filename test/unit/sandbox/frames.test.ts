@@ -1,13 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isBrigError } from "../../../src/errors.js";
-import {
-  encodeFrame,
-  FrameParser,
-  FrameType,
-  isCounted,
-  MAX_PAYLOAD_FROM_RUNNER,
-} from "../../../src/sandbox/channel/frames.js";
+import { encodeFrame, FrameParser, isCounted } from "../../../src/sandbox/channel/frames.js";
+import { FrameType, MAX_PAYLOAD_FROM_RUNNER } from "../../../src/sandbox/channel/protocol.js";
 import { chunked, chunking } from "./chunking.js";
 
 interface Parsed {

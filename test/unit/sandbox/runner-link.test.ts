@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BrigError } from "../../../src/errors.js";
-import { FrameType } from "../../../src/sandbox/channel/frames.js";
+import { FrameType } from "../../../src/sandbox/channel/protocol.js";
 import { type LinkOptions, RunnerLink } from "../../../src/sandbox/channel/runner-link.js";
 import { type CommandSetting, exec } from "../../../src/sandbox/exec.js";
 import { sandboxFiles } from "../../../src/sandbox/files.js";

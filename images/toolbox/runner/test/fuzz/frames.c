@@ -19,10 +19,10 @@ static void note(struct trace *trace, const uint8_t *data, size_t size) {
 }
 
 static void take(struct trace *trace, const struct frame *frame, const uint8_t *from, size_t used) {
-    uint8_t header[HEADER_SIZE];
+    uint8_t header[HEADER_BYTES];
     frame_header(header, frame->type, frame->channel, frame->length);
-    REQUIRE(used == HEADER_SIZE + frame->length && frame->length <= LIMIT);
-    REQUIRE(memcmp(header, from, HEADER_SIZE) == 0);
+    REQUIRE(used == HEADER_BYTES + frame->length && frame->length <= LIMIT);
+    REQUIRE(memcmp(header, from, HEADER_BYTES) == 0);
     REQUIRE(frame_is_counted(frame->type) == (frame->channel != 0));
     note(trace, header, sizeof header);
     note(trace, frame->payload, frame->length);

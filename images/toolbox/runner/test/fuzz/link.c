@@ -47,7 +47,7 @@ static void require_kept(const struct session *s) {
     size_t left = buffer_length(&s->link.kept), used;
     struct frame frame;
     for (uint64_t number = s->link.acknowledged; number < s->link.queued; number++) {
-        REQUIRE(frame_parse(at, left, MAX_PAYLOAD_OUT, &frame, &used) == PARSE_FRAME);
+        REQUIRE(frame_parse(at, left, MAX_PAYLOAD_FROM_RUNNER, &frame, &used) == PARSE_FRAME);
         require_payload(s, &frame, number);
         at += used;
         left -= used;
@@ -69,9 +69,9 @@ static void send_frame(struct session *s, uint32_t length, int in_place) {
         uint8_t *room = link_begin(&s->link, sizeof payload);
         REQUIRE(room);
         memcpy(room, payload, length);
-        link_finish(&s->link, F_STDOUT, 1 + (uint32_t)s->sent, length);
+        link_finish(&s->link, FRAME_STDOUT, 1 + (uint32_t)s->sent, length);
     } else {
-        REQUIRE(link_send(&s->link, F_STDERR, 1 + (uint32_t)s->sent, payload, length) == 0);
+        REQUIRE(link_send(&s->link, FRAME_STDERR, 1 + (uint32_t)s->sent, payload, length) == 0);
     }
     s->sent++;
 }
@@ -80,11 +80,11 @@ static void take_frame(struct session *s, const struct frame *frame) {
     if (frame_is_counted(frame->type)) {
         REQUIRE(frame->channel == 1 + (uint32_t)s->host.received);
         require_payload(s, frame, s->host.received++);
-    } else if (frame->type == F_ACK_OUT) {
+    } else if (frame->type == FRAME_ACK_FROM_RUNNER) {
         REQUIRE(frame->length == 8 && get64(frame->payload) > s->host.told && get64(frame->payload) <= s->counted_in);
         s->host.told = get64(frame->payload);
     } else {
-        REQUIRE(frame->type == F_PONG && frame->length <= 64);
+        REQUIRE(frame->type == FRAME_PONG && frame->length <= 64);
     }
 }
 
@@ -96,7 +96,7 @@ static void host_reads(struct session *s, size_t most) {
     struct frame frame;
     size_t used;
     enum parse_result result;
-    while ((result = frame_parse(buffer_front(&s->host.stream), buffer_length(&s->host.stream), MAX_PAYLOAD_OUT, &frame, &used)) == PARSE_FRAME) {
+    while ((result = frame_parse(buffer_front(&s->host.stream), buffer_length(&s->host.stream), MAX_PAYLOAD_FROM_RUNNER, &frame, &used)) == PARSE_FRAME) {
         take_frame(s, &frame);
         buffer_drop(&s->host.stream, used);
     }
@@ -114,7 +114,7 @@ static uint64_t written_whole(const struct link *link) {
     size_t at = 0;
     uint64_t frames = 0;
     while (at < link->written) {
-        at += HEADER_SIZE + get32(buffer_front(&link->kept) + at);
+        at += HEADER_BYTES + get32(buffer_front(&link->kept) + at);
         frames += at <= link->written;
     }
     return frames;
@@ -150,7 +150,7 @@ static void step(struct session *s, struct input *in) {
     case 1: send_frame(s, input_below(in, 64), 1); break;
     case 2: {
         uint8_t echo[64] = {0};
-        REQUIRE(link_send_control(&s->link, F_PONG, echo, input_below(in, 65)) == 0);
+        REQUIRE(link_send_control(&s->link, FRAME_PONG, echo, input_below(in, 65)) == 0);
         break;
     }
     case 3:

@@ -68,7 +68,7 @@ static void fuzz_file(const uint8_t *data, size_t size) {
     bool can_be_without_links = request.operation != FILE_LIST && request.operation < FILE_REPORT;
     REQUIRE(can_be_without_links || !(request.flags & PATH_WITHOUT_LINKS));
     bool is_inline_read = request.operation == FILE_READ && request.flags & READ_INLINE;
-    REQUIRE(!is_inline_read || (request.length >= 1 && request.length <= INLINE_MAX));
+    REQUIRE(!is_inline_read || (request.length >= 1 && request.length <= INLINE_BYTES));
     REQUIRE(!(file_has_input(&request) && file_has_output(&request)) && (!is_data || !file_has_input(&request)));
 }
 

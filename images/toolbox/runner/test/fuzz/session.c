@@ -35,8 +35,8 @@
 #include "../../wire.h"
 #undef INITIAL_CREDIT
 #define INITIAL_CREDIT (16u << 10)
-#undef MAX_PAYLOAD_OUT
-#define MAX_PAYLOAD_OUT (8u << 10)
+#undef MAX_PAYLOAD_FROM_RUNNER
+#define MAX_PAYLOAD_FROM_RUNNER (8u << 10)
 #include "../../link.h"
 #undef LINK_HIGH_WATER
 #define LINK_HIGH_WATER (32u << 10)
@@ -291,14 +291,14 @@ static bool host_has_room(void) { return s.sent_count < sizeof s.sent / sizeof *
 
 static void host_send(uint8_t type, uint32_t channel, const void *payload, size_t length) {
     if (!host_has_room()) return;
-    uint8_t header[HEADER_SIZE];
+    uint8_t header[HEADER_BYTES];
     frame_header(header, type, channel, (uint32_t)length);
     struct buffer *kept = &s.sent[s.sent_count++];
     REQUIRE(buffer_append(kept, header, sizeof header) == 0 && buffer_append(kept, payload, length) == 0);
     if (s.is_welcome) host_write(buffer_front(kept), buffer_length(kept));
 }
 
-static const uint8_t token[TOKEN_SIZE] = "the token of the fuzzed session";
+static const uint8_t token[TOKEN_BYTES] = "the token of the fuzzed session";
 
 static void host_disconnect(void) {
     close_one(&s.to);
@@ -336,11 +336,11 @@ static void host_dial(void) {
 
 static void host_connect(void) {
     host_dial();
-    uint8_t hello[HEADER_SIZE + 44];
-    frame_header(hello, F_HELLO, 0, 44);
-    put32(hello + HEADER_SIZE, PROTOCOL_VERSION);
-    memcpy(hello + HEADER_SIZE + 4, token, TOKEN_SIZE);
-    put64(hello + HEADER_SIZE + 36, s.received);
+    uint8_t hello[HEADER_BYTES + 44];
+    frame_header(hello, FRAME_HELLO, 0, 44);
+    put32(hello + HEADER_BYTES, PROTOCOL_VERSION);
+    memcpy(hello + HEADER_BYTES + 4, token, TOKEN_BYTES);
+    put64(hello + HEADER_BYTES + 36, s.received);
     host_write(hello, sizeof hello);
 }
 
@@ -350,15 +350,15 @@ static void forget_sent(uint64_t until) {
 }
 
 static void take_welcome(const struct frame *frame) {
-    REQUIRE(frame->type == F_WELCOME && frame->length == 20 && !s.is_welcome);
+    REQUIRE(frame->type == FRAME_WELCOME && frame->length == 20 && !s.is_welcome);
     forget_sent(get64(frame->payload + 4));
     s.is_welcome = true;
     for (uint32_t i = s.sent_acknowledged; i < s.sent_count; i++) host_write(buffer_front(&s.sent[i]), buffer_length(&s.sent[i]));
 }
 
 static void take_output(struct record *record, const struct frame *frame) {
-    int stream = frame->type == F_STDERR;
-    REQUIRE(!record->exited && frame->length > 0 && frame->length <= MAX_PAYLOAD_OUT);
+    int stream = frame->type == FRAME_STDERR;
+    REQUIRE(!record->exited && frame->length > 0 && frame->length <= MAX_PAYLOAD_FROM_RUNNER);
     for (uint32_t i = 0; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, stream, record->got[stream] + i));
     record->got[stream] += frame->length;
     REQUIRE(record->got[0] + record->got[1] <= record->granted);
@@ -381,22 +381,22 @@ static void host_take(const struct frame *frame) {
         return;
     }
     if (frame->channel == 0) {
-        REQUIRE(frame->type == F_ACK_OUT || frame->type == F_PONG);
-        if (frame->type == F_ACK_OUT) forget_sent(get64(frame->payload));
+        REQUIRE(frame->type == FRAME_ACK_FROM_RUNNER || frame->type == FRAME_PONG);
+        if (frame->type == FRAME_ACK_FROM_RUNNER) forget_sent(get64(frame->payload));
         return;
     }
     s.received++;
     REQUIRE(frame->channel <= channel_count);
     struct record *record = &records[frame->channel];
     switch (frame->type) {
-    case F_STDOUT:
-    case F_STDERR: take_output(record, frame); break;
-    case F_EXIT: take_exit(record, frame); break;
-    case F_LATE:
+    case FRAME_STDOUT:
+    case FRAME_STDERR: take_output(record, frame); break;
+    case FRAME_EXIT: take_exit(record, frame); break;
+    case FRAME_LATE:
         REQUIRE(record->exited && (record->late += frame->length) <= LATE_MAX);
         break;
     default:
-        REQUIRE(frame->type == F_CREDIT_OUT && frame->length == 4);
+        REQUIRE(frame->type == FRAME_CREDIT_FROM_RUNNER && frame->length == 4);
         record->input_granted += get32(frame->payload);
         REQUIRE(record->input_granted <= record->input_sent);
     }
@@ -411,7 +411,7 @@ static bool host_read(size_t most) {
     struct frame frame;
     size_t used;
     enum parse_result result;
-    while ((result = frame_parse(buffer_front(&s.stream), buffer_length(&s.stream), MAX_PAYLOAD_OUT, &frame, &used)) == PARSE_FRAME) {
+    while ((result = frame_parse(buffer_front(&s.stream), buffer_length(&s.stream), MAX_PAYLOAD_FROM_RUNNER, &frame, &used)) == PARSE_FRAME) {
         host_take(&frame);
         buffer_drop(&s.stream, used);
     }
@@ -420,10 +420,10 @@ static bool host_read(size_t most) {
 }
 
 static void host_acknowledge(void) {
-    uint8_t header[HEADER_SIZE + 8];
+    uint8_t header[HEADER_BYTES + 8];
     if (!s.is_welcome) return;
-    frame_header(header, F_ACK, 0, 8);
-    put64(header + HEADER_SIZE, s.received);
+    frame_header(header, FRAME_ACK, 0, 8);
+    put64(header + HEADER_BYTES, s.received);
     host_write(header, sizeof header);
 }
 
@@ -432,7 +432,7 @@ static void host_grant(uint32_t channel, uint32_t bytes) {
     put32(payload, bytes);
     if (!host_has_room() || records[channel].granted > (1u << 20)) return;
     records[channel].granted += bytes;
-    host_send(F_CREDIT, channel, payload, sizeof payload);
+    host_send(FRAME_CREDIT, channel, payload, sizeof payload);
 }
 
 static void host_spawn(struct input *in) {
@@ -449,7 +449,7 @@ static void host_spawn(struct input *in) {
     uint32_t channel = ++channel_count;
     records[channel] = (struct record){
         .used = true, .is_command = true, .ends_tree = payload[0] & SPAWN_ENDS_TREE, .granted = INITIAL_CREDIT, .deadline_ms = timeout_ms ? clock_ms + timeout_ms : 0};
-    host_send(F_SPAWN, channel, payload, sizeof payload);
+    host_send(FRAME_SPAWN, channel, payload, sizeof payload);
 }
 
 static void host_file(struct input *in) {
@@ -463,7 +463,7 @@ static void host_file(struct input *in) {
     memcpy(payload + 28, "/x", 2);
     uint32_t channel = ++channel_count;
     records[channel] = (struct record){.used = true, .granted = INITIAL_CREDIT, .inline_bytes = kind == 3 ? get32(payload + 16) : 0};
-    host_send(F_FILE, channel, payload, sizeof payload);
+    host_send(FRAME_FILE, channel, payload, sizeof payload);
 }
 
 static void host_input(uint32_t channel, uint32_t length) {
@@ -476,7 +476,7 @@ static void host_input(uint32_t channel, uint32_t length) {
     for (uint32_t i = 0; i < length; i++) payload[i] = byte_of(channel, 2, record->input_sent + i);
     if (length == 0) record->input_ended = true;
     record->input_sent += length;
-    host_send(F_INPUT, channel, payload, length);
+    host_send(FRAME_INPUT, channel, payload, length);
 }
 
 static void host_kill(uint32_t channel, uint32_t grace_ms) {
@@ -484,7 +484,7 @@ static void host_kill(uint32_t channel, uint32_t grace_ms) {
     if (!records[channel].used || !host_has_room()) return;
     put32(payload, grace_ms);
     records[channel].killed = true;
-    host_send(F_KILL, channel, payload, sizeof payload);
+    host_send(FRAME_KILL, channel, payload, sizeof payload);
 }
 
 /* ---- the workers ------------------------------------------------------------------------------------------------ */
@@ -729,7 +729,7 @@ static void open_runner(void) {
     s.r.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s.r.slots = calloc(1, SLOT_BYTES);
     s.r.boot_id = 7;
-    sha256_short(token, TOKEN_SIZE, s.r.token_hash);
+    sha256_short(token, TOKEN_BYTES, s.r.token_hash);
     death_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s.r.signals = (struct source){.on_event = on_death, .fd = death_bell};
     REQUIRE(s.r.epoll_fd >= 0 && s.r.slots && death_bell >= 0);

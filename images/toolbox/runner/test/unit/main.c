@@ -78,7 +78,7 @@ static void an_acknowledgement_of_what_was_not_sent_is_refused(void) {
     struct link link = {0};
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-    REQUIRE(link_send(&link, F_STDOUT, 1, "a", 1) == 0 && !link_acknowledge(&link, 1));
+    REQUIRE(link_send(&link, FRAME_STDOUT, 1, "a", 1) == 0 && !link_acknowledge(&link, 1));
     REQUIRE(link_flush(&link, ends[1]) == 0 && !link_acknowledge(&link, 2) && link_acknowledge(&link, 1));
     REQUIRE(!link_acknowledge(&link, 0) && !link_resume(&link, 0) && link_resume(&link, 1));
     close(ends[0]);
@@ -95,14 +95,14 @@ static void the_count_towards_an_ack_begins_again_with_a_connection(void) {
     for (int i = 0; i < 63; i++) link_count_received(&link, 1);
     REQUIRE(buffer_length(&link.control) == 0);
     link_count_received(&link, 1);
-    REQUIRE(buffer_length(&link.control) == HEADER_SIZE + 8 && get64(buffer_front(&link.control) + HEADER_SIZE) == 127);
+    REQUIRE(buffer_length(&link.control) == HEADER_BYTES + 8 && get64(buffer_front(&link.control) + HEADER_BYTES) == 127);
     REQUIRE(link_resume(&link, 0) && buffer_length(&link.control) == 0);
     link_count_received(&link, (128 << 10) - 1);
     REQUIRE(link_resume(&link, 0));
     link_count_received(&link, (128 << 10) - 1);
     REQUIRE(buffer_length(&link.control) == 0);
     link_count_received(&link, 1);
-    REQUIRE(buffer_length(&link.control) == HEADER_SIZE + 8 && get64(buffer_front(&link.control) + HEADER_SIZE) == 130);
+    REQUIRE(buffer_length(&link.control) == HEADER_BYTES + 8 && get64(buffer_front(&link.control) + HEADER_BYTES) == 130);
     buffer_free(&link.control);
 }
 
@@ -110,8 +110,8 @@ static void a_resumption_that_is_refused_changes_nothing(void) {
     struct link link = {0}, before;
     int ends[2];
     static uint8_t large[100000];
-    REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 && link_send(&link, F_STDOUT, 1, large, 10) == 0 && link_flush(&link, ends[1]) == 0);
-    REQUIRE(link_acknowledge(&link, 1) && link_send(&link, F_STDOUT, 1, large, sizeof large) == 0 && link_flush(&link, ends[1]) == 1);
+    REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 && link_send(&link, FRAME_STDOUT, 1, large, 10) == 0 && link_flush(&link, ends[1]) == 0);
+    REQUIRE(link_acknowledge(&link, 1) && link_send(&link, FRAME_STDOUT, 1, large, sizeof large) == 0 && link_flush(&link, ends[1]) == 1);
     before = link;
     REQUIRE(!link_resume(&link, 0) && !link_resume(&link, 3) && memcmp(&before, &link, sizeof link) == 0 && link.frame_left > 0);
     REQUIRE(link_resume(&link, 2));
@@ -207,9 +207,9 @@ static void a_short_read_comes_with_its_result(void) {
     struct worker_report report = {0};
     struct file_operation_job job = {request, 32 + strlen(path), -1, &cancelled};
     file_operation_run(&job, &report, result);
-    REQUIRE(report.error == 0 && report.result_length == READ_RESULT + 7);
-    REQUIRE(get64(result) == 10 && get64(result + 8) == 3 && memcmp(result + READ_RESULT, "3456789", 7) == 0);
-    put64(request + 16, INLINE_MAX + 1);
+    REQUIRE(report.error == 0 && report.result_length == READ_RESULT_BYTES + 7);
+    REQUIRE(get64(result) == 10 && get64(result + 8) == 3 && memcmp(result + READ_RESULT_BYTES, "3456789", 7) == 0);
+    put64(request + 16, INLINE_BYTES + 1);
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == EINVAL);
 }

@@ -38,7 +38,7 @@ static struct fake *start_one(void) {
 static void send_credit(uint32_t channel, uint32_t bytes) {
     uint8_t payload[4];
     put32(payload, bytes);
-    host_send(F_CREDIT, channel, payload, sizeof payload);
+    host_send(FRAME_CREDIT, channel, payload, sizeof payload);
     one_turn();
 }
 
@@ -69,16 +69,16 @@ static void late_output_has_its_end_and_its_writer_does_not_wait(void) {
         REQUIRE(record->wrote[0] > wrote);
         for (int i = 0; i < 2; i++) everything_flows();
     }
-    REQUIRE(record->late <= LATE_MAX && record->late + MAX_PAYLOAD_OUT > LATE_MAX);
+    REQUIRE(record->late <= LATE_MAX && record->late + MAX_PAYLOAD_FROM_RUNNER > LATE_MAX);
     finish();
     close_runner();
 }
 
 /* Whether the connection of somebody who has sent no more than the header of so long a HELLO is kept. */
 static bool is_waited_for(uint32_t length) {
-    uint8_t header[HEADER_SIZE];
+    uint8_t header[HEADER_BYTES];
     host_dial();
-    frame_header(header, F_HELLO, 0, length);
+    frame_header(header, FRAME_HELLO, 0, length);
     host_write(header, sizeof header);
     one_turn();
     return s.bridge->used;
@@ -86,7 +86,7 @@ static bool is_waited_for(uint32_t length) {
 
 static void before_the_greeting_nothing_longer_is_waited_for(void) {
     open_runner();
-    REQUIRE(is_waited_for(44) && !is_waited_for(65) && !is_waited_for(MAX_PAYLOAD_IN));
+    REQUIRE(is_waited_for(44) && !is_waited_for(65) && !is_waited_for(MAX_PAYLOAD_TO_RUNNER));
     close_runner();
 }
 

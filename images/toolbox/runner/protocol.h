@@ -1,0 +1,183 @@
+/*
+ * The numbers on which the runner and its host agree; PROTOCOL.md explains them. src/sandbox/channel/protocol.ts has the same
+ * numbers under the same names, and a unit test compares the two files, so a number is changed or added in both.
+ */
+#ifndef BRIG_PROTOCOL_H
+#define BRIG_PROTOCOL_H
+
+#define PROTOCOL_VERSION 1u
+
+/* Frames */
+#define HEADER_BYTES 12u
+#define MAX_PAYLOAD_TO_RUNNER (4u << 20)
+#define MAX_PAYLOAD_FROM_RUNNER (64u << 10)
+#define INITIAL_CREDIT (256u << 10)
+/* Each side acknowledges what it has received after this much, if not earlier. */
+#define ACK_EVERY_FRAMES 64u
+#define ACK_EVERY_BYTES (128u << 10)
+
+enum frame_type {
+    FRAME_HELLO = 0x01,
+    FRAME_ACK = 0x02,
+    FRAME_PING = 0x03,
+    FRAME_END = 0x04,
+    FRAME_SPAWN = 0x10,
+    FRAME_INPUT = 0x11,
+    FRAME_SIGNAL = 0x12,
+    FRAME_RESIZE = 0x13,
+    FRAME_KILL = 0x14,
+    FRAME_CREDIT = 0x15,
+    FRAME_FILE = 0x20,
+    FRAME_WELCOME = 0x81,
+    FRAME_ACK_FROM_RUNNER = 0x82,
+    FRAME_PONG = 0x83,
+    FRAME_STDOUT = 0x90,
+    FRAME_STDERR = 0x91,
+    FRAME_EXIT = 0x92,
+    FRAME_LATE = 0x93,
+    FRAME_CREDIT_FROM_RUNNER = 0x95,
+};
+
+#define TOKEN_BYTES 32u
+#define HELLO_BYTES 44u
+#define WELCOME_BYTES 20u
+
+/* SPAWN */
+#define SPAWN_HEAD_BYTES 16u
+
+enum spawn_flag {
+    SPAWN_PTY = 1,
+    SPAWN_NO_STDIN = 2,
+    SPAWN_MERGE = 4,
+    SPAWN_ENDS_TREE = 8,
+};
+
+/* EXIT */
+#define EXIT_HEAD_BYTES 44u
+
+enum exit_kind {
+    EXIT_EXITED = 0,
+    EXIT_SIGNALLED = 1,
+    EXIT_NOT_STARTED = 2,
+    EXIT_LOST = 3,
+    EXIT_FILE = 4,
+};
+
+enum exit_flag {
+    EXIT_TIMED_OUT = 1,
+    EXIT_KILLED = 2,
+    EXIT_OUT_OF_MEMORY = 4,
+    EXIT_PIPE_HELD = 8,
+    EXIT_TREE_LEFT = 16,
+    EXIT_TREE_ENDED = 32,
+};
+
+/* What failed when a command could not be started. */
+enum stage {
+    STAGE_NONE = 0,
+    STAGE_FORK = 1,
+    STAGE_CWD = 2,
+    STAGE_EXEC = 3,
+    STAGE_STREAMS = 4,
+    STAGE_REQUEST = 5,
+};
+
+/* FILE */
+#define FILE_HEAD_BYTES 24u
+/* The most data that may travel inside a request or inside its EXIT, which must still fit into one frame. */
+#define INLINE_BYTES (60u << 10)
+/* Added to the type of a file that is refused because it is not a regular one. It is larger than any errno. */
+#define NOT_REGULAR 4096u
+
+enum file_operation {
+    FILE_READ = 1,
+    FILE_WRITE = 2,
+    FILE_STAT = 3,
+    FILE_LIST = 4,
+    FILE_MKDIR = 5,
+    FILE_RENAME = 6,
+    FILE_REMOVE = 7,
+    FILE_REPORT = 8,
+    FILE_SEQUENCE = 9,
+    FILE_RECEIPT = 10,
+};
+
+enum entry_type {
+    ENTRY_UNKNOWN = 0,
+    ENTRY_FILE = 1,
+    ENTRY_DIRECTORY = 2,
+    ENTRY_SYMLINK = 3,
+    ENTRY_FIFO = 4,
+    ENTRY_SOCKET = 5,
+    ENTRY_CHAR_DEVICE = 6,
+    ENTRY_BLOCK_DEVICE = 7,
+};
+
+/* Every operation takes this flag except list, report, sequence and receipt. */
+enum path_flag {
+    PATH_WITHOUT_LINKS = 128,
+};
+
+enum read_flag {
+    READ_ALL_OR_NONE = 1,
+    READ_INLINE = 2,
+    READ_SKIP_HOLE = 4,
+};
+
+enum write_flag {
+    WRITE_NEW = 1,
+    WRITE_INLINE = 2,
+};
+
+enum stat_flag {
+    STAT_LINK_ITSELF = 1,
+};
+
+enum list_flag {
+    LIST_INLINE = 1,
+};
+
+enum mkdir_flag {
+    MKDIR_PARENTS = 1,
+};
+
+enum remove_flag {
+    REMOVE_RECURSIVE = 1,
+    REMOVE_MISSING_IS_FINE = 2,
+};
+
+#define READ_RESULT_BYTES 16u
+#define STAT_RECORD_BYTES 52u
+#define LIST_ENTRY_HEAD_BYTES 4u
+#define SEQUENCE_RESULT_BYTES 4u
+#define REPORT_SECTION_HEAD_BYTES 6u
+
+/* The receipt */
+#define RECEIPT_RECORD_BYTES 56u
+#define RECEIPT_DIGEST_AT 24u
+#define RECEIPT_RECORDS_MAX 500u
+#define RECEIPT_RESULT_BYTES 16u
+
+enum receipt_flag {
+    RECEIPT_STRIPS = 1,
+};
+
+enum receipt_reason {
+    RECEIPT_RUNS = 1,
+    RECEIPT_SETID = 2,
+    RECEIPT_DEVICE = 4,
+    RECEIPT_CAPABILITIES = 8,
+    RECEIPT_FOREIGN = 16,
+    RECEIPT_REPOSITORY = 32,
+    RECEIPT_STRIPPED = 64,
+    RECEIPT_HASHED = 128,
+};
+
+enum receipt_end {
+    RECEIPT_FINISHED = 0,
+    RECEIPT_NO_TIME = 1,
+    RECEIPT_CLOSED = 2,
+    RECEIPT_NO_STREAM = 3,
+};
+
+#endif

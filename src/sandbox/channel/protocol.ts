@@ -1,0 +1,125 @@
+/**
+ * The numbers of the runner's protocol, version 1; images/toolbox/runner/PROTOCOL.md explains them. The runner has the same numbers
+ * under the same names in images/toolbox/runner/protocol.h, and a unit test compares the two files.
+ */
+export const PROTOCOL_VERSION = 1;
+
+export const HEADER_BYTES = 12;
+export const MAX_PAYLOAD_TO_RUNNER = 4 * 1024 * 1024;
+/** The most the runner may put in one frame towards the host. */
+export const MAX_PAYLOAD_FROM_RUNNER = 64 * 1024;
+export const INITIAL_CREDIT = 256 * 1024;
+/** Each side acknowledges what it has received after this much, if not earlier. */
+export const ACK_EVERY_FRAMES = 64;
+export const ACK_EVERY_BYTES = 128 * 1024;
+
+export const FrameType = {
+  hello: 0x01,
+  ack: 0x02,
+  ping: 0x03,
+  end: 0x04,
+  spawn: 0x10,
+  input: 0x11,
+  signal: 0x12,
+  resize: 0x13,
+  kill: 0x14,
+  credit: 0x15,
+  file: 0x20,
+  welcome: 0x81,
+  ackFromRunner: 0x82,
+  pong: 0x83,
+  stdout: 0x90,
+  stderr: 0x91,
+  exit: 0x92,
+  late: 0x93,
+  creditFromRunner: 0x95,
+} as const;
+
+export const TOKEN_BYTES = 32;
+export const HELLO_BYTES = 44;
+export const WELCOME_BYTES = 20;
+
+export const SPAWN_HEAD_BYTES = 16;
+
+export const SpawnFlag = { pty: 1, noStdin: 2, merge: 4, endsTree: 8 } as const;
+
+export const EXIT_HEAD_BYTES = 44;
+
+export const ExitKind = { exited: 0, signalled: 1, "not-started": 2, lost: 3, file: 4 } as const;
+
+export const ExitFlag = {
+  timedOut: 1,
+  killed: 2,
+  outOfMemory: 4,
+  pipeHeld: 8,
+  treeLeft: 16,
+  treeEnded: 32,
+} as const;
+
+/** What failed when a command could not be started. */
+export const Stage = { none: 0, fork: 1, cwd: 2, exec: 3, streams: 4, request: 5 } as const;
+
+export const FILE_HEAD_BYTES = 24;
+/** The most data that may travel inside a request or inside its EXIT frame; more than this has a stream of its own. */
+export const INLINE_BYTES = 60 * 1024;
+/** Added to the type of a file that is refused because it is not a regular one. */
+export const NOT_REGULAR = 4096;
+
+export const FileOperation = {
+  read: 1,
+  write: 2,
+  stat: 3,
+  list: 4,
+  mkdir: 5,
+  rename: 6,
+  remove: 7,
+  report: 8,
+  sequence: 9,
+  receipt: 10,
+} as const;
+
+export const EntryType = {
+  unknown: 0,
+  file: 1,
+  directory: 2,
+  symlink: 3,
+  fifo: 4,
+  socket: 5,
+  "char-device": 6,
+  "block-device": 7,
+} as const;
+
+/** Every operation takes this flag except list, report, sequence and receipt. */
+export const PathFlag = { withoutLinks: 128 } as const;
+export const ReadFlag = { allOrNone: 1, inline: 2, skipHole: 4 } as const;
+export const WriteFlag = { new: 1, inline: 2 } as const;
+export const StatFlag = { linkItself: 1 } as const;
+export const ListFlag = { inline: 1 } as const;
+export const MkdirFlag = { parents: 1 } as const;
+export const RemoveFlag = { recursive: 1, missingIsFine: 2 } as const;
+
+export const READ_RESULT_BYTES = 16;
+export const STAT_RECORD_BYTES = 52;
+export const LIST_ENTRY_HEAD_BYTES = 4;
+export const SEQUENCE_RESULT_BYTES = 4;
+export const REPORT_SECTION_HEAD_BYTES = 6;
+
+export const RECEIPT_RECORD_BYTES = 56;
+export const RECEIPT_DIGEST_AT = 24;
+export const RECEIPT_RECORDS_MAX = 500;
+export const RECEIPT_RESULT_BYTES = 16;
+
+export const ReceiptFlag = { strips: 1 } as const;
+
+export const ReceiptReason = {
+  runs: 1,
+  setid: 2,
+  device: 4,
+  capabilities: 8,
+  foreign: 16,
+  repository: 32,
+  stripped: 64,
+  hashed: 128,
+} as const;
+
+export const ReceiptEnd = { finished: 0, noTime: 1, closed: 2, noStream: 3 } as const;
