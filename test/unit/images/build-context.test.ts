@@ -57,9 +57,9 @@ describe("the toolbox's build", () => {
     expect(paths).toEqual(
       expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h", "apply-patch/main.c"]),
     );
-    expect(paths.filter((path) => !/^(Dockerfile|hosts|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path))).toEqual(
-      [],
-    );
+    expect(
+      paths.filter((path) => !/^(Dockerfile|hosts|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path)),
+    ).toEqual([]);
   });
 
   it("takes rg from the package for the engine's architecture", async () => {
