@@ -26,26 +26,26 @@ const groups = [
   // What every command needs, --help too. One that is missing here costs time, nothing else.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:any-signal|control-sequences|json-text|sgr|terminal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|errors|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:json-text|terminal\/(?:control-sequences|sgr|terminal)|time\/any-signal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|display\/error-text|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 7,
   },
-  { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/jitless\.ts$/, priority: 5 },
+  { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/setup\/jitless\.ts$/, priority: 5 },
   // What the flags of a command need that opens a sandbox.
   {
     name: "options",
-    test: /\/src\/(?:policy\/modes|sandbox\/timeouts|lib\/(?:display-width|durations|progress|suggest|terminal-guard)|cli\/(?:duration-argument|option-values|receipt-text|sandbox-options|streams|terminal-session))\.ts$/,
+    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/(?:receipt-text|terminal-session)|setup\/(?:duration-argument|option-values|sandbox-options)|streams))\.ts$/,
     priority: 6,
   },
   // Loaded next, so that the engine answers while the rest is loaded.
   {
     name: "engine",
-    test: /\/src\/(?:cli\/early-engine\.ts|docker\/(?!advisories|check|diagnose|glance|tar)|lib\/(?:parse-json|pause|time-limit)\.ts)/,
+    test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|glance)|lib\/(?:parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 4,
   },
   // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!channel\/|command|connect-and-prove|diagnose-runtimes|exec|exit-record|file|kernel-report|mountinfo|process|proof|receipt\/|sandbox\.ts|spawn-request|sweep)|policy\/(?!approval-|command-safety\/|sandbox-denial|session-authority)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!channel\/|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|sandbox-denial|session-authority)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 3,
   },
   // What it needs once its container is being started.

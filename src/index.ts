@@ -1,5 +1,5 @@
 export type { AgentSandbox, SandboxSource } from "./agent/agent-sandbox.js";
-export type { ApprovalAnswer, ApprovalRequest, Approver } from "./agent/approvals.js";
+export type { ApprovalAnswer, ApprovalRequest, Approver } from "./agent/approvals/approvals.js";
 export { openConversation } from "./agent/conversation.js";
 export type {
   Conversation,
@@ -8,26 +8,24 @@ export type {
   TurnInput,
   TurnResult,
 } from "./agent/conversation-options.js";
-export type { AgentEvent, AgentListener } from "./agent/events.js";
-export type { SessionSetting } from "./agent/prompt.js";
 export type { AgentResult, RunAgentOptions } from "./agent/run-agent.js";
 export { runAgent } from "./agent/run-agent.js";
-export type { SessionFileOptions, SessionLog } from "./agent/session-file.js";
-export { openSessionFile } from "./agent/session-file.js";
+export type { AgentEvent, AgentListener } from "./agent/turn/events.js";
 export type { BrigErrorOptions, ErrorCode, GoneReason } from "./errors.js";
 export { BrigError, isBrigError } from "./errors.js";
 export { createModelClient } from "./model/create-model-client.js";
-export type { ModelClientOptions } from "./model/endpoint-client.js";
+export type { ModelClientOptions } from "./model/endpoint/endpoint-client.js";
 export type { ModelClient, ModelEvent, ModelRequest, TokenUsage } from "./model/model-client.js";
 export type { Credentials, ModelProvider, WireApi } from "./model/provider.js";
-export { loadScript } from "./model/script.js";
-export { createScriptedClient } from "./model/scripted-client.js";
+export { loadScript } from "./model/script/script.js";
+export { createScriptedClient } from "./model/script/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
+export type { OutputPart } from "./output/output-part.js";
 export type { ApprovalPolicy } from "./policy/approval-policy.js";
 export type { SandboxMode } from "./policy/modes.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
 export type { SandboxOptions } from "./sandbox/open-sandbox.js";
-export type { Proof } from "./sandbox/proof.js";
+export type { Proof } from "./sandbox/proof/proof.js";
 export type { Finding, FindingReason, Receipt } from "./sandbox/receipt/receipt.js";
 export { Sandbox } from "./sandbox/sandbox.js";
 export type {
@@ -48,14 +46,15 @@ export type {
   SpawnOptions,
   WritesDone,
 } from "./sandbox/types.js";
-export type { ExecText, ExecToolResult } from "./tools/exec.js";
-export type { FileMatch, FileSearchResult } from "./tools/file-search.js";
+export type { SessionSetting } from "./session/setting.js";
+export type { SessionFileOptions, SessionLog } from "./session/write/session-file.js";
+export { openSessionFile } from "./session/write/session-file.js";
+export type { ExecText, ExecToolResult } from "./tools/command/exec.js";
+export type { FileMatch, FileSearchResult } from "./tools/files/file-search.js";
 export type { ToolOf, ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";
-export type { ToolSandbox } from "./tools/sandbox.js";
 export type {
   FileChange,
-  OutputPart,
   PlanStep,
   Tool,
   ToolActivity,
@@ -63,3 +62,4 @@ export type {
   ToolOutput,
   ToolSpec,
 } from "./tools/tool.js";
+export type { ToolSandbox } from "./tools/tool-sandbox.js";

@@ -1,4 +1,4 @@
-import type { ToolSandbox } from "../tools/sandbox.js";
+import type { ToolSandbox } from "../tools/tool-sandbox.js";
 
 /** What the agent needs of a sandbox. */
 export interface AgentSandbox extends ToolSandbox {

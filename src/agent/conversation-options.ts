@@ -1,16 +1,16 @@
 import type { BrigError } from "../errors.js";
 import type { ResponseItem } from "../model/items.js";
 import type { ModelClient, TokenUsage } from "../model/model-client.js";
+import type { TruncationPolicy } from "../output/truncation.js";
 import type { SessionAuthority } from "../policy/session-authority.js";
+import type { SessionSetting, ToldContext } from "../session/setting.js";
+import type { SessionLog } from "../session/write/session-file.js";
 import type { ToolRegistry, ToolRegistryOptions } from "../tools/registry.js";
-import type { TruncationPolicy } from "../tools/truncation.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
-import type { Approver } from "./approvals.js";
-import type { CompactionOptions, CompactionOutcome } from "./compactor.js";
-import type { ContextTellerOptions } from "./context-teller.js";
-import type { AgentListener } from "./events.js";
-import type { SessionSetting, ToldContext } from "./prompt.js";
-import type { SessionLog } from "./session-file.js";
+import type { Approver } from "./approvals/approvals.js";
+import type { CompactionOptions, CompactionOutcome } from "./compaction/compactor.js";
+import type { ContextTellerOptions } from "./context/context-teller.js";
+import type { AgentListener } from "./turn/events.js";
 
 /** What a conversation is made of. Only the model, the sandbox and the setting have to be named. */
 export interface ConversationOptions {

@@ -2,15 +2,23 @@ import { isBrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type { TokenUsage } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
+import { type TruncationPolicy, tokensOfBytes } from "../output/truncation.js";
 import type { SessionAuthority } from "../policy/session-authority.js";
+import { describeTree, recordedTreeLimits, treeRecord } from "../session/read/session-tree.js";
+import { Receipts } from "../session/receipts.js";
+import type { SessionSetting } from "../session/setting.js";
+import { noSessionLog } from "../session/write/session-file.js";
+import * as records from "../session/write/session-records.js";
 import type { ToolRegistry } from "../tools/registry.js";
-import { type TruncationPolicy, tokensOfBytes } from "../tools/truncation.js";
 import { readVersion } from "../version.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
-import type { ApprovalSituation } from "./approvals.js";
-import { authorityOf, checkAgainstParent } from "./authority.js";
-import { Compactor } from "./compactor.js";
-import { ContextTeller } from "./context-teller.js";
+import type { ApprovalSituation } from "./approvals/approvals.js";
+import { authorityOf, checkAgainstParent } from "./approvals/authority.js";
+import { EscalatedSandbox } from "./approvals/escalated-sandbox.js";
+import { type LateApprovals, lateApprovals } from "./approvals/late-approvals.js";
+import { Compactor } from "./compaction/compactor.js";
+import { ContextTeller } from "./context/context-teller.js";
+import { defaultInstructions } from "./context/prompt.js";
 import type {
   CompactionResult,
   Conversation,
@@ -19,20 +27,13 @@ import type {
   TurnInput,
   TurnResult,
 } from "./conversation-options.js";
-import { EscalatedSandbox } from "./escalated-sandbox.js";
-import { type LateApprovals, lateApprovals } from "./late-approvals.js";
 import { conversationOptionNames, turnInputNames } from "./option-names.js";
-import { defaultInstructions, type SessionSetting } from "./prompt.js";
-import { Receipts } from "./receipts.js";
-import { noSessionLog } from "./session-file.js";
-import * as records from "./session-records.js";
 import { openSessionTools } from "./session-tools.js";
-import { describeTree, recordedTreeLimits, treeRecord } from "./session-tree.js";
 import { createThreadId } from "./thread-id.js";
-import { Transcript } from "./transcript.js";
-import { DEFAULT_TURN_TIMEOUT_MS, openTurn, type Turn, type TurnEnding } from "./turn.js";
-import { recordEnding, type TurnContext, takeTurn } from "./turn-loop.js";
-import { Workplace } from "./workplace.js";
+import { Transcript } from "./turn/transcript.js";
+import { DEFAULT_TURN_TIMEOUT_MS, openTurn, type Turn, type TurnEnding } from "./turn/turn.js";
+import { recordEnding, type TurnContext, takeTurn } from "./turn/turn-loop.js";
+import { Workplace } from "./turn/workplace.js";
 
 /** Starts its sandbox at once. A session that may do more than its `parent` is `policy.invalid`, and nothing starts. Close it. */
 export function openConversation(options: ConversationOptions): Conversation {

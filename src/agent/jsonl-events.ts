@@ -1,9 +1,9 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
-import { shellQuote } from "../tools/shell-quote.js";
+import { shellQuote } from "../tools/command/shell-quote.js";
 import type { FileChange, PlanStep } from "../tools/tool.js";
-import type { AgentEvent } from "./events.js";
-import type { WebSearch } from "./web-search.js";
+import type { AgentEvent } from "./turn/events.js";
+import type { WebSearch } from "./turn/web-search-event.js";
 
 /** One object of `--json`, as `codex exec --json` prints it. */
 export type JsonEvent = { readonly type: string } & Readonly<Record<string, unknown>>;

@@ -1,6 +1,5 @@
 import type { OptionNames } from "../known-options.js";
 import type { ConversationOptions, TurnInput } from "./conversation-options.js";
-import type { SessionFileOptions } from "./session-file.js";
 
 export const conversationOptionNames: OptionNames<ConversationOptions> = {
   model: true,
@@ -33,12 +32,4 @@ export const turnInputNames: OptionNames<TurnInput> = {
   images: true,
   signal: true,
   isLast: true,
-};
-
-export const sessionFileOptionNames: OptionNames<SessionFileOptions> = {
-  home: true,
-  threadId: true,
-  now: true,
-  claimant: true,
-  write: true,
 };

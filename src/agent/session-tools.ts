@@ -1,10 +1,10 @@
 import type { ModelClient } from "../model/model-client.js";
 import { profileOf } from "../model/model-profile.js";
+import type { SessionSetting } from "../session/setting.js";
 import { createToolRegistry, type ToolRegistry, type ToolRegistryOptions } from "../tools/registry.js";
 import { mergeGates } from "../tools/tool-gates.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
 import { functionGates } from "./function-gates.js";
-import type { SessionSetting } from "./prompt.js";
 
 /** What brig's own tools are to know of the session they work for. */
 export interface ToolUse extends Omit<ToolRegistryOptions, "cwd" | "environment"> {

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { BrigError } from "../errors.js";
-import { sharedSignal } from "../lib/shared-signal.js";
+import { sharedSignal } from "../lib/time/shared-signal.js";
 import type { CliContext, Interruption } from "./context.js";
 
 /** The part of Node's `process` that a command line program lives in. */

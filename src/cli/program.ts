@@ -6,10 +6,10 @@ import { checkHome } from "./check-home.js";
 import type { CommandEntry } from "./commands.js";
 import type { CliContext } from "./context.js";
 import { canConverse } from "./conversation/can-converse.js";
-import { describeError, errorAsEvent, errorAsJson, usageError } from "./errors.js";
+import { describeError, errorAsEvent, errorAsJson, usageError } from "./display/error-text.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { say, write, writeJson } from "./render.js";
-import { CONVERSE } from "./run-words.js";
+import { CONVERSE } from "./setup/run-words.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 

@@ -1,6 +1,6 @@
-import { wrapLines } from "../lib/break-columns.js";
 import { jsonText } from "../lib/json-text.js";
-import { formatTable } from "../lib/table.js";
+import { wrapLines } from "../lib/terminal/break-columns.js";
+import { formatTable } from "../lib/terminal/table.js";
 import type { OutputStream } from "./context.js";
 
 /** Writes and waits until the bytes are taken, so that a fast command does not outrun a slow reader. */

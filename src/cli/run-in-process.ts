@@ -1,5 +1,5 @@
 import { step } from "../lib/trace.js";
-import { describeError } from "./errors.js";
+import { describeError } from "./display/error-text.js";
 import type { Host } from "./host.js";
 import { flush, say } from "./render.js";
 import { openTrace } from "./trace.js";

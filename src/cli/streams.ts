@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import { NeutralStream } from "../lib/terminal.js";
+import { NeutralStream } from "../lib/terminal/terminal.js";
 import type { CliContext, OutputStream } from "./context.js";
 import { write } from "./render.js";
 

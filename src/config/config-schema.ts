@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { LONGEST_TIMER_MS } from "../lib/pause.js";
+import { LONGEST_TIMER_MS } from "../lib/time/pause.js";
 import { APPROVAL_POLICIES, granularSchema } from "../policy/approval-policy.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/modes.js";
 import { parseNetwork } from "../policy/network.js";

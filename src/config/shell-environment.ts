@@ -1,6 +1,6 @@
 import type { Config } from "./config-schema.js";
-import { type SettingTree, sourceAt } from "./setting-tree.js";
-import { describeSource } from "./sources.js";
+import { type SettingTree, sourceAt } from "./settings/setting-tree.js";
+import { describeSource } from "./settings/sources.js";
 
 /**
  * The variables of every command, of `shell_environment_policy`. Codex starts from the variables of the machine and takes away; a

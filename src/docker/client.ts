@@ -1,10 +1,10 @@
 import type { Readable } from "node:stream";
 import * as z from "zod";
 import { BrigError } from "../errors.js";
-import { TimeLimit } from "../lib/time-limit.js";
+import { TimeLimit } from "../lib/time/time-limit.js";
 import { agreeOnApi, oldestApi } from "./api-version.js";
 import type { Endpoint } from "./endpoint.js";
-import { asRefusal, engineFailure } from "./failure.js";
+import { asRefusal, engineFailure } from "./engine-failure.js";
 import { openTransport, type Transport } from "./transport.js";
 
 /** A wedged engine must not hang its caller. Generous: creating a container on a loaded machine takes many seconds. */

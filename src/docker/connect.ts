@@ -2,12 +2,12 @@ import { stat } from "node:fs/promises";
 import type { Environment } from "../config/env.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { type Client, openClient } from "./client.js";
+import { engineCommand, readSystem } from "./diagnosis/system.js";
 import type { Candidate, EngineSource } from "./discovery/candidate.js";
 import { engineSources } from "./discovery/sources.js";
 import { type Endpoint, parseEndpoint } from "./endpoint.js";
 import { engineOn } from "./engine.js";
-import { reason } from "./failure.js";
-import { engineCommand, readSystem } from "./system.js";
+import { reason } from "./engine-failure.js";
 import type { Engine } from "./types.js";
 
 /** How long an engine may take to answer the first question. */

@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { containerCalls } from "./calls/containers.js";
+import { diskUsageCalls } from "./calls/disk-usage.js";
+import { imageCalls } from "./calls/images.js";
+import { volumeCalls } from "./calls/volumes.js";
 import type { Client } from "./client.js";
-import { containerCalls } from "./containers.js";
-import { diskUsageCalls } from "./disk-usage.js";
-import { imageCalls } from "./images.js";
 import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./types.js";
-import { volumeCalls } from "./volumes.js";
 
 export function engineOn(client: Client): Engine {
   let asked: Promise<EngineInfo> | undefined;

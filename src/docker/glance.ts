@@ -2,9 +2,9 @@ import { type IncomingMessage, request as openHttp } from "node:http";
 import { z } from "zod";
 import type { Environment } from "../config/env.js";
 import { parseJson } from "../lib/parse-json.js";
+import { checkImageName } from "./calls/image-name.js";
 import { engineCandidates } from "./connect.js";
 import type { Endpoint } from "./endpoint.js";
-import { checkImageName } from "./image-name.js";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 

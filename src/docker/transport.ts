@@ -2,7 +2,7 @@ import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import type { Duplex, Readable } from "node:stream";
 import { BorrowingAgent, lendFrom } from "./borrowing-agent.js";
 import type { Endpoint } from "./endpoint.js";
-import { RefusedRequest } from "./failure.js";
+import { RefusedRequest } from "./engine-failure.js";
 
 /** One request to the Engine API. Field names of `query` and `body` are the API's own. */
 interface ApiRequest {

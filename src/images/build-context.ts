@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
-import type { TarFile } from "../docker/tar.js";
+import type { TarFile } from "../docker/calls/tar.js";
 import type { ImageDefinition } from "./definition.js";
 import { type NpmPackage, type PackageFile, packageFor, readPackageFile } from "./npm-packages.js";
 

@@ -65,7 +65,7 @@ async function build(
   const parent = await provideParent(engine, { arch, onProgress, signal, mayInstall });
   if (context.packages.length > 0) onProgress?.("fetching what it needs from the npm registry");
   // Nobody but a build packs archives.
-  const { packTar } = await import("../docker/tar.js");
+  const { packTar } = await import("../docker/calls/tar.js");
   await engine.buildImage(packTar(await completeFiles(context, signal)), {
     tag: context.tag,
     buildArgs: { PARENT: parent },

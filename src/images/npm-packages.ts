@@ -91,7 +91,7 @@ export async function readPackageFile(
     requireIntegrity(wanted, content);
     if (member === undefined) return content;
     // Nobody but a build opens archives.
-    const { readTarFile } = await import("../docker/tar.js");
+    const { readTarFile } = await import("../docker/calls/tar.js");
     return await readTarFile(archive, member);
   });
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import type { Engine } from "../docker/types.js";
-import { AnySignal } from "../lib/any-signal.js";
+import { AnySignal } from "../lib/time/any-signal.js";
 import { type BootstrapOptions, bootstrapDebian } from "./bootstrap.js";
 import { inTemporaryDirectory } from "./temporary-directory.js";
 

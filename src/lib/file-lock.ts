@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { errnoOf } from "./errno.js";
 import { type HostProcesses, type Owner, ownerOf, ownerState, readHostProcesses } from "./owner.js";
-import { pause } from "./pause.js";
+import { pause } from "./time/pause.js";
 
 /** One who takes locks, and how it tells whether another one still lives. */
 export interface Claimant {

@@ -1,8 +1,8 @@
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
-import { createChatClient } from "./chat-client.js";
-import type { ModelClientOptions } from "./endpoint-client.js";
+import { createChatClient } from "./chat/chat-client.js";
+import type { ModelClientOptions } from "./endpoint/endpoint-client.js";
 import type { ModelClient } from "./model-client.js";
-import { createResponsesClient } from "./responses-client.js";
+import { createResponsesClient } from "./responses/responses-client.js";
 
 const optionNames: OptionNames<ModelClientOptions> = {
   model: true,

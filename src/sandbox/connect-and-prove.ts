@@ -2,15 +2,15 @@ import { release } from "node:os";
 import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { step } from "../lib/trace.js";
-import { openBridge } from "./bridge-exec.js";
+import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
-import { readReport } from "./files.js";
-import { parseReport } from "./kernel-report.js";
-import type { SandboxPlan } from "./plan.js";
-import { type Proof, proveSandbox } from "./proof.js";
-import { requireStatx } from "./require-statx.js";
-import { OtherKernel } from "./right-kernel.js";
+import { readReport } from "./files/files.js";
+import type { SandboxPlan } from "./plan/plan.js";
+import { parseReport } from "./proof/kernel-report.js";
+import { type Proof, proveSandbox } from "./proof/proof.js";
+import { requireStatx } from "./proof/require-statx.js";
+import { OtherKernel } from "./proof/right-kernel.js";
 
 /** A stream that broke is dialled again for so long, or for as long as the lease where that is shorter. */
 const RECONNECT_MS = 60_000;

@@ -1,11 +1,11 @@
-import { isAnswered } from "../docker/failure.js";
+import { isAnswered } from "../docker/engine-failure.js";
 import type { ContainerBody, Engine, EngineStream } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/trace.js";
-import { requireAsAsked } from "./compare-created.js";
-import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./placeholders.js";
-import type { SandboxPlan } from "./plan.js";
+import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./plan/placeholders.js";
+import type { SandboxPlan } from "./plan/plan.js";
+import { requireAsAsked } from "./proof/compare-created.js";
 import { findUnanswered, persistently, removeForCertain } from "./removal.js";
 import { removeRecord, type SandboxRecord, writeRecord } from "./sandbox-records.js";
 import type { Warn } from "./warnings.js";

@@ -1,5 +1,5 @@
-import { type Check, check } from "../docker/check.js";
-import { ignoresLimits, isCommon, loadsFilters } from "../docker/gvisor.js";
+import { type Check, check } from "../docker/diagnosis/check.js";
+import { ignoresLimits, isCommon, loadsFilters } from "../docker/diagnosis/gvisor.js";
 import type { Engine, EngineRuntime } from "../docker/types.js";
 import { isBrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";

@@ -6,7 +6,7 @@ import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf } from "../lib/errno.js";
 import { type HostProcesses, type Owner, ownerState } from "../lib/owner.js";
 import { parseJson } from "../lib/parse-json.js";
-import { isLeftPlaceholder, removeLeftPlaceholders } from "./placeholders.js";
+import { isLeftPlaceholder, removeLeftPlaceholders } from "./plan/placeholders.js";
 
 /**
  * What this machine's user knows of a sandbox that brig made: in a file of its own, since labels of a container may be an image's, and

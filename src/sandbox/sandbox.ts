@@ -2,9 +2,7 @@ import type { Engine } from "../docker/types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type { RunnerLink } from "./channel/runner-link.js";
-import { type CommandSetting, exec } from "./exec.js";
-import { sandboxFiles } from "./files.js";
-import { commandEnvironment } from "./image-settings.js";
+import { sandboxFiles } from "./files/files.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
 import {
   execOptionNames,
@@ -12,8 +10,10 @@ import {
   sandboxOptionsMeant,
   spawnOptionNames,
 } from "./option-names.js";
-import { spawn } from "./process.js";
-import type { Proof } from "./proof.js";
+import { commandEnvironment } from "./plan/image-settings.js";
+import { spawn } from "./process/process.js";
+import { type CommandSetting, exec } from "./process/run-to-end.js";
+import type { Proof } from "./proof/proof.js";
 import { makeReceipt } from "./receipt/make-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt/receipt.js";
 import { closeInTurn } from "./turns.js";

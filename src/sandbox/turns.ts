@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { Gate } from "../lib/gate.js";
-import { pause } from "../lib/pause.js";
+import { Gate } from "../lib/time/gate.js";
+import { pause } from "../lib/time/pause.js";
 
 /** An engine starts no more containers in a second for being asked for all at once: then the first is as late as the last. */
 const AT_ONCE_FOR_EACH_CORE = 2;

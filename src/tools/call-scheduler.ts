@@ -1,6 +1,6 @@
 import { BrigError, isBrigError } from "../errors.js";
-import { overlap } from "./apply-patch/path-locks.js";
 import { parseArguments, withPlace } from "./define-tool.js";
+import { overlap } from "./patch/path-locks.js";
 import type { ToolRegistry } from "./registry.js";
 import type { ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
 

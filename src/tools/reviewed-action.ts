@@ -1,6 +1,6 @@
 import type { ActionReview, ActionToReview, DeniedAttempt, RefusalReason, SandboxPlace } from "./approval.js";
-import type { ToolExit } from "./sandbox.js";
 import type { ToolCallOptions } from "./tool.js";
+import type { ToolExit } from "./tool-sandbox.js";
 
 /** Added to the output of an attempt that the person did not let be repeated. */
 export const RETRY_DECLINED = "\n[not run again with full access: rejected by user]\n";

@@ -1,6 +1,7 @@
+import type { OutputPart } from "../output/output-part.js";
 import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import type { ActionToReview, SandboxPlace } from "./approval.js";
-import type { ResourceUsage } from "./sandbox.js";
+import type { ResourceUsage } from "./tool-sandbox.js";
 
 /** One tool of the registry. */
 export interface Tool<Output extends ToolOutput = ToolOutput> {
@@ -36,12 +37,6 @@ export interface ToolOutput {
   /** What the model is given instead of `content`, for an output with pictures; `content` then describes them in words. */
   parts?: readonly OutputPart[];
 }
-
-/** A part of an output, as the Responses API takes it. */
-export type OutputPart =
-  | { type: "input_text"; text: string }
-  /** `image_url` is a data URL. */
-  | { type: "input_image"; image_url: string; detail?: "high" | "original" | undefined };
 
 /** Who calls, and who is told of what happens. */
 export interface ToolCallOptions {

@@ -1,15 +1,15 @@
 import { posix } from "node:path";
-import type { Patcher } from "./apply-patch/patcher.js";
+import type { TruncationPolicy } from "../output/truncation.js";
 import type { ActionReview, SandboxPlace } from "./approval.js";
-import type { CommandSessions } from "./command-sessions.js";
-import type { KernelSlot } from "./js-repl/kernel-slot.js";
-import type { MissingPrograms } from "./missing-programs.js";
-import type { AskedUser } from "./request-user-input.js";
-import type { ToolSandbox } from "./sandbox.js";
+import type { CommandSessions } from "./command/command-sessions.js";
+import type { MissingPrograms } from "./command/missing-programs.js";
+import type { UserShell } from "./command/user-shell.js";
+import type { Patcher } from "./patch/patcher.js";
+import type { KernelSlot } from "./repl/kernel-slot.js";
+import type { AskedUser } from "./session/request-user-input.js";
 import type { ToolCallOptions, ToolOutput } from "./tool.js";
 import type { ToolGates } from "./tool-gates.js";
-import type { TruncationPolicy } from "./truncation.js";
-import type { UserShell } from "./user-shell.js";
+import type { ToolSandbox } from "./tool-sandbox.js";
 
 /** What the tools of one registry share. */
 export interface Workbench {

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ToolSandbox, ToolSpawnOptions } from "../../src/tools/sandbox.js";
+import type { ToolSandbox, ToolSpawnOptions } from "../../src/tools/tool-sandbox.js";
 
 export type OpenSandbox = () => Promise<ToolSandbox & { close(): Promise<unknown> }>;
 

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AgentEvent } from "../../src/agent/events.js";
+import type { AgentEvent } from "../../src/agent/turn/events.js";
 import type { ApprovalPolicy } from "../../src/policy/approval-policy.js";
 import type { SandboxMode } from "../../src/policy/modes.js";
 import { type PlayedCall, playApprovals, ScriptedApprover } from "../support/approvals.js";

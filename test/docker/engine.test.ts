@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { packTar } from "../../src/docker/tar.js";
+import { packTar } from "../../src/docker/calls/tar.js";
 import type { ContainerBody, Engine } from "../../src/docker/types.js";
 import { ensureImages } from "../../src/images/ensure.js";
 import { harmedEngine, testEngine } from "../support/engine.js";

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect } from "vitest";
-import { packTar } from "../../src/docker/tar.js";
+import { packTar } from "../../src/docker/calls/tar.js";
 import type { Engine } from "../../src/docker/types.js";
 import { promised } from "../guarantees.js";
 import { testEngine } from "../support/engine.js";

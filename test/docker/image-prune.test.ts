@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { packTar } from "../../src/docker/tar.js";
+import { packTar } from "../../src/docker/calls/tar.js";
 import type { Engine } from "../../src/docker/types.js";
 import { type PrunedObject, pruneImages } from "../../src/images/prune.js";
 import { ensureToolboxVolume, toolboxLabel } from "../../src/images/toolbox-volume.js";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { packTar } from "../../src/docker/tar.js";
+import { packTar } from "../../src/docker/calls/tar.js";
 import type { ContainerBody, Mount } from "../../src/docker/types.js";
 import { ensureToolboxVolume, findToolbox, toolboxLabel } from "../../src/images/toolbox-volume.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";

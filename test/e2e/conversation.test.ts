@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { pause } from "../../src/lib/pause.js";
+import { pause } from "../../src/lib/time/pause.js";
 import { brig, containersOf } from "../support/cli.js";
 import {
   created,

@@ -1,4 +1,4 @@
-import type { ApprovalRequest } from "../../src/agent/approvals.js";
+import type { ApprovalRequest } from "../../src/agent/approvals/approvals.js";
 
 export interface AskedCommand extends Partial<Omit<ApprovalRequest, "action">> {
   argv?: readonly string[];

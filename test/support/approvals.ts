@@ -3,15 +3,15 @@ import type {
   ApprovalRequest,
   ApprovalSituation,
   Approver,
-} from "../../src/agent/approvals.js";
-import { createApprovals } from "../../src/agent/approvals.js";
-import type { AgentEvent } from "../../src/agent/events.js";
+} from "../../src/agent/approvals/approvals.js";
+import { createApprovals } from "../../src/agent/approvals/approvals.js";
 import { type AgentResult, type RunAgentOptions, runAgent } from "../../src/agent/run-agent.js";
-import { parseScript } from "../../src/model/script.js";
-import { createScriptedClient } from "../../src/model/scripted-client.js";
+import type { AgentEvent } from "../../src/agent/turn/events.js";
+import { parseScript } from "../../src/model/script/script.js";
+import { createScriptedClient } from "../../src/model/script/scripted-client.js";
 import { createToolRegistry } from "../../src/tools/registry.js";
-import type { ToolSandbox } from "../../src/tools/sandbox.js";
 import type { ToolGates } from "../../src/tools/tool-gates.js";
+import type { ToolSandbox } from "../../src/tools/tool-sandbox.js";
 
 /** Answers from a list, the last one for ever, and remembers what it was asked. */
 export class ScriptedApprover implements Approver {

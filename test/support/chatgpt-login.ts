@@ -1,5 +1,5 @@
 import { logInWithBrowser } from "../../src/model/login/browser-login.js";
-import type { IssuerSettings } from "../../src/model/login/issuer-settings.js";
+import type { IssuerSettings } from "../../src/model/login/issuer/issuer-settings.js";
 import { storeTokens } from "../../src/model/login/store-login.js";
 import { clientId, type OpenIdProvider } from "./openid-provider.js";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { configSchema } from "../../src/config/config-schema.js";
-import { notesOf, unwrapped } from "../../src/config/schema-words.js";
+import { notesOf, unwrapped } from "../../src/config/settings/schema-words.js";
 
 export interface ConfigKey {
   /** Dotted; a name of one's own is `<name>`. */

@@ -14,7 +14,7 @@ import {
 } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
-import type { ToolReadOptions, ToolSandbox } from "../../src/tools/sandbox.js";
+import type { ToolReadOptions, ToolSandbox } from "../../src/tools/tool-sandbox.js";
 
 const ENTRIES_AT_A_TIME = 100;
 

@@ -4,7 +4,7 @@ import { constants as osConstants } from "node:os";
 import { join, resolve } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { BrigError } from "../../src/errors.js";
-import type { ToolExit, ToolProcess, ToolSandbox, ToolSpawnOptions } from "../../src/tools/sandbox.js";
+import type { ToolExit, ToolProcess, ToolSandbox, ToolSpawnOptions } from "../../src/tools/tool-sandbox.js";
 import { type HostFiles, hostFiles } from "./host-files.js";
 
 const HELD_PIPE_MS = 250;

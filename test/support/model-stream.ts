@@ -1,7 +1,7 @@
 import { isBrigError } from "../../src/errors.js";
 import { createModelClient } from "../../src/model/create-model-client.js";
-import type { ModelClientOptions } from "../../src/model/endpoint-client.js";
-import { ModelFailure } from "../../src/model/failure.js";
+import type { ModelClientOptions } from "../../src/model/endpoint/endpoint-client.js";
+import { ModelFailure } from "../../src/model/endpoint/model-failure.js";
 import { textMessage } from "../../src/model/items.js";
 import type { ModelEvent, ModelRequest } from "../../src/model/model-client.js";
 import type { ModelProvider } from "../../src/model/provider.js";

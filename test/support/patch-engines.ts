@@ -1,9 +1,9 @@
 import { chmod, lstat, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import type { PatchFiles } from "../../src/tools/apply-patch/patch-files.js";
-import { summary } from "../../src/tools/apply-patch/patch-output.js";
-import { createPatcher } from "../../src/tools/apply-patch/patcher.js";
+import type { PatchFiles } from "../../src/tools/patch/patch-files.js";
+import { summary } from "../../src/tools/patch/patch-output.js";
+import { createPatcher } from "../../src/tools/patch/patcher.js";
 import { fileText, line, mutatedPatch } from "../unit/tools/apply-patch/patches.js";
 import { readTree } from "./host-tree.js";
 

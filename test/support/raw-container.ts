@@ -4,14 +4,14 @@ import type { ContainerBody, Engine } from "../../src/docker/types.js";
 import { BrigError } from "../../src/errors.js";
 import { requireToolbox } from "../../src/images/require-toolbox.js";
 import { loadSeccompProfile } from "../../src/policy/policy-directory.js";
-import { openBridge } from "../../src/sandbox/bridge-exec.js";
+import { openBridge } from "../../src/sandbox/channel/bridge-exec.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
-import { createContainerBody } from "../../src/sandbox/create-body.js";
-import { readReport } from "../../src/sandbox/files.js";
-import { type KernelReport, parseReport } from "../../src/sandbox/kernel-report.js";
-import { preparePlaceholders } from "../../src/sandbox/placeholders.js";
-import type { SandboxPlan } from "../../src/sandbox/plan.js";
+import { readReport } from "../../src/sandbox/files/files.js";
+import { createContainerBody } from "../../src/sandbox/plan/create-body.js";
+import { preparePlaceholders } from "../../src/sandbox/plan/placeholders.js";
+import type { SandboxPlan } from "../../src/sandbox/plan/plan.js";
+import { type KernelReport, parseReport } from "../../src/sandbox/proof/kernel-report.js";
 import { testLabels } from "./test-run.js";
 
 /** The container of a plan without the sandbox around it, so that its body can be made weaker than the plan. */

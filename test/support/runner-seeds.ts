@@ -1,7 +1,12 @@
-import type { TarFile } from "../../src/docker/tar.js";
+import type { TarFile } from "../../src/docker/calls/tar.js";
 import { encodeFrame } from "../../src/sandbox/channel/frames.js";
 import { FrameType, INITIAL_CREDIT, PROTOCOL_VERSION } from "../../src/sandbox/channel/protocol.js";
-import { encodeSize, encodeSpawn, encodeUint32, lengthPrefixed } from "../../src/sandbox/spawn-request.js";
+import {
+  encodeSize,
+  encodeSpawn,
+  encodeUint32,
+  lengthPrefixed,
+} from "../../src/sandbox/process/spawn-request.js";
 
 /** What each fuzz target of images/toolbox/runner/test/fuzz begins with, made by the host's own encoders. */
 export function runnerSeeds(): TarFile[] {

@@ -1,4 +1,4 @@
-import { loadsFilters, looksLikeGvisor, runtimeOf } from "../../src/docker/gvisor.js";
+import { loadsFilters, looksLikeGvisor, runtimeOf } from "../../src/docker/diagnosis/gvisor.js";
 import { testEngine } from "./engine.js";
 
 /** The OCI runtime the suite runs on; undefined is the engine's own. */

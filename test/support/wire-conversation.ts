@@ -1,10 +1,10 @@
 import { openConversation } from "../../src/agent/conversation.js";
 import type { ConversationOptions } from "../../src/agent/conversation-options.js";
-import type { AgentEvent } from "../../src/agent/events.js";
-import type { SessionSetting } from "../../src/agent/prompt.js";
-import type { SessionLog, SessionRecord } from "../../src/agent/session-file.js";
+import type { AgentEvent } from "../../src/agent/turn/events.js";
 import { createModelClient } from "../../src/model/create-model-client.js";
 import type { ModelProvider } from "../../src/model/provider.js";
+import type { SessionSetting } from "../../src/session/setting.js";
+import type { SessionLog, SessionRecord } from "../../src/session/write/session-file.js";
 import { MemorySandbox } from "./memory-sandbox.js";
 import { localProvider, type Reply, startResponsesServer } from "./responses-server.js";
 

@@ -7,15 +7,29 @@ const source = fileURLToPath(new URL("../../src", import.meta.url));
 
 /** Which folders a folder of src may import from, besides itself. A new folder needs a line here. */
 const layers: Record<string, readonly string[]> = {
-  cli: ["agent", "model", "tools", "sandbox", "images", "docker", "policy", "config", "lib"],
-  agent: ["model", "tools", "policy", "lib"],
+  cli: [
+    "agent",
+    "session",
+    "model",
+    "tools",
+    "sandbox",
+    "images",
+    "docker",
+    "policy",
+    "config",
+    "output",
+    "lib",
+  ],
+  agent: ["session", "model", "tools", "policy", "output", "lib"],
+  session: ["model", "tools", "policy", "output", "lib"],
   model: ["config", "lib"],
-  tools: ["policy", "lib"],
-  sandbox: ["images", "docker", "policy", "config", "lib"],
+  tools: ["policy", "output", "lib"],
+  sandbox: ["images", "docker", "policy", "config", "output", "lib"],
   images: ["docker", "config", "lib"],
   docker: ["config", "lib"],
   config: ["policy", "lib"],
   policy: ["lib"],
+  output: ["lib"],
   lib: [],
 };
 

@@ -9,9 +9,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { parse as parseYaml } from "yaml";
 import { commands } from "../../src/cli/commands.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
-import { loadConfig } from "../../src/config/load-config.js";
+import { loadConfig } from "../../src/config/settings/load-config.js";
 import { BrigError, type ErrorCode } from "../../src/errors.js";
-import { parseScript } from "../../src/model/script.js";
+import { parseScript } from "../../src/model/script/script.js";
 import { isKnownSafe } from "../../src/policy/command-safety/safe-commands.js";
 import { testContext } from "../support/cli-context.js";
 

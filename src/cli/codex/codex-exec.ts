@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import type { CallerDefaults } from "../agent-setup.js";
+import { askedFor, resume } from "../commands/resume.js";
+import { type RunFlags, runCommand } from "../commands/run.js";
 import type { CliContext } from "../context.js";
-import { collect } from "../option-values.js";
-import { askedFor, resume } from "../resume.js";
-import { type RunFlags, runCommand } from "../run.js";
+import type { CallerDefaults } from "../setup/agent-setup.js";
+import { collect } from "../setup/option-values.js";
 import { type CodexFlags, readCodexFlags, refuseUnsupported } from "./codex-flags.js";
 
 /** `codex exec [OPTIONS] [PROMPT]` and `codex exec [OPTIONS] resume [OPTIONS] [SESSION_ID] [PROMPT]`. */

@@ -1,6 +1,6 @@
 import type { Environment } from "../../config/env.js";
 import { BrigError } from "../../errors.js";
-import type { ResumeFlags } from "../resume.js";
+import type { ResumeFlags } from "../commands/resume.js";
 
 /** What `codex exec` was given, by Codex's names. */
 export interface CodexFlags {

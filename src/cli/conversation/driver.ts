@@ -1,11 +1,11 @@
-import { neutralise, neutraliseLine } from "../../lib/terminal.js";
-import { composerWith, emptyComposer, escapesEnter, reduceComposer } from "./composer.js";
-import type { Key, KeyName } from "./keys.js";
+import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import { composerWith, emptyComposer, escapesEnter, reduceComposer } from "./input/composer.js";
+import type { Key, KeyName } from "./input/keys.js";
+import { parseInput, type SlashCommand } from "./input/slash-commands.js";
 import type { QuestionDesk } from "./question.js";
-import { repaint, type ScreenState } from "./screen-state.js";
-import type { ScreenStore } from "./screen-store.js";
-import { parseInput, type SlashCommand } from "./slash-commands.js";
-import { unfoldLast, withBlock } from "./view-state.js";
+import { repaint, type ScreenState } from "./screen/screen-state.js";
+import type { ScreenStore } from "./screen/screen-store.js";
+import { unfoldLast, withBlock } from "./screen/view-state.js";
 
 /** A second ctrl-C counts as one that leaves for so long. */
 const LEAVE_MS = 1000;

@@ -1,7 +1,7 @@
 import { render } from "ink";
 import type { OutputStream } from "../context.js";
+import type { ScreenStore } from "./screen/screen-store.js";
 import { Screen } from "./screen.js";
-import type { ScreenStore } from "./screen-store.js";
 
 export interface MountOptions {
   stdout: OutputStream;

@@ -1,4 +1,4 @@
-import type { Tone } from "./styled-line.js";
+import type { Tone } from "./screen/styled-line.js";
 
 /** Something a person has to decide before work goes on. Its texts are safe for a terminal. */
 export interface Question {

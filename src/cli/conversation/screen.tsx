@@ -1,10 +1,10 @@
 import { Box, Static, Text, useCursor } from "ink";
 import { type ReactNode, useLayoutEffect, useSyncExternalStore } from "react";
-import { ansiLine } from "./ansi-line.js";
-import { blocksLines } from "./block-lines.js";
-import { FOLD_HINT, liveRegion } from "./live-lines.js";
-import type { ScreenStore } from "./screen-store.js";
-import type { StyledLine } from "./styled-line.js";
+import { ansiLine } from "./screen/ansi-line.js";
+import { blocksLines } from "./screen/block-lines.js";
+import { FOLD_HINT, liveRegion } from "./screen/live-lines.js";
+import type { ScreenStore } from "./screen/screen-store.js";
+import type { StyledLine } from "./screen/styled-line.js";
 
 export interface ScreenProps {
   store: ScreenStore;

@@ -1,16 +1,16 @@
 import type { Conversation } from "../../agent/conversation-options.js";
-import type { SessionSetting } from "../../agent/prompt.js";
 import { isBrigError } from "../../errors.js";
-import { neutralise, neutraliseLine } from "../../lib/terminal.js";
+import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { nameOfPolicy } from "../../policy/approval-policy.js";
 import { isSandboxMode, SANDBOX_MODES, type SandboxMode } from "../../policy/modes.js";
 import { describeNetwork } from "../../policy/network.js";
-import type { AgentSetup } from "../agent-setup.js";
-import type { Block } from "./block.js";
+import type { SessionSetting } from "../../session/setting.js";
+import type { AgentSetup } from "../setup/agent-setup.js";
+import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
 import type { Question, QuestionDesk } from "./question.js";
-import { contextLeft } from "./session-text.js";
-import { keyHelp, type SlashCommand, slashCommands } from "./slash-commands.js";
-import { failureNotice } from "./view-event.js";
+import { contextLeft } from "./screen/banner.js";
+import type { Block } from "./screen/block.js";
+import { failureNotice } from "./screen/view-event.js";
 import { workspaceDiff } from "./workspace-diff.js";
 
 export interface SlashParts {

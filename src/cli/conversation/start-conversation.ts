@@ -1,4 +1,4 @@
-import { Keyboard } from "./keyboard.js";
+import { Keyboard } from "./input/keyboard.js";
 import type { ConversationUse } from "./run-conversation.js";
 
 /** Holds a conversation. The keyboard is taken before what draws is loaded, so that nothing is lost that is typed meanwhile. */

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
-import { neutralise } from "../../lib/terminal.js";
-import type { ToolSandbox } from "../../tools/sandbox.js";
-import type { ListingLine } from "./block.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
+import type { ToolSandbox } from "../../tools/tool-sandbox.js";
+import type { ListingLine } from "./screen/block.js";
 
 /** What changed since the last commit. */
 export type WorkspaceDiff =

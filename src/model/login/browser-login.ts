@@ -8,15 +8,15 @@ import {
   randomState,
 } from "openid-client";
 import { BrigError } from "../../errors.js";
-import { beforeAbort } from "../../lib/before-abort.js";
-import { TimeLimit } from "../../lib/time-limit.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { StoredTokens } from "./auth-file.js";
 import { failedPage, loggedInPage } from "./callback-page.js";
 import { type Callback, type CallbackServer, openCallbackServer } from "./callback-server.js";
-import { issuerFailure } from "./failure.js";
-import { connectIssuer, loginScope } from "./issuer.js";
-import { type IssuerSettings, isOpenai } from "./issuer-settings.js";
-import { tokensOf } from "./tokens.js";
+import { connectIssuer, loginScope } from "./issuer/issuer.js";
+import { type IssuerSettings, isOpenai } from "./issuer/issuer-settings.js";
+import { issuerFailure } from "./issuer/login-failure.js";
+import { tokensOf } from "./issuer/tokens.js";
 
 /** The ports that OpenAI lets Codex's client come back to. */
 const registeredPorts = [1455, 1457];

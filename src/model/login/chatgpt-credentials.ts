@@ -1,9 +1,9 @@
 import { BrigError, isBrigError } from "../../errors.js";
 import type { Credentials } from "../provider.js";
 import { type AuthFile, changeAuthFile } from "./auth-file.js";
-import { type IssuerSettings, requireIssuer } from "./issuer-settings.js";
+import { type IssuerSettings, requireIssuer } from "./issuer/issuer-settings.js";
+import { expiryOfTokens, isSamePerson } from "./issuer/tokens.js";
 import { type ChatGptFile, chatGptFile } from "./login-kind.js";
-import { expiryOfTokens, isSamePerson } from "./tokens.js";
 
 /** A token is renewed so long before it expires, but not before four fifths of its life are over. */
 const marginMs = 60_000;
@@ -104,7 +104,7 @@ export class ChatGptCredentials implements Credentials {
     if (this.#refusal?.refreshToken === refresh_token) throw this.#refusal.error;
     try {
       // Only now: most runs end before their token does, and need no OAuth client.
-      const { refreshTokens } = await import("./refresh-tokens.js");
+      const { refreshTokens } = await import("./issuer/refresh-tokens.js");
       const now = this.#now();
       const tokens = await refreshTokens(this.#stored.tokens, { settings: this.#settings, now });
       return { ...this.#stored, tokens, last_refresh: now.toISOString() };

@@ -1,14 +1,14 @@
 import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } from "openid-client";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { beforeAbort } from "../../lib/before-abort.js";
-import { TimeLimit } from "../../lib/time-limit.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { StoredTokens } from "./auth-file.js";
-import { issuerFailure } from "./failure.js";
-import { connectIssuer, loginScope } from "./issuer.js";
-import { type IssuerSettings, isOpenai } from "./issuer-settings.js";
-import { openaiCodeTokens } from "./openai-device-code.js";
-import { tokensOf } from "./tokens.js";
+import { connectIssuer, loginScope } from "./issuer/issuer.js";
+import { type IssuerSettings, isOpenai } from "./issuer/issuer-settings.js";
+import { issuerFailure } from "./issuer/login-failure.js";
+import { openaiCodeTokens } from "./issuer/openai-device-code.js";
+import { tokensOf } from "./issuer/tokens.js";
 
 /** What a person does in a browser of any machine. */
 export interface DeviceCode {

@@ -1,10 +1,10 @@
 import { tokenRevocation } from "openid-client";
 import { isBrigError } from "../../errors.js";
-import { TimeLimit } from "../../lib/time-limit.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import { readAuthFile, removeAuthFile } from "./auth-file.js";
-import { issuerFailure } from "./failure.js";
-import { connectIssuer } from "./issuer.js";
-import { type IssuerSettings, requireIssuer } from "./issuer-settings.js";
+import { connectIssuer } from "./issuer/issuer.js";
+import { type IssuerSettings, requireIssuer } from "./issuer/issuer-settings.js";
+import { issuerFailure } from "./issuer/login-failure.js";
 
 /** Nobody waits longer for an issuer to be told of what they forget. */
 const REVOCATION_LIMIT_MS = 10_000;

@@ -1,7 +1,7 @@
 import { authFilePath, readAuthFile } from "./auth-file.js";
-import { identityOf } from "./id-token.js";
+import { identityOf } from "./issuer/id-token.js";
+import { expiryOfTokens } from "./issuer/tokens.js";
 import { type LoginKind, loginKind } from "./login-kind.js";
-import { expiryOfTokens } from "./tokens.js";
 
 /** What can be told of a login without telling a secret. */
 export interface LoginStatus {

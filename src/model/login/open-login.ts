@@ -4,7 +4,7 @@ import { OPENAI_URL, type ProviderLogin, takesLogin } from "../resolve-provider.
 import { bearerKey } from "../static-credentials.js";
 import { readAuthFile } from "./auth-file.js";
 import { ChatGptCredentials } from "./chatgpt-credentials.js";
-import { type IssuerSettings, isOpenai, issuerSettings } from "./issuer-settings.js";
+import { type IssuerSettings, isOpenai, issuerSettings } from "./issuer/issuer-settings.js";
 import { chatGptFile } from "./login-kind.js";
 
 const chatGptUrl = "https://chatgpt.com/backend-api/codex";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineStream } from "../../docker/types.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
+import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";
 import { ACK_EVERY_BYTES, ACK_EVERY_FRAMES, FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";

@@ -1,6 +1,6 @@
 import type { EngineStream } from "../../docker/types.js";
 import { BrigError } from "../../errors.js";
-import { afterLivedTime, type LivedTimer } from "../../lib/lived-time.js";
+import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";
 import { Demultiplexer } from "./demultiplexer.js";
 import { encodeFrame, type Frame, FrameParser, protocolError } from "./frames.js";

@@ -1,7 +1,7 @@
 import type { BigIntStats } from "node:fs";
 import { BrigError } from "../../errors.js";
-import { directoriesBetween, isAtOrBelow, isBelow } from "../paths.js";
-import type { Identity } from "../plan.js";
+import { directoriesBetween, isAtOrBelow, isBelow } from "../plan/paths.js";
+import type { Identity } from "../plan/plan.js";
 import { type BytePath, listNames, lookAt, quoteBytePath, type Step, stepsTo } from "./host-names.js";
 
 /** A path that is mounted read-only. */

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { directoriesAbove, isAtOrBelow } from "../paths.js";
+import { directoriesAbove, isAtOrBelow } from "../plan/paths.js";
 import { type ConfigMeaning, meaningOf } from "./config-leads.js";
 import { type FoundRepositories, findRepositories } from "./find-repositories.js";
 import { type LinkedFile, parseAlternates, readGitDirectory, readPointer } from "./git-directory.js";

@@ -1,10 +1,10 @@
 import { isBrigError } from "../../errors.js";
-import { beforeAbort } from "../../lib/before-abort.js";
-import { TimeLimit } from "../../lib/time-limit.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import { ReceiptFlag } from "../channel/protocol.js";
-import type { CommandSetting } from "../exec.js";
-import { run } from "../file-request.js";
-import type { SandboxPlan } from "../plan.js";
+import { run } from "../files/file-request.js";
+import type { SandboxPlan } from "../plan/plan.js";
+import type { CommandSetting } from "../process/run-to-end.js";
 import { parseReceipt } from "./parse-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt.js";
 

@@ -7,7 +7,7 @@ import {
   ReceiptEnd,
   ReceiptReason,
 } from "../channel/protocol.js";
-import { isBelow } from "../paths.js";
+import { isBelow } from "../plan/paths.js";
 import type { Finding, FindingReason, Receipt } from "./receipt.js";
 
 const REASONS: readonly (readonly [number, FindingReason])[] = [

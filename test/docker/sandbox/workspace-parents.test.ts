@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect } from "vitest";
 import type { ContainerBody } from "../../../src/docker/types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
-import { planSandbox } from "../../../src/sandbox/plan-sandbox.js";
+import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
 import { promised } from "../../guarantees.js";
 import { attempt } from "../../support/attempts.js";
 import { forEachHostUser } from "../../support/each-host-user.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { approvalGuidance } from "../../../src/agent/approvals-guidance.js";
+import { approvalGuidance } from "../../../src/agent/context/approvals-guidance.js";
 import { decideAfterDenial, decideCommand } from "../../../src/policy/approval-decision.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../src/policy/approval-policy.js";
 

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compactedItems, handoffMessage, withoutOldest } from "../../../src/agent/compaction.js";
-import { itemTokens } from "../../../src/agent/context-tokens.js";
-import { normalised } from "../../../src/agent/history.js";
-import { abortedTurnMessage, userMessage } from "../../../src/agent/prompt.js";
+import { withoutOldest } from "../../../src/agent/compaction/compaction.js";
+import { abortedTurnMessage, userMessage } from "../../../src/agent/context/prompt.js";
+import { normalised } from "../../../src/agent/turn/history.js";
 import { type MessageItem, messageText, type ResponseItem, textMessage } from "../../../src/model/items.js";
+import { compactedItems, handoffMessage } from "../../../src/session/compacted-items.js";
+import { itemTokens } from "../../../src/session/item-tokens.js";
 import { anyHistory, callOf, outputOf, saidByAssistant, unpaired } from "../../support/histories.js";
 
 const picture = "data:image/png;base64,AAAA";

@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type ContextOptions, contextUpdate, initialContext } from "../../../src/agent/context-messages.js";
-import { type SessionSetting, toldContext } from "../../../src/agent/prompt.js";
+import {
+  type ContextOptions,
+  contextUpdate,
+  initialContext,
+} from "../../../src/agent/context/context-messages.js";
 import type { MessageItem } from "../../../src/model/items.js";
+import { type SessionSetting, toldContext } from "../../../src/session/setting.js";
 
 const setting: SessionSetting = {
   cwd: "/repo/a&b",

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { compactedItems, defaultCompactPrompt } from "../../../src/agent/compaction.js";
-import type { AgentEvent } from "../../../src/agent/events.js";
+import { defaultCompactPrompt } from "../../../src/agent/compaction/compaction.js";
+import type { AgentEvent } from "../../../src/agent/turn/events.js";
+import { compactedItems } from "../../../src/session/compacted-items.js";
 import {
   callDone,
   completed,

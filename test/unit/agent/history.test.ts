@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { History, normalised } from "../../../src/agent/history.js";
+import { History, normalised } from "../../../src/agent/turn/history.js";
 import { isToolOutput, outputText, type ResponseItem, textMessage } from "../../../src/model/items.js";
 import { anyHistory, callOf, outputOf, unpaired } from "../../support/histories.js";
 import { processorClock } from "../../support/processor-clock.js";

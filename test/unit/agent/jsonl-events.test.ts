@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { AgentEvent } from "../../../src/agent/events.js";
 import { JsonEvents } from "../../../src/agent/jsonl-events.js";
+import type { AgentEvent } from "../../../src/agent/turn/events.js";
 import { BrigError } from "../../../src/errors.js";
 
 const usage = { inputTokens: 10, cachedInputTokens: 4, outputTokens: 3, reasoningOutputTokens: 1 };

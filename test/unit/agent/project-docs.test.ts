@@ -19,7 +19,7 @@ import {
   type ProjectDocsSearch,
   type ProjectFiles,
   readProjectDocs,
-} from "../../../src/agent/project-docs.js";
+} from "../../../src/agent/context/project-docs.js";
 import { BrigError } from "../../../src/errors.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 

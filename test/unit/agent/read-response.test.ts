@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type ResponseContext, readResponse } from "../../../src/agent/read-response.js";
-import { noSessionLog } from "../../../src/agent/session-file.js";
-import { Transcript } from "../../../src/agent/transcript.js";
+import { type ResponseContext, readResponse } from "../../../src/agent/turn/read-response.js";
+import { Transcript } from "../../../src/agent/turn/transcript.js";
 import type { ModelClient } from "../../../src/model/model-client.js";
+import { noSessionLog } from "../../../src/session/write/session-file.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { comparable, firstDifference, pathAdapter } from "../../../src/agent/replay-compare.js";
+import { comparable, firstDifference, pathAdapter } from "../../../src/agent/replay/replay-compare.js";
 
 const same = (text: string) => text;
 const compare = (one: string, other: string) => comparable(one, same).text === comparable(other, same).text;

@@ -18,16 +18,16 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runAgent } from "../../../src/agent/run-agent.js";
-import { claimSession } from "../../../src/agent/session-claim.js";
+import { type Claimant, holderOf, readClaimant } from "../../../src/lib/file-lock.js";
+import { parseScript } from "../../../src/model/script/script.js";
+import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
+import { claimSession } from "../../../src/session/write/session-claim.js";
 import {
   continueSessionFile,
   openSessionFile,
   type SessionLog,
   type SessionRecord,
-} from "../../../src/agent/session-file.js";
-import { type Claimant, holderOf, readClaimant } from "../../../src/lib/file-lock.js";
-import { parseScript } from "../../../src/model/script.js";
-import { createScriptedClient } from "../../../src/model/scripted-client.js";
+} from "../../../src/session/write/session-file.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const writer = fileURLToPath(new URL("../../fixtures/session-writer.ts", import.meta.url));

@@ -10,14 +10,14 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { placeLock, readClaimant } from "../../../src/lib/file-lock.js";
 import {
   findLastSession,
   findSession,
   findSessionFiles,
   summarise,
   summariseAll,
-} from "../../../src/agent/session-index.js";
-import { placeLock, readClaimant } from "../../../src/lib/file-lock.js";
+} from "../../../src/session/read/session-index.js";
 
 let home = "";
 

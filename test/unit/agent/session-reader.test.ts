@@ -15,14 +15,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { normalised } from "../../../src/agent/history.js";
-import { atifDocument } from "../../../src/agent/session-atif.js";
-import { continueSessionFile, openSessionFile, type SessionRecord } from "../../../src/agent/session-file.js";
-import { readSessionLines } from "../../../src/agent/session-lines.js";
-import { describeDamage, loadSession } from "../../../src/agent/session-reader.js";
-import { responseItem } from "../../../src/agent/session-records.js";
-import { stepsOf } from "../../../src/agent/session-steps.js";
+import { normalised } from "../../../src/agent/turn/history.js";
 import { isToolCall, type ResponseItem, textMessage } from "../../../src/model/items.js";
+import { atifDocument } from "../../../src/session/export/session-atif.js";
+import { readSessionLines } from "../../../src/session/read/session-lines.js";
+import { describeDamage, loadSession } from "../../../src/session/read/session-reader.js";
+import { stepsOf } from "../../../src/session/read/session-steps.js";
+import {
+  continueSessionFile,
+  openSessionFile,
+  type SessionRecord,
+} from "../../../src/session/write/session-file.js";
+import { responseItem } from "../../../src/session/write/session-records.js";
 
 const writer = fileURLToPath(new URL("../../fixtures/session-writer.ts", import.meta.url));
 const codexRollout = fileURLToPath(new URL("../../fixtures/rollouts/codex-0.169.jsonl", import.meta.url));

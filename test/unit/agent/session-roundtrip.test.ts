@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openConversation } from "../../../src/agent/conversation.js";
 import type { ConversationOptions } from "../../../src/agent/conversation-options.js";
-import { normalised } from "../../../src/agent/history.js";
-import { continueSessionFile, openSessionFile } from "../../../src/agent/session-file.js";
-import { loadSession } from "../../../src/agent/session-reader.js";
+import { normalised } from "../../../src/agent/turn/history.js";
 import type { ResponseItem } from "../../../src/model/items.js";
 import type { ModelClient } from "../../../src/model/model-client.js";
-import { parseScript } from "../../../src/model/script.js";
-import { createScriptedClient } from "../../../src/model/scripted-client.js";
+import { parseScript } from "../../../src/model/script/script.js";
+import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
+import { loadSession } from "../../../src/session/read/session-reader.js";
+import { continueSessionFile, openSessionFile } from "../../../src/session/write/session-file.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const now = () => new Date("2026-01-02T03:04:05Z");

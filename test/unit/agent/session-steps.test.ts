@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { atifDocument } from "../../../src/agent/session-atif.js";
-import { forkSession } from "../../../src/agent/session-fork.js";
-import { readSessionLines } from "../../../src/agent/session-lines.js";
-import { loadSession } from "../../../src/agent/session-reader.js";
-import { type SessionStep, stepsOf } from "../../../src/agent/session-steps.js";
+import { atifDocument } from "../../../src/session/export/session-atif.js";
+import { forkSession } from "../../../src/session/fork/session-fork.js";
+import { readSessionLines } from "../../../src/session/read/session-lines.js";
+import { loadSession } from "../../../src/session/read/session-reader.js";
+import { type SessionStep, stepsOf } from "../../../src/session/read/session-steps.js";
 import { processorClock } from "../../support/processor-clock.js";
 
 const codexRollout = fileURLToPath(new URL("../../fixtures/rollouts/codex-0.169.jsonl", import.meta.url));

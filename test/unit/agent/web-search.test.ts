@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { webSearchIn } from "../../../src/agent/web-search.js";
+import { webSearchIn } from "../../../src/agent/turn/web-search-event.js";
 import { parseItem, textMessage } from "../../../src/model/items.js";
 
 const search = (action: unknown) => webSearchIn(parseItem({ type: "web_search_call", id: "ws_1", action }));

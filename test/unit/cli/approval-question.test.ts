@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { approvalQuestion } from "../../../src/cli/approval-question.js";
-import { displayWidth } from "../../../src/lib/display-width.js";
+import { approvalQuestion } from "../../../src/cli/display/approval-question.js";
+import { displayWidth } from "../../../src/lib/terminal/display-width.js";
 import { type AskedCommand, approvalRequest } from "../../support/approval-request.js";
 
 const shown = (asked: AskedCommand, columns = 80) =>

@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { ApprovalRequest } from "../../../src/agent/approvals.js";
-import { terminalApprover } from "../../../src/cli/ask-approval.js";
+import type { ApprovalRequest } from "../../../src/agent/approvals/approvals.js";
+import { terminalApprover } from "../../../src/cli/display/ask-approval.js";
 
 const request: ApprovalRequest = {
   callId: "call",

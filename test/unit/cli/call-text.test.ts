@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callTitle } from "../../../src/cli/call-text.js";
+import { callTitle } from "../../../src/cli/display/call-text.js";
 
 describe("the title of a call", () => {
   it("is its command, or its arguments", () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { inWords } from "../../../src/cli/declined-call.js";
+import { inWords } from "../../../src/cli/display/declined-call.js";
 
 it("the end of a declined call is told to a person in words, and to the model as it was", () => {
   const ended = {

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { readGivenFile } from "../../../src/cli/given-file.js";
+import { readGivenFile } from "../../../src/cli/setup/given-file.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 
 const never = new AbortController().signal;

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { AgentEvent } from "../../../src/agent/events.js";
-import { LiveRunDisplay } from "../../../src/cli/live-run-display.js";
+import type { AgentEvent } from "../../../src/agent/turn/events.js";
+import { LiveRunDisplay } from "../../../src/cli/display/live-run-display.js";
 import { Screen } from "../../support/screen.js";
 
 const cost = { userMs: 1, systemMs: 1, maxRssBytes: 1 };

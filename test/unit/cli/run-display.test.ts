@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import type { AgentEvent } from "../../../src/agent/events.js";
-import { RunDisplay } from "../../../src/cli/run-display.js";
+import type { AgentEvent } from "../../../src/agent/turn/events.js";
+import { RunDisplay } from "../../../src/cli/display/run-display.js";
 
 const cost = { userMs: 1, systemMs: 1, maxRssBytes: 1 };
 

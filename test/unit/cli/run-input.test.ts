@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterAll, describe, expect, it } from "vitest";
 import type { CliContext, InputStream } from "../../../src/cli/context.js";
-import { readImages, readOutputSchema, readPrompt } from "../../../src/cli/run-input.js";
+import { readImages, readOutputSchema, readPrompt } from "../../../src/cli/setup/run-input.js";
 import { readEnvironment } from "../../../src/config/env.js";
-import { imageSize } from "../../../src/tools/view-image/image-size.js";
+import { imageSize } from "../../../src/tools/picture/image-size.js";
 import { jpegPicture } from "../../support/pictures.js";
 import { gif, jpeg, png, webp } from "../tools/view-image/pictures.js";
 

@@ -1,6 +1,10 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { addSandboxOptions, commandDirectory, sandboxOptions } from "../../../src/cli/sandbox-options.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  sandboxOptions,
+} from "../../../src/cli/setup/sandbox-options.js";
 import { testContext } from "../../support/cli-context.js";
 
 function parse(...argv: string[]) {

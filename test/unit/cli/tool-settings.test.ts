@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { configuredGates } from "../../../src/cli/tool-settings.js";
+import { configuredGates } from "../../../src/cli/setup/tool-settings.js";
 import { configSchema } from "../../../src/config/config-schema.js";
 import { isOffered, mergeGates } from "../../../src/tools/tool-gates.js";
 

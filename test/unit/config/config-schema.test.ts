@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadConfig } from "../../../src/config/load-config.js";
+import { loadConfig } from "../../../src/config/settings/load-config.js";
 import { configKeys } from "../../support/config-keys.js";
 
 let home = "";

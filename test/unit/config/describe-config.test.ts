@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { describeConfig } from "../../../src/config/describe-config.js";
-import { type ConfigChoice, loadConfig } from "../../../src/config/load-config.js";
+import { describeConfig } from "../../../src/config/settings/describe-config.js";
+import { type ConfigChoice, loadConfig } from "../../../src/config/settings/load-config.js";
 import { configKeys } from "../../support/config-keys.js";
 
 let home = "";

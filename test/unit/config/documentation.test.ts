@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { describeType, notesOf, unwrapped } from "../../../src/config/schema-words.js";
-import { rules } from "../../../src/config/tightening-rules.js";
+import { describeType, notesOf, unwrapped } from "../../../src/config/settings/schema-words.js";
+import { rules } from "../../../src/config/settings/tightening-rules.js";
 import { type ConfigKey, configKeys } from "../../support/config-keys.js";
 
 const file = fileURLToPath(new URL("../../../docs/configuration.md", import.meta.url));

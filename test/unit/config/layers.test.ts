@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadConfig } from "../../../src/config/load-config.js";
-import { describeSource } from "../../../src/config/sources.js";
+import { loadConfig } from "../../../src/config/settings/load-config.js";
+import { describeSource } from "../../../src/config/settings/sources.js";
 
 let home = "";
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type ConfigChoice, loadConfig } from "../../../src/config/load-config.js";
+import { type ConfigChoice, loadConfig } from "../../../src/config/settings/load-config.js";
 
 let home = "";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../../src/config/config-schema.js";
-import { loadConfig } from "../../../src/config/load-config.js";
+import { loadConfig } from "../../../src/config/settings/load-config.js";
 import { commandVariables } from "../../../src/config/shell-environment.js";
 
 const nowhere = { brigHome: "/nowhere/brig", codexHome: "/nowhere/codex" };

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { stringify } from "smol-toml";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Config } from "../../../src/config/config-schema.js";
-import { type ConfigChoice, loadConfig } from "../../../src/config/load-config.js";
+import { type ConfigChoice, loadConfig } from "../../../src/config/settings/load-config.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../../../src/policy/modes.js";
 
 let root = "";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { stringify } from "smol-toml";
 import { describe, expect, it } from "vitest";
-import { parseToml } from "../../../src/config/toml-document.js";
-import { keyLines } from "../../../src/config/toml-lines.js";
+import { parseToml } from "../../../src/config/file/toml-document.js";
+import { keyLines } from "../../../src/config/file/toml-lines.js";
 
 function lines(toml: string) {
   return Object.fromEntries(keyLines(toml));

@@ -15,7 +15,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readWorkspaceFile, WORKSPACE_FILE_MAX_BYTES } from "../../../src/config/workspace-file.js";
+import { readWorkspaceFile, WORKSPACE_FILE_MAX_BYTES } from "../../../src/config/file/workspace-file.js";
 
 let root = "";
 let workspace = "";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkAdvisories, exposure } from "../../../src/docker/advisories.js";
+import { checkAdvisories, exposure } from "../../../src/docker/diagnosis/advisories.js";
 import type { EngineHealth, EngineInfo } from "../../../src/docker/types.js";
 
 const dnsLeak = { fixedIn: ["23.0.11", "25.0.5", "26.0.0"] };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diagnose } from "../../../src/docker/diagnose.js";
+import { diagnose } from "../../../src/docker/diagnosis/diagnose.js";
 import type { EngineHealth, EngineInfo } from "../../../src/docker/types.js";
 
 const info: EngineInfo = {

@@ -1,5 +1,10 @@
 import { expect, it } from "vitest";
-import { ignoresLimits, loadsFilters, looksLikeGvisor, runtimeOf } from "../../../src/docker/gvisor.js";
+import {
+  ignoresLimits,
+  loadsFilters,
+  looksLikeGvisor,
+  runtimeOf,
+} from "../../../src/docker/diagnosis/gvisor.js";
 import type { EngineRuntime } from "../../../src/docker/types.js";
 
 function runtime(name: string, program: string | null = null, args: string[] | null = []): EngineRuntime {

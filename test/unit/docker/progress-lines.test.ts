@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { progressLines } from "../../../src/docker/progress-lines.js";
+import { progressLines } from "../../../src/docker/calls/progress-lines.js";
 
 async function read(bytes: Uint8Array[]) {
   const lines = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { engineCommand, readSystem, type System } from "../../../src/docker/system.js";
+import { engineCommand, readSystem, type System } from "../../../src/docker/diagnosis/system.js";
 
 const debian: System = {
   platform: "linux",

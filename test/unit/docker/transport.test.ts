@@ -5,7 +5,7 @@ import type { Duplex, Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { asRefusal } from "../../../src/docker/failure.js";
+import { asRefusal } from "../../../src/docker/engine-failure.js";
 import { openTransport, type Transport } from "../../../src/docker/transport.js";
 
 interface Served {

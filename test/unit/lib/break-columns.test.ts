@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { breakBetweenWords, breakColumns, wrapLines } from "../../../src/lib/break-columns.js";
-import { displayWidth } from "../../../src/lib/display-width.js";
+import { breakBetweenWords, breakColumns, wrapLines } from "../../../src/lib/terminal/break-columns.js";
+import { displayWidth } from "../../../src/lib/terminal/display-width.js";
 import { processorClock } from "../../support/processor-clock.js";
 
 const family = "👩‍👩‍👧‍👦";

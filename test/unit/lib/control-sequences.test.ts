@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TerminalTokens } from "../../../src/lib/control-sequences.js";
+import { TerminalTokens } from "../../../src/lib/terminal/control-sequences.js";
 
 describe("a sequence whose end never comes", () => {
   it.each(["]", "P", "^", "_", "X", "k"])("shows what ESC %s wanted to hide", (opener) => {

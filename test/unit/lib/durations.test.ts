@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatDuration, parseDuration } from "../../../src/lib/durations.js";
+import { formatDuration, parseDuration } from "../../../src/lib/time/durations.js";
 
 describe("formatDuration", () => {
   it.each([

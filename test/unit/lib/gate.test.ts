@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { Gate } from "../../../src/lib/gate.js";
+import { Gate } from "../../../src/lib/time/gate.js";
 
 it("lets a few through at a time, and the others in the order in which they came", async () => {
   const gate = new Gate();

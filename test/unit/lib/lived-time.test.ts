@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { afterLivedTime } from "../../../src/lib/lived-time.js";
+import { afterLivedTime } from "../../../src/lib/time/lived-time.js";
 
 afterEach(() => {
   vi.useRealTimers();

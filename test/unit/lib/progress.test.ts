@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createProgress } from "../../../src/lib/progress.js";
+import { createProgress } from "../../../src/lib/terminal/progress.js";
 
 function target(isTTY: boolean, columns?: number) {
   const written: string[] = [];

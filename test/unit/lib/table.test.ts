@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { displayWidth, fitWidth } from "../../../src/lib/display-width.js";
-import { fitRows, formatTable } from "../../../src/lib/table.js";
+import { displayWidth, fitWidth } from "../../../src/lib/terminal/display-width.js";
+import { fitRows, formatTable } from "../../../src/lib/terminal/table.js";
 
 describe("formatTable", () => {
   it("aligns columns and leaves no blanks at the ends of lines", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { TerminalGuard } from "../../../src/lib/terminal-guard.js";
+import { TerminalGuard } from "../../../src/lib/terminal/terminal-guard.js";
 
 function passed(text: string): string {
   return new TerminalGuard().push(Buffer.from(text, "utf8"));

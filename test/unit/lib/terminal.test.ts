@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { NeutralStream, neutralise, neutraliseLine } from "../../../src/lib/terminal.js";
+import { NeutralStream, neutralise, neutraliseLine } from "../../../src/lib/terminal/terminal.js";
 import { promised } from "../../guarantees.js";
 
 const withColours = { colours: true };

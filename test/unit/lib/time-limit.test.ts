@@ -1,8 +1,8 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { AnySignal } from "../../../src/lib/any-signal.js";
-import { beforeAbort } from "../../../src/lib/before-abort.js";
-import { TimeLimit } from "../../../src/lib/time-limit.js";
+import { AnySignal } from "../../../src/lib/time/any-signal.js";
+import { beforeAbort } from "../../../src/lib/time/before-abort.js";
+import { TimeLimit } from "../../../src/lib/time/time-limit.js";
 import { whileCollecting } from "../../support/garbage.js";
 
 const never = () => new Promise<never>(() => undefined);

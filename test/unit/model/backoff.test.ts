@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { retryAfterInMessage, retryAfterOf, retryDelayMs } from "../../../src/model/backoff.js";
+import { retryAfterInMessage, retryAfterOf, retryDelayMs } from "../../../src/model/endpoint/backoff.js";
 
 describe("retryDelayMs", () => {
   it("doubles from 200 ms, ten percent more or less", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chatMessages } from "../../../src/model/chat-messages.js";
+import { chatMessages } from "../../../src/model/chat/chat-messages.js";
 import { type MessageItem, type ResponseItem, textMessage } from "../../../src/model/items.js";
 
 function messages(

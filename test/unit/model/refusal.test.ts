@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { classifyRefusal } from "../../../src/model/failure.js";
-import { readRefusal } from "../../../src/model/refusal.js";
+import { classifyRefusal } from "../../../src/model/endpoint/model-failure.js";
+import { readRefusal } from "../../../src/model/endpoint/refusal.js";
 
 function messageOf(status: number, body: unknown, type = "application/json"): string {
   const text = typeof body === "string" ? body : JSON.stringify(body);

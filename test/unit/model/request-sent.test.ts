@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { noteRequestSent, requestSent } from "../../../src/model/request-sent.js";
+import { noteRequestSent, requestSent } from "../../../src/model/endpoint/request-sent.js";
 
 const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ChatReader } from "../../../src/model/chat-reader.js";
-import type { ResponseReader } from "../../../src/model/endpoint-client.js";
+import { ChatReader } from "../../../src/model/chat/chat-reader.js";
+import type { ResponseReader } from "../../../src/model/endpoint/endpoint-client.js";
 import type { WireApi } from "../../../src/model/provider.js";
-import { ResponsesReader } from "../../../src/model/responses-reader.js";
+import { ResponsesReader } from "../../../src/model/responses/responses-reader.js";
 import { callDone, chatDelta, messageDone, textDelta } from "../../support/responses-server.js";
 
 const readers: Record<WireApi, () => ResponseReader> = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { loadScript, parseScript } from "../../../src/model/script.js";
+import { loadScript, parseScript } from "../../../src/model/script/script.js";
 
 function failureOf(yaml: string) {
   try {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ResponseItem } from "../../../src/model/items.js";
 import type { ModelEvent } from "../../../src/model/model-client.js";
-import { parseScript } from "../../../src/model/script.js";
-import { createScriptedClient } from "../../../src/model/scripted-client.js";
+import { parseScript } from "../../../src/model/script/script.js";
+import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
 
 async function play(yaml: string, answer: (call: { name: string; arguments: string }) => string) {
   const client = createScriptedClient(parseScript(yaml, "play.yaml"));

@@ -7,13 +7,13 @@ import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
-import { ChatReader } from "../../../src/model/chat-reader.js";
-import type { ResponseReader } from "../../../src/model/endpoint-client.js";
-import { classifyRefusal, type Refusal } from "../../../src/model/failure.js";
+import { ChatReader } from "../../../src/model/chat/chat-reader.js";
+import type { ResponseReader } from "../../../src/model/endpoint/endpoint-client.js";
+import { classifyRefusal, type Refusal } from "../../../src/model/endpoint/model-failure.js";
+import { readServerEvents } from "../../../src/model/endpoint/server-events.js";
 import type { ModelEvent } from "../../../src/model/model-client.js";
 import type { WireApi } from "../../../src/model/provider.js";
-import { ResponsesReader } from "../../../src/model/responses-reader.js";
-import { readServerEvents } from "../../../src/model/server-events.js";
+import { ResponsesReader } from "../../../src/model/responses/responses-reader.js";
 import { processorClock } from "../../support/processor-clock.js";
 import { chatEvents, frame, responsesEvents, type ScriptedTurn } from "../../support/responses-server.js";
 

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import type { CreatedContainer } from "../../../src/docker/types.js";
-import { compareCreated, requireAsAsked } from "../../../src/sandbox/compare-created.js";
-import { createContainerBody } from "../../../src/sandbox/create-body.js";
-import type { SandboxPlan } from "../../../src/sandbox/plan.js";
+import { createContainerBody } from "../../../src/sandbox/plan/create-body.js";
+import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
+import { compareCreated, requireAsAsked } from "../../../src/sandbox/proof/compare-created.js";
 import { planFor } from "./plan-fixture.js";
 
 const imageId = "sha256:1";

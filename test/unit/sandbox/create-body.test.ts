@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ContainerBody } from "../../../src/docker/types.js";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
-import { createContainerBody } from "../../../src/sandbox/create-body.js";
+import { createContainerBody } from "../../../src/sandbox/plan/create-body.js";
 import { anywhere, engine, planFor, type Wanted } from "./plan-fixture.js";
 
 const secrets = {

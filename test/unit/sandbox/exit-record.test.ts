@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isBrigError } from "../../../src/errors.js";
-import { exitStatus, parseExit, startError } from "../../../src/sandbox/exit-record.js";
+import { exitStatus, parseExit, startError } from "../../../src/sandbox/process/exit-record.js";
 
 interface Fields {
   kind: number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ImageSummary } from "../../../src/docker/types.js";
-import { commandEnvironment, withImage } from "../../../src/sandbox/image-settings.js";
+import { commandEnvironment, withImage } from "../../../src/sandbox/plan/image-settings.js";
 import { planFor } from "./plan-fixture.js";
 
 const plan = await planFor("", { workspaceKind: "none", env: { LANG: "C" } });

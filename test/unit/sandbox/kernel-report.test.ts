@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseReport } from "../../../src/sandbox/kernel-report.js";
+import { parseReport } from "../../../src/sandbox/proof/kernel-report.js";
 import { asBytes, interfaces, ipv6Route } from "./kernel-sections.js";
 
 const parse = (sections: Record<string, string>) => parseReport(asBytes(new Map(Object.entries(sections))));

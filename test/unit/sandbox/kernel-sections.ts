@@ -1,4 +1,4 @@
-import type { PlannedMount, SandboxPlan } from "../../../src/sandbox/plan.js";
+import type { PlannedMount, SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 
 /** The probes of the runner, with the answers that brig's filter gives. */
 const FILTERED_PROBES: Record<string, number> = {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isReadOnly, type MountEntry, parseMountinfo } from "../../../src/sandbox/mountinfo.js";
+import { isReadOnly, type MountEntry, parseMountinfo } from "../../../src/sandbox/proof/mountinfo.js";
 
 const parse = (table: string) => parseMountinfo(Buffer.from(table));
 const line = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue\n";

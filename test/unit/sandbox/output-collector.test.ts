@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { OutputCollector } from "../../../src/sandbox/output-collector.js";
+import { OutputCollector } from "../../../src/output/output-collector.js";
 
 function collected(maxBytes: number, chunks: readonly Uint8Array[]): OutputCollector {
   const collector = new OutputCollector(maxBytes);

@@ -1,8 +1,8 @@
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { findOwnPlaces } from "../../../src/sandbox/own-directories.js";
-import { planProtection, type Root } from "../../../src/sandbox/protected-paths.js";
+import { findOwnPlaces } from "../../../src/sandbox/plan/own-directories.js";
+import { planProtection, type Root } from "../../../src/sandbox/plan/protected-paths.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 
 let folder: string;

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { depth, directoriesBetween, isAtOrBelow, isBelow } from "../../../src/sandbox/paths.js";
+import { depth, directoriesBetween, isAtOrBelow, isBelow } from "../../../src/sandbox/plan/paths.js";
 
 describe("below", () => {
   it("is decided by whole names", () => {

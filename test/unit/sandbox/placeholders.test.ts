@@ -8,7 +8,7 @@ import {
   preparePlaceholders,
   readPlaceholdersLabel,
   removeLeftPlaceholders,
-} from "../../../src/sandbox/placeholders.js";
+} from "../../../src/sandbox/plan/placeholders.js";
 
 let folder: string;
 const at = (name: string) => join(folder, name);

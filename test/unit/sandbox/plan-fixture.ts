@@ -1,8 +1,8 @@
 import type { EngineInfo } from "../../../src/docker/types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
 import type { NetworkPolicy } from "../../../src/policy/network.js";
-import type { SandboxPlan } from "../../../src/sandbox/plan.js";
-import { planSandbox, type SandboxRequest } from "../../../src/sandbox/plan-sandbox.js";
+import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
+import { planSandbox, type SandboxRequest } from "../../../src/sandbox/plan/plan-sandbox.js";
 
 export const engine: EngineInfo = {
   product: "docker",

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { commandEnvironment } from "../../../src/sandbox/image-settings.js";
-import { isAtOrBelow } from "../../../src/sandbox/paths.js";
-import { planSandbox } from "../../../src/sandbox/plan-sandbox.js";
+import { commandEnvironment } from "../../../src/sandbox/plan/image-settings.js";
+import { isAtOrBelow } from "../../../src/sandbox/plan/paths.js";
+import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
 import { engine, planFor, requestFor, type Wanted } from "./plan-fixture.js";
 
 const MIB = 1024 * 1024;

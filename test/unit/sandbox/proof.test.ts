@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
-import { parseReport } from "../../../src/sandbox/kernel-report.js";
-import type { SandboxPlan } from "../../../src/sandbox/plan.js";
-import { compareProof, type ProofContext, proveSandbox } from "../../../src/sandbox/proof.js";
+import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
+import { parseReport } from "../../../src/sandbox/proof/kernel-report.js";
+import { compareProof, type ProofContext, proveSandbox } from "../../../src/sandbox/proof/proof.js";
 import { asBytes, interfaces, ipv6Route, reportSections } from "./kernel-sections.js";
 import { engine, planFor } from "./plan-fixture.js";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
-import { planProtection, type Root } from "../../../src/sandbox/protected-paths.js";
+import { planProtection, type Root } from "../../../src/sandbox/plan/protected-paths.js";
 
 const NAMES = [".git", ".codex", ".agents", ".brig"];
 const identity = { dev: "1", ino: "2" };

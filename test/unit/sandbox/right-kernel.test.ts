@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
-import { parseReport } from "../../../src/sandbox/kernel-report.js";
-import type { Kernel } from "../../../src/sandbox/plan.js";
-import { requireStatx } from "../../../src/sandbox/require-statx.js";
-import { cannotLoadRunner, OtherKernel, onRightKernel } from "../../../src/sandbox/right-kernel.js";
+import type { Kernel } from "../../../src/sandbox/plan/plan.js";
+import { parseReport } from "../../../src/sandbox/proof/kernel-report.js";
+import { requireStatx } from "../../../src/sandbox/proof/require-statx.js";
+import { cannotLoadRunner, OtherKernel, onRightKernel } from "../../../src/sandbox/proof/right-kernel.js";
 import { asBytes } from "./kernel-sections.js";
 
 const refusal = new BrigError("weaker than its policy", { code: "policy.not-enforced" });

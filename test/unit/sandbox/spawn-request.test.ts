@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeSize, encodeSpawn, type SpawnRequest } from "../../../src/sandbox/spawn-request.js";
+import { encodeSize, encodeSpawn, type SpawnRequest } from "../../../src/sandbox/process/spawn-request.js";
 
 const plain: SpawnRequest = {
   argv: ["true"],

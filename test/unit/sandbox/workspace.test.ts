@@ -9,7 +9,7 @@ import {
   type DirectoryCheck,
   isRemoteEndpoint,
   submountsBelow,
-} from "../../../src/sandbox/workspace.js";
+} from "../../../src/sandbox/plan/workspace.js";
 
 let folder: string;
 

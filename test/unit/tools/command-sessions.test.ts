@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import type { CommandSession } from "../../../src/tools/command-session.js";
-import { CommandSessions } from "../../../src/tools/command-sessions.js";
-import type { ToolExit, ToolProcess } from "../../../src/tools/sandbox.js";
+import type { CommandSession } from "../../../src/tools/command/command-session.js";
+import { CommandSessions } from "../../../src/tools/command/command-sessions.js";
+import type { ToolExit, ToolProcess } from "../../../src/tools/tool-sandbox.js";
 
 /** A process that runs until it is killed or told to exit. */
 function createProcess() {

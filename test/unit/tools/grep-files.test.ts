@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import { rgPath } from "@vscode/ripgrep";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createToolRegistry } from "../../../src/tools/registry.js";
-import type { ToolSandbox } from "../../../src/tools/sandbox.js";
+import type { ToolSandbox } from "../../../src/tools/tool-sandbox.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const base = mkdtempSync(join(tmpdir(), "brig-grep-"));

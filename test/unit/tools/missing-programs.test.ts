@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { isFromUser } from "../../../src/agent/compaction.js";
 import { textMessage } from "../../../src/model/items.js";
-import { MissingPrograms } from "../../../src/tools/missing-programs.js";
+import { isFromUser } from "../../../src/session/compacted-items.js";
+import { MissingPrograms } from "../../../src/tools/command/missing-programs.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { countLines, renderOutput, totalBytes, totalChars } from "../../../src/tools/captured-output.js";
-import { OutputCapture } from "../../../src/tools/output-capture.js";
+import { countLines, renderOutput, totalBytes, totalChars } from "../../../src/output/captured-output.js";
+import { OutputCapture } from "../../../src/output/output-capture.js";
 
 function capture(bytes: Uint8Array, cuts: number[], limitBytes: number) {
   const output = new OutputCapture(limitBytes);

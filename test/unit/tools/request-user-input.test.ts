@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createToolRegistry } from "../../../src/tools/registry.js";
-import type { AskedUser } from "../../../src/tools/request-user-input.js";
+import type { AskedUser } from "../../../src/tools/session/request-user-input.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const options = [{ label: "Yes", description: "Do it" }];

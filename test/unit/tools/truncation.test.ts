@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { captured } from "../../../src/tools/captured-output.js";
+import { captured } from "../../../src/output/captured-output.js";
 import {
   truncateOutput,
   truncateParts,
   truncateText,
   truncateWithLineCount,
-} from "../../../src/tools/truncation.js";
+} from "../../../src/output/truncation.js";
 
 const anyText = fc.string({ unit: "binary", maxLength: 200 });
 const anyPolicy = fc.record({

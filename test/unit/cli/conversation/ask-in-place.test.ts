@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { approverAtScreen } from "../../../../src/cli/conversation/ask-in-place.js";
-import type { Block } from "../../../../src/cli/conversation/block.js";
 import { type Question, QuestionDesk } from "../../../../src/cli/conversation/question.js";
+import type { Block } from "../../../../src/cli/conversation/screen/block.js";
 import { approvalRequest } from "../../../support/approval-request.js";
 
 const request = (script: string) => approvalRequest({ argv: ["bash", "-lc", script] });

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { composerWith, emptyComposer, reduceComposer } from "../../../../src/cli/conversation/composer.js";
-import type { Key, KeyName } from "../../../../src/cli/conversation/keys.js";
+import {
+  composerWith,
+  emptyComposer,
+  reduceComposer,
+} from "../../../../src/cli/conversation/input/composer.js";
+import type { Key, KeyName } from "../../../../src/cli/conversation/input/keys.js";
 
 const history = ["first", "second\nof two lines", "third"];
 

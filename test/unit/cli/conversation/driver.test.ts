@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Driver, type Work } from "../../../../src/cli/conversation/driver.js";
-import { KeyDecoder } from "../../../../src/cli/conversation/keys.js";
+import { KeyDecoder } from "../../../../src/cli/conversation/input/keys.js";
 import { type Answer, type Question, QuestionDesk } from "../../../../src/cli/conversation/question.js";
-import { initialScreen, showQuestion } from "../../../../src/cli/conversation/screen-state.js";
-import { ScreenStore } from "../../../../src/cli/conversation/screen-store.js";
+import { initialScreen, showQuestion } from "../../../../src/cli/conversation/screen/screen-state.js";
+import { ScreenStore } from "../../../../src/cli/conversation/screen/screen-store.js";
 
 interface Done {
   what: string;

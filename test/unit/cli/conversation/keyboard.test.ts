@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { Keyboard } from "../../../../src/cli/conversation/keyboard.js";
-import type { Key } from "../../../../src/cli/conversation/keys.js";
+import { Keyboard } from "../../../../src/cli/conversation/input/keyboard.js";
+import type { Key } from "../../../../src/cli/conversation/input/keys.js";
 
 /** A terminal whose keys the test presses. */
 function openTerminal() {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Key, KeyDecoder } from "../../../../src/cli/conversation/keys.js";
+import { type Key, KeyDecoder } from "../../../../src/cli/conversation/input/keys.js";
 
 function decode(...pieces: (string | Uint8Array)[]): Key[] {
   const decoder = new KeyDecoder();

@@ -7,8 +7,8 @@ import {
   keptLines,
   lastLines,
   lineCountOf,
-} from "../../../../src/cli/conversation/output-fold.js";
-import { layoutDraft, widthOf, wrapText } from "../../../../src/cli/conversation/text-layout.js";
+} from "../../../../src/cli/conversation/screen/output-fold.js";
+import { layoutDraft, widthOf, wrapText } from "../../../../src/cli/conversation/screen/text-layout.js";
 import { processorClock } from "../../../support/processor-clock.js";
 
 describe("wrapping", () => {

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { composerWith } from "../../../../src/cli/conversation/composer.js";
-import { liveRegion } from "../../../../src/cli/conversation/live-lines.js";
-import { foldOf } from "../../../../src/cli/conversation/output-fold.js";
-import { initialScreen, type ScreenState } from "../../../../src/cli/conversation/screen-state.js";
-import { widthOf } from "../../../../src/cli/conversation/text-layout.js";
-import type { RunningCall } from "../../../../src/cli/conversation/view-state.js";
+import { composerWith } from "../../../../src/cli/conversation/input/composer.js";
+import { liveRegion } from "../../../../src/cli/conversation/screen/live-lines.js";
+import { foldOf } from "../../../../src/cli/conversation/screen/output-fold.js";
+import { initialScreen, type ScreenState } from "../../../../src/cli/conversation/screen/screen-state.js";
+import { widthOf } from "../../../../src/cli/conversation/screen/text-layout.js";
+import type { RunningCall } from "../../../../src/cli/conversation/screen/view-state.js";
 
 const open: ScreenState = {
   ...initialScreen({ columns: 60, rows: 24 }, 0),

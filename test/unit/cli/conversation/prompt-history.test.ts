@@ -1,7 +1,7 @@
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { PromptHistory } from "../../../../src/cli/conversation/prompt-history.js";
+import { PromptHistory } from "../../../../src/cli/conversation/input/prompt-history.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 let file: string;

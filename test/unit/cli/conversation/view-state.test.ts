@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { AgentEvent } from "../../../../src/agent/events.js";
-import { blockLines } from "../../../../src/cli/conversation/block-lines.js";
-import { EventNeutraliser, type ViewEvent } from "../../../../src/cli/conversation/view-event.js";
+import type { AgentEvent } from "../../../../src/agent/turn/events.js";
+import { blockLines } from "../../../../src/cli/conversation/screen/block-lines.js";
+import { EventNeutraliser, type ViewEvent } from "../../../../src/cli/conversation/screen/view-event.js";
 import {
   initialView,
   reduceView,
   unfoldLast,
   type ViewState,
-} from "../../../../src/cli/conversation/view-state.js";
+} from "../../../../src/cli/conversation/screen/view-state.js";
 import { BrigError } from "../../../../src/errors.js";
 
 const cost = { userMs: 1, systemMs: 1, maxRssBytes: 1 };

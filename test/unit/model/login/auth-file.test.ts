@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { describeError } from "../../../../src/cli/errors.js";
+import { describeError } from "../../../../src/cli/display/error-text.js";
 import { placeLock, readClaimant } from "../../../../src/lib/file-lock.js";
 import {
   authFilePath,

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { describeError } from "../../../../src/cli/errors.js";
+import { describeError } from "../../../../src/cli/display/error-text.js";
 import type { BrowserLoginOptions } from "../../../../src/model/login/browser-login.js";
 import { logInWithBrowser } from "../../../../src/model/login/browser-login.js";
 import { openCallbackServer } from "../../../../src/model/login/callback-server.js";
-import { identityOf } from "../../../../src/model/login/id-token.js";
+import { identityOf } from "../../../../src/model/login/issuer/id-token.js";
 import {
   accountId,
   clientId,

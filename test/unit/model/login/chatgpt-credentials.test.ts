@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { describeError } from "../../../../src/cli/errors.js";
+import { describeError } from "../../../../src/cli/display/error-text.js";
 import { placeLock, readClaimant } from "../../../../src/lib/file-lock.js";
 import { type AuthFile, authFilePath, readAuthFile } from "../../../../src/model/login/auth-file.js";
 import { ChatGptCredentials } from "../../../../src/model/login/chatgpt-credentials.js";

@@ -4,8 +4,8 @@ import {
   type DeviceLoginOptions,
   logInWithCode,
 } from "../../../../src/model/login/device-login.js";
-import { identityOf } from "../../../../src/model/login/id-token.js";
-import { openaiCodeTokens } from "../../../../src/model/login/openai-device-code.js";
+import { identityOf } from "../../../../src/model/login/issuer/id-token.js";
+import { openaiCodeTokens } from "../../../../src/model/login/issuer/openai-device-code.js";
 import { settingsOf } from "../../../support/chatgpt-login.js";
 import { CookieBrowser } from "../../../support/cookie-browser.js";
 import { addDeviceCodes } from "../../../support/openai-device-codes.js";

@@ -1,8 +1,8 @@
 import { access, readFile, writeFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { authFilePath, readAuthFile } from "../../../../src/model/login/auth-file.js";
-import { expiryOf, identityOf } from "../../../../src/model/login/id-token.js";
-import { issuerSettings, openaiIssuer } from "../../../../src/model/login/issuer-settings.js";
+import { expiryOf, identityOf } from "../../../../src/model/login/issuer/id-token.js";
+import { issuerSettings, openaiIssuer } from "../../../../src/model/login/issuer/issuer-settings.js";
 import { logOut } from "../../../../src/model/login/log-out.js";
 import { loginKind } from "../../../../src/model/login/login-kind.js";
 import { loginStatus } from "../../../../src/model/login/login-status.js";

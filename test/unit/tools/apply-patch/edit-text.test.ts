@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyChunks, type Edited } from "../../../../src/tools/apply-patch/edit-text.js";
-import { parsePatch } from "../../../../src/tools/apply-patch/parse-patch.js";
-import type { Change } from "../../../../src/tools/apply-patch/patch.js";
+import { applyChunks, type Edited } from "../../../../src/tools/patch/format/edit-text.js";
+import { parsePatch } from "../../../../src/tools/patch/format/parse-patch.js";
+import type { Change } from "../../../../src/tools/patch/format/patch.js";
 import { processorClock } from "../../../support/processor-clock.js";
 import { differences } from "./differences.js";
 import { lines, patchOf } from "./patches.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parsePatch } from "../../../../src/tools/apply-patch/parse-patch.js";
-import type { Hunk } from "../../../../src/tools/apply-patch/patch.js";
+import { parsePatch } from "../../../../src/tools/patch/format/parse-patch.js";
+import type { Hunk } from "../../../../src/tools/patch/format/patch.js";
 import { mutatedPatch, patch, patchOf } from "./patches.js";
 import { printPatch } from "./print-patch.js";
 

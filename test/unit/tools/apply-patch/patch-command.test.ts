@@ -1,7 +1,10 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type PatchCommand, recognisePatchCommand } from "../../../../src/tools/apply-patch/patch-command.js";
+import {
+  type PatchCommand,
+  recognisePatchCommand,
+} from "../../../../src/tools/patch/format/patch-command.js";
 import { line, patchOf } from "./patches.js";
 
 const patch = patchOf("*** Add File: f", "+a");

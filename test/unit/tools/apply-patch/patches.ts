@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Change, Chunk, Hunk, Patch } from "../../../../src/tools/apply-patch/patch.js";
+import type { Change, Chunk, Hunk, Patch } from "../../../../src/tools/patch/format/patch.js";
 
 /** The lines between `*** Begin Patch` and `*** End Patch`, as a patch. */
 export function patchOf(...lines: string[]): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PathLocks } from "../../../../src/tools/apply-patch/path-locks.js";
+import { PathLocks } from "../../../../src/tools/patch/path-locks.js";
 
 const asWritten = async () => [];
 

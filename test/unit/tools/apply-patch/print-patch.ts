@@ -12,7 +12,7 @@ import {
   MOVE,
   type Patch,
   UPDATE,
-} from "../../../../src/tools/apply-patch/patch.js";
+} from "../../../../src/tools/patch/format/patch.js";
 
 /** The patch as text, which parses to the same patch. No final newline. */
 export function printPatch({ environmentId, hunks }: Patch): string {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { realPaths } from "../../../../src/tools/apply-patch/real-paths.js";
+import { realPaths } from "../../../../src/tools/patch/real-paths.js";
 import { hostFiles } from "../../../support/host-files.js";
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "brig-real-paths-")));

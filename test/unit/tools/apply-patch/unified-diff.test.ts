@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyHunks, editsOfDiff } from "../../../../src/tools/apply-patch/apply-diff.js";
-import type { FileDiff } from "../../../../src/tools/apply-patch/diff.js";
-import { parseDiff } from "../../../../src/tools/apply-patch/parse-diff.js";
+import { applyHunks, editsOfDiff } from "../../../../src/tools/patch/format/apply-diff.js";
+import type { FileDiff } from "../../../../src/tools/patch/format/diff.js";
+import { parseDiff } from "../../../../src/tools/patch/format/parse-diff.js";
 import { fileText, mutatedPatch } from "./patches.js";
 import { unifiedDiff } from "./unified-diff.js";
 

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { BrigError, type ErrorCode } from "../../../../src/errors.js";
 import { createToolRegistry } from "../../../../src/tools/registry.js";
-import type { ToolFiles } from "../../../../src/tools/sandbox.js";
+import type { ToolFiles } from "../../../../src/tools/tool-sandbox.js";
 import { hostFiles } from "../../../support/host-files.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { imageType } from "../../../../src/lib/image-type.js";
-import { imageSize } from "../../../../src/tools/view-image/image-size.js";
-import { type FittedPicture, PictureFitter } from "../../../../src/tools/view-image/picture-fitter.js";
+import { imageSize } from "../../../../src/tools/picture/image-size.js";
+import { type FittedPicture, PictureFitter } from "../../../../src/tools/picture/picture-fitter.js";
 import {
   animatedWebp,
   blackPng,

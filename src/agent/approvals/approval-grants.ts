@@ -1,0 +1,47 @@
+import {
+  type CommandPrefix,
+  canonicalCommand,
+  isCovered,
+} from "../../policy/command-safety/command-prefix.js";
+import type { ActionToReview, SandboxPlace } from "../../tools/approval.js";
+import type { ApprovalQuestion } from "../../tools/tool.js";
+
+/** What was approved for the sandbox is not approved for outside of it. */
+type Grantable = Pick<ApprovalQuestion, "action" | "place">;
+
+/** What a person has approved for the rest of the session, in one setting of it: the questions were about that. */
+export class Grants {
+  readonly #keys = new Set<string>();
+  readonly #prefixes: { prefix: CommandPrefix; place: SandboxPlace }[] = [];
+
+  /** Whether the question need not be asked any more. */
+  has({ action, place }: Grantable): boolean {
+    const keys = keysOf(action, place);
+    if (keys.length > 0 && keys.every((key) => this.#keys.has(key))) return true;
+    // What is typed into a command later is no part of what a prefix says.
+    if (action.kind === "patch" || action.takesInput) return false;
+    const granted = this.#prefixes.filter((grant) => order.indexOf(grant.place) >= order.indexOf(place));
+    return isCovered(
+      action.argv,
+      granted.map(({ prefix }) => prefix),
+      place,
+    );
+  }
+
+  /** This very command in this directory, or every file of the patch. */
+  addAction({ action, place }: Grantable): void {
+    for (const key of keysOf(action, place)) this.#keys.add(key);
+  }
+
+  addPrefix(prefix: CommandPrefix, place: SandboxPlace): void {
+    this.#prefixes.push({ prefix, place });
+  }
+}
+
+const order: readonly SandboxPlace[] = ["sandbox", "escalated"];
+
+function keysOf(action: ActionToReview, place: SandboxPlace): string[] {
+  if (action.kind === "patch") return action.changes.map(({ path }) => JSON.stringify([place, path]));
+  const { argv, cwd, takesInput } = action;
+  return [JSON.stringify([place, cwd, takesInput, canonicalCommand(argv)])];
+}

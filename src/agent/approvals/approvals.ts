@@ -1,0 +1,180 @@
+import { BrigError } from "../../errors.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import {
+  type CommandSituation,
+  decideAfterDenial,
+  decideCommand,
+  decidePatch,
+  escalationRefusal,
+  RETRY_REASON,
+  refusalText,
+} from "../../policy/approval-decision.js";
+import { prefixToOffer } from "../../policy/command-safety/command-prefix.js";
+import { riskOf } from "../../policy/command-safety/command-risk.js";
+import type {
+  ActionReview,
+  ActionToReview,
+  DeniedAttempt,
+  SandboxPlace,
+  SecondVerdict,
+  Verdict,
+} from "../../tools/approval.js";
+import { shellQuote } from "../../tools/command/shell-quote.js";
+import type { AnsweredApproval, ApprovalQuestion, ToolCallOptions } from "../../tools/tool.js";
+import { Grants } from "./approval-grants.js";
+import { QuestionQueue } from "./question-queue.js";
+
+/** A question to the person at the other end. */
+export interface ApprovalRequest extends ApprovalQuestion {
+  /** The call that asks; null for a program's. */
+  callId: string | null;
+}
+
+/** What the person says; the last two are a no. */
+export type ApprovalAnswer =
+  | "approved"
+  | "approved_for_session"
+  /** Of the question's `prefix`, and of no other. */
+  | { approvedPrefix: readonly string[] }
+  | "denied"
+  /** Denied, and the turn ends. */
+  | "abort";
+
+/** Who is asked. */
+export interface Approver {
+  /** One question at a time. Once the signal is aborted the answer is not waited for: take the question away. */
+  ask(request: ApprovalRequest, options: { signal: AbortSignal | undefined }): Promise<ApprovalAnswer>;
+}
+
+/** What the session's setting says of approvals. */
+export interface ApprovalSituation extends Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate"> {
+  /** Whether the session's own sandbox has a network: without one an unreachable network is the sandbox's doing. */
+  hasNetwork: boolean;
+}
+
+interface ApprovalOptions {
+  situation: ApprovalSituation;
+  /** Default: nobody, so that what would be asked is refused. */
+  approver?: Approver | undefined;
+}
+
+/**
+ * The approvals of one session in one setting: its policy, who is asked, and what was approved for the rest of it. This is what the
+ * tools take as their review. Where the person ends the turn, the call rejects with `aborted`.
+ */
+export function createApprovals(options: ApprovalOptions): ActionReview {
+  return new SessionApprovals(options);
+}
+
+class SessionApprovals implements ActionReview {
+  readonly #options: ApprovalOptions;
+  readonly #grants = new Grants();
+  readonly #queue = new QuestionQueue();
+
+  constructor(options: ApprovalOptions) {
+    this.#options = options;
+  }
+
+  escalationRefusal(tool: string): string | null {
+    return escalationRefusal(this.#options.situation.policy, tool);
+  }
+
+  async review(action: ActionToReview, call: ToolCallOptions): Promise<Verdict> {
+    const { situation } = this.#options;
+    const decision = decide(action, situation);
+    switch (decision.kind) {
+      case "run":
+        return { kind: "run", place: "sandbox" };
+      case "refuse":
+        return refusal(decision.cause, { action, situation });
+      case "ask": {
+        const { place } = decision;
+        const answer = await this.#answerTo(firstQuestion(action, place), call);
+        if (answer === "nobody") return refusal("nobody", { action, situation });
+        return answer === "approved" ? { kind: "run", place } : { kind: "refused", reason: { by: "user" } };
+      }
+      default:
+        return decision satisfies never;
+    }
+  }
+
+  async reviewFailure(
+    action: ActionToReview,
+    { findDenial }: DeniedAttempt,
+    call: ToolCallOptions,
+  ): Promise<SecondVerdict> {
+    const { situation } = this.#options;
+    if (decideAfterDenial(action.kind, situation) === "stands") return "stands";
+    const denial = findDenial(situation);
+    if (denial === null) return "stands";
+    const place = "escalated";
+    const prefix = prefixOf(action, place);
+    const question = { action, place, reason: RETRY_REASON, denial, prefix } as const;
+    const answer = await this.#answerTo(question, call);
+    if (answer === "nobody") return "stands";
+    return answer === "approved" ? "run-escalated" : "stands-by-user";
+  }
+
+  /** What was said to the same question before, or is said now. One question at a time, the earlier call's first. */
+  async #answerTo(
+    question: ApprovalQuestion,
+    call: ToolCallOptions,
+  ): Promise<"approved" | "denied" | "nobody"> {
+    const { approver } = this.#options;
+    if (this.#grants.has(question)) return "approved";
+    if (approver === undefined) return "nobody";
+    const startedAt = performance.now();
+    const { signal, origin } = call;
+    return await this.#queue.inTurn({ position: origin?.position ?? 0, signal }, async () => {
+      if (this.#grants.has(question)) return "approved";
+      call.onActivity?.({ kind: "approval-requested", ...question });
+      let told: AnsweredApproval = "withdrawn";
+      try {
+        const request = { ...question, callId: origin?.callId ?? null };
+        const asked = approver.ask(request, { signal });
+        const answer = await (signal === undefined ? asked : beforeAbort(asked, signal));
+        told = this.#take(answer, question);
+      } finally {
+        const waitedMs = performance.now() - startedAt;
+        call.onActivity?.({ kind: "approval-answered", ...question, answer: told, waitedMs });
+      }
+      if (told === "abort") throw new BrigError("the user ended the turn", { code: "aborted" });
+      return told === "denied" ? "denied" : "approved";
+    });
+  }
+
+  /** Remembers what is approved for longer. A prefix that was not offered approves this one action only. */
+  #take(answer: ApprovalAnswer, question: ApprovalQuestion): AnsweredApproval {
+    if (answer === "approved_for_session") this.#grants.addAction(question);
+    if (typeof answer === "string") return answer;
+    const isOffered =
+      question.prefix !== null && JSON.stringify(answer.approvedPrefix) === JSON.stringify(question.prefix);
+    if (!isOffered) return "approved";
+    this.#grants.addPrefix(answer.approvedPrefix, question.place);
+    return "approved_prefix";
+  }
+}
+
+function decide(action: ActionToReview, situation: ApprovalSituation) {
+  if (action.kind === "patch") return decidePatch(situation.policy);
+  const { argv, escalation } = action;
+  return decideCommand({ ...situation, risk: riskOf(argv), isEscalationAsked: escalation.isAsked });
+}
+
+function firstQuestion(action: ActionToReview, place: SandboxPlace): ApprovalQuestion {
+  return { action, place, reason: null, denial: null, prefix: prefixOf(action, place) };
+}
+
+function prefixOf(action: ActionToReview, place: SandboxPlace): readonly string[] | null {
+  if (action.kind === "patch" || action.takesInput) return null;
+  return prefixToOffer(action.argv, { proposed: action.escalation.prefixRule, place });
+}
+
+function refusal(
+  cause: Parameters<typeof refusalText>[0],
+  { action, situation: { policy } }: { action: ActionToReview; situation: ApprovalSituation },
+): Verdict {
+  const { tool } = action;
+  const command = action.kind === "command" ? shellQuote(action.argv) : tool;
+  return { kind: "refused", reason: { by: "policy", text: refusalText(cause, { policy, tool, command }) } };
+}

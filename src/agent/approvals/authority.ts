@@ -1,0 +1,33 @@
+import { BrigError } from "../../errors.js";
+import { noWeakerThan, type SessionAuthority } from "../../policy/session-authority.js";
+import type { SessionSetting } from "../../session/setting.js";
+import type { ToolRegistry } from "../../tools/registry.js";
+
+/** What a session may do, for one that it starts. */
+export function authorityOf(
+  setting: SessionSetting,
+  tools: ToolRegistry,
+  protectedNames: readonly string[] = [],
+): SessionAuthority {
+  const { sandboxMode, approvalPolicy = "never", network, cwd, writableRoots } = setting;
+  return {
+    sandboxMode,
+    approvalPolicy,
+    network,
+    workspace: cwd,
+    writableRoots,
+    protectedNames,
+    tools: tools.getSpecs().map((spec) => ("name" in spec ? spec.name : spec.type)),
+  };
+}
+
+/** Refuses a session that may do more than the one that starts it, with `policy.invalid`. */
+export function checkAgainstParent(parent: SessionAuthority, child: SessionAuthority): void {
+  const check = noWeakerThan(parent, child);
+  if (check.kind === "allowed" && check.narrowed.length === 0) return;
+  const excess = check.kind === "refused" ? check.reason : check.narrowed.join(", ");
+  throw new BrigError(`a session may not do more than the one that starts it: ${excess}`, {
+    code: "policy.invalid",
+    hint: "give it a setting that is no weaker than its parent's",
+  });
+}

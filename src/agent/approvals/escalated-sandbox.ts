@@ -1,0 +1,41 @@
+import type { AgentSandbox } from "../agent-sandbox.js";
+
+/**
+ * A session's second container, with full access: for what a person let out of the first one. It starts when it is needed first, and one
+ * that could not start, or is gone, is made anew.
+ */
+export class EscalatedSandbox {
+  readonly #open: () => Promise<AgentSandbox>;
+  readonly #onStart: (sandbox: AgentSandbox, startMs: number) => void;
+  #current: Promise<AgentSandbox> | null = null;
+
+  constructor(open: () => Promise<AgentSandbox>, onStart: (sandbox: AgentSandbox, startMs: number) => void) {
+    this.#open = open;
+    this.#onStart = onStart;
+  }
+
+  async get(): Promise<AgentSandbox> {
+    this.#current ??= this.#start();
+    return await this.#current;
+  }
+
+  /** Closes the container, if one was opened, and resolves to its receipt. A later request opens a new one. */
+  async close(): Promise<unknown> {
+    const current = this.#current;
+    this.#current = null;
+    const sandbox = await current?.catch(() => null);
+    return await sandbox?.close();
+  }
+
+  async #start(): Promise<AgentSandbox> {
+    const startedAt = performance.now();
+    try {
+      const sandbox = await this.#open();
+      this.#onStart(sandbox, performance.now() - startedAt);
+      return sandbox;
+    } catch (error) {
+      this.#current = null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import { escalationRefusal } from "../../policy/approval-decision.js";
+import type { ActionReview } from "../../tools/approval.js";
+import type { ApprovalSituation, Approver } from "./approvals.js";
+
+/** The approvals of a session, in one setting after the other. */
+export interface LateApprovals extends ActionReview {
+  /** In a new setting nothing counts any more that was approved in the one before: no question has named it. */
+  forget(): void;
+}
+
+/** Loaded with the first action: judging a script takes a parser, and most of a session's start is loading. */
+export function lateApprovals(options: {
+  situation: () => ApprovalSituation;
+  approver: Approver | undefined;
+}): LateApprovals {
+  let loading: Promise<ActionReview> | null = null;
+  const approvals = () => {
+    loading ??= import("./approvals.js").then(({ createApprovals }) =>
+      createApprovals({ situation: options.situation(), approver: options.approver }),
+    );
+    return loading;
+  };
+  return {
+    escalationRefusal: (tool) => escalationRefusal(options.situation().policy, tool),
+    review: async (action, call) => await (await approvals()).review(action, call),
+    reviewFailure: async (action, attempt, call) =>
+      await (await approvals()).reviewFailure(action, attempt, call),
+    forget() {
+      loading = null;
+    },
+  };
+}

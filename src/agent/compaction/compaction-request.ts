@@ -1,0 +1,77 @@
+import { BrigError, isBrigError } from "../../errors.js";
+import { pause } from "../../lib/time/pause.js";
+import { messageText, type ResponseItem, textMessage } from "../../model/items.js";
+import type { BrokenResponse, ModelClient, TokenUsage } from "../../model/model-client.js";
+import type { AgentEvent } from "../turn/events.js";
+import { Reconnects } from "../turn/reconnects.js";
+import { withoutOldest } from "./compaction.js";
+
+export interface SummaryRequest {
+  model: ModelClient;
+  instructions: string;
+  /** The whole conversation. */
+  items: readonly ResponseItem[];
+  /** What the model is asked for. */
+  prompt: string;
+  signal: AbortSignal;
+  /** From 0 up to but not including 1. */
+  random: () => number;
+  onUsage(usage: TokenUsage): void;
+  onReconnecting(event: AgentEvent & { kind: "reconnecting" }): void;
+}
+
+/**
+ * Has the model sum up the conversation. Where that is more than it can read the oldest item is left out and it is asked again, then
+ * two more, then four. Failures are the model's own `model.*` errors; an answer without text is `model.failed`.
+ */
+export async function requestSummary(request: SummaryRequest): Promise<string> {
+  let { items } = request;
+  for (let dropped = 1; ; dropped *= 2) {
+    try {
+      return await askPatiently(request, items);
+    } catch (error) {
+      if (!isContextOverflow(error) || items.length === 0) throw error;
+      items = withoutOldest(items, dropped);
+    }
+  }
+}
+
+/** The endpoint says that the conversation is longer than the model can read. */
+export function isContextOverflow(error: unknown): error is BrigError {
+  return isBrigError(error, "model.context-window");
+}
+
+/** A response that broke off is asked for again, from its start. */
+async function askPatiently(request: SummaryRequest, items: readonly ResponseItem[]): Promise<string> {
+  const { model, signal, random, onReconnecting } = request;
+  const reconnects = new Reconnects(model, { random });
+  for (;;) {
+    const answer = await ask(request, items);
+    if (answer.kind === "summary") return answer.text;
+    const reconnecting = reconnects.next(answer);
+    onReconnecting(reconnecting);
+    await pause(reconnecting.delayMs, signal);
+  }
+}
+
+type Answer = { kind: "summary"; text: string } | BrokenResponse;
+
+async function ask(
+  { model, instructions, prompt, signal, onUsage }: SummaryRequest,
+  items: readonly ResponseItem[],
+): Promise<Answer> {
+  const input = [...items, textMessage("user", prompt)];
+  let text = "";
+  for await (const event of model.stream({ instructions, input, tools: [] }, signal)) {
+    if (event.kind === "item" && event.item.type === "message" && event.item.role === "assistant")
+      text = messageText(event.item);
+    if (event.kind === "broken") return event;
+    if (event.kind === "completed" && event.usage !== null) onUsage(event.usage);
+  }
+  signal.throwIfAborted();
+  if (text.trim() !== "") return { kind: "summary", text };
+  throw new BrigError("the model was asked to sum up the conversation and answered without a word", {
+    code: "model.failed",
+    hint: "try again, or set compact_prompt",
+  });
+}

@@ -1,0 +1,286 @@
+import { lstat } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { type BrigError, isBrigError } from "../../errors.js";
+import { readFileStart } from "../../lib/bounded-file.js";
+import { wholeCharacters } from "../../lib/utf8.js";
+
+export interface ProjectDocsOptions {
+  /** Directories of the user's own on this machine; the first file there that says something comes first. */
+  homes: readonly string[];
+  /** Of the project's files together; 0 for none of them. Default: 32 768. */
+  maxBytes?: number | undefined;
+  /** Names that are looked for after AGENTS.override.md and AGENTS.md. Default: none. */
+  fallbackFilenames?: readonly string[] | undefined;
+  /** What the topmost directory of a project has; without any of them it is the working directory alone. Default: `.git`. */
+  rootMarkers?: readonly string[] | undefined;
+  /**
+   * The working directory is this machine's own at the same path: where it has no such file nobody waits for the sandbox.
+   * Default: false.
+   */
+  isOnHost?: boolean | undefined;
+}
+
+/** What finding them needs of a sandbox's files: every path is resolved inside. */
+export interface ProjectFiles {
+  read(
+    path: string,
+    options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
+  ): Promise<Uint8Array>;
+  stat(
+    path: string,
+    options: { followSymlinks: boolean; signal?: AbortSignal | undefined },
+  ): Promise<{ type: string; mode: number }>;
+  list(
+    path: string,
+    options: { onEntries(entries: readonly unknown[]): void; signal?: AbortSignal | undefined },
+  ): Promise<unknown>;
+}
+
+export interface ProjectDocs {
+  /** Null where there is nothing to say. */
+  text: string | null;
+  /** For people: what is there and was not, or not wholly, taken. */
+  warnings: readonly string[];
+}
+
+export interface ProjectDocsSearch extends ProjectDocsOptions {
+  /** Absolute path inside the sandbox. */
+  cwd: string;
+  /** Asked only where there may be something to read. */
+  files: () => Promise<ProjectFiles>;
+  signal?: AbortSignal | undefined;
+}
+
+const DEFAULT_MAX_BYTES = 32 * 1024;
+const MAX_OWN_BYTES = 256 * 1024;
+const OWN_NAMES = ["AGENTS.override.md", "AGENTS.md"];
+const SEPARATOR = "\n\n--- project-doc ---\n\n";
+const WRITE_BITS = 0o222;
+
+/**
+ * What AGENTS.md files say: the user's own from this machine, then one of each directory from the project's root down to the working
+ * directory, read inside the sandbox. A file that cannot be used is a warning, never a failure; a sandbox that is gone is thrown.
+ */
+export async function readProjectDocs(search: ProjectDocsSearch): Promise<ProjectDocs> {
+  const warnings: string[] = [];
+  const warn = (text: string) => void warnings.push(text);
+  const own = await readOwn(search, warn);
+  const project = await readProject(search, warn);
+  const parts = [own, project].filter((part) => part !== null);
+  return { text: parts.length === 0 ? null : parts.join(SEPARATOR), warnings };
+}
+
+/** Whether reading them asks the sandbox: only where there may be one, as far as this machine can tell. */
+export async function asksForProjectDocs(
+  search: PlacesToLook & Pick<ProjectDocsOptions, "isOnHost" | "maxBytes">,
+): Promise<boolean> {
+  const { isOnHost = false, maxBytes = DEFAULT_MAX_BYTES } = search;
+  return maxBytes > 0 && (!isOnHost || (await seenOnHost(search)).length > 0);
+}
+
+type PlacesToLook = Pick<ProjectDocsSearch, "cwd" | "fallbackFilenames" | "rootMarkers">;
+type Warn = (text: string) => void;
+
+async function readOwn({ homes }: ProjectDocsSearch, warn: Warn): Promise<string | null> {
+  for (const path of homes.flatMap((home) => OWN_NAMES.map((name) => join(home, name)))) {
+    const file = await readFileStart(path, MAX_OWN_BYTES);
+    if (file.kind === "missing") continue;
+    if (file.kind === "unreadable") {
+      warn(`${path} is not used: it ${file.reason}`);
+      continue;
+    }
+    const text = readable(path, file.bytes, { isCut: file.isLonger, warn }).trim();
+    if (file.isLonger) warn(`${path} is cut after ${MAX_OWN_BYTES} bytes`);
+    if (text !== "") return text;
+  }
+  return null;
+}
+
+async function readProject(search: ProjectDocsSearch, warn: Warn): Promise<string | null> {
+  const { cwd, isOnHost = false, maxBytes = DEFAULT_MAX_BYTES } = search;
+  if (maxBytes === 0) return null;
+  const seen = isOnHost ? await seenOnHost(search) : null;
+  if (seen?.length === 0) return null;
+  const files = await search.files();
+  const directories = await projectDirectories(files, search);
+  const found = await Promise.all(directories.map((directory) => findDoc(files, directory, search)));
+  for (const { warnings } of found) for (const warning of warnings) warn(warning);
+  for (const { directory, path, isExpected } of seen ?? []) {
+    const doc = found.find((one) => one.directory === directory);
+    if (doc === undefined ? isExpected : doc.file === null && doc.warnings.length === 0)
+      warn(`${path} is not used: the sandbox, whose workspace is ${cwd}, does not have it`);
+  }
+  return joined(found, { maxBytes, warn });
+}
+
+interface SeenDoc {
+  directory: string;
+  path: string;
+  /** The directory is one of those that are asked for in the sandbox, too, if it has them. */
+  isExpected: boolean;
+}
+
+/**
+ * What there may be to read. The host looks at names alone: it opens and lists nothing, so what an agent did to the workspace makes no
+ * difference to it.
+ */
+async function seenOnHost(search: PlacesToLook): Promise<SeenDoc[]> {
+  const { root, furthest } = await rootOnHost(search);
+  const expected = directoriesBetween(root, search.cwd);
+  const seen = directoriesBetween(furthest, search.cwd).map(async (directory): Promise<SeenDoc[]> => {
+    const paths = candidateNames(search).map((name) => posix.join(directory, name));
+    const stats = await Promise.all(paths.map(statOnHost));
+    const path = paths.find((_, index) => stats[index] !== null);
+    return path === undefined ? [] : [{ directory, path, isExpected: expected.includes(directory) }];
+  });
+  return (await Promise.all(seen)).flat();
+}
+
+/** `furthest`: the root even if what looks like a placeholder is a marker after all, which only the sandbox tells. */
+async function rootOnHost(search: PlacesToLook): Promise<{ root: string; furthest: string }> {
+  let furthest = search.cwd;
+  for (const directory of ancestors(search.cwd)) {
+    const paths = markerNames(search).map((name) => posix.join(directory, name));
+    const markers = (await Promise.all(paths.map(statOnHost))).filter((stat) => stat !== null);
+    if (markers.length > 0) furthest = directory;
+    if (markers.some((marker) => !mayBePlaceholder(marker))) return { root: directory, furthest };
+  }
+  return { root: search.cwd, furthest };
+}
+
+async function statOnHost(path: string): Promise<{ type: string; mode: number } | null> {
+  const stat = await lstat(path).catch(() => null);
+  return stat === null ? null : { type: stat.isDirectory() ? "directory" : "other", mode: stat.mode };
+}
+
+/** From the project's root down to the working directory. */
+async function projectDirectories(files: ProjectFiles, search: ProjectDocsSearch): Promise<string[]> {
+  const directories = ancestors(search.cwd);
+  const isRoot = await Promise.all(
+    directories.map(async (directory) => {
+      const paths = markerNames(search).map((name) => posix.join(directory, name));
+      const marks = await Promise.all(paths.map((path) => isMarker(files, path, search)));
+      return marks.includes(true);
+    }),
+  );
+  const root = directories[isRoot.indexOf(true)];
+  return directoriesBetween(root ?? search.cwd, search.cwd);
+}
+
+async function isMarker(files: ProjectFiles, path: string, { signal }: ProjectDocsSearch): Promise<boolean> {
+  try {
+    const stat = await files.stat(path, { followSymlinks: true, signal });
+    if (!mayBePlaceholder(stat)) return true;
+    let isEmpty = true;
+    await files.list(path, {
+      onEntries: (entries) => {
+        if (entries.length > 0) isEmpty = false;
+      },
+      signal,
+    });
+    return !isEmpty;
+  } catch (error) {
+    if (isFileError(error)) return false;
+    throw error;
+  }
+}
+
+/** So look the empty directories that stand for a repository's metadata where there is none, so that none can be made. */
+function mayBePlaceholder({ type, mode }: { type: string; mode: number }): boolean {
+  return type === "directory" && (mode & WRITE_BITS) === 0;
+}
+
+interface FoundDoc {
+  directory: string;
+  /** Null where there is none, or none that can be used, which a warning says. */
+  file: { path: string; bytes: Uint8Array } | null;
+  warnings: readonly string[];
+}
+
+/** The first of the names that is a file; at most one byte more than is ever used. */
+async function findDoc(files: ProjectFiles, directory: string, search: ProjectDocsSearch): Promise<FoundDoc> {
+  const { maxBytes = DEFAULT_MAX_BYTES, signal } = search;
+  const warnings: string[] = [];
+  for (const name of candidateNames(search)) {
+    const path = posix.join(directory, name);
+    try {
+      const bytes = await files.read(path, { offsetBytes: 0, lengthBytes: maxBytes + 1, signal });
+      return { directory, file: { path, bytes }, warnings };
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      if (error.code === "file.not-found" || error.code === "file.not-directory") continue;
+      warnings.push(`${path} is not used: ${error.message}`);
+      if (error.code !== "file.not-regular" && error.code !== "file.is-directory") break;
+    }
+  }
+  return { directory, file: null, warnings };
+}
+
+/** Spends the budget from the root down; what crosses it is cut between two characters. */
+function joined(
+  found: readonly FoundDoc[],
+  { maxBytes, warn }: { maxBytes: number; warn: Warn },
+): string | null {
+  const texts: string[] = [];
+  let left = maxBytes;
+  for (const { file } of found) {
+    if (file === null || isBlank(file.bytes)) continue;
+    const { path } = file;
+    const isCut = file.bytes.length > left;
+    const bytes = file.bytes.subarray(0, left);
+    if (isCut) {
+      const what = left === 0 ? "left out" : `cut after ${left} bytes`;
+      warn(`${path} is ${what}: project_doc_max_bytes is ${maxBytes}`);
+    }
+    const text = left === 0 ? "" : readable(path, bytes, { isCut, warn });
+    if (text.trim() !== "") texts.push(text);
+    left -= bytes.length;
+  }
+  return texts.length === 0 ? null : texts.join("\n\n");
+}
+
+function readable(path: string, bytes: Uint8Array, { isCut, warn }: { isCut: boolean; warn: Warn }): string {
+  const { text, isValid } = decodeText(isCut ? wholeCharacters(bytes) : bytes);
+  if (!isValid) warn(`${path} is not UTF-8 text throughout: the bytes that are not are replaced`);
+  return text;
+}
+
+/** Invalid bytes become U+FFFD. */
+function decodeText(bytes: Uint8Array): { text: string; isValid: boolean } {
+  try {
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), isValid: true };
+  } catch {
+    return { text: new TextDecoder().decode(bytes), isValid: false };
+  }
+}
+
+function isBlank(bytes: Uint8Array): boolean {
+  return decodeText(bytes).text.trim() === "";
+}
+
+function candidateNames({ fallbackFilenames = [] }: PlacesToLook): string[] {
+  return [...new Set([...OWN_NAMES, ...fallbackFilenames.filter(isName)])];
+}
+
+function markerNames({ rootMarkers = [".git"] }: PlacesToLook): string[] {
+  return rootMarkers.filter(isName);
+}
+
+function isName(text: string): boolean {
+  return text.trim() !== "" && !text.includes("\0");
+}
+
+/** From the directory itself up to `/`. */
+function ancestors(directory: string): string[] {
+  const parent = posix.dirname(directory);
+  return parent === directory ? [directory] : [directory, ...ancestors(parent)];
+}
+
+function directoriesBetween(root: string, directory: string): string[] {
+  const all = ancestors(directory);
+  return all.slice(0, all.indexOf(root) + 1).toReversed();
+}
+
+function isFileError(error: unknown): error is BrigError {
+  return isBrigError(error) && error.code.startsWith("file.");
+}

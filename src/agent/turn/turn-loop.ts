@@ -1,0 +1,144 @@
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { pause } from "../../lib/time/pause.js";
+import type { ModelRequest } from "../../model/model-client.js";
+import type { TruncationPolicy } from "../../output/truncation.js";
+import { itemTokens } from "../../session/item-tokens.js";
+import type { SessionSetting } from "../../session/setting.js";
+import * as records from "../../session/write/session-records.js";
+import type { AgentSandbox } from "../agent-sandbox.js";
+import type { CompactionOutcome, Compactor } from "../compaction/compactor.js";
+import type { ContextTeller, TellingPlace } from "../context/context-teller.js";
+import { abortedTurnMessage, userMessage } from "../context/prompt.js";
+import type { TurnInput } from "../conversation-options.js";
+import type { CompactionReason } from "./events.js";
+import { type ResponseContext, type ResponseEnd, readResponse } from "./read-response.js";
+import { Reconnects } from "./reconnects.js";
+import type { Transcript } from "./transcript.js";
+import type { Turn, TurnEnding } from "./turn.js";
+
+/** What a turn works with, from its first request to its last. */
+export interface TurnContext extends Turn, ResponseContext {
+  sandboxReady: Promise<AgentSandbox>;
+  teller: ContextTeller;
+  compactor: Compactor;
+  setting: SessionSetting;
+  instructions: string;
+  truncation: TruncationPolicy;
+  outputSchema: ModelRequest["outputSchema"];
+  now: () => Date;
+  /** From 0 up to but not including 1. */
+  random: () => number;
+}
+
+/** Tells the model what it has to know, and asks it until a response calls no tool. Whatever ends the turn sooner is thrown. */
+export async function takeTurn(input: TurnInput, context: TurnContext): Promise<void> {
+  await begin(input, context);
+  for (;;) {
+    const { callCount } = await respond(context);
+    if (callCount === 0) break;
+    await makeRoom("limit", context);
+  }
+  // Even a turn without calls is not done in a sandbox that could not be made.
+  await beforeAbort(context.sandboxReady, context.signal);
+}
+
+/** Everything the model and the session file are told before the first request. */
+async function begin({ prompt, images = [] }: TurnInput, context: TurnContext): Promise<void> {
+  const { transcript, compactor, teller, signal } = context;
+  const asked = userMessage(prompt, images);
+  transcript.keep(records.turnStartedEvent(context.id));
+  transcript.emit({ kind: "turn-started" });
+  const { kind } = await compactor.compactIfFull({ signal }, { comingTokens: itemTokens(asked) });
+  if (kind === "compacted") teller.forget();
+  try {
+    await tellContext(context);
+  } finally {
+    transcript.recordItem(asked);
+    transcript.keep(records.userMessageEvent(asked));
+  }
+}
+
+async function tellContext(context: TurnContext): Promise<void> {
+  const now = context.now();
+  const messages = await context.teller.next(placeToTell(context, now));
+  keepTurnContext(context, now);
+  for (const message of messages) context.transcript.recordItem(message);
+}
+
+/** Whoever resumes the session knows from it what the model was told last. */
+function keepTurnContext({ id: turnId, transcript, model, setting, truncation }: TurnContext, now: Date) {
+  transcript.keep(records.turnContext({ turnId, setting, model: model.model, truncation, now }));
+}
+
+function placeToTell({ setting, sandboxReady, signal, transcript }: TurnContext, now: Date): TellingPlace {
+  return {
+    setting,
+    now,
+    files: async () => (await beforeAbort(sandboxReady, signal)).files,
+    signal,
+    onWarning: (message) => {
+      transcript.emit({ kind: "warning", message });
+    },
+  };
+}
+
+/**
+ * Asks once. A response that broke off is asked for again, with all that it had completed; one that cannot be had for the length of the
+ * conversation, with a summary.
+ */
+async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
+  const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
+  const reconnects = new Reconnects(model, { random });
+  let hasMadeRoom = false;
+  for (;;) {
+    const request = { instructions, input: transcript.toInput(), tools: tools.getSpecs(), outputSchema };
+    const end = await readResponse(request, context);
+    if (end.kind === "completed") return end;
+    if (end.kind === "overflow") {
+      if (hasMadeRoom || (await makeRoom("overflow", context)).kind === "nothing") throw end.error;
+      hasMadeRoom = true;
+      continue;
+    }
+    const reconnecting = reconnects.next(end);
+    transcript.emit(reconnecting);
+    await pause(reconnecting.delayMs, signal);
+  }
+}
+
+/** In the middle of a turn the model is told at once again what the summary leaves out. */
+async function makeRoom(
+  reason: Exclude<CompactionReason, "request">,
+  context: TurnContext,
+): Promise<CompactionOutcome> {
+  const { compactor, teller, signal } = context;
+  const now = context.now();
+  const pass = { signal, context: () => teller.everything(placeToTell(context, now)) };
+  const outcome =
+    reason === "limit" ? await compactor.compactIfFull(pass) : await compactor.compact({ ...pass, reason });
+  if (outcome.kind === "compacted") keepTurnContext(context, now);
+  return outcome;
+}
+
+/** What the session file and who listens are told of a turn's end. */
+export function recordEnding(
+  ending: TurnEnding,
+  { id, transcript }: { id: string; transcript: Transcript },
+): void {
+  switch (ending.status) {
+    case "completed":
+      transcript.keep(records.turnCompletedEvent(id, transcript.lastMessage));
+      transcript.emit({ kind: "turn-completed", usage: transcript.usage });
+      break;
+    case "interrupted":
+      transcript.recordItem(abortedTurnMessage());
+      transcript.keep(records.turnAbortedEvent(id));
+      transcript.emit({ kind: "turn-interrupted" });
+      break;
+    case "failed":
+      transcript.keep(records.errorEvent(ending.error.message));
+      transcript.emit({ kind: "turn-failed", error: ending.error });
+      break;
+    default:
+      ending satisfies never;
+  }
+}

@@ -1,0 +1,48 @@
+import { BrigError } from "../../errors.js";
+import { AnySignal } from "../../lib/time/any-signal.js";
+import { formatDuration } from "../../lib/time/durations.js";
+import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
+
+export interface Turn extends Disposable {
+  id: string;
+  /** Ends everything of this turn. */
+  stop: AbortController;
+  /** Aborted by `stop` or from outside. */
+  signal: AbortSignal;
+}
+
+export interface TurnLimits {
+  outside: AbortSignal | undefined;
+  /** What takes longer is stopped with `turn.timed-out`. */
+  timeoutMs: number;
+}
+
+/** Longer than any piece of work that somebody waits for, and not for ever. */
+export const DEFAULT_TURN_TIMEOUT_MS = 24 * 3600 * 1000;
+
+export type TurnEnding =
+  | { status: "completed" }
+  | { status: "interrupted" }
+  | { status: "failed"; error: BrigError };
+
+export function openTurn(id: string, { outside, timeoutMs }: TurnLimits): Turn {
+  const stop = new AbortController();
+  const limit = setTimeout(() => stop.abort(timedOut(timeoutMs)), Math.min(timeoutMs, LONGEST_TIMER_MS));
+  const either = new AnySignal([outside, stop.signal]);
+  return {
+    id,
+    stop,
+    signal: either.signal,
+    [Symbol.dispose]() {
+      clearTimeout(limit);
+      either[Symbol.dispose]();
+    },
+  };
+}
+
+function timedOut(timeoutMs: number): BrigError {
+  return new BrigError(`the turn was stopped after ${formatDuration(timeoutMs)}`, {
+    code: "turn.timed-out",
+    hint: "turn_timeout_ms in config.toml says how long a turn may take",
+  });
+}

@@ -1,0 +1,75 @@
+import { access } from "node:fs/promises";
+import type { Command } from "commander";
+import { type DescribedValue, describeConfig } from "../../config/settings/describe-config.js";
+import { configFiles, type LoadedConfig, loadConfig } from "../../config/settings/load-config.js";
+import { describeSource } from "../../config/settings/sources.js";
+import { BrigError } from "../../errors.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
+import type { CliContext } from "../context.js";
+import { say, write, writeJson, writeTable } from "../render.js";
+import { addConfigOptions, type ConfigFlags, configChoice } from "../setup/config-choice.js";
+
+interface ShowFlags extends ConfigFlags {
+  json?: boolean;
+}
+
+export function defineConfig(command: Command, context: CliContext): void {
+  command.action(() => {
+    throw new BrigError("say what to do with the configuration: show or path", {
+      code: "usage.invalid",
+      hint: "see: brig config --help",
+    });
+  });
+  addConfigOptions(command.command("show"))
+    .description("print each value and where it comes from, and say what is wrong")
+    .option("-C, --cd <dir>", "the workspace (default: the current directory)")
+    .option("--json", "print them as JSON")
+    .action(async (flags: ShowFlags) => {
+      await showConfig(flags, context);
+    });
+  command
+    .command("path")
+    .description("print where the configuration is, or would be")
+    .option("--json", "print it as JSON")
+    .action(async (flags: { json?: boolean }) => {
+      await showPath(flags, context);
+    });
+}
+
+async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> {
+  const loaded = await loadConfig(context.environment, configChoice(flags, context));
+  const values = describeConfig(loaded);
+  if (flags.json === true) return await writeJson(context.stdout, asJson(loaded, values));
+  for (const warning of loaded.warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
+  const rows = values.map((value) => [value.key, shownValue(value), describeSource(value.source)]);
+  await writeTable(context.stdout, [["KEY", "VALUE", "FROM"], ...rows]);
+}
+
+/** A text stands in quotes, so that it differs from what is said of a value that is not there. */
+function shownValue({ value, remark }: DescribedValue): string {
+  if (value !== undefined) return JSON.stringify(value);
+  return remark === null ? "–" : `(${remark})`;
+}
+
+function asJson({ file, warnings }: LoadedConfig, values: readonly DescribedValue[]): object {
+  const entries = values.map(({ key, value, remark, source }) => [
+    key,
+    { value: value ?? null, ...(remark === null ? {} : { remark }), source },
+  ]);
+  return { file, warnings, values: Object.fromEntries(entries) };
+}
+
+async function showPath({ json }: { json?: boolean }, { environment, stdout }: CliContext): Promise<void> {
+  const [own, codex] = configFiles(environment);
+  const exists = await isThere(own);
+  const file = !exists && (await isThere(codex)) ? codex : own;
+  if (json === true) return await writeJson(stdout, { file, exists: exists || file === codex });
+  await write(stdout, `${file}\n`);
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return await access(file).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,69 @@
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { connectEngine } from "../../docker/connect.js";
+import type { Check } from "../../docker/diagnosis/check.js";
+import { diagnose } from "../../docker/diagnosis/diagnose.js";
+import { diagnoseImages } from "../../images/diagnose-images.js";
+import { diagnoseRuntimes } from "../../sandbox/diagnose-runtimes.js";
+import type { CliContext } from "../context.js";
+import { say, writeJson, writeTable } from "../render.js";
+
+export function defineDoctor(command: Command, context: CliContext): void {
+  command
+    .option("-v, --verbose", "say of each known vulnerability whether it concerns this engine")
+    .option("--json", "print the checks as JSON")
+    .action(async (flags: { json?: boolean; verbose?: boolean }) => {
+      const engine = await connectEngine({ env: context.environment });
+      const checks = [
+        ...(await diagnose(engine)),
+        ...(await diagnoseImages(engine)),
+        ...(await diagnoseRuntimes(engine, { environment: context.environment })),
+      ];
+      if (flags.json === true) await writeJson(context.stdout, checks);
+      else await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);
+      if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
+    });
+}
+
+const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
+
+async function writeChecks(checks: Check[], { stdout, environment }: CliContext): Promise<void> {
+  const usesColour = stdout.isTTY === true && !environment.forbidsColor;
+  const rows = checks.toSorted(byUrgency).flatMap(({ status, title, found, advice }) => {
+    const shown = usesColour ? styleText(colours[status], status) : status;
+    return [[shown, title, found], ...(advice === null ? [] : [["", "", `→ ${advice}`]])];
+  });
+  await writeTable(stdout, rows);
+  await say(stdout, verdict(checks));
+}
+
+const urgencies: readonly Check["status"][] = ["fail", "warn", "ok"];
+
+function byUrgency(one: Check, other: Check): number {
+  return urgencies.indexOf(one.status) - urgencies.indexOf(other.status);
+}
+
+/** The known vulnerabilities in one line. */
+export function withoutDetails(checks: readonly Check[]): Check[] {
+  const isKnown = ({ id }: Check) => id.startsWith("CVE-");
+  const known = checks.filter(isKnown);
+  const open = known.filter(({ status }) => status !== "ok").map(({ id }) => id);
+  if (known.length === 0) return [...checks];
+  const about = { id: "vulnerabilities", title: "known vulnerabilities" };
+  const line: Check =
+    open.length === 0
+      ? { ...about, status: "ok", found: `none of ${known.length} concerns this engine`, advice: null }
+      : {
+          ...about,
+          status: known.some(({ status }) => status === "fail") ? "fail" : "warn",
+          found: `${open.length} of ${known.length} may concern this engine: ${open.join(", ")}`,
+          advice: "brig doctor -v says what each is and what to do",
+        };
+  return [...checks.filter((one) => !isKnown(one)), line];
+}
+
+function verdict(checks: Check[]): string {
+  const count = (status: Check["status"]) => checks.filter((one) => one.status === status).length;
+  const outcome = count("fail") > 0 ? "this machine is not fit for brig" : "this machine is fit for brig";
+  return `\n${outcome}: ${count("ok")} ok, ${count("warn")} to consider, ${count("fail")} failed\n`;
+}

@@ -1,0 +1,164 @@
+import { type Command, Option } from "commander";
+import { BrigError } from "../../errors.js";
+import { AnySignal } from "../../lib/time/any-signal.js";
+import { formatDuration } from "../../lib/time/durations.js";
+import { step } from "../../lib/trace.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { ExitStatus } from "../../sandbox/types.js";
+import type { CliContext, InputStream } from "../context.js";
+import { receiptText } from "../display/receipt-text.js";
+import { attachTerminal, terminalSize } from "../display/terminal-session.js";
+import { say, writeJson } from "../render.js";
+import { durationArgument } from "../setup/duration-argument.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  keptNote,
+  openSandbox,
+  READS_NO_CONFIGURATION,
+  type SandboxFlags,
+} from "../setup/sandbox-options.js";
+import { passInput, passOutput } from "../streams.js";
+
+/** With `--json` the command's input is held in memory. */
+const maxJsonInputBytes = 64 * 1024 * 1024;
+
+interface ExecFlags extends SandboxFlags {
+  timeout?: number;
+  interactive?: boolean;
+  tty?: boolean;
+  json?: boolean;
+}
+
+export function defineExec(command: Command, context: CliContext): void {
+  addSandboxOptions(command)
+    .argument("<command...>", "the program and its arguments")
+    .usage("[options] -- COMMAND [ARGUMENT…]")
+    .passThroughOptions()
+    .addOption(
+      new Option("--timeout <time>", "stop it after this long: 90, 1.5, 30s, 2m").argParser(
+        durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
+      ),
+    )
+    .option("-i, --interactive", "pass standard input to the command")
+    .option("-t, --tty", "give the command a terminal")
+    .option("--json", "print one JSON object when it is done, and nothing before")
+    .addHelpText("after", READS_NO_CONFIGURATION + exitCodes)
+    .action(async (argv: string[], flags: ExecFlags) => {
+      context.setExitStatus(await runExec(argv, flags, context));
+    });
+}
+
+const exitCodes = `
+Exit status: the command's own; 124 when it timed out, 125 when brig failed, 126 when the command cannot be
+executed, 127 when it is not found, 128 + n when signal n ended it, 130 after ctrl-C, 143 after SIGTERM.`;
+
+async function runExec(argv: string[], flags: ExecFlags, context: CliContext): Promise<number> {
+  if (argv[0] === "")
+    throw new BrigError("the command is empty", { code: "usage.invalid", hint: "see: brig exec --help" });
+  if (flags.json === true && flags.tty === true)
+    throw new BrigError("--json and --tty do not go together", {
+      code: "usage.invalid",
+      hint: "a terminal has one stream and no separate stderr: leave one of them out",
+    });
+  await using sandbox = await openSandbox(flags, context);
+  const status = await runIn(sandbox, { argv, flags, context });
+  step("the command has ended");
+  if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
+  else if (flags.json !== true) await say(context.stderr, receiptText(await sandbox.close()));
+  return status;
+}
+
+interface Request {
+  argv: string[];
+  flags: ExecFlags;
+  context: CliContext;
+}
+
+async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
+  if (request.flags.json === true) return await runForJson(sandbox, request);
+  const status =
+    request.flags.tty === true ? await runOnTerminal(sandbox, request) : await runOnPipes(sandbox, request);
+  await say(request.context.stderr, remark(status, sandbox.image));
+  return status.exitCode;
+}
+
+async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): Promise<number> {
+  const result = await sandbox.exec(argv, {
+    cwd: commandDirectory(flags),
+    timeoutMs: flags.timeout,
+    stdin: flags.interactive === true ? await readInput(context.stdin) : undefined,
+    signal: context.signal,
+  });
+  // Both streams are in it one by one.
+  const { output: _, ...rest } = result;
+  const receipt = flags.keep === true ? null : await sandbox.close();
+  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, receipt });
+  return result.exitCode;
+}
+
+async function runOnPipes(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
+  const input = new AbortController();
+  using ends = new AnySignal([context.signal, input.signal]);
+  const program = await sandbox.spawn(argv, {
+    cwd: commandDirectory(flags),
+    timeoutMs: flags.timeout,
+    stdin: flags.interactive === true ? "pipe" : "closed",
+    signal: ends.signal,
+  });
+  if (program.stdin)
+    passInput(context.stdin, program.stdin).catch((cause) => input.abort(unreadableInput(cause)));
+  const [status] = await Promise.all([
+    program.exit,
+    passOutput(program.stdout, context.stdout, context),
+    program.stderr && passOutput(program.stderr, context.stderr, context),
+  ]);
+  return status;
+}
+
+async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
+  const program = await sandbox.spawn(argv, {
+    cwd: commandDirectory(flags),
+    timeoutMs: flags.timeout,
+    signal: context.signal,
+    pty: terminalSize(context.stdout),
+    env: { TERM: context.environment.variables.TERM ?? "xterm" },
+  });
+  return await attachTerminal(program, context, { takesInput: flags.interactive === true });
+}
+
+/** What the exit code alone does not say. */
+/** As shells have it too, for a program that they do not find. */
+const NOT_FOUND = 127;
+
+function remark({ exitCode, timedOut, outOfMemory, durationMs }: ExitStatus, image: string): string {
+  if (exitCode === NOT_FOUND)
+    return `brig: a program was not found in the image ${image}; --container-image NAME takes another one\n`;
+  if (timedOut) return `brig: stopped after ${formatDuration(durationMs)}, as --timeout says\n`;
+  return outOfMemory
+    ? "brig: the kernel ended a process of this command, since the sandbox's memory was used up\n"
+    : "";
+}
+
+async function readInput(stdin: InputStream): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    bytes += chunk.length;
+    if (bytes > maxJsonInputBytes)
+      throw new BrigError(`with --json, standard input may have ${maxJsonInputBytes} bytes at most`, {
+        code: "usage.invalid",
+        hint: "leave out --json: then input is passed on as it comes",
+      });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function unreadableInput(cause: unknown): BrigError {
+  return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
+    code: "usage.invalid",
+    cause,
+  });
+}

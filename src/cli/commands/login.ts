@@ -1,0 +1,165 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { loadConfig } from "../../config/settings/load-config.js";
+import { BrigError } from "../../errors.js";
+import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { IssuerSettings } from "../../model/login/issuer/issuer-settings.js";
+import type { LoginStatus, StoredStatus } from "../../model/login/login-status.js";
+import type { CliContext } from "../context.js";
+import { readHidden } from "../display/hidden-prompt.js";
+import { say, write, writeJson } from "../render.js";
+import { durationArgument } from "../setup/duration-argument.js";
+import { openBrowser } from "../setup/open-browser.js";
+import { collect } from "../setup/option-values.js";
+
+export interface ConfigFlags {
+  config?: string[];
+}
+
+interface LoginFlags extends ConfigFlags {
+  apiKey?: boolean;
+  withApiKey?: boolean;
+  deviceAuth?: boolean;
+  browser: boolean;
+  port?: number;
+  timeout: number;
+}
+
+const patienceMs = 10 * 60 * 1000;
+const longestPatienceMs = 24 * 3600 * 1000;
+
+export function defineLogin(command: Command, context: CliContext): void {
+  command
+    .option("--api-key", "keep an API key, read from standard input")
+    .addOption(new Option("--with-api-key", "as Codex spells it").hideHelp())
+    .addOption(new Option("--device-auth", "log in with a code, in a browser of any machine"))
+    .option("--no-browser", "show the address only, open no browser")
+    .addOption(
+      new Option("--port <number>", "where the browser comes back to; 0: any (default: 1455)").argParser(
+        portArgument,
+      ),
+    )
+    .addOption(
+      new Option("--timeout <time>", "how long to wait: 90, 30s, 10m")
+        .argParser(durationArgument({ atMostMs: longestPatienceMs }))
+        .default(patienceMs, "10m"),
+    )
+    .addOption(configOption())
+    .action(async (flags: LoginFlags) => {
+      await logIn(flags, context);
+    });
+  command
+    .command("status")
+    .description("say who is logged in, and exit with 1 where nobody is")
+    .option("--json", "print it as JSON")
+    .action(async (flags: { json?: boolean }) => {
+      await showStatus(flags, context);
+    });
+}
+
+export function configOption(): Option {
+  return new Option(
+    "-c, --config <key=value>",
+    "a key of config.toml, for example oauth.issuer=…; may be repeated",
+  ).argParser(collect);
+}
+
+/** Whom `[oauth]` names. What is odd about the configuration is said on stderr. */
+export async function configuredIssuer(
+  { config: overrides }: ConfigFlags,
+  { environment, stderr }: CliContext,
+): Promise<IssuerSettings> {
+  const { issuerSettings } = await import("../../model/login/issuer/issuer-settings.js");
+  const { config, warnings } = await loadConfig(environment, { overrides });
+  for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
+  return issuerSettings(config.oauth);
+}
+
+async function logIn(flags: LoginFlags, context: CliContext): Promise<void> {
+  const asksForKey = flags.apiKey === true || flags.withApiKey === true;
+  if (asksForKey && flags.deviceAuth === true)
+    throw new BrigError("--api-key and --device-auth are two ways to log in: choose one", {
+      code: "usage.invalid",
+    });
+  if (asksForKey) await keepApiKey(context);
+  else await logInAtIssuer(flags, context);
+  if (context.environment.openaiApiKey !== undefined)
+    await say(context.stderr, "brig: OPENAI_API_KEY is set and comes before this login\n");
+}
+
+async function keepApiKey(context: CliContext): Promise<void> {
+  const { parseApiKey, storeApiKey } = await import("../../model/login/store-login.js");
+  const key = parseApiKey(await readHidden("API key: ", context));
+  await storeApiKey(context.environment.brigHome, key, context);
+  await say(context.stderr, "The API key is kept.\n");
+}
+
+async function logInAtIssuer(flags: LoginFlags, context: CliContext): Promise<void> {
+  const { identityOf } = await import("../../model/login/issuer/id-token.js");
+  const { storeTokens } = await import("../../model/login/store-login.js");
+  const settings = await configuredIssuer(flags, context);
+  const tokens = await (flags.deviceAuth === true ? logInByCode : logInByBrowser)(settings, flags, context);
+  await storeTokens(context.environment.brigHome, tokens, context);
+  const { email, subject } = identityOf(tokens.id_token);
+  await say(context.stderr, `You are logged in as ${neutraliseLine(email ?? subject ?? "somebody")}.\n`);
+}
+
+async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, context: CliContext) {
+  const { logInWithBrowser } = await import("../../model/login/browser-login.js");
+  return await logInWithBrowser({
+    settings,
+    port: flags.port,
+    timeoutMs: flags.timeout,
+    signal: context.signal,
+    async show(url) {
+      await say(context.stderr, `To log in, open this address in a browser:\n\n${url.href}\n\n`);
+      if (flags.browser) openBrowser(url, context);
+    },
+  });
+}
+
+async function logInByCode(settings: IssuerSettings, flags: LoginFlags, context: CliContext) {
+  const { logInWithCode } = await import("../../model/login/device-login.js");
+  return await logInWithCode({
+    settings,
+    timeoutMs: flags.timeout,
+    signal: context.signal,
+    async show({ url, code }) {
+      const steps = `To log in, open this address in a browser of any machine:\n\n${neutraliseLine(url)}\n\nand enter this code:\n\n${neutraliseLine(code)}\n\n`;
+      await say(context.stderr, `${steps}Never enter a code that somebody else sent you.\n`);
+    },
+  });
+}
+
+async function showStatus({ json }: { json?: boolean }, context: CliContext): Promise<void> {
+  const { loginStatus } = await import("../../model/login/login-status.js");
+  const status = await loginStatus(context.environment.brigHome, context.environment);
+  if (json === true) await writeJson(context.stdout, status);
+  else await write(context.stdout, describeStatus(status));
+  if (status.kind === null) context.setExitStatus(1);
+}
+
+function describeStatus({ kind, source, file, stored }: LoginStatus): string {
+  if (kind === null) return "nobody is logged in\n";
+  const told = stored === null ? [] : describeStored(stored, file);
+  if (source !== "environment") return `${told.join("\n")}\n`;
+  const unused = told.length === 0 ? [] : [`not used meanwhile: ${told[0]}`, ...told.slice(1)];
+  return `${["logged in with the API key in OPENAI_API_KEY", ...unused].join("\n")}\n`;
+}
+
+function describeStored(
+  { kind, email, accountId, plan, issuer, expiresAt }: StoredStatus,
+  file: string,
+): string[] {
+  if (kind === "api-key") return [`logged in with the API key in ${file}`];
+  const facts = { email, account: accountId, plan, issuer, "token expires": expiresAt };
+  const rows = Object.entries(facts).flatMap(([name, value]) =>
+    value === null ? [] : [`  ${name}: ${neutraliseLine(value)}`],
+  );
+  return [`logged in with ChatGPT, kept in ${file}`, ...rows];
+}
+
+function portArgument(text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65_535)) throw new InvalidArgumentError("It is not a port: 0 to 65535.");
+  return port;
+}

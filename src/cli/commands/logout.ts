@@ -1,0 +1,26 @@
+import type { Command } from "commander";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { CliContext } from "../context.js";
+import { say } from "../render.js";
+import { type ConfigFlags, configOption, configuredIssuer } from "./login.js";
+
+export function defineLogout(command: Command, context: CliContext): void {
+  command.addOption(configOption()).action(async (flags: ConfigFlags) => {
+    await forgetLogin(flags, context);
+  });
+}
+
+async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<void> {
+  const { logOut } = await import("../../model/login/log-out.js");
+  const { environment, signal, stderr } = context;
+  const settings = await configuredIssuer(flags, context);
+  const { wasLoggedIn, notRevoked } = await logOut(environment.brigHome, settings, { signal });
+  await say(stderr, wasLoggedIn ? "You are logged out.\n" : "Nobody was logged in.\n");
+  if (notRevoked !== null)
+    await say(
+      stderr,
+      `brig: the issuer still holds the login to be good: ${neutraliseLine(notRevoked)}\nhint: end it in the settings of your account\n`,
+    );
+  if (environment.openaiApiKey !== undefined)
+    await say(stderr, "brig: OPENAI_API_KEY is set and still used\n");
+}

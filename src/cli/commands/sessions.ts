@@ -1,0 +1,317 @@
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { rename, rm, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { type Command, InvalidArgumentError } from "commander";
+import { createThreadId } from "../../agent/thread-id.js";
+import { BrigError } from "../../errors.js";
+import { formatBytes } from "../../lib/bytes.js";
+import { type Claimant, type FileLock, holderOf, readClaimant } from "../../lib/file-lock.js";
+import { jsonText } from "../../lib/json-text.js";
+import { readHostProcesses } from "../../lib/owner.js";
+import { fitRows } from "../../lib/terminal/table.js";
+import { atifDocument } from "../../session/export/session-atif.js";
+import { type ForkedSession, forkSession } from "../../session/fork/session-fork.js";
+import {
+  findSession,
+  findSessionFiles,
+  type SessionFileEntry,
+  type SessionSummary,
+  summariseAll,
+} from "../../session/read/session-index.js";
+import { readSessionLines } from "../../session/read/session-lines.js";
+import { type SessionStep, stepsOf } from "../../session/read/session-steps.js";
+import { claimSession } from "../../session/write/session-claim.js";
+import { readVersion } from "../../version.js";
+import type { CliContext } from "../context.js";
+import { shownSession, shownStep } from "../display/session-text.js";
+import { say, write, writeJson, writeTable } from "../render.js";
+
+const LISTED = 30;
+const SHOWN_PROMPT_CHARS = 60;
+
+interface ListFlags {
+  all?: boolean;
+  limit?: number;
+  json?: boolean;
+}
+
+export function defineSessions(command: Command, context: CliContext): void {
+  withListOptions(command.description("the sessions there are, and what to do with them")).action(
+    async (flags: ListFlags) => {
+      await list(flags, context);
+    },
+  );
+  withListOptions(
+    command.command("list").alias("ls").description("list the sessions, the latest first"),
+  ).action(async (flags: ListFlags, { parent }: Command) => {
+    await list({ ...parent?.opts(), ...flags }, context);
+  });
+  command
+    .command("show")
+    .description("print what was said and done in a session")
+    .argument("<session>", "an id, the start of one, or a file")
+    .option("--full", "print instructions, long texts and outputs in full")
+    .option("--json", "print the steps as JSON, one to a line")
+    .action(async (id: string, flags: ShowFlags) => {
+      await show(id, flags, context);
+    });
+  command
+    .command("fork")
+    .description("copy a session, or its beginning, into a new one")
+    .argument("<session>", "an id, the start of one, or a file")
+    .option("--at <step>", "the last step to copy, as show numbers them (default: all)", parseStep)
+    .action(async (id: string, { at }: { at?: number }) => {
+      const { threadId } = await fork(id, { atStep: at, context });
+      await write(context.stdout, `${threadId}\n`);
+    });
+  command
+    .command("export")
+    .description("write a session in another program's format")
+    .argument("<session>", "an id, the start of one, or a file")
+    .option("--format <name>", "atif", "atif")
+    .option("-o, --output <file>", "where to (default: standard output)")
+    .action(async (id: string, flags: ExportFlags) => {
+      await exportSession(id, flags, context);
+    });
+  command
+    .command("delete")
+    .alias("rm")
+    .description("delete sessions")
+    .argument("<sessions...>", "ids, or the starts of some")
+    .option("-y, --yes", "do not ask")
+    .action(async (ids: string[], flags: { yes?: boolean }) => {
+      await deleteSessions(ids, flags, context);
+    });
+}
+
+/** The file of a session, by its id, the start of it, or the file's own path. */
+export async function sessionFile(given: string, { environment, cwd }: CliContext): Promise<string> {
+  return isFile(given) ? resolve(cwd, given) : (await findSession(environment.brigHome, given)).path;
+}
+
+/** Whether what is given is a file's path and no id. What such a file says is somebody else's word. */
+export function isFile(given: string): boolean {
+  return given.includes("/") || given.endsWith(".jsonl");
+}
+
+/** Copies a session into a new one. */
+export async function fork(
+  given: string,
+  { atStep, context }: { atStep?: number | undefined; context: CliContext },
+): Promise<ForkedSession> {
+  const now = new Date();
+  return await forkSession(await sessionFile(given, context), {
+    home: context.environment.brigHome,
+    threadId: createThreadId(now),
+    version: readVersion(),
+    now,
+    atStep,
+    signal: context.signal,
+  });
+}
+
+export function parseStep(text: string): number {
+  return positive(text, "It must be the number of a step, from 1.");
+}
+
+function parseCount(text: string): number {
+  return positive(text, "It must be a number, 1 or more; --all shows all.");
+}
+
+function positive(text: string, complaint: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError(complaint);
+}
+
+function withListOptions(command: Command): Command {
+  return command
+    .option("-n, --limit <count>", `how many (default: ${LISTED})`, parseCount)
+    .option("--all", "all of them")
+    .option("--json", "print the list as JSON");
+}
+
+async function list({ all, limit, json }: ListFlags, context: CliContext): Promise<void> {
+  const files = await findSessionFiles(context.environment.brigHome);
+  const shown = files.slice(0, all === true ? undefined : (limit ?? LISTED));
+  const processes = await readHostProcesses(hostname());
+  const summaries = await summariseAll(shown, processes);
+  if (json === true) return await writeJson(context.stdout, summaries.map(listedSession));
+  if (summaries.length === 0) return await write(context.stdout, "no sessions\n");
+  const header = ["UPDATED", "ID", "STATUS", "TURNS", "SIZE", "MODEL", "DIRECTORY", "PROMPT"];
+  await writeTable(context.stdout, fitting([header, ...summaries.map(row)], context));
+  const hidden = files.length - shown.length;
+  if (hidden > 0) await say(context.stderr, `${hidden} more: --all lists them\n`);
+}
+
+/** On a terminal a session is one line: what says least about it is left out where there is no room. */
+function fitting(rows: string[][], { stdout }: CliContext): string[][] {
+  const { isTTY, columns } = stdout;
+  if (isTTY !== true || columns === undefined) return rows;
+  return fitRows(rows, { columns, expendable: ["SIZE", "MODEL", "TURNS", "DIRECTORY", "STATUS"] });
+}
+
+function row(session: SessionSummary): string[] {
+  return [
+    localTime(session.updatedAt),
+    session.id,
+    session.status,
+    session.turns === null ? "" : String(session.turns),
+    formatBytes(session.sizeBytes),
+    session.model ?? "",
+    session.cwd ?? "",
+    shortened(session.prompt ?? ""),
+  ];
+}
+
+function listedSession({ isClaimed: _, updatedAt, ...session }: SessionSummary): object {
+  return { ...session, updatedAt: updatedAt.toISOString() };
+}
+
+function localTime(time: Date): string {
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 16).replace("T", " ");
+}
+
+function shortened(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length <= SHOWN_PROMPT_CHARS ? line : `${line.slice(0, SHOWN_PROMPT_CHARS - 1)}…`;
+}
+
+interface ShowFlags {
+  full?: boolean;
+  json?: boolean;
+}
+
+async function show(id: string, { full = false, json }: ShowFlags, context: CliContext): Promise<void> {
+  const { stdout, stderr, signal } = context;
+  const file = await sessionFile(id, context);
+  let unreadable = 0;
+  let hasHead = json === true;
+  const lines = (async function* () {
+    for await (const line of readSessionLines(file, { signal })) {
+      if (line.kind === "unreadable") unreadable++;
+      if (!hasHead && line.kind === "record" && line.record.type === "session_meta") {
+        hasHead = true;
+        await say(stdout, shownSession(line.record.meta));
+      }
+      yield line;
+    }
+  })();
+  let count = 0;
+  for await (const step of stepsOf(lines)) {
+    count++;
+    if (json === true) await write(stdout, `${jsonText(stepAsJson(step))}\n`);
+    else await say(stdout, shownStep(step, { full }));
+  }
+  if (unreadable > 0) await say(stderr, `brig: ${unreadable} lines of ${file} cannot be read\n`);
+  if (count === 0 && unreadable > 0)
+    throw new BrigError(`${file} is not a session file`, { code: "session.invalid" });
+}
+
+function stepAsJson(step: SessionStep): object {
+  if (step.source !== "agent") return step;
+  const { items: _items, turn: _turn, ...shown } = step;
+  return shown;
+}
+
+interface ExportFlags {
+  format: string;
+  output?: string;
+}
+
+async function exportSession(
+  id: string,
+  { format, output }: ExportFlags,
+  context: CliContext,
+): Promise<void> {
+  if (format !== "atif")
+    throw new BrigError(`"${format}" is not a format a session can be exported in`, {
+      code: "usage.invalid",
+      hint: "use --format atif",
+    });
+  const { stdout, signal, cwd } = context;
+  const pieces = atifDocument(await sessionFile(id, context), { signal });
+  if (output !== undefined && output !== "-") return await writeWhole(resolve(cwd, output), pieces);
+  for await (const piece of pieces) await write(stdout, piece);
+}
+
+/** The file is there as a whole, or as it was. */
+async function writeWhole(file: string, pieces: AsyncIterable<string>): Promise<void> {
+  const unfinished = `${file}.${randomBytes(4).toString("hex")}.new`;
+  try {
+    await writeFile(unfinished, pieces, { flag: "wx" });
+    await rename(unfinished, file);
+  } catch (cause) {
+    await rm(unfinished, { force: true });
+    if (cause instanceof BrigError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    // Nobody has heard of the file that is not finished.
+    throw new BrigError(`${file} cannot be written: ${reason.replaceAll(unfinished, file)}`, {
+      code: "usage.invalid",
+      cause,
+    });
+  }
+}
+
+async function deleteSessions(
+  ids: readonly string[],
+  { yes }: { yes?: boolean },
+  context: CliContext,
+): Promise<void> {
+  const { environment, stderr } = context;
+  const files: SessionFileEntry[] = [];
+  for (const id of ids) files.push(await findSession(environment.brigHome, id));
+  if (yes !== true && !(await confirms(files, context))) {
+    await say(stderr, "nothing was deleted\n");
+    return context.setExitStatus(1);
+  }
+  const claimant = await readClaimant();
+  for (const { path, id } of files) {
+    await deleteSession(path, claimant);
+    await say(stderr, `deleted ${id}\n`);
+  }
+}
+
+async function deleteSession(path: string, claimant: Claimant): Promise<void> {
+  const claim = await claimToDelete(path, claimant);
+  try {
+    rmSync(path);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new BrigError(`the session file cannot be deleted: ${reason}`, { code: "session.invalid", cause });
+  } finally {
+    claim?.release();
+  }
+}
+
+/** On a full disk there is no room for a claim, and all the more reason to delete: there nobody else has to hold one. */
+async function claimToDelete(path: string, claimant: Claimant): Promise<FileLock | null> {
+  try {
+    return await claimSession(path, claimant);
+  } catch (error) {
+    if (error instanceof BrigError || (await holderOf(path, claimant.processes)) !== null) throw error;
+    return null;
+  }
+}
+
+async function confirms(files: readonly SessionFileEntry[], context: CliContext): Promise<boolean> {
+  const { stdin, stderr, signal } = context;
+  if (stdin.isTTY !== true || stderr.isTTY !== true)
+    throw new BrigError("nobody is there to say whether the sessions may be deleted", {
+      code: "usage.invalid",
+      hint: "give --yes",
+    });
+  const processes = await readHostProcesses(hostname());
+  const summaries = await summariseAll(files, processes);
+  await writeTable(stderr, summaries.map(row));
+  const asking = createInterface({ input: stdin, output: stderr });
+  try {
+    const question = files.length === 1 ? "Delete it? [y/N] " : `Delete these ${files.length}? [y/N] `;
+    return /^y(es)?$/i.test((await asking.question(question, { signal })).trim());
+  } finally {
+    asking.close();
+  }
+}

@@ -1,0 +1,50 @@
+import type { Command } from "commander";
+import { BrigError } from "../../errors.js";
+import type { CliContext } from "../context.js";
+import { receiptText } from "../display/receipt-text.js";
+import { attachTerminal, terminalSize } from "../display/terminal-session.js";
+import { say } from "../render.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  keptNote,
+  openSandbox,
+  READS_NO_CONFIGURATION,
+  type SandboxFlags,
+} from "../setup/sandbox-options.js";
+
+/** Bash where the image has it. */
+const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
+
+export function defineShell(command: Command, context: CliContext): void {
+  addSandboxOptions(command)
+    .addHelpText("after", READS_NO_CONFIGURATION)
+    .action(async (flags: SandboxFlags) => {
+      context.setExitStatus(await runShell(flags, context));
+    });
+}
+
+async function runShell(flags: SandboxFlags, context: CliContext): Promise<number> {
+  if (context.stdin.isTTY !== true || context.stdout.isTTY !== true)
+    throw new BrigError("brig shell needs a terminal on standard input and output", {
+      code: "usage.invalid",
+      hint: "for a script: brig exec -i -- sh < FILE",
+    });
+  await using sandbox = await openSandbox(flags, context);
+  const program = await sandbox.spawn(shell, {
+    cwd: commandDirectory(flags),
+    signal: context.signal,
+    pty: terminalSize(context.stdout),
+    env: terminalVariables(context),
+  });
+  const { exitCode } = await attachTerminal(program, context, { takesInput: true });
+  if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
+  else await say(context.stderr, receiptText(await sandbox.close()));
+  return exitCode;
+}
+
+/** What programs need to know of the terminal, and nothing else of the user's environment. */
+function terminalVariables({ environment }: CliContext): Record<string, string> {
+  const { TERM = "xterm", COLORTERM } = environment.variables;
+  return COLORTERM === undefined ? { TERM } : { TERM, COLORTERM };
+}

@@ -1,0 +1,93 @@
+import type { Command } from "commander";
+import { BrigError } from "../../errors.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
+import { createToolRegistry } from "../../tools/registry.js";
+import type { ToolOutput } from "../../tools/tool.js";
+import type { CliContext, InputStream } from "../context.js";
+import { write, writeJson } from "../render.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  openSandbox,
+  READS_NO_CONFIGURATION,
+  type SandboxFlags,
+} from "../setup/sandbox-options.js";
+import { requireTool } from "../setup/tool-catalogue.js";
+
+const maxInputBytes = 64 * 1024 * 1024;
+
+interface ToolFlags extends SandboxFlags {
+  json?: boolean;
+}
+
+export function defineTool(command: Command, context: CliContext): void {
+  addSandboxOptions(command)
+    .argument("<name>", "the tool, for example shell_command; brig tools lists them")
+    .argument("[arguments]", "a JSON object, or - to read it from standard input", "{}")
+    .option("--json", "print the result as a JSON object")
+    .addHelpText("after", READS_NO_CONFIGURATION)
+    .action(async (name: string, source: string, flags: ToolFlags) => {
+      requireTool(name);
+      const output = await callTool({ name, args: await readArguments(source, context) }, flags, context);
+      await printOutput(output, { asJson: flags.json === true, context });
+      context.setExitStatus(output.success ? 0 : 1);
+    });
+}
+
+async function callTool(
+  call: { name: string; args: unknown },
+  flags: ToolFlags,
+  context: CliContext,
+): Promise<ToolOutput> {
+  await using sandbox = await openSandbox(flags, context);
+  const registry = createToolRegistry(sandbox, { cwd: commandDirectory(flags) ?? sandbox.workingDirectory });
+  try {
+    return await registry.get(call.name).execute(call.args, { signal: context.signal });
+  } finally {
+    await registry.close();
+  }
+}
+
+async function readArguments(source: string, { stdin }: CliContext): Promise<unknown> {
+  const json = source === "-" ? await readText(stdin) : source;
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new BrigError(
+      `the tool's arguments are not JSON: ${cause instanceof Error ? cause.message : cause}`,
+      {
+        code: "tool.invalid-input",
+        hint: `for example: brig tool shell_command '{"command": "ls"}'`,
+        cause,
+      },
+    );
+  }
+}
+
+async function readText(stdin: InputStream): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    bytes += chunk.length;
+    if (bytes > maxInputBytes)
+      throw new BrigError(`standard input has more than ${maxInputBytes} bytes`, {
+        code: "tool.invalid-input",
+      });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+async function printOutput(
+  output: ToolOutput,
+  { asJson, context }: { asJson: boolean; context: CliContext },
+): Promise<void> {
+  const { stdout, environment } = context;
+  if (asJson) return await writeJson(stdout, output);
+  const text =
+    output.content.endsWith("\n") || output.content === "" ? output.content : `${output.content}\n`;
+  await write(
+    stdout,
+    stdout.isTTY === true ? neutralise(text, { colours: !environment.forbidsColor }) : text,
+  );
+}

@@ -1,0 +1,51 @@
+import type { Command } from "commander";
+import { explainGate, type GateLayer } from "../../tools/tool-gates.js";
+import type { CliContext } from "../context.js";
+import { writeJson, writeTable } from "../render.js";
+import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";
+import { toolCatalogue } from "../setup/tool-catalogue.js";
+import { chosenModel, gateLayers } from "../setup/tool-settings.js";
+
+interface ToolsFlags extends ConfigFlags {
+  json?: boolean;
+  model?: string;
+}
+
+export function defineTools(command: Command, context: CliContext): void {
+  addConfigOptions(command.option("-m, --model <name>", "for this model (default: the configuration's)"))
+    .option("-C, --cd <dir>", "the workspace (default: the current directory)")
+    .option("--json", "print them as JSON")
+    .action(async (flags: ToolsFlags) => {
+      const choice = { profile: flags.profile, overrides: flags.config, cd: flags.cd };
+      const model = await chosenModel({ ...choice, model: flags.model }, context);
+      const tools = describeTools(await gateLayers({ ...choice, model }, context));
+      if (flags.json === true) return await writeJson(context.stdout, tools);
+      const rows = tools.map(({ name, isOn, why, supportsParallel }) => [
+        name,
+        isOn ? "on" : "off",
+        supportsParallel ? "yes" : "no",
+        why,
+      ]);
+      await writeTable(context.stdout, [["TOOL", "STATE", "PARALLEL", "WHY"], ...rows]);
+    });
+}
+
+interface ToolDescription {
+  name: string;
+  isOn: boolean;
+  /** Which setting decides, and where it is made. */
+  why: string;
+  supportsParallel: boolean;
+  description: string;
+}
+
+function describeTools(layers: readonly GateLayer[]): ToolDescription[] {
+  return toolCatalogue()
+    .getAll()
+    .map(({ name, supportsParallel, description }) => ({
+      name,
+      ...explainGate(name, layers),
+      supportsParallel,
+      description,
+    }));
+}

@@ -1,0 +1,69 @@
+import type { Conversation } from "../../../agent/conversation-options.js";
+import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { explainGate } from "../../../tools/tool-gates.js";
+import { readVersion } from "../../../version.js";
+import type { CliContext } from "../../context.js";
+import type { AgentFlags, AgentSetup } from "../../setup/agent-setup.js";
+import { toolCatalogue } from "../../setup/tool-catalogue.js";
+import { gateLayers } from "../../setup/tool-settings.js";
+import type { Block } from "./block.js";
+
+/** What stands above everything else. */
+export function headingBlock({ setting, options }: AgentSetup): Block {
+  return {
+    kind: "heading",
+    lines: [
+      `brig ${readVersion()}`,
+      neutraliseLine(`${options.model.model} · ${setting.sandboxMode} · ${setting.cwd}`),
+      "/help lists commands and keys",
+    ],
+  };
+}
+
+/** What stands below the draft, the most important first. */
+export function footerParts(conversation: Conversation, { options }: AgentSetup): string[] {
+  const { setting } = conversation;
+  return [
+    ...(setting.network.kind === "none" ? [] : [`network ${setting.network.kind}`]),
+    setting.sandboxMode,
+    neutraliseLine(options.model.model),
+    ...contextLeft(conversation),
+  ];
+}
+
+/** How much more the model can read before it is summed up; nothing where nobody knows. */
+export function contextLeft({ room: { usedTokens, windowTokens } }: Conversation): string[] {
+  if (windowTokens === null) return [];
+  const share = Math.max(0, 1 - usedTokens / windowTokens);
+  return [`${Math.round(share * 100)} % context left`];
+}
+
+/** What is left to say when the screen is closed. */
+export function farewell({ sessionFile, threadId, usage }: Conversation, { options }: AgentSetup): string {
+  const { inputTokens, outputTokens } = usage;
+  const trouble = options.session?.trouble ?? null;
+  return [
+    ...(inputTokens === 0 ? [] : [`${inputTokens} tokens in, ${outputTokens} out`]),
+    ...(trouble === null ? [] : [`brig: ${neutralise(trouble)}`]),
+    ...(sessionFile === null ? [] : [`to go on: brig resume ${threadId}`]),
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** Every tool, whether it is on, and which setting says so. */
+export async function toolRows(
+  { flags, model }: { flags: AgentFlags; model: string },
+  context: CliContext,
+): Promise<(readonly [string, string])[]> {
+  const layers = await gateLayers(
+    { model, profile: flags.profile, overrides: flags.config, cd: flags.cd },
+    context,
+  );
+  return toolCatalogue()
+    .getToolNames()
+    .map((name) => {
+      const { isOn, why } = explainGate(name, layers);
+      return [name, neutraliseLine(`${isOn ? "on " : "off"}  ${why}`)] as const;
+    });
+}

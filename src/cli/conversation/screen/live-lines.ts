@@ -1,0 +1,204 @@
+import { fitWidth } from "../../../lib/terminal/display-width.js";
+import { formatDuration } from "../../../lib/time/durations.js";
+import type { Question } from "../question.js";
+import { foldedRows, isApart, scriptRows } from "./block-lines.js";
+import type { ScreenState } from "./screen-state.js";
+import { fitLine, markedRows, plural, type StyledLine, span } from "./styled-line.js";
+import { layoutDraft, widthOf, wrapText } from "./text-layout.js";
+import { type RunningCall, SHOWN_LINES, type ViewState } from "./view-state.js";
+
+/** The part of the screen that changes, and where the cursor stands in it; no cursor while nothing can be typed. */
+export interface LiveRegion {
+  lines: StyledLine[];
+  cursor: { x: number; y: number } | null;
+}
+
+const blank: StyledLine = [span("")];
+
+/** Rows that are always left to what is finished. */
+const SPARED_ROWS = 2;
+export const FOLD_HINT = " · ctrl-O shows them";
+const DRAFT_MARK = "› ";
+
+/** Never as high as the screen: a terminal cannot change what has scrolled away. */
+export function liveRegion(state: ScreenState): LiveRegion {
+  const columns = Math.max(1, state.size.columns - 1);
+  const { lines, cursor } = regionOf(state, columns);
+  return { lines: lines.map((line) => fitLine(line, columns)), cursor };
+}
+
+function regionOf(state: ScreenState, columns: number): LiveRegion {
+  const maxRows = Math.max(1, state.size.rows - SPARED_ROWS);
+  if (state.stage === "left" || state.isSuspended) return { lines: [], cursor: null };
+  if (state.stage === "leaving") return { lines: [[span("closing the sandbox …", "quiet")]], cursor: null };
+  const draft = draftRows(state, { columns, maxRows: Math.max(1, Math.floor(maxRows / 2)) });
+  const footer = footerRow(state, columns);
+  const room = maxRows - draft.lines.length - 2;
+  const above = lastRows(
+    [...workRows(state, { columns, maxRows: room }), ...pendingRows(state, columns)],
+    room,
+  );
+  const lines = [...above, blank, ...draft.lines, footer];
+  const y = above.length + 1 + draft.cursor.row;
+  // A screen of two or three rows has room for the draft alone.
+  if (lines.length > maxRows)
+    return { lines: draft.lines, cursor: { x: draft.cursor.column, y: draft.cursor.row } };
+  return { lines, cursor: { x: draft.cursor.column, y } };
+}
+
+interface Room {
+  columns: number;
+  maxRows: number;
+}
+
+/** What comes last is what matters most. */
+function lastRows(rows: StyledLine[], count: number): StyledLine[] {
+  return count <= 0 ? [] : rows.slice(-count);
+}
+
+function workRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] {
+  const { view } = state;
+  const above = view.finished.at(-1);
+  const saying = sayingRows(state, columns);
+  const calls = callsRows(state, { columns, maxRows });
+  const background = backgroundRows(state, columns);
+  const isContinued = view.saying.seen.includes("\n");
+  return [
+    ...(saying.length > 0 && !isContinued && isApart("model", above) ? [blank] : []),
+    ...saying,
+    ...(calls.length > 0 && (saying.length > 0 || isApart("work", above)) ? [blank] : []),
+    ...calls,
+    ...background,
+    ...activityRows(view, { columns, now: state.now, isAsking: state.question !== null }),
+  ];
+}
+
+/** A paragraph that is still being written. */
+function sayingRows({ view: { saying } }: ScreenState, columns: number): StyledLine[] {
+  if (saying.line.trim() === "") return [];
+  const mark = saying.seen.includes("\n") ? "  " : "● ";
+  return markedRows(span(mark, "accent"), saying.line, { columns });
+}
+
+function callsRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] {
+  const count = state.isUnfolded ? maxRows : SHOWN_LINES;
+  return runningRows(state.view, { columns, maxRows, count, now: state.now, foldHint: FOLD_HINT });
+}
+
+export interface RunningRoom extends Room {
+  /** Lines of each output, where there is room for so many. */
+  count: number;
+  /** Milliseconds since the epoch. */
+  now: number;
+  foldHint?: string | undefined;
+}
+
+/** What runs, each call with the end of its output. */
+export function runningRows({ calls }: ViewState, { maxRows, count, ...room }: RunningRoom): StyledLine[] {
+  const perCall = Math.floor(maxRows / Math.max(1, calls.length)) - 3;
+  return calls.flatMap((call) => callRows(call, { ...room, count: Math.max(0, Math.min(count, perCall)) }));
+}
+
+function callRows(
+  { command, title, changes, startedAt }: RunningCall,
+  { columns, count, now, foldHint }: Omit<RunningRoom, "maxRows">,
+): StyledLine[] {
+  if (command === null) {
+    const what = changes === null ? title : `patching ${plural(changes.length, "file")}`;
+    return [[span("• ", "accent"), span(what, "strong")]];
+  }
+  const time = span(`  … ${seconds(now - startedAt)}`, "quiet");
+  return [
+    ...scriptRows(command.script, columns),
+    ...foldedRows(command.output, { columns, foldHint, shownLines: count }),
+    ...(command.end.kind === "running" ? [[time]] : []),
+  ];
+}
+
+function backgroundRows({ view: { background } }: ScreenState, columns: number): StyledLine[] {
+  if (background.size === 0) return [];
+  const scripts = [...background.values()].map(({ script }) => script.split("\n", 1)[0]).join(" · ");
+  return [
+    [
+      span(
+        fitWidth(`  ${plural(background.size, "command")} in the background: ${scripts}`, columns),
+        "quiet",
+      ),
+    ],
+  ];
+}
+
+/** That a turn goes on, and for how long it has. */
+export function activityRows(
+  { turn, isCompacting }: ViewState,
+  { columns, now, isAsking }: { columns: number; now: number; isAsking: boolean },
+): StyledLine[] {
+  if (turn === null) return [];
+  const what = turn.isStopping
+    ? "stopping"
+    : isAsking
+      ? "waiting for you"
+      : isCompacting
+        ? "summing up"
+        : "working";
+  const text = `${what} ${seconds(now - turn.startedAt)} · ctrl-C interrupts`;
+  return [blank, [span("◦ ", "accent"), span(fitWidth(text, columns - 2), "quiet")]];
+}
+
+/** Whole seconds: nothing flickers. */
+function seconds(ms: number): string {
+  const whole = Math.max(0, Math.floor(ms / 1000));
+  return whole < 60 ? `${whole} s` : formatDuration(whole * 1000);
+}
+
+function pendingRows({ queued, question }: ScreenState, columns: number): StyledLine[] {
+  return [
+    ...queued.map(
+      (text): StyledLine => [span(fitWidth(`  next: ${text.split("\n", 1)[0] ?? ""}`, columns), "quiet")],
+    ),
+    ...(question === null ? [] : questionRows(question, columns)),
+  ];
+}
+
+function questionRows({ lines, choices, takesText, dismissal }: Question, columns: number): StyledLine[] {
+  const keys = choices.map(({ key, label }) => [`  ${key}    `, label] as const);
+  return [
+    blank,
+    ...lines.flatMap(({ text, tone }) => wrapText(text, columns).map((row): StyledLine => [span(row, tone)])),
+    ...keys.flatMap(([key, label]) => markedRows(span(key, "accent"), label, { columns })),
+    ...(takesText ? [[span("       or type an answer and press Enter", "quiet")]] : []),
+    [span("  esc  ", "accent"), span(dismissal)],
+  ];
+}
+
+function draftRows(
+  { composer: { draft, search } }: ScreenState,
+  { columns, maxRows }: Room,
+): { lines: StyledLine[]; cursor: { row: number; column: number } } {
+  const indent = DRAFT_MARK.length;
+  const layout = layoutDraft(draft, { columns: columns - indent, maxRows });
+  const lines = layout.rows.map((row, index): StyledLine => {
+    const isCut =
+      (index === 0 && layout.hasMoreAbove) || (index === layout.rows.length - 1 && layout.hasMoreBelow);
+    const mark = isCut ? "⋮ " : index === 0 ? DRAFT_MARK : "  ";
+    return [span(mark, "asked"), span(row)];
+  });
+  if (search !== null) return withSearch(lines, search, columns);
+  return { lines, cursor: { row: layout.cursor.row, column: layout.cursor.column + indent } };
+}
+
+function withSearch(
+  lines: StyledLine[],
+  { query, index }: { query: string; index: number | null },
+  columns: number,
+): { lines: StyledLine[]; cursor: { row: number; column: number } } {
+  const found = index === null && query !== "" ? "nothing found" : "earlier messages";
+  const text = fitWidth(`${found}: ${wrapText(query, columns).at(-1) ?? ""}`, columns - 1);
+  return { lines: [...lines, [span(text, "accent")]], cursor: { row: lines.length, column: widthOf(text) } };
+}
+
+function footerRow({ hint, footer, stage }: ScreenState, columns: number): StyledLine {
+  if (hint !== null) return [span(fitWidth(hint, columns), "warning")];
+  const parts = stage === "starting" ? [...footer, "starting the sandbox"] : footer;
+  return [span(fitWidth(parts.join(" · "), columns), "quiet")];
+}

@@ -1,0 +1,122 @@
+import { setImmediate as nextRound } from "node:timers/promises";
+import { prepareForDrawing } from "../../../config/env.js";
+import type { CliContext, OutputStream } from "../../context.js";
+import { terminalSize } from "../../display/terminal-session.js";
+import type { Keyboard } from "../input/keyboard.js";
+import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
+import type { ScreenStore } from "./screen-store.js";
+
+/** While a window is pulled to another size, many sizes come in a row. */
+const RESIZE_MS = 100;
+const TICK_MS = 1000;
+
+const pasteMode = { on: "\x1b[?2004h", off: "\x1b[?2004l" };
+const showCursor = "\x1b[?25h";
+const clearWhatIsSeen = "\x1b[2J\x1b[H";
+
+export interface TerminalScreen {
+  /** Rejects when the screen cannot be drawn any more. */
+  readonly broken: Promise<never>;
+  clear(): void;
+  /** Gives the terminal back to the shell, and takes it again when the program is brought back to the foreground. */
+  suspend(): Promise<void>;
+  /** Draws what changed last, and puts the terminal back as it was. */
+  close(): Promise<void>;
+}
+
+export interface TerminalScreenOptions {
+  context: CliContext;
+  keyboard: Keyboard;
+}
+
+export function screenSize(stdout: OutputStream): ScreenSize {
+  const { rows, cols } = terminalSize(stdout);
+  return { rows, columns: cols };
+}
+
+/** Takes the terminal over, and gives the keyboard back with it. What draws is loaded first. */
+export async function openTerminalScreen(
+  store: ScreenStore,
+  { context, keyboard }: TerminalScreenOptions,
+): Promise<TerminalScreen> {
+  const { stdout, environment } = context;
+  prepareForDrawing();
+  const { mountScreen } = await import("../mount-screen.js");
+  const usesColour = !environment.forbidsColor;
+  const prepareTerminal = () => usePasteMode(context);
+  const mounted = mountScreen(store, { stdout, usesColour, prepareTerminal });
+  const clear = () => {
+    stdout.write(clearWhatIsSeen);
+  };
+  const stopFollowing = followSize(store, { stdout, clear });
+  const ticking = setInterval(() => tick(store), TICK_MS);
+  return {
+    broken: mounted.broken,
+    clear,
+    suspend: () => suspend(store, context),
+    async close() {
+      clearInterval(ticking);
+      stopFollowing();
+      await drawn();
+      mounted.unmount();
+      keyboard.release();
+    },
+  };
+}
+
+/**
+ * Pastes come marked as such, so that nothing in them is taken for a key. What switches that off again is also called when the process
+ * ends in a way that leaves time for nothing else, so that it gives up raw mode too.
+ */
+function usePasteMode({ stdin, stdout }: CliContext): () => void {
+  stdout.write(pasteMode.on);
+  return () => {
+    stdout.write(pasteMode.off);
+    stdin.setRawMode?.(false);
+  };
+}
+
+async function suspend(store: ScreenStore, { stdin, stdout, suspend: stopJob }: CliContext): Promise<void> {
+  store.update((state) => ({ ...state, isSuspended: true }), { isUrgent: true });
+  await drawn();
+  stdout.write(pasteMode.off + showCursor);
+  stdin.setRawMode?.(false);
+  stopJob();
+  stdin.setRawMode?.(true);
+  stdout.write(pasteMode.on);
+  store.update((state) => ({ ...state, isSuspended: false }), { isUrgent: true });
+}
+
+/** What draws takes a change up after what runs now. */
+async function drawn(): Promise<void> {
+  await nextRound();
+}
+
+function followSize(
+  store: ScreenStore,
+  { stdout, clear }: { stdout: OutputStream; clear: () => void },
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const settle = () => {
+    clear();
+    store.update(repaint, { isUrgent: true });
+  };
+  const resize = () => {
+    const size = screenSize(stdout);
+    const mustRepaint = breaksRows(store.read().size, size);
+    store.update((state) => ({ ...state, size }), { isUrgent: true });
+    if (!mustRepaint) return;
+    clearTimeout(timer);
+    timer = setTimeout(settle, RESIZE_MS);
+  };
+  stdout.on("resize", resize);
+  return () => {
+    clearTimeout(timer);
+    stdout.off("resize", resize);
+  };
+}
+
+/** Lets the time that something has taken go on. */
+function tick(store: ScreenStore): void {
+  store.update((state) => (state.view.turn === null ? state : { ...state, now: Date.now() }));
+}

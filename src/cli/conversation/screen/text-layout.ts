@@ -1,0 +1,137 @@
+import { breakColumns } from "../../../lib/terminal/break-columns.js";
+import { displayWidth } from "../../../lib/terminal/display-width.js";
+import { neutraliseLine } from "../../../lib/terminal/terminal.js";
+
+const TAB = "    ";
+const ascii = /^[\x20-\x7e]*$/;
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** Columns of a text without tabs and newlines. */
+export function widthOf(text: string): number {
+  return ascii.test(text) ? text.length : displayWidth(text);
+}
+
+/** A text in rows of so many columns, broken between words where that is possible. Tabs become spaces. Never empty. */
+export function wrapText(text: string, columns: number): string[] {
+  return text.split("\n").flatMap((line) => wrapLine(line.replaceAll("\t", TAB), Math.max(1, columns)));
+}
+
+function wrapLine(line: string, columns: number): string[] {
+  if (widthOf(line) <= columns) return [line.trimEnd()];
+  const rows: string[] = [];
+  let row = "";
+  let width = 0;
+  for (const word of line.match(/\s+|[^\s]+/g) ?? []) {
+    const wordWidth = widthOf(word);
+    if (width + wordWidth <= columns) {
+      row += word;
+      width += wordWidth;
+      continue;
+    }
+    if (width > 0) rows.push(row.trimEnd());
+    row = "";
+    width = 0;
+    if (/^\s/.test(word)) continue;
+    const pieces = breakColumns(word, columns);
+    rows.push(...pieces.slice(0, -1));
+    row = pieces.at(-1) ?? "";
+    width = widthOf(row);
+  }
+  if (row.trim() !== "" || rows.length === 0) rows.push(row.trimEnd());
+  return rows;
+}
+
+export interface DraftLayout {
+  /** Safe for a terminal. */
+  rows: string[];
+  /** Where the cursor stands, among the rows. */
+  cursor: { row: number; column: number };
+  /** Whether there is more than is shown. */
+  hasMoreAbove: boolean;
+  hasMoreBelow: boolean;
+}
+
+/** A draft as it is shown in a window of so many rows around its cursor. Only what may be seen is looked at. */
+export function layoutDraft(
+  { text, cursor }: { text: string; cursor: number },
+  { columns, maxRows }: { columns: number; maxRows: number },
+): DraftLayout {
+  const reach = columns * maxRows * 2;
+  const start = windowStart(text, { cursor, maxRows, reach });
+  const end = windowEnd(text, { cursor, maxRows, reach });
+  const { rows, cursorAt } = layRows(text.slice(start, end), { cursor: cursor - start, columns });
+  const first = Math.max(0, Math.min(cursorAt.row - Math.floor(maxRows / 2), rows.length - maxRows));
+  const shown = rows.slice(first, first + maxRows);
+  return {
+    rows: shown,
+    cursor: { row: cursorAt.row - first, column: cursorAt.column },
+    hasMoreAbove: start > 0 || first > 0,
+    hasMoreBelow: end < text.length || first + shown.length < rows.length,
+  };
+}
+
+interface Window {
+  cursor: number;
+  maxRows: number;
+  reach: number;
+}
+
+function windowStart(text: string, { cursor, maxRows, reach }: Window): number {
+  const least = Math.max(0, cursor - reach);
+  let start = cursor;
+  for (let lines = 0; lines <= maxRows; lines++) {
+    const newline = start === 0 ? -1 : text.lastIndexOf("\n", start - 1);
+    if (newline < least) return least;
+    start = newline;
+  }
+  return start + 1;
+}
+
+function windowEnd(text: string, { cursor, maxRows, reach }: Window): number {
+  let end = cursor - 1;
+  for (let lines = 0; lines <= maxRows; lines++) {
+    const next = text.indexOf("\n", end + 1);
+    if (next === -1) return Math.min(text.length, cursor + reach);
+    end = next;
+  }
+  return Math.min(end, cursor + reach);
+}
+
+function layRows(
+  text: string,
+  { cursor, columns }: { cursor: number; columns: number },
+): { rows: string[]; cursorAt: { row: number; column: number } } {
+  const rows: string[] = [];
+  let row = "";
+  let width = 0;
+  let cursorAt = { row: 0, column: 0 };
+  const breakRow = () => {
+    rows.push(row);
+    row = "";
+    width = 0;
+  };
+  for (const { segment, index } of graphemes.segment(text)) {
+    const sign = shownSign(segment);
+    const signWidth = widthOf(sign);
+    if (segment !== "\n" && width + signWidth > columns) breakRow();
+    if (index === cursor) cursorAt = { row: rows.length, column: width };
+    if (segment === "\n") {
+      breakRow();
+    } else {
+      row += sign;
+      width += signWidth;
+    }
+  }
+  if (cursor >= text.length) {
+    // A full row leaves no room for a cursor behind it.
+    if (width >= columns) breakRow();
+    cursorAt = { row: rows.length, column: width };
+  }
+  rows.push(row);
+  return { rows, cursorAt };
+}
+
+function shownSign(grapheme: string): string {
+  if (ascii.test(grapheme) || grapheme === "\n") return grapheme;
+  return grapheme === "\t" ? TAB : neutraliseLine(grapheme);
+}

@@ -1,0 +1,205 @@
+import type { AgentEvent } from "../../../agent/turn/events.js";
+import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
+import { formatDuration } from "../../../lib/time/durations.js";
+import type { FileChange } from "../../../tools/tool.js";
+import { callTitle, commandText } from "../../display/call-text.js";
+import { inWords } from "../../display/declined-call.js";
+import { receiptText } from "../../display/receipt-text.js";
+
+/** What happens in a session, as a person is shown it: no text in it can do anything to a terminal. */
+export type ViewEvent =
+  | { kind: "sandbox-ready"; startMs: number }
+  | { kind: "turn-started"; at: number }
+  | { kind: "said-piece"; text: string }
+  | { kind: "said"; text: string }
+  | { kind: "thought"; text: string }
+  | { kind: "call-started"; callId: string; name: string; title: string; at: number }
+  | { kind: "command-started"; callId: string; script: string; at: number }
+  | { kind: "command-declined"; callId: string; script: string }
+  | { kind: "command-output"; callId: string; text: string }
+  | { kind: "command-ended"; callId: string; exitCode: number; durationMs: number }
+  | Extract<AgentEvent, { kind: "call-ended" | "patch-started" | "patch-ended" | "plan-updated" }>
+  | { kind: "compaction-started" }
+  | { kind: "notice"; tone: NoticeTone; text: string; hint?: string }
+  | { kind: "turn-ended"; how: "completed" | "failed" | "interrupted" };
+
+export type NoticeTone = "quiet" | "warning" | "failure";
+
+/**
+ * Makes events of an agent showable. Each command's output goes through a stream of its own, so that a sequence that is split between
+ * two pieces does not get through in halves.
+ */
+export class EventNeutraliser {
+  /** Why commands were not let run, by call. */
+  readonly #declined = new Map<string, string>();
+  readonly #outputs = new Map<string, NeutralStream>();
+  readonly #now: () => number;
+  readonly #cwd: string | null;
+  #said = new TextStream();
+
+  /** `cwd`: files below it are shown by their relative paths. Default: none are. */
+  constructor(now: () => number, { cwd = null }: { cwd?: string | null } = {}) {
+    this.#now = now;
+    this.#cwd = cwd;
+  }
+
+  translate(event: AgentEvent): ViewEvent[] {
+    switch (event.kind) {
+      case "session-started":
+      // Whoever asks shows the question and the answer.
+      case "approval-requested":
+      case "approval-answered":
+        return [];
+      case "turn-started":
+        this.#said = new TextStream();
+        return [{ kind: "turn-started", at: this.#now() }];
+      case "sandbox-ready":
+        return [{ kind: "sandbox-ready", startMs: event.startMs }];
+      case "text-delta":
+        return [{ kind: "said-piece", text: this.#said.push(event.text) }];
+      case "message":
+        this.#said = new TextStream();
+        return [{ kind: "said", text: neutralise(event.text) }];
+      case "reasoning":
+        return [{ kind: "thought", text: neutralise(event.text) }];
+      case "command-output": {
+        const text = this.#output(event.callId).push(event.chunk);
+        return text === "" ? [] : [{ ...event, text }];
+      }
+      case "command-ended":
+        return this.#endCommand(event);
+      case "reconnecting":
+        this.#said = new TextStream();
+        return [{ kind: "notice", tone: "warning", text: reconnectText(event) }];
+      case "receipt":
+        return [{ kind: "notice", tone: "warning", text: receiptText(event.receipt).trimEnd() }];
+      case "compaction-started":
+        return [{ kind: "compaction-started" }];
+      case "compacted":
+        return [{ kind: "notice", tone: "quiet", text: compactedText(event) }];
+      case "web-searched":
+        return [{ kind: "notice", tone: "quiet", text: `web search ${neutralise(event.query)}` }];
+      case "warning":
+        return [{ kind: "notice", tone: "warning", text: neutralise(event.message) }];
+      case "turn-failed":
+        return [failureNotice(event.error), { kind: "turn-ended", how: "failed" }];
+      case "turn-completed":
+        return [{ kind: "turn-ended", how: "completed" }];
+      case "turn-interrupted":
+        return [{ kind: "turn-ended", how: "interrupted" }];
+      default:
+        return this.#translateCall(event);
+    }
+  }
+
+  #translateCall(event: CallEvent): ViewEvent[] {
+    const at = this.#now();
+    switch (event.kind) {
+      case "call-started": {
+        const name = neutraliseLine(event.name);
+        return [
+          { kind: "call-started", callId: event.callId, name, title: callTitle(name, event.input), at },
+        ];
+      }
+      case "command-started":
+        return [{ kind: "command-started", callId: event.callId, script: commandText(event.argv), at }];
+      case "command-declined":
+        this.#declined.set(event.callId, event.reason);
+        return [{ kind: "command-declined", callId: event.callId, script: commandText(event.argv) }];
+      case "call-ended":
+        return [
+          {
+            ...event,
+            name: neutraliseLine(event.name),
+            content: neutralise(inWords(event, this.#declined).content),
+          },
+        ];
+      case "patch-started":
+        return [{ ...event, changes: this.#neutralChanges(event.changes), patch: neutralise(event.patch) }];
+      case "patch-ended":
+        return [{ ...event, changes: this.#neutralChanges(event.changes) }];
+      case "plan-updated":
+        return [
+          {
+            ...event,
+            explanation: event.explanation === null ? null : neutralise(event.explanation),
+            steps: event.steps.map(({ step, status }) => ({ step: neutraliseLine(step), status })),
+          },
+        ];
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #output(callId: string): NeutralStream {
+    const stream = this.#outputs.get(callId) ?? new NeutralStream();
+    this.#outputs.set(callId, stream);
+    return stream;
+  }
+
+  #neutralChanges(changes: readonly FileChange[]): FileChange[] {
+    const below = this.#cwd === null ? null : `${this.#cwd}/`;
+    return changes.map(({ path, kind }) => {
+      const shown = below !== null && path.startsWith(below) ? path.slice(below.length) : path;
+      return { path: neutraliseLine(shown), kind };
+    });
+  }
+
+  #endCommand({ callId, exitCode, durationMs }: AgentEvent & { kind: "command-ended" }): ViewEvent[] {
+    const rest = this.#output(callId).end();
+    this.#outputs.delete(callId);
+    const ended: ViewEvent = { kind: "command-ended", callId, exitCode, durationMs };
+    return rest === "" ? [ended] : [{ kind: "command-output", callId, text: rest }, ended];
+  }
+}
+
+type CallEvent = Extract<
+  AgentEvent,
+  {
+    kind:
+      | "call-started"
+      | "command-started"
+      | "command-declined"
+      | "call-ended"
+      | "patch-started"
+      | "patch-ended"
+      | "plan-updated";
+  }
+>;
+
+/** A failure as it is shown: what, and what to do about it. */
+export function failureNotice(error: {
+  message: string;
+  hint?: string | undefined;
+}): ViewEvent & { kind: "notice" } {
+  const text = neutralise(error.message);
+  return error.hint === undefined
+    ? { kind: "notice", tone: "failure", text }
+    : { kind: "notice", tone: "failure", text, hint: neutralise(error.hint) };
+}
+
+function reconnectText({
+  attempt,
+  maxAttempts,
+  delayMs,
+  reason,
+}: AgentEvent & { kind: "reconnecting" }): string {
+  return `reconnecting in ${formatDuration(delayMs)} (${attempt}/${maxAttempts}): ${neutraliseLine(reason)}`;
+}
+
+function compactedText({ tokensBefore, tokensAfter }: AgentEvent & { kind: "compacted" }): string {
+  return `the conversation so far was summed up: about ${tokensBefore} tokens became ${tokensAfter}`;
+}
+
+/** Text in pieces; neither a sequence nor a character is cut in two. */
+class TextStream {
+  readonly #stream = new NeutralStream();
+  #held = "";
+
+  push(piece: string): string {
+    const text = this.#held + piece;
+    const isCut = /[\ud800-\udbff]$/.test(text);
+    this.#held = isCut ? text.slice(-1) : "";
+    return this.#stream.push(Buffer.from(isCut ? text.slice(0, -1) : text));
+  }
+}

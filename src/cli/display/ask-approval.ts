@@ -1,0 +1,140 @@
+import { EventEmitter, once } from "node:events";
+import { styleText } from "node:util";
+import type { ApprovalAnswer, Approver } from "../../agent/approvals/approvals.js";
+import { breakBetweenWords } from "../../lib/terminal/break-columns.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { pause } from "../../lib/time/pause.js";
+import type { InputStream, OutputStream } from "../context.js";
+import { write } from "../render.js";
+import {
+  type ApprovalChoice,
+  answerOfEnter,
+  answerOfEscape,
+  approvalQuestion,
+  type QuestionLine,
+} from "./approval-question.js";
+import { terminalSize } from "./terminal-session.js";
+
+export interface TerminalApproverOptions {
+  usesColour: boolean;
+  /** What was typed before a question is no answer to it: this long is listened before it is shown. Default: 150. */
+  settleMs?: number | undefined;
+}
+
+const SETTLE_MS = 150;
+
+/**
+ * Asks a person at a terminal, on standard error. One key answers; Enter, and the end of the input, mean no, Escape and ctrl-C that the
+ * turn ends. What was typed before the question was shown is thrown away.
+ */
+export function terminalApprover(
+  streams: { stdin: InputStream; stderr: OutputStream },
+  { usesColour, settleMs = SETTLE_MS }: TerminalApproverOptions,
+): Approver {
+  return {
+    async ask(request, { signal }) {
+      const { stdin, stderr } = streams;
+      const size = terminalSize(stderr);
+      const { lines, choices } = approvalQuestion(request, { columns: size.cols });
+      await using keys = openKeys(stdin);
+      await keys.discard(settleMs, signal);
+      const shown = [
+        "",
+        ...lines.map((line) => styled(line, usesColour)),
+        ...choices.flatMap(({ key, label }) => choiceLines({ key, label }, size.cols)),
+        ...choiceLines({ key: "esc", label: "no, and end the turn" }, size.cols),
+      ];
+      await write(stderr, `${shown.join("\n")}\n  Answer (Enter is no): `);
+      try {
+        const answer = await readAnswer(keys, { choices, signal });
+        await write(stderr, `${spoken(answer)}\n`);
+        return answer;
+      } catch (error) {
+        await write(stderr, "(withdrawn)\n");
+        throw error;
+      }
+    },
+  };
+}
+
+const styles = { title: "bold", said: "dim", command: "cyan", frame: "dim" } as const;
+
+function styled({ text, kind }: QuestionLine, usesColour: boolean): string {
+  return usesColour ? styleText(styles[kind], text, { validateStream: false }) : text;
+}
+
+function choiceLines({ key, label }: { key: string; label: string }, columns: number): string[] {
+  const indent = 7;
+  return breakBetweenWords(label, Math.max(columns, 40) - indent).map(
+    (row, at) => `${(at === 0 ? `  ${key}` : "").padEnd(indent)}${row.replace(/^ /, "")}`,
+  );
+}
+
+function spoken(answer: ApprovalAnswer): string {
+  if (answer === "denied") return "no";
+  if (answer === "abort") return "no, the turn ends";
+  return answer === "approved" ? "yes" : "yes, from now on";
+}
+
+async function readAnswer(
+  keys: Keys,
+  { choices, signal }: { choices: readonly ApprovalChoice[]; signal: AbortSignal | undefined },
+): Promise<ApprovalAnswer> {
+  for (;;) {
+    const typed = await keys.next(signal);
+    if (typed === null || typed === "\r" || typed === "\n" || typed === "\u0004") return answerOfEnter;
+    if (typed === "\u001b" || typed === "\u0003") return answerOfEscape;
+    // A letter with Enter behind it is one too; of anything longer, such as what was pasted, nothing is an answer.
+    const letter = typed.replace(/[\r\n]$/, "").toLowerCase();
+    const choice = choices.find(({ key }) => key === letter);
+    if (choice !== undefined) return choice.answer;
+  }
+}
+
+interface Keys extends AsyncDisposable {
+  /** What is typed next, as it came; null at the end of the input. Rejects with the signal's reason. */
+  next(signal: AbortSignal | undefined): Promise<string | null>;
+  /** Throws away what comes within the time. */
+  discard(ms: number, signal: AbortSignal | undefined): Promise<void>;
+}
+
+/** Key by key, without echo, until it is disposed. */
+function openKeys(stdin: InputStream): Keys {
+  const typed: string[] = [];
+  const changes = new EventEmitter();
+  let isOver = stdin.readableEnded;
+  const take = (chunk: Uint8Array | string) => {
+    typed.push(chunk.toString());
+    changes.emit("change");
+  };
+  const end = () => {
+    isOver = true;
+    changes.emit("change");
+  };
+  const isRaw = stdin.isTTY === true;
+  if (isRaw) stdin.setRawMode?.(true);
+  stdin.on("data", take);
+  stdin.once("end", end);
+  stdin.resume();
+  return {
+    async next(signal) {
+      signal?.throwIfAborted();
+      if (typed.length === 0 && !isOver) {
+        const changed = once(changes, "change");
+        await (signal === undefined ? changed : beforeAbort(changed, signal));
+      }
+      return typed.shift() ?? null;
+    },
+    async discard(ms, signal) {
+      await pause(ms, signal);
+      typed.length = 0;
+    },
+    [Symbol.asyncDispose]() {
+      stdin.off("data", take);
+      stdin.off("end", end);
+      if (isRaw) stdin.setRawMode?.(false);
+      stdin.pause();
+      return Promise.resolve();
+    },
+  };
+}

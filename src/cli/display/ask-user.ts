@@ -1,0 +1,85 @@
+import { createInterface, type Interface } from "node:readline";
+import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
+import type { InputStream, OutputStream } from "../context.js";
+import { fitted } from "../render.js";
+
+/**
+ * Asks a person at a terminal. An answer is the number of a choice or any other text; the end of the input (ctrl-D) refuses to
+ * answer. What a model wrote can do nothing to the terminal.
+ */
+export function terminalUser(streams: { stdin: InputStream; stderr: OutputStream }): AskedUser {
+  return {
+    async ask(questions, { signal }) {
+      signal?.throwIfAborted();
+      const lines = createInterface({ input: streams.stdin, terminal: false });
+      const abort = () => {
+        lines.close();
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      try {
+        const answers = await askAll(questions, { lines, target: streams.stderr });
+        signal?.throwIfAborted();
+        return answers;
+      } finally {
+        signal?.removeEventListener("abort", abort);
+        lines.close();
+      }
+    },
+  };
+}
+
+async function askAll(
+  questions: readonly UserQuestion[],
+  { lines, target }: { lines: Interface; target: OutputStream },
+): Promise<Readonly<Record<string, readonly string[]>> | null> {
+  const typed = new TypedLines(lines);
+  const answers: [string, readonly string[]][] = [];
+  for (const { id, header, question, options = [] } of questions) {
+    const choices = options.map(
+      ({ label, description }, index) =>
+        `  ${index + 1}. ${neutraliseLine(label)} – ${neutraliseLine(description)}\n`,
+    );
+    target.write(fitted(target, `\n${neutraliseLine(header)}: ${neutralise(question)}\n${choices.join("")}`));
+    const answer = await nonEmpty(typed, target);
+    if (answer === null) return null;
+    const chosen = /^\d+$/.test(answer) ? options[Number(answer) - 1] : undefined;
+    answers.push([id, [chosen?.label ?? answer]]);
+  }
+  return Object.fromEntries(answers);
+}
+
+async function nonEmpty(typed: TypedLines, target: OutputStream): Promise<string | null> {
+  for (;;) {
+    target.write("A number, or an answer of your own: ");
+    const line = await typed.next();
+    if (line === null || line.trim() !== "") return line?.trim() ?? null;
+  }
+}
+
+/** Lines as they are asked for: several may come with one chunk of input. */
+class TypedLines {
+  readonly #lines: string[] = [];
+  #isOver = false;
+  #wake: () => void = () => undefined;
+
+  constructor(lines: Interface) {
+    lines.on("line", (line) => {
+      this.#lines.push(line);
+      this.#wake();
+    });
+    lines.once("close", () => {
+      this.#isOver = true;
+      this.#wake();
+    });
+  }
+
+  /** Null at the end of the input. */
+  async next(): Promise<string | null> {
+    while (this.#lines.length === 0 && !this.#isOver)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    return this.#lines.shift() ?? null;
+  }
+}

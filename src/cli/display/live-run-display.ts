@@ -1,0 +1,166 @@
+import type { AgentEvent } from "../../agent/turn/events.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
+import { formatDuration } from "../../lib/time/durations.js";
+import { noUsage } from "../../model/model-client.js";
+import type { OutputStream } from "../context.js";
+import { ansiLine } from "../conversation/screen/ansi-line.js";
+import { blocksLines } from "../conversation/screen/block-lines.js";
+import { activityRows, runningRows } from "../conversation/screen/live-lines.js";
+import { fitLine, type StyledLine } from "../conversation/screen/styled-line.js";
+import { EventNeutraliser } from "../conversation/screen/view-event.js";
+import { initialView, reduceView, type ViewState, withBlock } from "../conversation/screen/view-state.js";
+import { LiveRows } from "./live-rows.js";
+import { terminalSize } from "./terminal-session.js";
+
+/** Of what runs, and of what is done, so many lines of output are shown. */
+const SHOWN_LINES = 8;
+/** Changes that come closer together are shown together. */
+const FRAME_MS = 50;
+const TICK_MS = 1000;
+
+/**
+ * Shows a person at a terminal what a session does while it does it: each call with the end of its output, which stays when it is
+ * done. The final message is not shown: it is the program's result. While somebody is asked, nothing is drawn.
+ */
+export class LiveRunDisplay {
+  readonly #target: OutputStream;
+  readonly #usesColour: boolean;
+  readonly #rows: LiveRows;
+  readonly #neutraliser = new EventNeutraliser(() => Date.now());
+  #view: ViewState = initialView;
+  #printed = 0;
+  #said: AgentEvent | null = null;
+  #questions = 0;
+  #timer: { handle: NodeJS.Timeout; dueAt: number } | null = null;
+
+  constructor(target: OutputStream, { usesColour }: { usesColour: boolean }) {
+    this.#target = target;
+    this.#usesColour = usesColour;
+    this.#rows = new LiveRows(target);
+  }
+
+  show(event: AgentEvent): void {
+    this.#take(event);
+    const questions = questionsMore(event);
+    if (questions > 0) this.#clear();
+    this.#questions += questions;
+    if (questions > 0) return;
+    if (isLast(event)) this.#draw();
+    else this.#drawWithin(FRAME_MS);
+  }
+
+  #take(event: AgentEvent): void {
+    switch (event.kind) {
+      case "session-started":
+        this.#note(`session ${event.threadId}`);
+        break;
+      case "sandbox-ready":
+        this.#note(`sandbox ready in ${formatDuration(event.startMs)}`);
+        break;
+      case "text-delta":
+        break;
+      case "message":
+        this.#sayHeld();
+        this.#said = event;
+        break;
+      case "turn-completed":
+        this.#said = null;
+        this.#apply(event);
+        break;
+      case "turn-interrupted":
+      case "turn-failed":
+        // Why is the program's last word.
+        this.#sayHeld();
+        this.#apply({ kind: "turn-completed", usage: noUsage });
+        break;
+      case "call-started":
+        this.#sayHeld();
+        this.#apply(event);
+        break;
+      default:
+        this.#apply(event);
+    }
+  }
+
+  #apply(event: AgentEvent): void {
+    for (const shown of this.#neutraliser.translate(event)) this.#view = reduceView(this.#view, shown);
+  }
+
+  #note(text: string): void {
+    this.#view = withBlock(this.#view, { kind: "notice", tone: "quiet", text: neutralise(text) });
+  }
+
+  #sayHeld(): void {
+    if (this.#said !== null) this.#apply(this.#said);
+    this.#said = null;
+  }
+
+  #drawWithin(ms: number): void {
+    const dueAt = Date.now() + ms;
+    if (this.#timer !== null && this.#timer.dueAt <= dueAt) return;
+    if (this.#timer !== null) clearTimeout(this.#timer.handle);
+    this.#timer = { dueAt, handle: setTimeout(() => this.#draw(), ms) };
+  }
+
+  #draw(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer.handle);
+    this.#timer = null;
+    if (this.#questions > 0) return;
+    const { rows, cols } = terminalSize(this.#target);
+    const columns = Math.max(1, cols - 1);
+    const lines = this.#takeFinished(columns);
+    const now = Date.now();
+    const activity = activityRows(this.#view, { columns, now, isAsking: false });
+    const maxRows = Math.max(1, rows - 2 - activity.length);
+    const running = runningRows(this.#view, { columns, maxRows, count: SHOWN_LINES, now }).slice(0, maxRows);
+    const live = [...running, ...activity].slice(0, rows - 1).map((line) => fitLine(line, columns));
+    this.#rows.draw(
+      lines,
+      live.map((line) => this.#text(line)),
+    );
+    // The time that something takes goes on without an event.
+    if (live.length > 0) this.#drawWithin(TICK_MS);
+  }
+
+  /** Leaves the terminal to whoever asks, with all that is done on it: an answer may depend on that. */
+  #clear(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer.handle);
+    this.#timer = null;
+    if (this.#questions > 0) return;
+    const { cols } = terminalSize(this.#target);
+    this.#rows.draw(this.#takeFinished(Math.max(1, cols - 1)), []);
+  }
+
+  /** What is done and not printed yet. */
+  #takeFinished(columns: number): string[] {
+    const { finished } = this.#view;
+    const earlier = finished[this.#printed - 1];
+    const lines = blocksLines(finished.slice(this.#printed), { columns, shownLines: SHOWN_LINES, earlier });
+    this.#printed = finished.length;
+    return lines.map((line) => this.#text(line));
+  }
+
+  #text(line: StyledLine): string {
+    return ansiLine(line, { usesColour: this.#usesColour }).trimEnd();
+  }
+}
+
+/** How many questions more, or fewer, stand on the screen from now on. */
+function questionsMore(event: AgentEvent): number {
+  switch (event.kind) {
+    case "approval-requested":
+      return 1;
+    case "approval-answered":
+      return -1;
+    case "call-started":
+      return event.name === "request_user_input" ? 1 : 0;
+    case "call-ended":
+      return event.name === "request_user_input" ? -1 : 0;
+    default:
+      return 0;
+  }
+}
+
+function isLast({ kind }: AgentEvent): boolean {
+  return kind === "turn-completed" || kind === "turn-failed" || kind === "turn-interrupted";
+}

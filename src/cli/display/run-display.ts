@@ -1,0 +1,245 @@
+import { styleText } from "node:util";
+import type { AgentEvent, AgentListener } from "../../agent/turn/events.js";
+import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import { formatDuration } from "../../lib/time/durations.js";
+import type { PlanStep } from "../../tools/tool.js";
+import type { CliContext, OutputStream } from "../context.js";
+import { callTitle, commandText } from "./call-text.js";
+import { inWords } from "./declined-call.js";
+import { LiveRunDisplay } from "./live-run-display.js";
+import { receiptText } from "./receipt-text.js";
+
+/** Lines of a command that are shown as they come; of the rest, as many from its end. */
+const LIVE_LINES = 20;
+const LAST_LINES = 5;
+const SCRIPT_LINES = 8;
+
+const changeMarks = { add: "A", update: "M", delete: "D" } as const;
+const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as const;
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Shows on stderr what a session does: on a terminal while it does it, elsewhere line by line. */
+export function showRun({ stderr, environment }: CliContext): AgentListener {
+  const isTerminal = stderr.isTTY === true && !environment.isContinuousIntegration;
+  const usesColour = isTerminal && !environment.forbidsColor;
+  const canDraw = isTerminal && environment.variables.TERM !== "dumb";
+  const display = canDraw
+    ? new LiveRunDisplay(stderr, { usesColour })
+    : new RunDisplay(stderr, { usesColour });
+  return (event) => {
+    display.show(event);
+  };
+}
+
+/**
+ * Shows a person what a session does, on stderr: what the model says before it is done, each call with the output of its
+ * command, and what went wrong. The final message is not shown here: it is the program's result.
+ */
+export class RunDisplay {
+  readonly #target: OutputStream;
+  readonly #usesColour: boolean;
+  readonly #commands = new Map<string, CommandOutput>();
+  /** Calls that have not shown what they do, with their input. */
+  readonly #unshown = new Map<string, string>();
+  #said: string | null = null;
+
+  constructor(target: OutputStream, { usesColour }: { usesColour: boolean }) {
+    this.#target = target;
+    this.#usesColour = usesColour;
+  }
+
+  show(event: AgentEvent): void {
+    switch (event.kind) {
+      case "session-started":
+        this.#line(this.#styled("dim", `session ${event.threadId}`));
+        break;
+      case "sandbox-ready":
+        this.#line(this.#styled("dim", `sandbox ready in ${formatDuration(event.startMs)}`));
+        break;
+      case "reasoning":
+        if (event.text !== "") this.#paragraph(event.text, "italic");
+        break;
+      case "message":
+        this.#sayHeld();
+        this.#said = event.text;
+        break;
+      case "call-started":
+        this.#sayHeld();
+        this.#unshown.set(event.callId, event.input);
+        break;
+      case "command-started":
+        this.#unshown.delete(event.callId);
+        this.#commands.set(event.callId, new CommandOutput());
+        this.#script(event.argv);
+        break;
+      case "command-output":
+        for (const line of this.#commands.get(event.callId)?.push(event.chunk) ?? []) this.#output(line);
+        break;
+      case "command-ended":
+        this.#endCommand(event);
+        break;
+      case "command-declined":
+        this.#unshown.delete(event.callId);
+        this.#script(event.argv);
+        this.#declined.set(event.callId, event.reason);
+        break;
+      case "call-ended":
+        this.#endCall(inWords(event, this.#declined));
+        break;
+      case "patch-started":
+        this.#unshown.delete(event.callId);
+        for (const { path, kind } of event.changes)
+          this.#line(
+            `${this.#styled("cyan", changeMarks[kind])} ${this.#styled("bold", neutraliseLine(path))}`,
+          );
+        break;
+      case "plan-updated":
+        this.#unshown.delete(event.callId);
+        this.#plan(event.steps);
+        break;
+      case "reconnecting":
+        this.#line(
+          this.#styled(
+            "yellow",
+            `reconnecting in ${formatDuration(event.delayMs)} (${event.attempt}/${event.maxAttempts}): ${neutraliseLine(event.reason)}`,
+          ),
+        );
+        break;
+      case "warning":
+        this.#line(this.#styled("yellow", `warning: ${neutraliseLine(event.message)}`));
+        break;
+      case "web-searched":
+        this.#line(`• web search ${neutraliseLine(event.query)}`);
+        break;
+      case "receipt":
+        for (const line of receiptText(event.receipt).trimEnd().split("\n")) this.#line(line);
+        break;
+      case "compaction-started":
+        this.#line(this.#styled("dim", "summing up the conversation to make room"));
+        break;
+      case "turn-failed":
+      case "turn-interrupted":
+        this.#sayHeld();
+        break;
+      case "approval-requested":
+      case "approval-answered":
+      case "patch-ended":
+      case "turn-started":
+      case "text-delta":
+      case "compacted":
+      case "turn-completed":
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #endCommand({ callId, exitCode, durationMs }: AgentEvent & { kind: "command-ended" }): void {
+    const output = this.#commands.get(callId);
+    if (output === undefined) return;
+    const { hiddenLines, lines } = output.end();
+    if (hiddenLines > 0) this.#output(this.#styled("dim", `⋮ ${hiddenLines} lines not shown`));
+    for (const line of lines) this.#output(line);
+    const mark = exitCode === 0 ? this.#styled("green", "✓") : this.#styled("red", "✗");
+    this.#line(`  ${mark} ${this.#styled("dim", `exit ${exitCode} · ${formatDuration(durationMs)}`)}`);
+  }
+
+  /** Of a call that showed nothing while it ran: what it was, and the beginning of what came of it. */
+  /** Why commands were not let run, by call. */
+  readonly #declined = new Map<string, string>();
+
+  #endCall({ callId, name, content, success }: AgentEvent & { kind: "call-ended" }): void {
+    const input = this.#unshown.get(callId);
+    this.#unshown.delete(callId);
+    if (!success && !this.#wasCommand(callId)) {
+      this.#refusal(name, content);
+    } else if (input !== undefined) {
+      this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", callTitle(name, input))}`);
+      // What a session prints is shown under the command that started it.
+      const lines = name === "write_stdin" ? [] : neutralise(content).trimEnd().split("\n");
+      for (const line of lines.slice(0, LIVE_LINES)) this.#output(line);
+      if (lines.length > LIVE_LINES)
+        this.#output(this.#styled("dim", `⋮ ${lines.length - LIVE_LINES} lines not shown`));
+    }
+  }
+
+  #wasCommand(callId: string): boolean {
+    return this.#commands.has(callId);
+  }
+
+  #script(argv: readonly string[]): void {
+    const lines = commandText(argv).split("\n");
+    const [first = "", ...more] = lines.slice(0, SCRIPT_LINES);
+    this.#line(`${this.#styled("cyan", "$")} ${this.#styled("bold", first)}`);
+    for (const line of more) this.#line(`  ${this.#styled("bold", line)}`);
+    if (lines.length > SCRIPT_LINES)
+      this.#line(this.#styled("dim", `  ⋮ ${lines.length - SCRIPT_LINES} more lines`));
+  }
+
+  #refusal(name: string, content: string): void {
+    const [first = "", ...more] = neutralise(content).trimEnd().split("\n").slice(0, SCRIPT_LINES);
+    this.#line(`${this.#styled("red", "✗")} ${neutraliseLine(name)}: ${first}`);
+    for (const line of more) this.#output(line);
+  }
+
+  #plan(steps: readonly PlanStep[]): void {
+    for (const { step, status } of steps)
+      this.#line(`  ${this.#styled("cyan", planMarks[status])} ${neutraliseLine(step)}`);
+  }
+
+  #sayHeld(): void {
+    if (this.#said !== null && this.#said.trim() !== "") this.#paragraph(this.#said);
+    this.#said = null;
+  }
+
+  #paragraph(text: string, style?: Style): void {
+    this.#line("");
+    for (const line of neutralise(text).trim().split("\n"))
+      this.#line(style === undefined ? line : this.#styled(style, line));
+  }
+
+  #output(line: string): void {
+    this.#line(`  ${this.#styled("dim", "│")} ${line}`);
+  }
+
+  #styled(style: Style, text: string): string {
+    return this.#usesColour && text !== "" ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  #line(text: string): void {
+    this.#target.write(`${text}\n`);
+  }
+}
+
+/** The output of one command in whole lines, none of which can do anything to a terminal. */
+class CommandOutput {
+  readonly #stream = new NeutralStream();
+  readonly #last: string[] = [];
+  #unfinished = "";
+  #shown = 0;
+  #hidden = 0;
+
+  /** The lines to show now. */
+  push(chunk: Uint8Array): string[] {
+    return this.#take(this.#stream.push(chunk));
+  }
+
+  /** What is left to show: the last lines of those that were held back, and how many more there were. */
+  end(): { hiddenLines: number; lines: string[] } {
+    const rest = this.#take(this.#stream.end());
+    if (this.#unfinished !== "") rest.push(...this.#take("\n"));
+    return { hiddenLines: this.#hidden - this.#last.length, lines: [...rest, ...this.#last] };
+  }
+
+  #take(text: string): string[] {
+    const lines = (this.#unfinished + text).split("\n");
+    this.#unfinished = lines.pop() ?? "";
+    const now = lines.splice(0, Math.max(0, LIVE_LINES - this.#shown));
+    this.#shown += now.length;
+    this.#hidden += lines.length;
+    this.#last.push(...lines.slice(-LAST_LINES));
+    this.#last.splice(0, this.#last.length - LAST_LINES);
+    return now;
+  }
+}

@@ -1,0 +1,332 @@
+import "./jitless.js";
+import { resolve } from "node:path";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { SandboxSource } from "../../agent/agent-sandbox.js";
+import type { Approver } from "../../agent/approvals/approvals.js";
+import { asksForProjectDocs } from "../../agent/context/project-docs.js";
+import type { ConversationOptions } from "../../agent/conversation-options.js";
+import { createThreadId } from "../../agent/thread-id.js";
+import type { Config } from "../../config/config-schema.js";
+import { type ConfigChoice, loadConfig } from "../../config/settings/load-config.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
+import { createModelClient } from "../../model/create-model-client.js";
+import { requestSent } from "../../model/endpoint/request-sent.js";
+import type { ResponseItem } from "../../model/items.js";
+import { configuredLogin } from "../../model/login/open-login.js";
+import type { ModelClient, TokenUsage } from "../../model/model-client.js";
+import { profileOf } from "../../model/model-profile.js";
+import { resolveProvider } from "../../model/resolve-provider.js";
+import { createScriptedClient } from "../../model/script/scripted-client.js";
+import { BYTES_PER_TOKEN, type TruncationPolicy } from "../../output/truncation.js";
+import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
+import type { SandboxMode } from "../../policy/modes.js";
+import type { SandboxOptions } from "../../sandbox/open-sandbox.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { SessionSetting, ToldContext } from "../../session/setting.js";
+import { noSessionLog, openSessionFile, type SessionLog } from "../../session/write/session-file.js";
+import type { AskedUser } from "../../tools/session/request-user-input.js";
+import { readVersion } from "../../version.js";
+import type { CliContext } from "../context.js";
+import { say } from "../render.js";
+import { addConfigOptions, configChoice } from "./config-choice.js";
+import {
+  checkEngine,
+  configuredSandbox,
+  describeSetting,
+  openConfiguredSandbox,
+  withFullAccess,
+} from "./configured-sandbox.js";
+import {
+  type ContextPlace,
+  configuredCompaction,
+  configuredContext,
+  configuredInstructions,
+} from "./context-settings.js";
+import { collect } from "./option-values.js";
+import { readOutputSchema } from "./run-input.js";
+import { addSandboxOptions, commandDirectory, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
+import { configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
+
+/** A request that is not sent by then has something of its own to wait for. */
+const REQUEST_PATIENCE_MS = 250;
+
+/** The flags of every command that has a model at work. */
+export interface AgentFlags extends SandboxFlags {
+  askForApproval?: ApprovalPolicy;
+  model?: string;
+  profile?: string;
+  config?: string[];
+  outputSchema?: string;
+  instructionsFile?: string;
+  script?: string;
+  image?: string[];
+  ephemeral?: boolean;
+  treeRecord?: boolean;
+  /** No flag: what a program that stands in for another one does where nothing is said. */
+  caller?: CallerDefaults;
+}
+
+/** What holds for a program with a command line of its own where neither its flags nor the configuration say it. */
+export interface CallerDefaults {
+  /** Where neither a mode nor a policy is chosen. Default: workspace-write. */
+  mode?: SandboxMode | undefined;
+  /** Who the endpoint is told is asking. Default: brig. */
+  originator?: string | undefined;
+  /** Whether config.toml of the user's own directories is left unread. */
+  ignoresUserConfig?: boolean | undefined;
+}
+
+export function addAgentOptions(command: Command): Command {
+  return addConfigOptions(addSandboxOptions(command))
+    .addOption(
+      new Option(
+        "-a, --ask-for-approval <policy>",
+        `when a person is asked: ${APPROVAL_POLICIES.join(", ")} (default: never; in a conversation on-request)`,
+      ).argParser(approvalPolicy),
+    )
+    .option("-m, --model <name>", `the model to ask (default: the configuration's, else ${DEFAULT_MODEL})`)
+    .addOption(
+      new Option("-i, --image <file>", "a picture for the model; may be repeated").argParser(collect),
+    )
+    .option("--instructions-file <file>", "the model's base instructions, in place of brig's own")
+    .option("--output-schema <file>", "a JSON Schema for the final message")
+    .option("--script <file>", "play a script instead of asking a model")
+    .option("--ephemeral", "keep no record of the session")
+    .option(
+      "--no-tree-record",
+      "do not record what the workspace holds at the end, for brig replay to compare",
+    );
+}
+
+/** What is known of a session that goes on. */
+export interface EarlierSession {
+  threadId: string;
+  items: readonly ResponseItem[];
+  /** Null where they are not known. */
+  instructions: string | null;
+  /** What the items tell of where and how the session runs; null where they tell nothing that still counts. */
+  told: ToldContext | null;
+  /** What was asked last; null where that is not known. */
+  model: { provider: string; name: string } | null;
+  /** Of all requests so far. */
+  usage: TokenUsage;
+  /** So far. */
+  turns: number;
+  /** Appends to the session's file. */
+  log: SessionLog;
+}
+
+/** How a session is to be run, besides what the flags say. */
+export interface AgentUse {
+  /** Whether more than one turn may follow. */
+  hasManyTurns: boolean;
+  /** Who answers the model's questions. Default: nobody. */
+  user?: AskedUser | undefined;
+  /** Who is asked for approvals. Default: nobody. */
+  approver?: Approver | undefined;
+  /** Default: a new session. */
+  earlier?: EarlierSession | undefined;
+}
+
+/** Everything that a conversation needs, from flags and configuration. */
+export interface AgentSetup {
+  config: Config;
+  threadId: string;
+  setting: SessionSetting;
+  /** For `openConversation`; a listener is for the caller to add. */
+  options: ConversationOptions;
+  /** What runs in another mode need. Its sandbox starts when it is asked for. */
+  inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
+}
+
+/** Reads the configuration, and says on stderr what is odd about it. */
+export async function prepareAgent(
+  flags: AgentFlags,
+  context: CliContext,
+  use: AgentUse,
+): Promise<AgentSetup> {
+  const { environment, cwd } = context;
+  // Flags are wrong in their own words before they are in those of the configuration.
+  sandboxOptions(flags, context);
+  const usualApproval = use.hasManyTurns ? "on-request" : "never";
+  const { config: configured, warnings } = await loadConfig(environment, {
+    ...configChoice(flags, context),
+    ignoresUserFile: flags.caller?.ignoresUserConfig,
+    approvalPolicy: usualApproval,
+    ...(flags.workspace === "none" ? { workspace: undefined } : {}),
+    flags: configuredFlags(flags),
+  });
+  for (const warning of warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
+  const config = withUsualMode(configured, flags.caller);
+  const sandbox = configuredSandbox(flags, config, context);
+  const approvalPolicy = config.approval_policy ?? usualApproval;
+  const describe = async (options: SandboxOptions): Promise<SessionSetting> => ({
+    ...(await describeSetting(options, flags, context)),
+    approvalPolicy,
+  });
+  const setting = await describe(sandbox);
+  // A conversation starts its container before anything is asked, and says in its place what is wrong; an engine may come back.
+  const engineCheck = use.hasManyTurns ? Promise.resolve() : checkEngine(sandbox, context);
+  engineCheck.catch(() => undefined);
+  const threadId = use.earlier?.threadId ?? createThreadId(new Date());
+  const model = await openModel(flags, { config, context, threadId, use });
+  const outputSchema =
+    flags.outputSchema === undefined
+      ? undefined
+      : await readOutputSchema(resolve(cwd, flags.outputSchema), context.signal);
+  const source = (options: SandboxOptions) => () => openConfiguredSandbox(options, context);
+  const told = configuredContext(config, { environment, cwd: workplaceOf(sandbox, flags) });
+  const asksAtOnce =
+    !use.hasManyTurns &&
+    flags.script === undefined &&
+    !(await asksForProjectDocs({ ...told.projectDocs, cwd: setting.cwd }));
+  const instructions = await chosenInstructions(flags, config, { context, use });
+  await engineCheck;
+  return {
+    config,
+    threadId,
+    setting,
+    options: {
+      model,
+      sandbox: asksAtOnce ? afterRequest(source(sandbox)) : source(sandbox),
+      setting,
+      truncation: configuredTruncation(config, model.model),
+      toolOptions: {
+        allowsLoginShell: config.allow_login_shell,
+        maxPollMs: config.background_terminal_max_timeout,
+        gates: configuredGates(config, { hasFullAccess: setting.sandboxMode === "danger-full-access" }),
+        user: use.user,
+      },
+      approver: use.approver,
+      escalatedSandbox: source(withFullAccess(sandbox)),
+      outputSchema,
+      instructions,
+      context: told,
+      compaction: configuredCompaction(config),
+      turnTimeoutMs: config.turn_timeout_ms,
+      session: await openRecord(threadId, { flags, config, context, use }),
+      threadId,
+      initialItems: use.earlier === undefined ? undefined : itemsFor(model, use.earlier),
+      toldContext: use.earlier?.told,
+      earlierUse: use.earlier,
+      recordsTree: flags.treeRecord !== false,
+    },
+    async inMode(mode) {
+      const { policy: _flag, ...others } = flags;
+      const inMode = { ...config, sandbox_mode: mode, policy: undefined };
+      const options = configuredSandbox({ ...others, sandbox: mode }, inMode, context);
+      return { setting: await describe(options), sandbox: source(options) };
+    },
+  };
+}
+
+function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
+  const isChosen = config.sandbox_mode !== undefined || config.policy !== undefined;
+  return isChosen || mode === undefined ? config : { ...config, sandbox_mode: mode };
+}
+
+/** A session that goes on keeps its own, unless a flag says otherwise. */
+async function chosenInstructions(
+  { instructionsFile }: AgentFlags,
+  config: Config,
+  { context, use }: { context: CliContext; use: AgentUse },
+): Promise<string | undefined> {
+  const file = instructionsFile === undefined ? undefined : resolve(context.cwd, instructionsFile);
+  const earlier = file === undefined ? use.earlier?.instructions : undefined;
+  return earlier ?? (await configuredInstructions(config, { file }));
+}
+
+/** Whose directory commands start in. */
+function workplaceOf({ workspace }: SandboxOptions, flags: SandboxFlags): ContextPlace["cwd"] {
+  if (workspace !== undefined) return "host";
+  return commandDirectory(flags) === undefined ? "none" : "image";
+}
+
+/** What a provider has encrypted of a model's thoughts, another one refuses. */
+function itemsFor({ provider }: ModelClient, { items, model }: EarlierSession): readonly ResponseItem[] {
+  return model?.provider === provider ? items : items.filter(({ type }) => type !== "reasoning");
+}
+
+async function openRecord(
+  threadId: string,
+  about: { flags: AgentFlags; config: Config; context: CliContext; use: AgentUse },
+): Promise<SessionLog> {
+  const { flags, config, context, use } = about;
+  if (flags.ephemeral === true || config.history?.persistence === "none") return noSessionLog;
+  const { brigHome: home } = context.environment;
+  return use.earlier?.log ?? (await openSessionFile({ home, threadId, now: () => new Date() }));
+}
+
+async function openModel(
+  flags: AgentFlags,
+  about: { config: Config; context: CliContext; threadId: string; use: AgentUse },
+): Promise<ModelClient> {
+  const { config, context, threadId, use } = about;
+  if (flags.script !== undefined) {
+    const { hasManyTurns } = use;
+    // Its parser is worth loading only for who plays one.
+    const { loadScript } = await import("../../model/script/script.js");
+    return createScriptedClient(await loadScript(resolve(context.cwd, flags.script), { hasManyTurns }));
+  }
+  const provider = resolveProvider(config, context.environment, {
+    login: await configuredLogin(config, context.environment),
+  });
+  // A session goes on with the model it had, where that is to be had.
+  const before = use.earlier?.model;
+  const model = before?.provider === provider.id ? before.name : undefined;
+  return createModelClient({
+    provider,
+    model: flags.model ?? model ?? config.model ?? DEFAULT_MODEL,
+    threadId,
+    userAgent: `brig/${readVersion()}`,
+    originator: flags.caller?.originator,
+    settings: {
+      reasons: config.model_supports_reasoning_summaries,
+      reasoningEffort: config.model_reasoning_effort,
+      reasoningSummary: config.model_reasoning_summary,
+      verbosity: config.model_verbosity,
+      serviceTier: config.service_tier,
+    },
+  });
+}
+
+/** What flags say of keys that config.toml has too. */
+function configuredFlags(flags: AgentFlags): NonNullable<ConfigChoice["flags"]> {
+  return {
+    model: { flag: "--model", value: flags.model },
+    approval_policy: { flag: "--ask-for-approval", value: flags.askForApproval },
+    sandbox_mode: { flag: "--sandbox", value: flags.sandbox },
+    policy: { flag: "--policy", value: flags.policy },
+    network: { flag: "--network", value: flags.network },
+    container_image: { flag: "--container-image", value: flags.containerImage },
+    runtime: { flag: "--runtime", value: flags.runtime },
+  };
+}
+
+function approvalPolicy(name: string): ApprovalPolicy {
+  const parsed = parseApprovalPolicy(name);
+  if (parsed.kind === "refused") throw new InvalidArgumentError(parsed.reason);
+  return parsed.policy;
+}
+
+/** `tool_output_token_limit` counts tokens, whatever the model's own policy counts. */
+function configuredTruncation(
+  { tool_output_token_limit: tokens }: Config,
+  model: string,
+): TruncationPolicy | undefined {
+  if (tokens === undefined) return undefined;
+  return profileOf(model).truncation.mode === "tokens"
+    ? { mode: "tokens", limit: tokens }
+    : { mode: "bytes", limit: tokens * BYTES_PER_TOKEN };
+}
+
+/**
+ * Loading what talks to the engine holds the process up for as long as half a container's start. The model may as well have the
+ * request by then.
+ */
+function afterRequest(open: () => Promise<Sandbox>): () => Promise<Sandbox> {
+  return async () => {
+    await requestSent({ withinMs: REQUEST_PATIENCE_MS });
+    return await open();
+  };
+}

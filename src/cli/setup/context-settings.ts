@@ -1,0 +1,51 @@
+import type { CompactionOptions } from "../../agent/compaction/compactor.js";
+import { readInstructionsFile } from "../../agent/context/context-file.js";
+import type { ContextTellerOptions } from "../../agent/context/context-teller.js";
+import type { ProjectDocsOptions } from "../../agent/context/project-docs.js";
+import type { Config } from "../../config/config-schema.js";
+import type { Environment } from "../../config/env.js";
+
+/** Where a session's AGENTS.md files are. */
+export interface ContextPlace {
+  environment: Pick<Environment, "brigHome" | "codexHome">;
+  /** The working directory is this machine's; the image's; or nobody named one. */
+  cwd: "host" | "image" | "none";
+}
+
+/** What the configuration says of what a model is told beside the conversation. */
+export function configuredContext(
+  config: Config,
+  place: ContextPlace,
+): ContextTellerOptions & { projectDocs: ProjectDocsOptions } {
+  return {
+    developerInstructions: config.developer_instructions,
+    userInstructions: config.instructions,
+    includesEnvironment: config.include_environment_context,
+    includesPermissions: config.include_permissions_instructions,
+    projectDocs: {
+      homes: [place.environment.brigHome, place.environment.codexHome],
+      maxBytes: place.cwd === "none" ? 0 : config.project_doc_max_bytes,
+      fallbackFilenames: config.project_doc_fallback_filenames,
+      rootMarkers: config.project_root_markers,
+      isOnHost: place.cwd === "host",
+    },
+  };
+}
+
+/** When and how a conversation is summed up. */
+export function configuredCompaction(config: Config): CompactionOptions {
+  return {
+    contextWindowTokens: config.model_context_window,
+    autoCompactTokens: config.model_auto_compact_token_limit,
+    prompt: config.compact_prompt,
+  };
+}
+
+/** The base instructions of `--instructions-file`, an absolute path, or of the configuration; undefined for brig's own. */
+export async function configuredInstructions(
+  config: Config,
+  { file }: { file?: string | undefined } = {},
+): Promise<string | undefined> {
+  const path = file ?? config.model_instructions_file;
+  return path === undefined ? undefined : await readInstructionsFile(path);
+}

@@ -1,0 +1,103 @@
+import { closeSync, constants, openSync, readSync, type Stats } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { Socket } from "node:net";
+import { addAbortSignal } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { BrigError } from "../../errors.js";
+import { readStart } from "../../lib/bounded-file.js";
+import { errnoOf } from "../../lib/errno.js";
+
+const MAX_BYTES = 64 * 1024 * 1024;
+/** How long the writer of a pipe may take to open it: one that waited for a reader is only now woken. */
+const WRITER_COMES_MS = 2000;
+/** Without waiting for a FIFO's writer, which may never come. */
+const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/**
+ * A file that was named on the command line: a regular one, or a pipe such as a shell's `<(…)` that somebody writes to. An abort ends
+ * the wait for a writer. Anything else is `usage.invalid`.
+ */
+export async function readGivenFile(path: string, signal: AbortSignal): Promise<Buffer> {
+  await using file = await openedAtOnce(path);
+  const facts = await file.stat();
+  if (facts.isFIFO()) return await readPipe(path, signal);
+  if (!facts.isFile()) throw notReadable(path, `it is ${kindOf(facts)}`);
+  const bytes = await readStart(file, MAX_BYTES + 1);
+  if (bytes.length > MAX_BYTES) throw tooLarge(path);
+  return bytes;
+}
+
+async function openedAtOnce(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, OPENING);
+  } catch (cause) {
+    const reasons: Record<string, string> = { ENOENT: "no such file", ENXIO: "it is a socket" };
+    const errno = errnoOf(cause) ?? String(cause);
+    throw notReadable(path, reasons[errno] ?? errno, cause);
+  }
+}
+
+async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
+  const fd = openSync(path, OPENING);
+  const chunks = await startOfPipe(fd, signal).catch((error: unknown) => {
+    closeSync(fd);
+    throw error;
+  });
+  if (chunks === null) {
+    closeSync(fd);
+    throw notReadable(path, "it is a pipe with nothing in it that nobody writes to");
+  }
+  let length = chunks[0]?.length ?? 0;
+  // As a socket, since a file would have to be asked again and again. It closes its descriptor itself.
+  const pipe = addAbortSignal(signal, new Socket({ fd, readable: true, writable: false }));
+  try {
+    for await (const chunk of pipe as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_BYTES) throw tooLarge(path);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+  if (length === 0) throw notReadable(path, "it is a pipe and nothing was written to it");
+  return Buffer.concat(chunks);
+}
+
+/**
+ * Null where nobody writes, and nobody comes to: of that an event loop would hear nothing. The descriptor stays open meanwhile, since
+ * closing it under a writer that has just come would lose what that one has written, and end it.
+ */
+async function startOfPipe(fd: number, signal: AbortSignal): Promise<Buffer[] | null> {
+  const deadline = performance.now() + WRITER_COMES_MS;
+  for (;;) {
+    const start = readWhatIsThere(fd);
+    if (start !== null || performance.now() > deadline) return start;
+    await sleep(5, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
+/** Null where nobody has the pipe open for writing. Empty where the writer has said nothing yet. */
+function readWhatIsThere(fd: number): Buffer[] | null {
+  const buffer = Buffer.alloc(64 * 1024);
+  try {
+    const bytesRead = readSync(fd, buffer);
+    return bytesRead === 0 ? null : [buffer.subarray(0, bytesRead)];
+  } catch (error) {
+    if (errnoOf(error) === "EAGAIN") return [];
+    throw error;
+  }
+}
+
+function kindOf(facts: Stats): string {
+  if (facts.isDirectory()) return "a directory";
+  return facts.isSocket() ? "a socket" : "a device";
+}
+
+function notReadable(path: string, reason: string, cause?: unknown): BrigError {
+  return new BrigError(`${path} cannot be read: ${reason}`, { code: "usage.invalid", cause });
+}
+
+function tooLarge(path: string): BrigError {
+  return new BrigError(`${path} has more than ${MAX_BYTES} bytes`, { code: "usage.invalid" });
+}

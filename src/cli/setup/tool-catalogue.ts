@@ -1,0 +1,29 @@
+import { BrigError } from "../../errors.js";
+import { suggest } from "../../lib/suggest.js";
+import { createToolRegistry, type ToolRegistry } from "../../tools/registry.js";
+
+/** The tools without a sandbox: to name and describe them, not to call them. */
+export function toolCatalogue(): ToolRegistry {
+  const nowhere = () => Promise.reject(new BrigError("there is no sandbox", { code: "exec.invalid" }));
+  const files = {
+    read: nowhere,
+    readPastHole: nowhere,
+    stat: nowhere,
+    list: nowhere,
+    writeEach: nowhere,
+    mkdir: nowhere,
+    remove: nowhere,
+  };
+  return createToolRegistry({ spawn: nowhere, files }, { cwd: "/" });
+}
+
+/** Error: `tool.unknown`, with the name that was probably meant. */
+export function requireTool(name: string): void {
+  const catalogue = toolCatalogue();
+  if (catalogue.has(name)) return;
+  const meant = suggest(name, catalogue.getToolNames());
+  throw new BrigError(`there is no tool "${name}"`, {
+    code: "tool.unknown",
+    hint: meant === null ? "brig tools lists them" : `did you mean ${meant}? brig tools lists them all`,
+  });
+}

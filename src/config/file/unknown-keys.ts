@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { suggest } from "../../lib/suggest.js";
+import { configSchema } from "../config-schema.js";
+import { unwrapped } from "../settings/schema-words.js";
+import { isTree, type SettingTree, sourceAt } from "../settings/setting-tree.js";
+import { describeSource } from "../settings/sources.js";
+import { formatKey, type KeyPath } from "./key-path.js";
+import { UNUSED_KEYS } from "./unused-keys.js";
+
+const SHOWN_KEYS = 12;
+
+/** A warning for each key that the configuration does not know, with its place and the key that was probably meant. */
+export function unknownKeyWarnings(tree: SettingTree): string[] {
+  return unknownKeys(configSchema, tree, []).map(({ path, meant }) => {
+    const hint = meant === null ? "" : `; did you mean \`${meant}\`?`;
+    return `${describeSource(sourceAt(tree, path))}: unknown key \`${formatKey(path)}\`${hint}`;
+  });
+}
+
+/** One sentence that names the keys of Codex's which are set and change nothing here. What Codex notes down by itself is left out. */
+export function unusedKeyWarnings(trees: readonly SettingTree[]): string[] {
+  const names = new Set(trees.flatMap((tree) => unusedKeys(tree)));
+  names.delete("notice");
+  if (names.size === 0) return [];
+  const shown = [...names].slice(0, SHOWN_KEYS).map((name) => `\`${name}\``);
+  const more = names.size > SHOWN_KEYS ? ` and ${names.size - SHOWN_KEYS} more` : "";
+  return [`these keys of Codex's do nothing here: ${shown.join(", ")}${more}`];
+}
+
+/** Of a table that is unused as a whole its own name. */
+function unusedKeys(tree: SettingTree, path: KeyPath = []): string[] {
+  return [...tree].flatMap(([key, node]) => {
+    const here = [...path, key];
+    if (isUnusedKey(here)) return [formatKey(here)];
+    return isTree(node) ? unusedKeys(node, here) : [];
+  });
+}
+
+/** Whether it is a key of Codex's that brig does nothing with. */
+export function isUnusedKey(path: KeyPath): boolean {
+  const [first, , third] = path;
+  return UNUSED_KEYS.has((first === "profiles" ? third : first) ?? "") || isUnusedInTable(configSchema, path);
+}
+
+interface UnknownKey {
+  path: KeyPath;
+  meant: string | null;
+}
+
+function unknownKeys(schema: z.ZodType, tree: SettingTree, path: KeyPath): UnknownKey[] {
+  const { inner } = unwrapped(schema);
+  if (inner instanceof z.ZodRecord)
+    return [...tree].flatMap(([key, node]) =>
+      isTree(node) ? unknownKeys(inner.valueType as z.ZodType, node, [...path, key]) : [],
+    );
+  if (!(inner instanceof z.ZodObject)) return [];
+  const shape: Record<string, z.ZodType> = inner.shape;
+  return [...tree].flatMap(([key, node]) => {
+    const here = [...path, key];
+    const known = Object.hasOwn(shape, key) ? shape[key] : undefined;
+    if (known !== undefined) return isTree(node) ? unknownKeys(known, node, here) : [];
+    return isUnusedKey(here)
+      ? []
+      : [{ path: here, meant: suggest(key, Object.keys(shape)) ?? elsewhere(key) }];
+  });
+}
+
+/** A key that is spelled right but stands in the wrong table, which in TOML a forgotten header is enough for. */
+function elsewhere(key: string): string | null {
+  const shape: Record<string, z.ZodType> = configSchema.shape;
+  if (Object.hasOwn(shape, key)) return key;
+  for (const [table, schema] of Object.entries(shape)) {
+    const { inner } = unwrapped(schema);
+    if (inner instanceof z.ZodObject && Object.hasOwn(inner.shape, key)) return `${table}.${key}`;
+  }
+  return null;
+}
+
+function isUnusedInTable(schema: z.ZodType, path: KeyPath): boolean {
+  const [part, ...rest] = path;
+  const { inner } = unwrapped(schema);
+  if (part === undefined) return inner instanceof z.ZodUnknown;
+  if (inner instanceof z.ZodUnknown) return true;
+  if (inner instanceof z.ZodRecord) return isUnusedInTable(inner.valueType as z.ZodType, rest);
+  if (!(inner instanceof z.ZodObject)) return false;
+  const shape: Record<string, z.ZodType> = inner.shape;
+  const next = Object.hasOwn(shape, part) ? shape[part] : undefined;
+  return next !== undefined && isUnusedInTable(next, rest);
+}

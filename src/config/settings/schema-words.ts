@@ -1,0 +1,72 @@
+import { z } from "zod";
+import type { KeyNotes } from "../config-schema.js";
+
+/** The schema without what says that it may be missing, and whether and with what it is filled in. */
+export function unwrapped(schema: z.ZodType): { inner: z.ZodType; defaultValue?: unknown } {
+  if (schema instanceof z.ZodOptional) return unwrapped(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
+    const { inner } = unwrapped(schema.unwrap() as z.ZodType);
+    return { inner, defaultValue: schema.def.defaultValue };
+  }
+  return { inner: schema };
+}
+
+export function notesOf(schema: z.ZodType): KeyNotes {
+  const own: KeyNotes = schema.meta() ?? {};
+  const { inner } = unwrapped(schema);
+  return inner === schema ? own : { ...notesOf(inner), ...own };
+}
+
+/** The schema of a key; undefined where there is none. */
+export function schemaAt(schema: z.ZodType, path: readonly PropertyKey[]): z.ZodType | undefined {
+  const [part, ...rest] = path;
+  if (part === undefined) return schema;
+  const { inner } = unwrapped(schema);
+  if (inner instanceof z.ZodObject) {
+    const shape: Record<PropertyKey, z.ZodType> = inner.shape;
+    const next = Object.hasOwn(shape, part) ? shape[part] : undefined;
+    return next === undefined ? undefined : schemaAt(next, rest);
+  }
+  if (inner instanceof z.ZodRecord) return schemaAt(inner.valueType as z.ZodType, rest);
+  if (inner instanceof z.ZodArray) return schemaAt(inner.element as z.ZodType, rest);
+  if (inner instanceof z.ZodUnion)
+    for (const option of inner.options as z.ZodType[]) {
+      const found = schemaAt(option, path);
+      if (found !== undefined) return found;
+    }
+  return undefined;
+}
+
+/** What may be given, in words: `an integer, 1 or more`, `low, medium or high`. */
+export function describeType(schema: z.ZodType): string {
+  const words = alternativesOf(schema);
+  return words.length === 1 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
+/** Each of the values or kinds of value that may be given. */
+export function alternativesOf(schema: z.ZodType): string[] {
+  const { inner } = unwrapped(schema);
+  if (inner instanceof z.ZodUnion) return (inner.options as z.ZodType[]).flatMap(alternativesOf);
+  if (inner instanceof z.ZodEnum) return inner.options.map(String);
+  if (inner instanceof z.ZodBoolean) return ["true", "false"];
+  return [describeKind(inner)];
+}
+
+function describeKind(schema: z.ZodType): string {
+  if (schema instanceof z.ZodNumber) return describeInteger(schema);
+  if (schema instanceof z.ZodArray) return "a list of texts";
+  if (schema instanceof z.ZodObject) return `a table with ${Object.keys(schema.shape).join(", ")}`;
+  if (schema instanceof z.ZodRecord)
+    return unwrapped(schema.valueType as z.ZodType).inner instanceof z.ZodString
+      ? "a table of texts"
+      : "a table of tables";
+  if (schema instanceof z.ZodPipe) return "a table";
+  if (schema instanceof z.ZodURL) return "an http or https URL";
+  if (schema instanceof z.ZodString && (schema.minLength ?? 0) > 0) return "a text that is not empty";
+  return "a text";
+}
+
+function describeInteger({ minValue, maxValue }: z.ZodNumber): string {
+  const isBounded = maxValue !== null && maxValue < Number.MAX_SAFE_INTEGER;
+  return isBounded ? `an integer from ${minValue} to ${maxValue}` : `an integer, ${minValue} or more`;
+}

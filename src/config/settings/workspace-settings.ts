@@ -1,0 +1,109 @@
+import type { ApprovalPolicy } from "../../policy/approval-policy.js";
+import { type Config, configSchema } from "../config-schema.js";
+import { formatKey, type KeyPath } from "../file/key-path.js";
+import { parseToml } from "../file/toml-document.js";
+import { wrongValues } from "../file/wrong-value.js";
+import {
+  isTree,
+  merged,
+  nodeAt,
+  plainTable,
+  type SettingTree,
+  settingsOf,
+  settingTree,
+  sourceAt,
+} from "./setting-tree.js";
+import { type ConfigSource, describeSource } from "./sources.js";
+import { type Rule, rules } from "./tightening-rules.js";
+
+const NAMED_KEYS = 12;
+const KEY_CHARS = 60;
+
+interface WorkspaceFile {
+  file: string;
+  text: string;
+  /** What holds where nobody says when a person is asked. */
+  approvalPolicy: ApprovalPolicy;
+}
+
+/**
+ * The settings after a configuration file of the workspace had its say. It can only tighten: each key is compared by a rule of its own,
+ * and what has no rule, would loosen or cannot be compared is left out with a warning. What `-c` or a flag says in so many words
+ * stands. A file that does not parse, or has a wrong value for a key with a rule, is `config.invalid`: it may have meant to tighten.
+ */
+export function tightened(
+  own: SettingTree,
+  { file, text, approvalPolicy }: WorkspaceFile,
+): { tree: SettingTree; warnings: string[] } {
+  const { table, lineOf } = parseToml(text, file);
+  const asked = settingTree(table, (path) => ({ kind: "workspace", file, line: lineOf(path) }));
+  const wishes = checkedWishes(asked);
+  const ignored = keysWithoutRule(asked);
+  const outdone: string[] = [];
+  let tree = own;
+  for (const rule of rules.filter(({ key }) => nodeAt(asked, key) !== undefined)) {
+    const current = configSchema.parse(plainTable(tree));
+    const verdict = rule.judge(wishes, {
+      ...current,
+      approval_policy: current.approval_policy ?? approvalPolicy,
+    });
+    if (verdict === "looser") ignored.push(rule.key);
+    if (typeof verdict === "string") continue;
+    const source = sourceAt(asked, rule.key);
+    const explicit = explicitSource(own, rule);
+    if (explicit === null)
+      tree = merged(
+        tree,
+        settingTree(verdict, () => source),
+      );
+    else
+      outdone.push(
+        `${describeSource(source)}: ${formatKey(rule.key)} gives way to ${describeSource(explicit)}`,
+      );
+  }
+  return { tree, warnings: [...outdone, ...ignoredWarning(file, ignored)] };
+}
+
+function checkedWishes(asked: SettingTree): Config {
+  const judged = rules.reduce<SettingTree>((tree, { key }) => {
+    const node = nodeAt(asked, key);
+    if (node === undefined) return tree;
+    return merged(tree, nested(key, node));
+  }, new Map());
+  const parsed = configSchema.safeParse(plainTable(judged));
+  if (parsed.success) return parsed.data;
+  throw wrongValues(parsed.error, { schema: configSchema, tree: judged });
+}
+
+function nested(path: KeyPath, node: ReturnType<typeof nodeAt> & object): SettingTree {
+  const [first = "", ...rest] = path;
+  return new Map([[first, rest.length === 0 ? node : nested(rest, node)]]);
+}
+
+/** Of a table that has rules for some of its keys, the others one by one. */
+function keysWithoutRule(asked: SettingTree): KeyPath[] {
+  const keys = new Map<string, KeyPath>();
+  for (const { path } of settingsOf(asked)) {
+    if (rules.some(({ key }) => key.every((part, index) => part === path[index]))) continue;
+    const hasRules = rules.some(({ key }) => key.length > 1 && key[0] === path[0]);
+    const key = path.slice(0, hasRules ? 2 : 1);
+    keys.set(formatKey(key), key);
+  }
+  return [...keys.values()];
+}
+
+function explicitSource(own: SettingTree, { key, standsFor = [] }: Rule): ConfigSource | null {
+  for (const path of [key, ...standsFor]) {
+    const node = nodeAt(own, path);
+    const source = node === undefined || isTree(node) ? undefined : node.source;
+    if (source?.kind === "override" || source?.kind === "flag") return source;
+  }
+  return null;
+}
+
+function ignoredWarning(file: string, ignored: readonly KeyPath[]): string[] {
+  if (ignored.length === 0) return [];
+  const names = ignored.slice(0, NAMED_KEYS).map((key) => formatKey(key).slice(0, KEY_CHARS));
+  const more = ignored.length > names.length ? ` and ${ignored.length - names.length} more` : "";
+  return [`${file}: a workspace's own file can only tighten; ignored: ${names.join(", ")}${more}`];
+}

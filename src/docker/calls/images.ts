@@ -1,0 +1,178 @@
+import type { Readable } from "node:stream";
+import * as z from "zod";
+import { BrigError } from "../../errors.js";
+import { type Client, unlessMissing, uploading } from "../client.js";
+import { streamedFailure } from "../engine-failure.js";
+import type { BuildOptions, Engine, ImageSummary } from "../types.js";
+import { checkImageName } from "./image-name.js";
+import { progressLines } from "./progress-lines.js";
+
+type ImageCalls = Pick<
+  Engine,
+  "inspectImage" | "listImages" | "buildImage" | "importImage" | "pullImage" | "tagImage" | "removeImage"
+>;
+
+/** How many of the last lines of a build's log its error shows. */
+const shownLogLines = 20;
+
+export function imageCalls({ call }: Client): ImageCalls {
+  async function inspectImage(ref: string): Promise<ImageSummary | null> {
+    return await call(`inspect the image ${ref}`, async (api, limit) => {
+      const reply = await unlessMissing(api.json({ method: "GET", path: `${at(ref)}/json` }, limit));
+      return reply === null ? null : image.parse(reply);
+    });
+  }
+
+  return {
+    inspectImage,
+
+    async listImages(labels) {
+      const query = { filters: { label: labels } };
+      const reply = await call("list images", (api, limit) =>
+        api.json({ method: "GET", path: "/images/json", query }, limit),
+      );
+      const found = await Promise.all(imageIds.parse(reply).map(({ Id }) => inspectImage(Id)));
+      return found.filter((one) => one !== null);
+    },
+
+    async buildImage(context, options) {
+      await call(
+        `build the image ${options.tag}`,
+        (api, signal) =>
+          uploading(context, async () => {
+            const request = {
+              method: "POST",
+              path: "/build",
+              query: buildQuery(options),
+              upload: context,
+            } as const;
+            await followBuild(await api.stream(request, signal), options);
+          }),
+        { signal: options.signal, limitMs: null },
+      );
+    },
+
+    async importImage(tar, tag) {
+      const doing = `import the image ${tag}`;
+      const query = { fromSrc: "-", ...splitTag(tag) };
+      await call(
+        doing,
+        (api, signal) =>
+          uploading(tar, async () => {
+            const request = { method: "POST", path: "/images/create", query, upload: tar } as const;
+            await follow(await api.stream(request, signal), { doing });
+          }),
+        { limitMs: null },
+      );
+    },
+
+    async pullImage(ref, { onProgress, signal } = {}) {
+      const doing = `pull the image ${ref}`;
+      const { repo, tag } = splitTag(ref);
+      const query = { fromImage: repo, tag };
+      await call(
+        doing,
+        async (api, limit) => {
+          const reply = await api.stream({ method: "POST", path: "/images/create", query }, limit);
+          await follow(reply, { doing, onProgress });
+        },
+        { signal, limitMs: null },
+      );
+    },
+
+    async tagImage(ref, tag) {
+      await call(`tag the image ${ref} as ${tag}`, (api, limit) =>
+        api.json({ method: "POST", path: `${at(ref)}/tag`, query: splitTag(tag) }, limit),
+      );
+    },
+
+    async removeImage(ref) {
+      await call(`remove the image ${ref}`, (api, limit) =>
+        unlessMissing(api.json({ method: "DELETE", path: at(ref) }, limit)),
+      );
+    },
+  };
+}
+
+/** The engine takes the slashes of a name as they are, but nothing else that would change the meaning of the path. */
+function at(ref: string): string {
+  checkImageName(ref);
+  return `/images/${ref}`;
+}
+
+const imageIds = z.array(z.object({ Id: z.string() }));
+
+const image = z
+  .object({
+    Id: z.string(),
+    RepoTags: z.array(z.string()).nullish(),
+    Size: z.number(),
+    Created: z.string().nullish(),
+    Architecture: z.string(),
+    Config: z
+      .object({
+        Labels: z.record(z.string(), z.string()).nullish(),
+        Env: z.array(z.string()).nullish(),
+        Volumes: z.record(z.string(), z.unknown()).nullish(),
+      })
+      .nullish(),
+  })
+  .transform(
+    (reply): ImageSummary => ({
+      id: reply.Id,
+      tags: reply.RepoTags ?? [],
+      sizeBytes: reply.Size,
+      createdAt: new Date(reply.Created || 0),
+      labels: reply.Config?.Labels ?? {},
+      arch: reply.Architecture,
+      env: reply.Config?.Env ?? [],
+      volumes: Object.keys(reply.Config?.Volumes ?? {}),
+    }),
+  );
+
+function buildQuery({ tag, dockerfile, buildArgs, labels, target }: BuildOptions): Record<string, unknown> {
+  return {
+    t: tag,
+    dockerfile: dockerfile ?? "Dockerfile",
+    rm: true,
+    forcerm: true,
+    ...(buildArgs === undefined ? {} : { buildargs: buildArgs }),
+    ...(labels === undefined ? {} : { labels }),
+    ...(target === undefined ? {} : { target }),
+  };
+}
+
+async function follow(
+  reply: Readable,
+  { doing, onProgress }: { doing: string; onProgress?: ((line: string) => void) | undefined },
+): Promise<void> {
+  for await (const line of progressLines(reply)) {
+    if (line.kind === "error") throw streamedFailure(line.text, doing);
+    onProgress?.(line.text);
+  }
+}
+
+async function followBuild(reply: Readable, { tag, onProgress }: BuildOptions): Promise<void> {
+  const log: string[] = [];
+  for await (const line of progressLines(reply)) {
+    if (line.kind === "error") throw buildFailure(tag, { log, words: line.text });
+    log.push(line.text);
+    if (log.length > shownLogLines) log.shift();
+    onProgress?.(line.text);
+  }
+}
+
+function buildFailure(tag: string, { log, words }: { log: string[]; words: string }): BrigError {
+  return new BrigError([`building the image ${tag} failed: ${words}`, ...log].join("\n  "), {
+    code: "image.build-failed",
+    hint: "the end of the build's log is above; a build needs the network to install packages",
+  });
+}
+
+/** Splits `registry:5000/name:tag` and `name@sha256:…` into what the API wants separately. */
+function splitTag(ref: string): { repo: string; tag: string } {
+  const at = ref.indexOf("@");
+  const colon = at === -1 ? ref.lastIndexOf(":") : at;
+  if (colon === -1 || ref.includes("/", colon)) return { repo: ref, tag: "latest" };
+  return { repo: ref.slice(0, colon), tag: ref.slice(colon + 1) };
+}

@@ -1,0 +1,139 @@
+import { compareVersions } from "../api-version.js";
+import type { EngineHealth, EngineInfo } from "../types.js";
+import { type Check, check } from "./check.js";
+
+/** A published weakness of an engine or runtime that matters to a sandbox. */
+interface Advisory {
+  id: string;
+  component: "Engine" | "runc";
+  title: string;
+  /** The first fixed release of each release line that got a fix. */
+  fixedIn: string[];
+  /** The first fixed build of a distribution's package that kept an older release, as the engine reports it. */
+  fixedPackages?: string[];
+  /** Whether an engine set up like this is concerned. Default: every one. */
+  concerns?: (health: EngineHealth) => boolean;
+  /** What brig does about it, and what the reader can do. */
+  advice: string;
+}
+
+const advisories: Advisory[] = [
+  {
+    id: "CVE-2024-21626",
+    component: "runc",
+    title: "a file descriptor leaked into the container opens the host",
+    fixedIn: ["1.1.12"],
+    fixedPackages: ["1.1.5+ds1-1+deb12u1"],
+    advice: "upgrade runc to 1.1.12 or newer",
+  },
+  {
+    id: "CVE-2025-31133",
+    component: "runc",
+    title:
+      "masked paths, console and procfs writes redirected by mount races (also CVE-2025-52565, CVE-2025-52881)",
+    fixedIn: ["1.2.8", "1.3.3", "1.4.0-rc.3"],
+    advice:
+      "brig lets no agent choose what a container is made of; upgrade runc to 1.3.3 or newer, or use user namespaces",
+  },
+  {
+    id: "CVE-2024-29018",
+    component: "Engine",
+    title: "internal networks forward DNS to the outside",
+    fixedIn: ["23.0.11", "25.0.5", "26.0.0"],
+    advice:
+      "brig uses the network mode none instead; upgrade the engine to 26.0 or newer if you use internal networks",
+  },
+  {
+    id: "CVE-2026-34040",
+    component: "Engine",
+    title: "authorization plugins are bypassed by an oversized request",
+    fixedIn: ["29.3.1"],
+    concerns: ({ authorizationPlugins }) => authorizationPlugins.length > 0,
+    advice: "upgrade the engine to 29.3.1 or newer",
+  },
+  {
+    id: "CVE-2026-41567",
+    component: "Engine",
+    title: "a compressed archive runs the container's programs as the host's root",
+    fixedIn: ["29.5.1"],
+    advice:
+      "brig sends only uncompressed archives, before a container starts; do not docker cp into a sandbox, and upgrade the engine",
+  },
+  {
+    id: "CVE-2026-41568",
+    component: "Engine",
+    title: "docker cp races create files and redirect mounts on the host (also CVE-2026-42306)",
+    fixedIn: ["29.5.1"],
+    advice:
+      "brig copies nothing from or into a running container; do not docker cp with a sandbox, and upgrade the engine",
+  },
+];
+
+/** One check per advisory that applies to this product's components. */
+export function checkAdvisories(info: EngineInfo, health: EngineHealth): Check[] {
+  const known = advisories.filter(({ component }) => component === "runc" || info.product === "docker");
+  return known.flatMap((advisory) => {
+    const version = info.components[advisory.component];
+    return version === undefined ? [] : [checkAdvisory(advisory, { version, health })];
+  });
+}
+
+function checkAdvisory(
+  advisory: Advisory,
+  { version, health }: { version: string; health: EngineHealth },
+): Check {
+  const { id, title, component, concerns = () => true, advice } = advisory;
+  const about = (found: string) => ({ id, title: id, found: `${component} ${version}: ${found} (${title})` });
+  if (!concerns(health)) return check(about("not concerned"));
+  switch (exposure(version, advisory)) {
+    case "fixed":
+      return check(about("fixed"));
+    case "open":
+      return check(about("not fixed"), { status: "warn", advice });
+    case "unknown":
+      return check(about("a distribution's package, perhaps fixed there"), {
+        status: "warn",
+        advice: `look ${id} up in your distribution's security tracker; ${advice}`,
+      });
+  }
+}
+
+type Exposure = "fixed" | "open" | "unknown";
+
+/** Whether a version has the fix. A package of a distribution may have it while it keeps an older number. */
+export function exposure(
+  version: string,
+  { fixedIn, fixedPackages = [] }: Pick<Advisory, "fixedIn" | "fixedPackages">,
+): Exposure {
+  const isFixed =
+    fixedIn.some((fix) => hasFix(version, fix)) || compareVersions(version, newest(fixedIn)) >= 0;
+  if (isFixed || fixedPackages.some((fix) => isSamePackage(version, fix))) return "fixed";
+  return /[+~]|-\d|ubuntu|\.(el|fc|amzn)\d/.test(version.replace(/[-~](rc|beta|alpha)[.-]?\d*/, ""))
+    ? "unknown"
+    : "open";
+}
+
+/** A fix helps within its own release line: 23.0.11 says nothing about 24.0.5. */
+function hasFix(version: string, fix: string): boolean {
+  return releaseLine(version) === releaseLine(fix) && compareVersions(version, fix) >= 0;
+}
+
+function releaseLine(version: string): string {
+  return version.split(/[.+~-]/, 2).join(".");
+}
+
+function newest(versions: string[]): string {
+  return versions.reduce((a, b) => (compareVersions(a, b) >= 0 ? a : b));
+}
+
+/** `1.1.5+ds1-1+deb12u2` is a later build of `1.1.5+ds1-1+deb12u1`. */
+function isSamePackage(version: string, fix: string): boolean {
+  const [line, build] = splitBuild(version);
+  const [fixLine, fixBuild] = splitBuild(fix);
+  return line === fixLine && build >= fixBuild;
+}
+
+function splitBuild(version: string): [string, number] {
+  const [, line = version, build = "0"] = /^(.*u)(\d+)/.exec(version) ?? [];
+  return [line, Number(build)];
+}

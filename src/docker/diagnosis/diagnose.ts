@@ -1,0 +1,187 @@
+import { statfs } from "node:fs/promises";
+import { formatBytes } from "../../lib/bytes.js";
+import { compareVersions } from "../api-version.js";
+import type { Engine, EngineHealth, EngineInfo } from "../types.js";
+import { checkAdvisories } from "./advisories.js";
+import { type Check, check } from "./check.js";
+
+/** Below this much free disk the engine may fail to start containers, and above it a large image may still fill it. */
+const scarceBytes = 1024 ** 3;
+const lowBytes = 5 * scarceBytes;
+const tolerableSkewMs = 5_000;
+
+type DiagnosedEngine = Pick<Engine, "endpoint" | "info" | "health">;
+
+/** Whether this engine is fit for brig, and what is worth doing about it. Errors: those of asking the engine. */
+export async function diagnose(engine: DiagnosedEngine): Promise<Check[]> {
+  const [info, health] = await Promise.all([engine.info(), engine.health()]);
+  return [
+    checkEngine(engine, info),
+    checkVersions(info),
+    checkApi(info),
+    checkCgroups(info),
+    checkLimits(health),
+    checkSeccomp(info),
+    checkMandatoryAccess(info),
+    checkUserNamespaces(info),
+    checkRuntimes(info),
+    checkStorage(info),
+    await checkDisk(engine, info),
+    checkClock(health),
+    ...checkAdvisories(info, health),
+  ];
+}
+
+function checkEngine({ endpoint }: DiagnosedEngine, { product, version, arch, kernel }: EngineInfo): Check {
+  return check({
+    id: "engine",
+    title: "container engine",
+    found: `${product} ${version} on ${arch}, Linux ${kernel}, at ${endpoint}`,
+  });
+}
+
+function checkVersions({ product, version, components }: EngineInfo): Check {
+  const found = Object.entries(components)
+    .map(([name, number]) => `${name} ${number}`)
+    .join(", ");
+  const isOld = product === "docker" && compareVersions(version, "25.0.0") < 0;
+  return check(
+    { id: "versions", title: "versions", found },
+    isOld
+      ? {
+          status: "warn",
+          advice:
+            "before Docker 25 a read-only mount leaves file systems mounted below it writable; brig refuses such " +
+            "workspaces. Upgrade to use them",
+        }
+      : undefined,
+  );
+}
+
+function checkApi({ apiVersion }: EngineInfo): Check {
+  return check({ id: "api", title: "Engine API", found: `brig speaks ${apiVersion}` });
+}
+
+function checkCgroups({ cgroupVersion, cgroupDriver }: EngineInfo): Check {
+  return check(
+    { id: "cgroups", title: "control groups", found: `version ${cgroupVersion}, driver ${cgroupDriver}` },
+    cgroupVersion === "1"
+      ? { status: "warn", advice: "limits work; for version 2, boot with systemd.unified_cgroup_hierarchy=1" }
+      : undefined,
+  );
+}
+
+function checkLimits({ limits }: EngineHealth): Check {
+  const names = Object.entries(limits);
+  const missing = names.filter(([, isThere]) => !isThere).map(([name]) => name);
+  const about = { id: "limits", title: "limits the kernel enforces" };
+  const list = (chosen: string[]) => (chosen.length === 0 ? "none" : chosen.join(", "));
+  const found = list(names.filter(([, isThere]) => isThere).map(([name]) => name));
+  if (missing.length === 0) return check({ ...about, found });
+  const isVital = missing.includes("memory") || missing.includes("pids");
+  return check(
+    { ...about, found: `${found}; missing: ${list(missing)}` },
+    {
+      status: isVital ? "fail" : "warn",
+      advice:
+        "boot the kernel with cgroup_enable=memory swapaccount=1, or delegate these controllers to the engine",
+    },
+  );
+}
+
+function checkSeccomp({ securityOptions }: EngineInfo): Check {
+  const option = securityOptions.find((one) => one.startsWith("name=seccomp"));
+  return check(
+    {
+      id: "seccomp",
+      title: "system call filter",
+      found: option?.replace("name=seccomp,", "") ?? "not supported",
+    },
+    option === undefined
+      ? { status: "fail", advice: "use a kernel and an engine built with seccomp" }
+      : undefined,
+  );
+}
+
+function checkMandatoryAccess({ securityOptions }: EngineInfo): Check {
+  const names = ["apparmor", "selinux"].filter((name) =>
+    securityOptions.some((one) => one.startsWith(`name=${name}`)),
+  );
+  return check(
+    { id: "apparmor", title: "AppArmor or SELinux", found: names.join(", ") || "none" },
+    names.length === 0
+      ? { status: "warn", advice: "brig does not need it, but it is a second wall; enable it in the kernel" }
+      : undefined,
+  );
+}
+
+function checkUserNamespaces({ securityOptions }: EngineInfo): Check {
+  const names = ["rootless", "userns"].filter((name) => securityOptions.includes(`name=${name}`));
+  return check(
+    { id: "user-namespaces", title: "user namespaces", found: names.join(", ") || "not used" },
+    names.length === 0
+      ? {
+          status: "warn",
+          advice:
+            "a process that escapes as root is the host's root; rootless Docker or Podman, or userns-remap, prevents it",
+        }
+      : undefined,
+  );
+}
+
+function checkRuntimes({ runtimes, defaultRuntime }: EngineInfo): Check {
+  const usable = runtimes.map(({ name }) => name).filter((name) => !name.startsWith("io.containerd."));
+  return check({
+    id: "runtimes",
+    title: "runtimes",
+    found: `${usable.join(", ")}; default ${defaultRuntime}`,
+  });
+}
+
+function checkStorage({ storageDriver }: EngineInfo): Check {
+  const isOverlay = storageDriver.includes("overlay");
+  return check(
+    { id: "storage", title: "storage driver", found: storageDriver },
+    isOverlay
+      ? undefined
+      : {
+          status: "warn",
+          advice:
+            "images take more time and space than with overlay2; see the engine's storage driver setting",
+        },
+  );
+}
+
+/** Only of an engine on this machine can the disk be seen. */
+async function checkDisk({ endpoint }: DiagnosedEngine, { dockerRootDir }: EngineInfo): Promise<Check> {
+  const about = { id: "disk", title: "free disk" };
+  const disk = endpoint.startsWith("unix://") ? await statfs(dockerRootDir).catch(() => null) : null;
+  if (disk === null) return check({ ...about, found: "not visible from here" });
+  const freeBytes = disk.bavail * disk.bsize;
+  return check(
+    { ...about, found: `${formatBytes(freeBytes)} at ${dockerRootDir}` },
+    freeBytes >= lowBytes
+      ? undefined
+      : {
+          status: freeBytes < scarceBytes ? "fail" : "warn",
+          advice: "free some: docker system prune, brig gc",
+        },
+  );
+}
+
+function checkClock({ clockSkewMs }: EngineHealth): Check {
+  const isOff = Math.abs(clockSkewMs) > tolerableSkewMs;
+  const seconds = (Math.abs(clockSkewMs) / 1000).toFixed(1);
+  return check(
+    {
+      id: "clock",
+      title: "clock",
+      found: isOff
+        ? `the engine is ${seconds} s ${clockSkewMs > 0 ? "ahead" : "behind"}`
+        : "as on this machine",
+    },
+    isOff
+      ? { status: "warn", advice: "synchronise both clocks; leases and file times depend on them" }
+      : undefined,
+  );
+}

@@ -1,0 +1,82 @@
+import { Utf8Stream } from "../utf8.js";
+import { type TerminalToken, TerminalTokens } from "./control-sequences.js";
+import { TerminalState } from "./terminal-state.js";
+
+/**
+ * Lets an interactive program use the terminal, but not reach beyond it. What programs draw with passes: movement,
+ * colours, the alternative screen, the mouse, titles, hyperlinks. What does not:
+ * - the clipboard, notifications, file transfer, the working directory and every other OSC that is not listed below;
+ * - DCS, APC, PM and SOS: key definitions, images, requests whose answer repeats text;
+ * - reports of the title or icon name, the answerback string: what the program chose would come back as typed input;
+ * - resizing, moving and closing the window, printing, and a change of character set away from UTF-8.
+ *
+ * A line feed without a carriage return, as full-screen programs send it, becomes ESC D, which means the same: Node's
+ * raw mode leaves the terminal driver adding a return to every line feed.
+ */
+export class TerminalGuard {
+  readonly #decoder = new Utf8Stream();
+  readonly #tokens = new TerminalTokens();
+  readonly #state = new TerminalState();
+  #isAfterReturn = false;
+
+  push(bytes: Uint8Array): string {
+    return this.#filter(this.#tokens.push(this.#decoder.push(bytes)));
+  }
+
+  /** The rest, and whatever puts the terminal back as it was: a program that was killed cannot do that itself. */
+  end(): string {
+    const rest = this.#filter(this.#tokens.push(this.#decoder.end())) + this.#filter(this.#tokens.end());
+    return rest + this.#state.undo();
+  }
+
+  #filter(tokens: Iterable<TerminalToken>): string {
+    let passed = "";
+    for (const token of tokens) {
+      const text = passable(token);
+      if (text !== "") this.#state.note(token);
+      passed += token.kind === "text" ? this.#withBareLineFeeds(text) : text;
+      this.#isAfterReturn = token.kind === "control" && token.character === "\r";
+    }
+    return passed;
+  }
+
+  #withBareLineFeeds(text: string): string {
+    const isWholeLineEnd = this.#isAfterReturn && text.startsWith("\n");
+    const rest = isWholeLineEnd ? text.slice(1) : text;
+    return (isWholeLineEnd ? "\n" : "") + rest.replaceAll("\n", "\x1bD");
+  }
+}
+
+/** Titles, hyperlinks, the colours of text, background and cursor, and their resets. */
+const harmlessOsc = ["0", "1", "2", "8", "10", "11", "12", "110", "111", "112"];
+/** Sizes of the window and the text area, and the stack of titles. */
+const harmlessWindowOperations = ["14", "16", "18", "19", "22", "23"];
+const harmlessEscapes = /^(?:[78=>cDEHM]|[()*+\-./][\x30-\x7e]|#[3-8])$/;
+const harmlessControls = "\x07\b\x0b\x0c\r\x0e\x0f";
+
+/** The token as the terminal may have it, in its 7-bit spelling; "" when it must not reach the terminal. */
+function passable(token: TerminalToken): string {
+  switch (token.kind) {
+    case "text":
+      return token.text;
+    case "control":
+      return harmlessControls.includes(token.character) ? token.character : "";
+    case "csi":
+      return isHarmlessCsi(token) ? `\x1b[${token.parameters}${token.final}` : "";
+    case "string":
+      return isHarmlessString(token) ? `\x1b]${token.body}\x1b\\` : "";
+    case "escape":
+      return harmlessEscapes.test(token.text) ? `\x1b${token.text}` : "";
+    default:
+      return token satisfies never;
+  }
+}
+
+function isHarmlessCsi({ parameters, final }: { parameters: string; final: string }): boolean {
+  if (final === "i") return false;
+  return final !== "t" || harmlessWindowOperations.includes(parameters.split(";", 1)[0] ?? "");
+}
+
+function isHarmlessString({ opener, body }: { opener: string; body: string }): boolean {
+  return opener === "]" && harmlessOsc.includes(body.split(";", 1)[0] ?? "");
+}

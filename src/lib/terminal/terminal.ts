@@ -1,0 +1,114 @@
+import { Utf8Stream } from "../utf8.js";
+import { type TerminalToken, TerminalTokens } from "./control-sequences.js";
+import { keptColours } from "./sgr.js";
+
+export interface NeutraliseOptions {
+  /** Keep colours and styles (SGR). Default false. They are switched off again at the end. */
+  colours?: boolean | undefined;
+  /** Leave characters that are text, though they take no room or turn the reading direction, as they are. Default false. */
+  keepsInvisible?: boolean | undefined;
+}
+
+/**
+ * A text as it may be shown on a terminal: nothing in it moves the cursor, changes the terminal's state or hides.
+ * Sequences are removed; what stands alone (a bell, a backspace, a bidi control, an ESC) is shown as a visible sign;
+ * a carriage return becomes a new line, so that nothing is overwritten. Newlines and tabs stay.
+ */
+export function neutralise(text: string, options: NeutraliseOptions = {}): string {
+  const neutraliser = new Neutraliser(options);
+  return neutraliser.push(text) + neutraliser.end();
+}
+
+/** As `neutralise`, on one line: newlines and tabs are shown as signs too. For names, table cells and live lines. */
+export function neutraliseLine(text: string, options: NeutraliseOptions = {}): string {
+  return neutralise(text, options).replace(/[\n\t]/g, visibleSign);
+}
+
+/** `neutralise` for a stream of bytes in pieces: neither a character nor a sequence is lost at a seam. */
+export class NeutralStream {
+  readonly #decoder = new Utf8Stream();
+  readonly #neutraliser: Neutraliser;
+
+  constructor(options: NeutraliseOptions = {}) {
+    this.#neutraliser = new Neutraliser(options);
+  }
+
+  push(bytes: Uint8Array): string {
+    return this.#neutraliser.push(this.#decoder.push(bytes));
+  }
+
+  end(): string {
+    return this.#neutraliser.push(this.#decoder.end()) + this.#neutraliser.end();
+  }
+}
+
+class Neutraliser {
+  readonly #keepsColours: boolean;
+  readonly #keepsInvisible: boolean;
+  readonly #tokens = new TerminalTokens();
+  #hasOpenReturn = false;
+  #isColoured = false;
+
+  constructor(options: NeutraliseOptions) {
+    this.#keepsColours = options.colours ?? false;
+    this.#keepsInvisible = options.keepsInvisible ?? false;
+  }
+
+  push(text: string): string {
+    return this.#render(this.#tokens.push(text));
+  }
+
+  end(): string {
+    const rest = this.#render(this.#tokens.end());
+    return this.#isColoured ? `${rest}\x1b[0m` : rest;
+  }
+
+  #render(tokens: Iterable<TerminalToken>): string {
+    let shown = "";
+    for (const token of tokens) shown += this.#settleReturn(token) + this.#show(token);
+    return shown;
+  }
+
+  /** A return directly before a newline is part of the line's end; any other would overwrite the line. */
+  #settleReturn(next: TerminalToken): string {
+    if (!this.#hasOpenReturn || (next.kind === "control" && next.character === "\r")) return "";
+    this.#hasOpenReturn = false;
+    return next.kind === "text" && next.text.startsWith("\n") ? "" : "\n";
+  }
+
+  #show(token: TerminalToken): string {
+    switch (token.kind) {
+      case "text":
+        return this.#keepsInvisible ? token.text : token.text.replace(invisible, visibleSign);
+      case "control":
+        if (token.character !== "\r") return visibleSign(token.character);
+        this.#hasOpenReturn = true;
+        return "";
+      case "csi":
+        return token.final === "m" && this.#keepsColours ? this.#colour(token.parameters) : "";
+      case "string":
+      case "escape":
+        return "";
+      default:
+        return token satisfies never;
+    }
+  }
+
+  #colour(parameters: string): string {
+    const kept = keptColours(parameters);
+    if (kept === null) return "";
+    this.#isColoured = kept !== "" && kept !== "0";
+    return `\x1b[${kept}m`;
+  }
+}
+
+/** Characters that take no room or turn the reading direction. The two variation selectors of emoji do no harm. */
+const invisible = /(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+
+/** ␇ for a bell, <U+202E> for a right-to-left override. */
+function visibleSign(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return "␡";
+  return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
+}

@@ -1,0 +1,164 @@
+import { BrigError, type ErrorCode } from "../../errors.js";
+import { formatDuration } from "../../lib/time/durations.js";
+import { LONGEST_WAIT_MS, retryAfterInMessage } from "./backoff.js";
+
+/** Why a model gave no answer. */
+export type FailureKind =
+  | "auth"
+  | "quota"
+  | "context-window"
+  | "rate-limit"
+  | "overloaded"
+  | "server"
+  | "transport"
+  | "refused";
+
+/** The cause of every `model.*` error that came from an endpoint; tests and callers read `kind`. */
+export class ModelFailure extends Error {
+  override readonly name = "ModelFailure";
+  readonly kind: FailureKind;
+  readonly status: number | undefined;
+
+  constructor(message: string, options: { kind: FailureKind; status?: number | undefined; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.kind = options.kind;
+    this.status = options.status;
+  }
+}
+
+/** What an endpoint said instead of an answer. */
+export interface Refusal {
+  message: string;
+  /** HTTP status; absent for a failure within a stream. */
+  status?: number | undefined;
+  /** The endpoint's own code, e.g. `insufficient_quota`. */
+  code?: string | null | undefined;
+  /** Its kind of error. Some have the code here. */
+  type?: string | null | undefined;
+  /** From the response's headers. */
+  retryAfterMs?: number | null;
+  /** Until a spent quota is filled again. */
+  resetsInMs?: number | null;
+  /** Better than the usual one for this kind of failure. */
+  hint?: string | undefined;
+}
+
+export interface ClassifiedFailure {
+  kind: FailureKind;
+  error: BrigError;
+  canRetry: boolean;
+  retryAfterMs: number | null;
+}
+
+const kindOfCode: ReadonlyMap<string, FailureKind> = new Map<string, FailureKind>([
+  ["context_length_exceeded", "context-window"],
+  ["exceed_context_size_error", "context-window"],
+  ["insufficient_quota", "quota"],
+  ["billing_hard_limit_reached", "quota"],
+  ["usage_limit_reached", "quota"],
+  ["usage_not_included", "quota"],
+  ["invalid_api_key", "auth"],
+  ["invalid_prompt", "refused"],
+  ["cyber_policy", "refused"],
+  ["server_is_overloaded", "overloaded"],
+  ["slow_down", "overloaded"],
+  ["rate_limit_exceeded", "rate-limit"],
+]);
+
+/** How endpoints say in words, and in words only, that a conversation is too long. */
+const tooLong =
+  /maximum context length|context[ _](?:window|length|size)|prompt is too long|too many (?:input |prompt )?tokens|tokens? (?:count )?(?:\([^)]*\) )?exceeds?/i;
+
+interface KindTraits {
+  code: ErrorCode;
+  canRetry: boolean;
+  hint: string | undefined;
+}
+
+const traits: Record<FailureKind, KindTraits> = {
+  auth: { code: "model.auth", canRetry: false, hint: "check the API key of this provider" },
+  quota: { code: "model.quota", canRetry: false, hint: "check the plan and billing of this account" },
+  "context-window": {
+    code: "model.context-window",
+    canRetry: false,
+    hint: "the conversation is longer than the model can read: start anew or use a model with a larger window",
+  },
+  "rate-limit": { code: "model.rate-limit", canRetry: true, hint: "wait, or ask for a higher rate limit" },
+  // For everyone: trying at once again is what the endpoint asks not to do.
+  overloaded: { code: "model.failed", canRetry: false, hint: "the model is overloaded: try again later" },
+  server: {
+    code: "model.failed",
+    canRetry: true,
+    hint: "the endpoint has a problem of its own: try again later",
+  },
+  transport: {
+    code: "model.unreachable",
+    canRetry: true,
+    hint: "check the provider's base_url and the network",
+  },
+  refused: { code: "model.failed", canRetry: false, hint: undefined },
+};
+
+export function classifyRefusal(refusal: Refusal): ClassifiedFailure {
+  const { message, status, hint, resetsInMs } = refusal;
+  const kind = kindOf(refusal);
+  const retryAfterMs =
+    refusal.retryAfterMs ?? (kind === "rate-limit" ? retryAfterInMessage(refusal.message) : null);
+  if (kind === "quota" && typeof resetsInMs === "number")
+    return failure(kind, message, { status, hint: `there is a new one in ${formatDuration(resetsInMs)}` });
+  return failure(kind, message, { status, hint, retryAfterMs });
+}
+
+/** Nothing, or not all, came back. */
+export function transportFailure(
+  message: string,
+  details: { cause?: unknown; hint?: string | undefined } = {},
+): ClassifiedFailure {
+  return failure("transport", message, details);
+}
+
+/** What came back makes no sense, and would not the next time. */
+export function senselessAnswer(message: string, hint?: string): BrigError {
+  return failure("refused", message, { hint }).error;
+}
+
+function failure(
+  kind: FailureKind,
+  message: string,
+  details: {
+    status?: number | undefined;
+    hint?: string | undefined;
+    cause?: unknown;
+    retryAfterMs?: number | null;
+  },
+): ClassifiedFailure {
+  const { status, cause, retryAfterMs = null } = details;
+  const { code, canRetry, hint } = traits[kind];
+  // What is due tomorrow is not waited for.
+  const isTooFarOff = canRetry && retryAfterMs !== null && retryAfterMs > LONGEST_WAIT_MS;
+  const waitHint = isTooFarOff ? `the endpoint asks to wait for ${formatDuration(retryAfterMs)}` : undefined;
+  return {
+    kind,
+    error: new BrigError(message, {
+      code,
+      hint: waitHint ?? details.hint ?? hint,
+      cause: new ModelFailure(message, { kind, status, cause }),
+    }),
+    canRetry: canRetry && !isTooFarOff,
+    retryAfterMs,
+  };
+}
+
+function kindOf({ status, code, type, message }: Refusal): FailureKind {
+  const named = kindOfCode.get(code ?? "") ?? kindOfCode.get(type ?? "");
+  // An overloaded server is worth the retries that any other failing one is worth, unless it had taken the request.
+  if (named !== undefined && !(named === "overloaded" && status !== undefined)) return named;
+  if (status === undefined) return tooLong.test(message) ? "context-window" : "server";
+  if (status === 401 || status === 403) return "auth";
+  if (status === 402) return "quota";
+  if (status === 429) return "rate-limit";
+  if (status >= 500 || status === 408) return "server";
+  return (status === 400 || status === 413 || status === 422) && tooLong.test(message)
+    ? "context-window"
+    : "refused";
+}

@@ -1,0 +1,35 @@
+import type { CustomFetch } from "openid-client";
+import { AnySignal } from "../../../lib/time/any-signal.js";
+import { beforeAbort } from "../../../lib/time/before-abort.js";
+
+/** Discovery documents, keys and tokens are a few kilobytes. */
+const maxBytes = 1024 * 1024;
+const statusesWithoutBody = [204, 205, 304];
+
+/** `fetch` for an issuer that may be hostile: a longer answer is an error, and an abort of `signal` ends it. */
+export function boundedFetch(signal?: AbortSignal): CustomFetch {
+  return async (url, options) => {
+    using ends = new AnySignal([signal, options.signal]);
+    // While a body arrives, `fetch` itself may have lost sight of the signal.
+    return await beforeAbort(fetchWhole(url, { ...options, signal: ends.signal }), ends.signal);
+  };
+}
+
+async function fetchWhole(url: string, options: RequestInit): Promise<Response> {
+  const response = await fetch(url, options);
+  const { status, statusText, headers } = response;
+  const body = statusesWithoutBody.includes(status) ? null : await readBounded(response);
+  return new Response(body, { status, statusText, headers });
+}
+
+/** The whole body, so that an answer that never ends meets the timeout of the request. */
+async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.byteLength;
+    if (length > maxBytes) throw new RangeError(`the answer is longer than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,27 @@
+import { refreshTokenGrant } from "openid-client";
+import type { StoredTokens } from "../auth-file.js";
+import { connectIssuer } from "./issuer.js";
+import type { IssuerSettings } from "./issuer-settings.js";
+import { issuerFailure } from "./login-failure.js";
+import { tokensOf } from "./tokens.js";
+
+/**
+ * Fresh tokens for those before, which may be spent from then on. A refusal is `model.auth`; an issuer that is not there is
+ * `model.unreachable`, one that answers nonsense `model.failed`.
+ */
+export async function refreshTokens(
+  before: StoredTokens,
+  { settings, now }: { settings: IssuerSettings; now: Date },
+): Promise<StoredTokens> {
+  try {
+    const configuration = await connectIssuer(settings);
+    const answer = await refreshTokenGrant(configuration, before.refresh_token);
+    return tokensOf(answer, { before, now });
+  } catch (error) {
+    throw issuerFailure(error, {
+      doing: "renew the ChatGPT login",
+      issuer: settings.issuer,
+      secrets: [before.refresh_token, before.access_token, before.id_token],
+    });
+  }
+}

@@ -1,0 +1,22 @@
+import { createEndpointClient, type ModelClientOptions } from "../endpoint/endpoint-client.js";
+import { isAzure } from "../endpoint/endpoint-quirks.js";
+import type { ModelClient } from "../model-client.js";
+import { ResponsesReader } from "./responses-reader.js";
+import { responsesBody } from "./responses-request.js";
+
+/** A model behind the Responses API. */
+export function createResponsesClient(options: ModelClientOptions): ModelClient {
+  const { provider, settings = {} } = options;
+  return createEndpointClient(options, {
+    path: "/responses",
+    optionalFields: [
+      "parallel_tool_calls",
+      "prompt_cache_key",
+      // OpenAI gives summaries to verified organisations only. Who has asked for one is told so.
+      ...(settings.reasoningSummary === undefined ? ["reasoning.summary"] : []),
+    ],
+    takesOnlyFunctions: false,
+    body: (request) => responsesBody(request, { ...options, settings }),
+    openReader: (_, refused) => new ResponsesReader({ keepsIds: isAzure(provider), refused }),
+  });
+}

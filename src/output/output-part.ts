@@ -1,0 +1,5 @@
+/** A part of an output, as the Responses API takes it. */
+export type OutputPart =
+  | { type: "input_text"; text: string }
+  /** `image_url` is a data URL. */
+  | { type: "input_image"; image_url: string; detail?: "high" | "original" | undefined };

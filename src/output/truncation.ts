@@ -1,0 +1,145 @@
+import {
+  type CapturedOutput,
+  captured,
+  countLines,
+  type Gap,
+  keptBytes,
+  type Piece,
+  renderOutput,
+  totalBytes,
+  totalChars,
+  totalLineFeeds,
+} from "./captured-output.js";
+import type { OutputPart } from "./output-part.js";
+
+/** How much of an output a model is given. One token counts as four bytes. */
+export interface TruncationPolicy {
+  mode: "tokens" | "bytes";
+  limit: number;
+}
+
+/** The estimate that everything counts with. */
+export const BYTES_PER_TOKEN = 4;
+
+function byteBudget({ mode, limit }: TruncationPolicy): number {
+  return mode === "tokens" ? limit * BYTES_PER_TOKEN : limit;
+}
+
+export function tokenBudget({ mode, limit }: TruncationPolicy): number {
+  return mode === "tokens" ? limit : tokensOfBytes(limit);
+}
+
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+export function truncateText(text: string, policy: TruncationPolicy): string {
+  return truncateOutput(captured(text), policy);
+}
+
+/** As `truncateOutput`; one that was over the budget begins with a warning, and how many tokens and lines the whole of it has. */
+export function truncateWithLineCount(output: CapturedOutput, policy: TruncationPolicy): string {
+  const text = truncateOutput(output, policy);
+  return totalBytes(output) <= byteBudget(policy)
+    ? text
+    : `Warning: truncated output (original token count: ${tokensOfBytes(totalBytes(output))})\n` +
+        `Total output lines: ${countLines(output)}\n\n${text}`;
+}
+
+/**
+ * Cuts the middle out of an output that is over the budget: half the budget is kept from the start, half from the end,
+ * never a part of a character, and the amount removed is said between them.
+ */
+export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy): string {
+  const budget = byteBudget(policy);
+  if (keptBytes(output) <= budget) return renderOutput(output);
+  const { start, cut, end } = cutMiddle(output, budget);
+  const announcedBytes = totalBytes(start) - keptBytes(start) + totalBytes(end) - keptBytes(end);
+  const marker =
+    policy.mode === "tokens"
+      ? `…${tokensOfBytes(totalBytes(output) - announcedBytes - budget)} tokens truncated…`
+      : `…${cut.chars} chars truncated…`;
+  return renderOutput(start) + marker + renderOutput(end);
+}
+
+/**
+ * Spends the budget on the texts in their order; pictures cost nothing. The text that crosses the budget is cut, those after it are
+ * counted at the end.
+ */
+export function truncateParts(parts: readonly OutputPart[], policy: TruncationPolicy): OutputPart[] {
+  const { mode } = policy;
+  let left = policy.limit;
+  let omitted = 0;
+  const kept = parts.flatMap((part): OutputPart[] => {
+    if (part.type !== "input_text") return [part];
+    if (left <= 0) {
+      omitted++;
+      return [];
+    }
+    const text = truncateText(part.text, { mode, limit: left });
+    const bytes = Buffer.byteLength(part.text);
+    left -= mode === "tokens" ? tokensOfBytes(bytes) : bytes;
+    return [{ ...part, text }];
+  });
+  return omitted === 0
+    ? kept
+    : [...kept, { type: "input_text", text: `[omitted ${omitted} text items ...]` }];
+}
+
+/** As `truncateOutput`, for an output that is kept and perhaps cut again: the middle becomes a gap. */
+export function shrinkOutput(output: CapturedOutput, maxBytes: number): CapturedOutput {
+  if (keptBytes(output) <= maxBytes) return output;
+  const { start, cut, end } = cutMiddle(output, maxBytes);
+  return captured(start, cut, end);
+}
+
+function cutMiddle(
+  output: CapturedOutput,
+  budget: number,
+): { start: CapturedOutput; cut: Gap; end: CapturedOutput } {
+  const startBudget = Math.floor(budget / 2);
+  const start = captured(...fitting(output.pieces, startBudget, textStart));
+  const end = captured(...fitting(output.pieces.toReversed(), budget - startBudget, textEnd).toReversed());
+  const left = (count: (part: CapturedOutput) => number) => count(output) - count(start) - count(end);
+  return {
+    start,
+    cut: { bytes: left(totalBytes), chars: left(totalChars), lineFeeds: left(totalLineFeeds) },
+    end,
+  };
+}
+
+/** The first pieces that fit; gaps cost nothing, and one at the cut is left to the cut. */
+function fitting(pieces: readonly Piece[], budget: number, cut: typeof textStart): Piece[] {
+  const kept: Piece[] = [];
+  let left = budget;
+  for (const piece of pieces) {
+    const part = typeof piece === "string" ? cut(piece, left) : piece;
+    kept.push(part);
+    if (part !== piece) break;
+    left -= typeof part === "string" ? Buffer.byteLength(part) : 0;
+  }
+  return kept.slice(0, kept.findLastIndex((piece) => typeof piece === "string" && piece !== "") + 1);
+}
+
+/** The longest beginning of whole characters within so many bytes. */
+function textStart(text: string, maxBytes: number): string {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes));
+  return text.slice(0, read);
+}
+
+function textEnd(text: string, maxBytes: number): string {
+  // One UTF-16 unit is at least one byte, so no more units than bytes can fit.
+  let start = Math.max(0, text.length - maxBytes);
+  if (splitsPair(text, start)) start++;
+  let bytes = Buffer.byteLength(text.slice(start));
+  while (bytes > maxBytes) {
+    const char = String.fromCodePoint(text.codePointAt(start) ?? 0);
+    bytes -= Buffer.byteLength(char);
+    start += char.length;
+  }
+  return text.slice(start);
+}
+
+function splitsPair(text: string, at: number): boolean {
+  return at > 0 && (text.codePointAt(at - 1) ?? 0) > 0xffff;
+}

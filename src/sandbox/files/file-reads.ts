@@ -1,0 +1,100 @@
+import type { BrigError } from "../../errors.js";
+import { protocolError } from "../channel/frames.js";
+import { INLINE_BYTES, READ_RESULT_BYTES, ReadFlag } from "../channel/protocol.js";
+import type { CommandSetting } from "../process/run-to-end.js";
+import type { FilePart, PathOptions, ReadOptions } from "../types.js";
+import { run, tooLarge } from "./file-request.js";
+
+const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
+
+export async function readFile(setting: CommandSetting, path: string, options: ReadOptions): Promise<Buffer> {
+  const { offsetBytes = 0, lengthBytes, refuseSymlinks, signal } = options;
+  if (lengthBytes === undefined) return await readWhole(setting, path, { ...options, offsetBytes });
+  return (await readPart(setting, path, { offsetBytes, lengthBytes, refuseSymlinks, signal })).data;
+}
+
+interface Part extends PathOptions {
+  offsetBytes: number;
+  lengthBytes: number;
+  flags?: number;
+}
+
+/** As `readFile` of a part, but one that would begin in a hole of a sparse file begins behind it. */
+export async function readPastHole(setting: CommandSetting, path: string, part: Part): Promise<FilePart> {
+  return await readPart(setting, path, { ...part, flags: ReadFlag.skipHole });
+}
+
+async function readPart(
+  setting: CommandSetting,
+  path: string,
+  { offsetBytes, lengthBytes, flags = 0, refuseSymlinks, signal }: Part,
+): Promise<FilePart> {
+  if (lengthBytes === 0) {
+    await run(setting, { operation: "stat", path, refuseSymlinks, signal });
+    return { holeBytes: 0, data: Buffer.alloc(0) };
+  }
+  const request = { path, offsetBytes, lengthBytes, flags, refuseSymlinks, signal };
+  const { start, data } =
+    lengthBytes > INLINE_BYTES ? await readStream(setting, request) : await readInline(setting, request);
+  return { holeBytes: start - offsetBytes, data };
+}
+
+/** Most files come back with the answer. Of one that does not, nothing is kept: by the next request it may be another. */
+async function readWhole(
+  setting: CommandSetting,
+  path: string,
+  {
+    offsetBytes,
+    maxBytes = DEFAULT_MAX_BYTES,
+    refuseSymlinks,
+    signal,
+  }: ReadOptions & { offsetBytes: number },
+): Promise<Buffer> {
+  const request = { path, offsetBytes, flags: 0, refuseSymlinks, signal };
+  const first = await readInline(setting, { ...request, lengthBytes: INLINE_BYTES });
+  const { data } =
+    first.data.length < INLINE_BYTES
+      ? first
+      : // A size the kernel tells is refused by the runner at once. Elsewhere one byte more than allowed shows it.
+        await readStream(setting, { ...request, flags: ReadFlag.allOrNone, lengthBytes: maxBytes + 1 });
+  if (data.length <= maxBytes) return data;
+  throw tooLarge(path);
+}
+
+type ReadRequest = Part & { path: string; flags: number };
+
+async function readInline(setting: CommandSetting, request: ReadRequest) {
+  const flags = request.flags | ReadFlag.inline;
+  const { result } = await run(setting, { ...request, operation: "read", flags });
+  const data = result.subarray(READ_RESULT_BYTES);
+  if (data.length > request.lengthBytes) throw longerThanAsked();
+  return { start: startOf(result, request), data };
+}
+
+async function readStream(setting: CommandSetting, request: ReadRequest) {
+  const pieces: Buffer[] = [];
+  let left = request.lengthBytes;
+  const { result } = await run(setting, {
+    ...request,
+    operation: "read",
+    onOutput(data) {
+      left -= data.length;
+      if (left < 0) throw longerThanAsked();
+      pieces.push(Buffer.from(data));
+    },
+  });
+  const data = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+  return { start: startOf(result, request), data };
+}
+
+function longerThanAsked(): BrigError {
+  return protocolError("more of a file than was asked for");
+}
+
+/** Where the data begins: behind the hole, if the read was to skip one. */
+function startOf(result: Buffer, { offsetBytes, flags }: ReadRequest): number {
+  const start = result.length < READ_RESULT_BYTES ? -1 : Number(result.readBigUInt64LE(8));
+  const isPossible = flags & ReadFlag.skipHole ? start >= offsetBytes : start === offsetBytes;
+  if (!isPossible || !Number.isSafeInteger(start)) throw protocolError("a read that began elsewhere");
+  return start;
+}

@@ -1,0 +1,172 @@
+import { BrigError, type ErrorCode, isBrigError } from "../../errors.js";
+import { namesByNumber } from "../../lib/names-by-number.js";
+import { sharedSignal } from "../../lib/time/shared-signal.js";
+import {
+  EntryType,
+  FILE_HEAD_BYTES,
+  FileOperation,
+  FrameType,
+  NOT_REGULAR,
+  PathFlag,
+} from "../channel/protocol.js";
+import { Command } from "../process/command.js";
+import { errnoName } from "../process/errno-names.js";
+import type { ExitRecord } from "../process/exit-record.js";
+import type { CommandSetting } from "../process/run-to-end.js";
+import { lengthPrefixed } from "../process/spawn-request.js";
+import type { FileType } from "../types.js";
+
+const fileTypes: ReadonlyMap<number, FileType> = namesByNumber(EntryType);
+
+export function fileTypeOf(number: number): FileType {
+  return fileTypes.get(number) ?? "unknown";
+}
+
+/** One request to the runner, as PROTOCOL.md has it. */
+export interface FileRequest {
+  operation: keyof typeof FileOperation;
+  path: string | Uint8Array;
+  second?: string | Uint8Array;
+  flags?: number;
+  refuseSymlinks?: boolean | undefined;
+  mode?: number;
+  offsetBytes?: number;
+  lengthBytes?: number;
+  input?: Uint8Array;
+  signal?: AbortSignal | undefined;
+  onOutput?: (data: Buffer) => void;
+}
+
+/** Errors: `file.*` when the operation failed, and the reason of an abort. */
+export async function run(setting: CommandSetting, request: FileRequest): Promise<ExitRecord> {
+  request.signal?.throwIfAborted();
+  const record = await perform(setting, request);
+  request.signal?.throwIfAborted();
+  if (record.kind !== "file" || record.errno !== 0) throw fileError(request, record);
+  return record;
+}
+
+/** As `run`, but null where the operation fails with one errno. */
+export async function runUnless(
+  setting: CommandSetting,
+  request: FileRequest,
+  errno: string,
+): Promise<ExitRecord | null> {
+  try {
+    return await run(setting, request);
+  } catch (error) {
+    if (isBrigError(error) && error.cause instanceof Error && error.cause.message === errno) return null;
+    throw error;
+  }
+}
+
+/** What became of it, an abort and a failure included. */
+export async function perform(setting: CommandSetting, request: FileRequest): Promise<ExitRecord> {
+  const command = new Command(
+    setting.link,
+    { type: FrameType.file, payload: encodeFileRequest(request), isLast: request.operation === "receipt" },
+    { onOutput: (data) => request.onOutput?.(data), onStuck: setting.onStuck },
+  );
+  const cancel = () => command.kill();
+  if (request.signal !== undefined)
+    sharedSignal(request.signal).addEventListener("abort", cancel, { once: true });
+  try {
+    const [record] = await Promise.all([command.ended, feed(command, request.input)]);
+    return record;
+  } finally {
+    request.signal?.removeEventListener("abort", cancel);
+  }
+}
+
+async function feed(command: Command, input: Uint8Array | undefined): Promise<void> {
+  if (!input) return;
+  await command.write(Buffer.from(input.buffer, input.byteOffset, input.byteLength));
+  command.endInput();
+}
+
+export function encodeFileRequest(request: FileRequest): Buffer {
+  const head = Buffer.alloc(FILE_HEAD_BYTES);
+  head[0] = FileOperation[request.operation];
+  head[1] = (request.flags ?? 0) | (request.refuseSymlinks ? PathFlag.withoutLinks : 0);
+  head.writeUInt32LE(request.mode ?? 0, 4);
+  head.writeBigUInt64LE(checkedCount(request.offsetBytes, "offsetBytes"), 8);
+  head.writeBigUInt64LE(checkedCount(request.lengthBytes, "lengthBytes"), 16);
+  const path = request.operation === "report" ? request.path : checkedPath(request.path);
+  return Buffer.concat([
+    head,
+    lengthPrefixed(Buffer.from(path)),
+    lengthPrefixed(Buffer.from(request.second ?? "")),
+  ]);
+}
+
+function checkedCount(value: number | undefined, name: string): bigint {
+  if (value === undefined) return 0n;
+  if (Number.isSafeInteger(value) && value >= 0) return BigInt(value);
+  throw new BrigError(`${name} must be a whole number of bytes, not ${value}`, { code: "file.failed" });
+}
+
+function pathText(path: string | Uint8Array): string {
+  return path instanceof Uint8Array ? Buffer.from(path).toString("utf8") : String(path);
+}
+
+export function checkedPath<Path extends string | Uint8Array>(path: Path): Path {
+  const text = pathText(path);
+  if (text.startsWith("/") && !text.includes("\0")) return path;
+  throw new BrigError(`${JSON.stringify(text)} is not an absolute path`, {
+    code: "file.not-found",
+    hint: "paths inside a sandbox are absolute; the workspace has the same path as on the host",
+  });
+}
+
+interface Failure {
+  code: ErrorCode;
+  text: string;
+  hint?: string;
+}
+
+const codes = {
+  ENOENT: { code: "file.not-found", text: "no such file or directory" },
+  EACCES: { code: "file.not-permitted", text: "permission denied" },
+  EPERM: { code: "file.not-permitted", text: "operation not permitted" },
+  EROFS: {
+    code: "file.read-only",
+    text: "read-only file system",
+    hint: "the sandbox's mode makes this place read-only",
+  },
+  EISDIR: { code: "file.is-directory", text: "is a directory" },
+  ENOTDIR: { code: "file.not-directory", text: "not a directory" },
+  EEXIST: { code: "file.exists", text: "file exists" },
+  EFBIG: {
+    code: "file.too-large",
+    text: "the file is too large",
+    hint: "read it in ranges with offsetBytes and lengthBytes, or raise maxBytes",
+  },
+} as const satisfies Record<string, Failure>;
+
+const throughLink: Failure = { code: "file.symlink", text: "a symbolic link is on the way" };
+
+/** What a file over a limit is refused with. */
+export function tooLarge(path: string): BrigError {
+  const { code, text, hint } = codes.EFBIG;
+  return new BrigError(`cannot read ${path}: ${text}`, { code, hint });
+}
+
+const failureOf: ReadonlyMap<string, Failure> = new Map(Object.entries(codes));
+
+export function fileError(request: FileRequest, record: ExitRecord): BrigError {
+  const { operation } = request;
+  const path = pathText(request.path);
+  if (record.errno >= NOT_REGULAR) {
+    const type = fileTypeOf(record.errno - NOT_REGULAR);
+    return new BrigError(`cannot ${operation} ${path}: it is not a regular file but a ${type}`, {
+      code: "file.not-regular",
+    });
+  }
+  const errno = record.kind === "file" ? errnoName(record.errno) : "EIO";
+  const known = errno === "ELOOP" && request.refuseSymlinks ? throughLink : failureOf.get(errno);
+  return new BrigError(`cannot ${operation} ${path}: ${known?.text ?? errno}`, {
+    code: known?.code ?? "file.failed",
+    hint: known?.hint,
+    cause: Object.assign(new Error(errno), { code: errno, errno: -record.errno }),
+  });
+}

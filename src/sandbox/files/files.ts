@@ -1,0 +1,160 @@
+import { refuseUnknownOptions } from "../../known-options.js";
+import { protocolError } from "../channel/frames.js";
+import {
+  LIST_ENTRY_HEAD_BYTES,
+  ListFlag,
+  MkdirFlag,
+  REPORT_SECTION_HEAD_BYTES,
+  RemoveFlag,
+  STAT_RECORD_BYTES,
+  StatFlag,
+} from "../channel/protocol.js";
+import { fileOptionNames } from "../option-names.js";
+import type { CommandSetting } from "../process/run-to-end.js";
+import type { DirectoryEntry, FileStat, ListOptions, SandboxFiles } from "../types.js";
+import { readFile, readPastHole } from "./file-reads.js";
+import { checkedPath, fileTypeOf, run, runUnless } from "./file-request.js";
+import { writeEach, writeFile } from "./file-writes.js";
+
+/** `sandbox.files`: every operation is one request to the runner. */
+export function sandboxFiles(setting: CommandSetting): SandboxFiles {
+  return {
+    read: async (path, options = {}) => await readFile(setting, path, checked("read", options)),
+    readPastHole: async (path, options) =>
+      await readPastHole(setting, path, checked("readPastHole", options)),
+    write: async (path, data, options = {}) =>
+      await writeFile(setting, { ...checked("write", options), path, data }),
+    writeEach: async (files, options = {}) => await writeEach(setting, files, checked("writeEach", options)),
+    stat: async (path, options = {}) => {
+      const { followSymlinks, refuseSymlinks, signal } = checked("stat", options);
+      const flags = followSymlinks === false ? StatFlag.linkItself : 0;
+      return parseStat(
+        (await run(setting, { operation: "stat", path, flags, refuseSymlinks, signal })).result,
+      );
+    },
+    list: async (path, options = {}) => await listDirectory(setting, path, checked("list", options)),
+    mkdir: async (path, options = {}) => {
+      const { recursive, mode = 0o777, refuseSymlinks, signal } = checked("mkdir", options);
+      const flags = recursive ? MkdirFlag.parents : 0;
+      await run(setting, { operation: "mkdir", path, flags, mode, refuseSymlinks, signal });
+    },
+    rename: async (from, to, options = {}) => {
+      const { refuseSymlinks, signal } = checked("rename", options);
+      const second = checkedPath(to);
+      await run(setting, { operation: "rename", path: from, second, refuseSymlinks, signal });
+    },
+    remove: async (path, options = {}) => {
+      const { recursive, force, refuseSymlinks, signal } = checked("remove", options);
+      const flags = (recursive ? RemoveFlag.recursive : 0) | (force ? RemoveFlag.missingIsFine : 0);
+      await run(setting, { operation: "remove", path, flags, refuseSymlinks, signal });
+    },
+  };
+}
+
+function checked<Options extends object>(operation: keyof typeof fileOptionNames, options: Options): Options {
+  refuseUnknownOptions(options, fileOptionNames[operation], { of: `files.${operation}` });
+  return options;
+}
+
+async function listDirectory(
+  setting: CommandSetting,
+  path: string | Uint8Array,
+  { onEntries, signal }: ListOptions,
+): Promise<DirectoryEntry[]> {
+  const kept: DirectoryEntry[] = [];
+  const take = onEntries ?? ((entries) => void kept.push(...entries));
+  const short = await listShort(setting, path, signal);
+  if (short !== null) {
+    take(short);
+    return kept;
+  }
+  let rest: Buffer = Buffer.alloc(0);
+  await run(setting, {
+    operation: "list",
+    path,
+    signal,
+    onOutput(data) {
+      const parsed = parseEntries(Buffer.concat([rest, data]));
+      rest = parsed.rest;
+      take(parsed.entries);
+    },
+  });
+  if (rest.length > 0) throw protocolError("a directory entry that is cut off");
+  return kept;
+}
+
+/** All entries where they come back with the answer; null where they are too many. */
+async function listShort(
+  setting: CommandSetting,
+  path: string | Uint8Array,
+  signal: AbortSignal | undefined,
+): Promise<DirectoryEntry[] | null> {
+  const request = { operation: "list", path, flags: ListFlag.inline, signal } as const;
+  const record = await runUnless(setting, request, "EOVERFLOW");
+  if (record === null) return null;
+  const { entries, rest } = parseEntries(record.result);
+  if (rest.length > 0) throw protocolError("a directory entry that is cut off");
+  return entries;
+}
+
+/** The read-back of the policy: sections by name, see PROTOCOL.md. */
+export async function readReport(
+  setting: CommandSetting,
+  paths: readonly string[],
+): Promise<Map<string, Buffer>> {
+  const pieces: Buffer[] = [];
+  await run(setting, {
+    operation: "report",
+    path: paths.join("\n"),
+    onOutput: (data) => void pieces.push(Buffer.from(data)),
+  });
+  return parseSections(Buffer.concat(pieces));
+}
+
+function parseStat(record: Buffer): FileStat {
+  if (record.length < STAT_RECORD_BYTES || record.length !== STAT_RECORD_BYTES + record.readUInt32LE(48))
+    throw protocolError("a stat record of the wrong size");
+  const type = fileTypeOf(record.readUInt8(0));
+  return {
+    type,
+    mode: record.readUInt32LE(4),
+    uid: record.readUInt32LE(8),
+    gid: record.readUInt32LE(12),
+    sizeBytes: Number(record.readBigUInt64LE(16)),
+    modifiedMs: Number(record.readBigInt64LE(24)) / 1e6,
+    dev: record.readBigUInt64LE(32),
+    ino: record.readBigUInt64LE(40),
+    linkTarget: type === "symlink" ? record.toString("utf8", STAT_RECORD_BYTES) : null,
+  };
+}
+
+/** The entries that are complete, and the beginning of one that is not. The bytes are the caller's to give away. */
+function parseEntries(bytes: Buffer): { entries: DirectoryEntry[]; rest: Buffer } {
+  const entries: DirectoryEntry[] = [];
+  let at = 0;
+  while (at + LIST_ENTRY_HEAD_BYTES <= bytes.length) {
+    const end = at + LIST_ENTRY_HEAD_BYTES + bytes.readUInt16LE(at + 2);
+    if (end > bytes.length) break;
+    const nameBytes = bytes.subarray(at + LIST_ENTRY_HEAD_BYTES, end);
+    entries.push({
+      nameBytes,
+      name: nameBytes.toString("utf8"),
+      type: fileTypeOf(bytes.readUInt8(at)),
+    });
+    at = end;
+  }
+  return { entries, rest: bytes.subarray(at) };
+}
+
+function parseSections(bytes: Buffer): Map<string, Buffer> {
+  const sections = new Map<string, Buffer>();
+  for (let at = 0; at < bytes.length; ) {
+    const nameAt = at + REPORT_SECTION_HEAD_BYTES;
+    const nameEnd = nameAt + (nameAt <= bytes.length ? bytes.readUInt16LE(at) : bytes.length);
+    const end = nameEnd <= bytes.length ? nameEnd + bytes.readUInt32LE(at + 2) : Number.POSITIVE_INFINITY;
+    if (end > bytes.length) throw protocolError("a report section that is cut off");
+    sections.set(bytes.toString("utf8", nameAt, nameEnd), bytes.subarray(nameEnd, end));
+    at = end;
+  }
+  return sections;
+}

@@ -1,0 +1,208 @@
+import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
+import type { EngineInfo } from "../../docker/types.js";
+import { BrigError } from "../../errors.js";
+import { describeNetwork } from "../../policy/network.js";
+import type { LoadedPolicy, Policy } from "../../policy/policy.js";
+import { LABELS } from "../labels.js";
+import { isAtOrBelow } from "./paths.js";
+import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
+import { isRootless, type MemoryPlan, resolveLimits } from "./plan-memory.js";
+import { planProtection, type Root } from "./protected-paths.js";
+import { findParents } from "./tmpfs-parents.js";
+import { refuseUnknownRuntime } from "./unknown-runtime.js";
+import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
+
+export interface SandboxRequest {
+  policy: LoadedPolicy;
+  /** The directory the work is about; not looked at when `workspaceKind` is "none". */
+  workspace: string;
+  workspaceKind: "bind" | "none";
+  /** Reference or id of the image. */
+  image: string;
+  /** OCI runtime; default: the engine's. */
+  runtime?: string | undefined;
+  /** `--add-dir`: refused where the policy takes no further writable directories. */
+  addDirs: readonly string[];
+  /** `writable_roots` of the configuration: left aside where the policy takes none. */
+  writableRoots: readonly string[];
+  /** For commands, never for the container. */
+  env: Readonly<Record<string, string>>;
+  hostUser: { uid: number; gid: number };
+  leaseSeconds: number;
+  /** The container outlives its host process. */
+  keep: boolean;
+  sessionId: string;
+  labels: Readonly<Record<string, string>>;
+  engine: EngineInfo;
+  /** E.g. `unix:///var/run/docker.sock`. */
+  endpoint: string;
+  host: HostPlaces;
+}
+
+const FALLBACK_HOME = "/brig-home";
+/** Of every engine, for an image that has none. */
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/**
+ * Checks the directories a sandbox is to see and resolves the policy for this engine and caller. Changes nothing.
+ * Errors: `workspace.invalid`, `policy.not-enforced` for what this engine cannot hold, `usage.invalid`.
+ */
+export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
+  const { policy, name } = request.policy;
+  refuseUnenforceable(request.policy);
+  refuseUnknownRuntime(request.runtime, { runtimes: request.engine.runtimes.map(({ name }) => name) });
+  const roots = await checkRoots(request);
+  const protection = await planProtection(roots, policy.workspace.protected, request.host);
+  await refuseWritableSubmounts(protection.mounts, request);
+  const home = resolveHome(policy.home, roots);
+  const memory = resolveLimits(policy, request.engine);
+  const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
+  const workspace = roots.find((root) => root.kind === "workspace")?.directory.path ?? null;
+  const tmpfs = resolveTmpfs(request, { home, roots, memory });
+  return {
+    sessionId: request.sessionId,
+    policyName: name,
+    image: request.image,
+    runtime: request.runtime ?? null,
+    kernel: looksLikeGvisor(runtimeOf(request.engine, request.runtime ?? null)) ? "gvisor" : "shared",
+    workspace,
+    workingDirectory: workspace ?? "/",
+    home,
+    rootfs: policy.rootfs,
+    mounts: protection.mounts,
+    tmpfs,
+    parents: findParents(
+      roots.map(({ directory }) => directory.path),
+      tmpfs,
+    ),
+    placeholders: protection.placeholders,
+    user: resolveUser(policy.user, request),
+    network: policy.network.kind === "full" ? "bridge" : "none",
+    capabilities: policy.capabilities,
+    noNewPrivileges: policy.noNewPrivileges,
+    seccomp: policy.seccomp,
+    limits: memory.limits,
+    leaseSeconds: request.keep ? 0 : request.leaseSeconds,
+    containerEnvironment,
+    imageEnvironment: {},
+    callerEnvironment: { ...request.env },
+    overridden: { environment: [], labels: [] },
+    labels: labelled(request.labels, protection.placeholders),
+  };
+}
+
+/** Error: `policy.not-enforced` for what no engine could hold. */
+export function refuseUnenforceable({ policy, name }: LoadedPolicy): void {
+  if (policy.network.kind !== "allowlist") return;
+  throw new BrigError(
+    `the network setting ${describeNetwork(policy.network)} cannot be enforced yet: there is no egress proxy`,
+    {
+      code: "policy.not-enforced",
+      hint: `use --network none or --network full with ${name}`,
+    },
+  );
+}
+
+/** What is asked of the host's directories. */
+export type RootsRequest = Pick<
+  SandboxRequest,
+  "policy" | "workspace" | "workspaceKind" | "addDirs" | "writableRoots" | "endpoint" | "host"
+> & { engine: Pick<EngineInfo, "dockerRootDir"> };
+
+/** The directories a sandbox is to see, checked. Errors: `workspace.invalid`, `usage.invalid`. */
+export async function checkRoots(request: RootsRequest): Promise<Root[]> {
+  const { policy, name } = request.policy;
+  if (request.addDirs.length > 0 && !policy.overrides.writableRoots)
+    throw new BrigError(`the policy ${name} takes no further writable directories`, {
+      code: "usage.invalid",
+      hint: "leave out --add-dir, or use --sandbox workspace-write",
+    });
+  const roots: Root[] = [];
+  const add = async (kind: Root["kind"], access: Root["access"], path: string) => {
+    const directory = await checkDirectory(path, {
+      purpose: kind === "workspace" ? "workspace" : "writable directory",
+      endpoint: request.endpoint,
+      dockerRootDir: request.engine.dockerRootDir,
+      host: request.host,
+    });
+    if (!roots.some((root) => root.directory.path === directory.path))
+      roots.push({ kind, access, directory });
+  };
+  if (request.workspaceKind === "bind") await add("workspace", policy.workspace.access, request.workspace);
+  const extra = policy.overrides.writableRoots ? [...request.addDirs, ...request.writableRoots] : [];
+  for (const path of extra) await add("writable-root", "rw", path);
+  return roots;
+}
+
+function resolveUser(
+  user: Policy["user"],
+  { hostUser, engine }: SandboxRequest,
+): { uid: number; gid: number } {
+  // In the namespace of a rootless engine its user is root, and no other id there owns that user's files.
+  if (user === "host") return isRootless(engine) ? { uid: 0, gid: 0 } : hostUser;
+  if (user === "root") return { uid: 0, gid: 0 };
+  const [uid, gid] = user.split(":").map(Number);
+  return { uid: uid ?? 0, gid: gid ?? 0 };
+}
+
+/** A workspace at the policy's home would turn HOME into a part of the workspace, so HOME moves. */
+function resolveHome(home: string, roots: readonly Root[]): string {
+  return roots.some(({ directory }) => isAtOrBelow(home, directory.path)) ? FALLBACK_HOME : home;
+}
+
+/** A tmpfs at or below a root would hide files of the host, so it is left out. */
+function resolveTmpfs(
+  request: SandboxRequest,
+  { home, roots, memory }: { home: string; roots: readonly Root[]; memory: MemoryPlan },
+): PlannedTmpfs[] {
+  const { policy } = request.policy;
+  const user = resolveUser(policy.user, request);
+  return policy.tmpfs
+    .map((tmpfs) => (tmpfs.path === policy.home ? { ...tmpfs, path: home } : tmpfs))
+    .filter(({ path }) => !roots.some(({ directory }) => isAtOrBelow(path, directory.path)))
+    .map(({ path, sizeMb, maxInodes, exec, mode }) => ({
+      path,
+      sizeBytes: memory.inMemory(sizeMb),
+      maxInodes: memory.inodes(maxInodes),
+      exec,
+      mode,
+      ...user,
+    }));
+}
+
+/** Engines before 25 make only the top of a bind read-only: what is mounted below it would stay writable. */
+async function refuseWritableSubmounts(
+  mounts: readonly PlannedMount[],
+  request: SandboxRequest,
+): Promise<void> {
+  if (hasRecursiveReadOnly(request.engine)) return;
+  for (const { path } of mounts.filter((mount) => mount.access === "ro")) {
+    const [submount] = await submountsBelow(path, request.host);
+    if (submount === undefined) continue;
+    throw new BrigError(
+      `${JSON.stringify(submount.path)} is a mount of its own below ${JSON.stringify(path)}, ` +
+        `and ${request.engine.product} ${request.engine.version} would leave it writable`,
+      {
+        code: "workspace.invalid",
+        hint: "unmount it, choose a directory without mounts below it, or use Docker 25 or newer on Linux 5.12 or newer",
+      },
+    );
+  }
+}
+
+function hasRecursiveReadOnly({ product, version, kernel }: EngineInfo): boolean {
+  return product === "docker" && atLeast(version, [25, 0]) && atLeast(kernel, [5, 12]);
+}
+
+function atLeast(version: string, [major, minor]: [number, number]): boolean {
+  const match = /^([0-9]+)\.([0-9]+)/.exec(version);
+  if (match === null) return false;
+  return Number(match[1]) > major || (Number(match[1]) === major && Number(match[2]) >= minor);
+}
+
+function labelled(
+  labels: Readonly<Record<string, string>>,
+  placeholders: readonly string[],
+): Record<string, string> {
+  return { ...labels, [LABELS.placeholders]: JSON.stringify(placeholders) };
+}

@@ -1,0 +1,255 @@
+import { constants } from "node:fs";
+import { lstat, open, readFile, realpath } from "node:fs/promises";
+import { dirname, isAbsolute } from "node:path";
+import { BrigError } from "../../errors.js";
+import { type MountEntry, parseMountinfo } from "../proof/mountinfo.js";
+import { isAtOrBelow, isBelow } from "./paths.js";
+import type { Identity } from "./plan.js";
+
+/** A directory of the host that a sandbox may see, resolved, with the identity it must still have inside. */
+export interface CheckedDirectory {
+  path: string;
+  identity: Identity;
+}
+
+/** What is known of the host before a workspace is judged. */
+export interface HostPlaces {
+  /** Absolute; null when the caller has none. */
+  homeDirectory: string | null;
+  /** Brig's and Codex's own, wherever they are. No sandbox may write them, nor read one that a login is kept in. */
+  ownDirectories?: readonly string[] | undefined;
+  /** Default `/proc`; a machine without one has no submounts or sockets that could be listed. */
+  procDirectory?: string | undefined;
+}
+
+export interface DirectoryCheck {
+  /** What the directory is for, in messages: "workspace" or "writable directory". */
+  purpose: string;
+  /** E.g. `unix:///var/run/docker.sock`. */
+  endpoint: string;
+  dockerRootDir: string;
+  host: HostPlaces;
+}
+
+/** Nothing at, above or below these may be handed to a sandbox. */
+const CLOSED_TREES = [
+  "/.brig",
+  "/bin",
+  "/boot",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/libx32",
+  "/proc",
+  "/run",
+  "/sbin",
+  "/sys",
+  "/usr",
+  "/var/lib/containerd",
+  "/var/lib/containers",
+  "/var/lib/docker",
+  "/var/lib/kubelet",
+  "/var/run",
+  "/var/spool/cron",
+];
+const OPEN_BELOW_CLOSED = ["/usr/src", "/usr/local/src"];
+/** These themselves are refused, what lies below them is not. */
+const CLOSED_PLACES = [
+  "/",
+  "/home",
+  "/root",
+  "/opt",
+  "/srv",
+  "/mnt",
+  "/media",
+  "/usr/src",
+  "/usr/local/src",
+  "/var",
+];
+/** What lies directly in these is somebody's home, with all that is secret in it. */
+const HOMES = ["/home", "/Users"];
+const CLOSED_BELOW_HOME = [
+  ".aws",
+  ".azure",
+  ".config/gcloud",
+  ".config/gh",
+  ".docker",
+  ".gnupg",
+  ".kube",
+  ".local/share/keyrings",
+  ".password-store",
+  ".ssh",
+];
+
+/**
+ * Resolves a directory and refuses what a sandbox must never be given. Every refusal is `workspace.invalid` with
+ * what to do. Nothing below the directory is opened.
+ */
+export async function checkDirectory(path: string, check: DirectoryCheck): Promise<CheckedDirectory> {
+  refuseRemote(path, check);
+  const resolved = await resolveDirectory(path, check.purpose);
+  await refuseSensitive(resolved, check);
+  await refuseLiveSockets(resolved, check);
+  return { path: resolved, identity: await identify(resolved, check.purpose) };
+}
+
+/** The mount points below a directory, in the host's own mount table; empty on a host without one. */
+export async function submountsBelow(path: string, host: HostPlaces): Promise<MountEntry[]> {
+  const table = await readProc(host, "self/mountinfo");
+  return table === null ? [] : parseMountinfo(table).filter((entry) => isBelow(entry.path, path));
+}
+
+/** A TCP endpoint on loopback may be this machine; the comparison of inodes after the start tells. */
+export function isRemoteEndpoint(endpoint: string): boolean {
+  if (/^(?:unix|npipe):/.test(endpoint)) return false;
+  return !/^(?:tcp|https?):\/\/(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?(?:\/|$)/.test(
+    endpoint,
+  );
+}
+
+function refuseRemote(path: string, { purpose, endpoint }: DirectoryCheck): void {
+  if (!isRemoteEndpoint(endpoint)) return;
+  throw refused(
+    `the ${purpose} ${quote(path)} cannot be checked: the engine at ${endpoint} runs on another machine`,
+    "use --workspace none, or an engine on this machine",
+  );
+}
+
+async function resolveDirectory(path: string, purpose: string): Promise<string> {
+  if (path.includes("\0")) throw refused(`the ${purpose}'s path contains a NUL byte`, "give another path");
+  if (!isAbsolute(path))
+    throw refused(`the ${purpose} ${quote(path)} is not an absolute path`, "give its full path");
+  const bytes = await realpath(path, { encoding: "buffer" }).catch((cause: unknown) => {
+    throw unreachable(path, purpose, cause);
+  });
+  const resolved = bytes.toString("utf8");
+  if (!Buffer.from(resolved, "utf8").equals(bytes))
+    throw refused(
+      `the ${purpose} ${quote(path)} has a name that is not UTF-8, which the engine's API cannot carry`,
+      "rename the directory",
+    );
+  if (resolved.includes("\n"))
+    throw refused(
+      `the ${purpose} ${quote(resolved)} has a line break in its name, so it could not be checked inside`,
+      "rename the directory",
+    );
+  return resolved;
+}
+
+function unreachable(path: string, purpose: string, cause: unknown): BrigError {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown";
+  const reasons: Record<string, [string, string]> = {
+    ENOENT: ["does not exist", "create it, or give another path"],
+    ENOTDIR: ["leads through something that is not a directory", "give another path"],
+    ELOOP: ["is a loop of symbolic links", "give another path"],
+    EACCES: ["cannot be reached with your permissions", "check the permissions of the directories above it"],
+    ENAMETOOLONG: ["is too long a path", "give a shorter one"],
+  };
+  const [reason, hint] = reasons[code] ?? [`cannot be resolved (${code})`, "give another path"];
+  return refused(`the ${purpose} ${quote(path)} ${reason}`, hint, cause);
+}
+
+async function refuseSensitive(resolved: string, check: DirectoryCheck): Promise<void> {
+  const hint = `use a directory of its own for the ${check.purpose}, for example one below your home directory`;
+  const refuse = (place: string): BrigError =>
+    new BrigError(
+      place === resolved
+        ? `${quote(resolved)} may not be the ${check.purpose}`
+        : `${quote(resolved)} may not be the ${check.purpose}: it ${
+            isBelow(place, resolved) ? "contains" : "lies inside"
+          } ${place}`,
+      { code: "workspace.invalid", hint },
+    );
+  const { places, trees } = await closedPlaces(check);
+  const place = places.find((closed) => isAtOrBelow(closed, resolved));
+  if (place !== undefined) throw refuse(place);
+  if (HOMES.includes(dirname(resolved))) throw refuse(resolved);
+  const tree = trees.find((closed) => isAtOrBelow(closed, resolved) || isAtOrBelow(resolved, closed));
+  if (tree !== undefined && !OPEN_BELOW_CLOSED.some((open) => isBelow(resolved, open))) throw refuse(tree);
+}
+
+/** As written and as resolved, since any of them may be a link on this machine. */
+async function closedPlaces({ endpoint, dockerRootDir, host }: DirectoryCheck) {
+  const home = host.homeDirectory;
+  const homes = home === null || home === "/" ? [] : [home];
+  const socket = endpoint.startsWith("unix://") ? [endpoint.slice("unix://".length)] : [];
+  const belowHome = homes.flatMap((directory) => CLOSED_BELOW_HOME.map((name) => `${directory}/${name}`));
+  const trees = [
+    ...CLOSED_TREES,
+    ...belowHome,
+    ...socket,
+    ...(isAbsolute(dockerRootDir) ? [dockerRootDir] : []),
+  ];
+  const places = [...CLOSED_PLACES, ...homes, ...(await withLogin(host.ownDirectories ?? []))];
+  return { places: await withResolved(places), trees: await withResolved(trees) };
+}
+
+async function withLogin(directories: readonly string[]): Promise<string[]> {
+  const logins = directories.map((directory) => lstat(`${directory}/auth.json`).catch(() => null));
+  const found = await Promise.all(logins);
+  return directories.filter((_, at) => found[at] !== null);
+}
+
+async function withResolved(paths: string[]): Promise<string[]> {
+  const resolved = await Promise.all(paths.map((path) => realpath(path).catch(() => path)));
+  return [...new Set([...paths, ...resolved])];
+}
+
+/** A socket file works across a bind mount: whoever listens on the host could be spoken to from the sandbox. */
+async function refuseLiveSockets(resolved: string, { purpose, host }: DirectoryCheck): Promise<void> {
+  const table = await readProc(host, "net/unix");
+  if (table === null) return;
+  const socket = boundSockets(table.toString("utf8")).find((path) => isAtOrBelow(path, resolved));
+  if (socket === undefined) return;
+  throw refused(
+    `the ${purpose} ${quote(resolved)} contains the socket ${quote(socket)}, on which a program of this machine listens`,
+    "stop that program or keep its socket elsewhere: a sandbox could speak to it, whatever the network setting",
+  );
+}
+
+/** Paths of listening sockets in /proc/net/unix; abstract names and relative paths are left out. */
+function boundSockets(table: string): string[] {
+  const acceptsConnections = 0x10000;
+  return table
+    .split("\n")
+    .map((line) =>
+      /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) [0-9A-F]+ [0-9A-F]+ +[0-9]+ (\/.*)$/.exec(line),
+    )
+    .filter((match) => match !== null && (Number.parseInt(match[1] ?? "", 16) & acceptsConnections) !== 0)
+    .map((match) => match?.[2] ?? "");
+}
+
+async function identify(resolved: string, purpose: string): Promise<Identity> {
+  try {
+    await using handle = await open(
+      resolved,
+      constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+    );
+    const { dev, ino } = await handle.stat({ bigint: true });
+    return { dev: String(dev), ino: String(ino) };
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    if (code === "ENOTDIR")
+      throw refused(
+        `the ${purpose} ${quote(resolved)} is not a directory`,
+        `use ${quote(dirname(resolved))}`,
+        cause,
+      );
+    throw unreachable(resolved, purpose, cause);
+  }
+}
+
+async function readProc(host: HostPlaces, file: string): Promise<Buffer | null> {
+  return await readFile(`${host.procDirectory ?? "/proc"}/${file}`).catch(() => null);
+}
+
+function refused(message: string, hint: string, cause?: unknown): BrigError {
+  return new BrigError(message, { code: "workspace.invalid", hint, cause });
+}
+
+/** Control characters of a name must not reach a terminal. */
+function quote(path: string): string {
+  return JSON.stringify(path);
+}

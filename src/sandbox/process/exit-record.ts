@@ -1,0 +1,123 @@
+import { BrigError } from "../../errors.js";
+import { namesByNumber } from "../../lib/names-by-number.js";
+import { protocolError } from "../channel/frames.js";
+import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "../channel/protocol.js";
+import type { ExitStatus } from "../types.js";
+import { errnoName } from "./errno-names.js";
+import { signalName } from "./signals.js";
+
+const TIMEOUT_EXIT_CODE = 124;
+const NOT_EXECUTABLE = 126;
+const NOT_FOUND = 127;
+
+const kinds = namesByNumber(ExitKind);
+const stages = namesByNumber(Stage);
+
+/** The EXIT frame, parsed. */
+export interface ExitRecord {
+  kind: keyof typeof ExitKind;
+  code: number;
+  /** Linux errno, 0 for none. */
+  errno: number;
+  stage: keyof typeof Stage;
+  timedOut: boolean;
+  outOfMemory: boolean;
+  /** Not even SIGKILL emptied the process tree. */
+  treeLeft: boolean;
+  /** Something outlived the main process, and was ended because nothing may. */
+  treeEnded: boolean;
+  durationMs: number;
+  usage: { userMs: number; systemMs: number; maxRssBytes: number };
+  /** Of a file operation. */
+  result: Buffer;
+}
+
+export function parseExit(payload: Buffer): ExitRecord {
+  if (payload.length < EXIT_HEAD_BYTES) throw protocolError(`an EXIT of ${payload.length} bytes`);
+  const kind = kinds.get(payload.readUInt8(0));
+  const stage = stages.get(payload.readUInt32LE(8));
+  if (!kind || !stage) throw protocolError("an EXIT of unknown kind");
+  const flags = payload.readUInt8(1);
+  return {
+    kind,
+    stage,
+    code: payload.readUInt16LE(2),
+    errno: payload.readUInt32LE(4),
+    timedOut: (flags & ExitFlag.timedOut) !== 0,
+    outOfMemory: (flags & ExitFlag.outOfMemory) !== 0,
+    treeLeft: (flags & ExitFlag.treeLeft) !== 0,
+    treeEnded: (flags & ExitFlag.treeEnded) !== 0,
+    usage: {
+      userMs: Number(payload.readBigUInt64LE(12)) / 1000,
+      systemMs: Number(payload.readBigUInt64LE(20)) / 1000,
+      maxRssBytes: Number(payload.readBigUInt64LE(28)),
+    },
+    durationMs: Number(payload.readBigUInt64LE(36)) / 1000,
+    result: Buffer.from(payload.subarray(EXIT_HEAD_BYTES)),
+  };
+}
+
+/** Nothing ran, for want of a process or of the memory for one. */
+export function isWithoutProcess(payload: Buffer): boolean {
+  return (
+    payload.length >= EXIT_HEAD_BYTES &&
+    kinds.get(payload.readUInt8(0)) === "not-started" &&
+    stages.get(payload.readUInt32LE(8)) === "fork"
+  );
+}
+
+/** What stands behind a command's own output when it had to make room first. */
+export const LEFTOVERS_ENDED =
+  "brig: what earlier commands had left running was ended, because no process could be started beside it\n";
+
+/** As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started. */
+export function exitStatus(record: ExitRecord, program: string): ExitStatus {
+  const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;
+  const bySignal = record.kind === "signalled" || record.kind === "lost";
+  const startFailure = record.kind === "not-started" ? describeStartFailure(record, program) : null;
+  const ownCode = bySignal ? 128 + record.code : record.code;
+  const startCode = record.stage === "exec" && isNotFound(record) ? NOT_FOUND : NOT_EXECUTABLE;
+  return {
+    exitCode: timedOut ? TIMEOUT_EXIT_CODE : startFailure ? startCode : ownCode,
+    signal: bySignal ? signalName(record.code) : null,
+    timedOut,
+    outOfMemory,
+    treeEnded,
+    durationMs,
+    usage,
+    startFailure,
+  };
+}
+
+const isNotFound = ({ errno }: ExitRecord) => errnoName(errno) === "ENOENT" || errnoName(errno) === "ENOTDIR";
+
+function describeStartFailure(record: ExitRecord, program: string): string {
+  const name = errnoName(record.errno);
+  if (record.stage === "fork")
+    return `no process can be started: ${name} (the sandbox's process or memory limit is reached)`;
+  if (record.stage === "streams") return `no stream for the command can be opened: ${name}`;
+  if (isNotFound(record)) return `${program}: command not found`;
+  if (name === "EACCES") return `${program}: permission denied`;
+  return `${program}: cannot be executed: ${name}`;
+}
+
+/** The start failures that are the caller's mistake and not something a command did. */
+export function startError(
+  record: ExitRecord,
+  request: { argv: readonly string[]; cwd: string },
+): BrigError | null {
+  if (record.kind !== "not-started") return null;
+  const name = errnoName(record.errno);
+  if (record.stage === "cwd")
+    return new BrigError(`the working directory ${request.cwd} cannot be entered: ${name}`, {
+      code: "exec.bad-cwd",
+      hint: "it must exist inside the sandbox; only the workspace and the added directories of the host are there",
+    });
+  if (name === "E2BIG")
+    return new BrigError("the arguments and the environment together are too long for the kernel", {
+      code: "exec.invalid",
+      hint: "pass large data through stdin or a file",
+    });
+  if (record.stage === "request") return protocolError(`it refused a request: ${name}`);
+  return null;
+}

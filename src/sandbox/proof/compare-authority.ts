@@ -1,0 +1,192 @@
+import { CONTAINER_HOSTNAME } from "../plan/create-body.js";
+import type { Kernel, SandboxPlan } from "../plan/plan.js";
+import { CAPABILITY_SETS, type KernelReport } from "./kernel-report.js";
+import type { Difference } from "./proof.js";
+
+/** What an engine gives a container by default: nothing that reaches the host's devices, network or kernel. */
+const ENGINE_DEFAULT_CAPABILITIES = 0xa80425fbn;
+const CAP_MKNOD = 1n << 27n;
+const CAP_SETFCAP = 1n << 31n;
+
+const CAPABILITIES: Readonly<Record<SandboxPlan["capabilities"], { mask: bigint; promised: string }>> = {
+  none: { mask: 0n, promised: "no capability" },
+  "full-access": {
+    mask: ENGINE_DEFAULT_CAPABILITIES & ~CAP_MKNOD & ~CAP_SETFCAP,
+    promised: "no capability beyond an engine's default, and neither MKNOD nor SETFCAP",
+  },
+  "engine-default": {
+    mask: ENGINE_DEFAULT_CAPABILITIES,
+    promised: "no capability beyond an engine's default",
+  },
+};
+
+const EPERM = 1;
+const ENOENT = 2;
+const EACCES = 13;
+const EROFS = 30;
+const ENOSYS = 38;
+const ENODATA = 61;
+const EPROTONOSUPPORT = 93;
+
+/** The probes of the runner and the errno that both of brig's filters give each. */
+const FILTERED: Readonly<Record<string, number>> = {
+  "socket-vsock": EPERM,
+  "socket-alg": EPERM,
+  "socket-packet": EPERM,
+  "io-uring": EPERM,
+  "unshare-user": EPERM,
+  mount: EPERM,
+  bpf: EPERM,
+  keyctl: EPERM,
+  userfaultfd: EPERM,
+  clone3: ENOSYS,
+  "netlink-uevent": EPROTONOSUPPORT,
+  "mknod-device": EPERM,
+};
+
+/** Interfaces a kernel with tunnel modules puts into every namespace, down and without a route. */
+const KERNEL_INTERFACES = [
+  "erspan0",
+  "gre0",
+  "gretap0",
+  "ip6_vti0",
+  "ip6gre0",
+  "ip6tnl0",
+  "ip_vti0",
+  "sit0",
+  "tunl0",
+];
+
+/** What engines put into every container's environment themselves. */
+const ENGINE_VARIABLES = /^(?:HOSTNAME|TERM|container)=[\w.-]*$/;
+
+export function compareAuthority(plan: SandboxPlan, report: KernelReport): Difference[] {
+  return [
+    ...compareKernel(plan, report),
+    ...compareCapabilities(plan, report),
+    ...comparePrivileges(plan, report),
+    ...compareUser(plan, report),
+    ...compareNetwork(plan, report),
+    ...compareEnvironment(plan, report),
+    ...(report.hostname === CONTAINER_HOSTNAME
+      ? []
+      : [
+          {
+            assertion: "A9-hostname" as const,
+            promised: CONTAINER_HOSTNAME,
+            kernel: report.hostname ?? "unknown",
+          },
+        ]),
+  ];
+}
+
+function compareKernel(plan: SandboxPlan, report: KernelReport): Difference[] {
+  if (report.kernel === plan.kernel) return [];
+  const said = (kernel: Kernel) => (kernel === "gvisor" ? "gVisor" : "the engine's own");
+  return [{ assertion: "A0-kernel", promised: said(plan.kernel), kernel: said(report.kernel) }];
+}
+
+/** By attempts: what a filter is worth shows in the answer, not in its name. */
+export function compareSystemCalls(plan: SandboxPlan, report: KernelReport): Difference[] {
+  const found: Difference[] = [];
+  const expect = (assertion: Difference["assertion"], probe: string, allowed: number[]) => {
+    const errno = report.probes.get(probe);
+    if (errno !== undefined && allowed.includes(errno)) return;
+    const promised = `${probe} fails with errno ${allowed.join(" or ")}`;
+    found.push({ assertion, promised, kernel: errno === undefined ? "unknown" : `errno ${errno}` });
+  };
+  if (plan.seccomp === "brig") {
+    expect("A10-setuid-bits", "chmod-setuid", [EPERM]);
+    expect("N-system-calls", "ptrace", [EPERM]);
+  }
+  if (plan.seccomp !== "engine-default")
+    // Of other errnos than EPERM gVisor knows nothing, so it answers clone3 itself.
+    for (const [probe, errno] of Object.entries(FILTERED))
+      if (plan.kernel === "shared") expect("N-system-calls", probe, [errno]);
+      else if (probe !== "clone3") expect("N-system-calls", probe, [EPERM]);
+  for (const probe of ["read-slabinfo", "read-vmallocinfo"])
+    expect("A11-kernel-settings", probe, [EPERM, ENOENT, EACCES, ENODATA]);
+  if (plan.rootfs === "ro") expect("B1-rootfs", "write-root", [EROFS, EACCES, EPERM]);
+  return found;
+}
+
+function compareCapabilities(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
+  const { mask: allowed, promised } = CAPABILITIES[plan.capabilities];
+  // The ambient set is younger than the others and is always a subset of them.
+  const needed = CAPABILITY_SETS.filter((set) => set !== "CapAmb" || identity.capabilities.has(set));
+  return needed.flatMap((set): Difference[] => {
+    const mask = identity.capabilities.get(set);
+    if (mask !== undefined && (mask & ~allowed) === 0n) return [];
+    return [{ assertion: "A3-capabilities", promised, kernel: `${set} ${mask?.toString(16) ?? "unknown"}` }];
+  });
+}
+
+function comparePrivileges(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
+  const found: Difference[] = [];
+  if (plan.noNewPrivileges && identity.noNewPrivileges !== true)
+    found.push({
+      assertion: "A4-no-new-privileges",
+      promised: "setuid programs are without effect",
+      kernel: `NoNewPrivs ${identity.noNewPrivileges ?? "unknown"}`,
+    });
+  if (plan.seccomp !== "engine-default" && identity.seccompMode !== 2)
+    found.push({
+      assertion: "A5-seccomp",
+      promised: "a system call filter is on",
+      kernel: `Seccomp ${identity.seccompMode ?? "unknown"}`,
+    });
+  return found;
+}
+
+function compareUser(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
+  const { uid, gid } = plan.user;
+  const { uids, gids, groups } = identity;
+  const isUser = uids?.every((id) => id === uid) === true && gids?.every((id) => id === gid) === true;
+  // Root under the engine's own rules keeps the groups the image gives it.
+  const groupsMatter = plan.capabilities === "none";
+  const isGroup = groups?.every((id) => id === gid) === true;
+  if (isUser && (isGroup || !groupsMatter)) return [];
+  return [
+    {
+      assertion: "A6-user",
+      promised: `uid ${uid}, gid ${gid}, no further group`,
+      kernel: `uids ${uids ?? "unknown"}, gids ${gids ?? "unknown"}, groups ${groups ?? "unknown"}`,
+    },
+  ];
+}
+
+function compareNetwork(plan: SandboxPlan, { interfaces, routedInterfaces }: KernelReport): Difference[] {
+  if (plan.network !== "none") return [];
+  const strangers = interfaces?.filter((name) => name !== "lo" && !KERNEL_INTERFACES.includes(name)) ?? [
+    "unknown",
+  ];
+  const routes = routedInterfaces?.filter((name) => name !== "lo") ?? ["unknown"];
+  if (strangers.length === 0 && routes.length === 0) return [];
+  return [
+    {
+      assertion: "E1-network",
+      promised: "no interface but lo, and no route",
+      kernel: `interfaces ${interfaces ?? "unknown"}, routes through ${routedInterfaces ?? "unknown"}`,
+    },
+  ];
+}
+
+/** The runner's own, and so what a command gets beside what is sent with it: nothing of the image's. */
+function compareEnvironment(
+  { containerEnvironment }: SandboxPlan,
+  { environment }: KernelReport,
+): Difference[] {
+  const strangers = environment?.filter((entry) => !isOwnVariable(entry, containerEnvironment)) ?? [
+    "unknown",
+  ];
+  if (strangers.length === 0) return [];
+  const names = strangers.map((entry) => JSON.stringify(entry.split("=", 1)[0]));
+  return [{ assertion: "A21-environment", promised: "no variable of the image's", kernel: names.join(", ") }];
+}
+
+/** `NAME=value` as planned, an engine's own, or one without a value: that is what is left of a variable taken away. */
+export function isOwnVariable(entry: string, planned: Readonly<Record<string, string>>): boolean {
+  const at = entry.indexOf("=");
+  if (at === -1 || at === entry.length - 1 || ENGINE_VARIABLES.test(entry)) return true;
+  return planned[entry.slice(0, at)] === entry.slice(at + 1);
+}

@@ -1,0 +1,192 @@
+import { sharedMemory, TOOLBOX_PATH } from "../plan/create-body.js";
+import { isAtOrBelow, isBelow } from "../plan/paths.js";
+import type { Identity, PlannedTmpfs, SandboxPlan } from "../plan/plan.js";
+import type { KernelReport } from "./kernel-report.js";
+import { isReadOnly, type MountEntry } from "./mountinfo.js";
+import type { Difference } from "./proof.js";
+
+/** The container runtime's own writable mounts, and what each must be. */
+const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {
+  "/dev": "tmpfs",
+  "/dev/mqueue": "mqueue",
+  "/dev/pts": "devpts",
+  "/dev/shm": "tmpfs",
+  "/proc": "proc",
+  "/sys/fs/cgroup": "tmpfs",
+};
+
+const DEVICES = ["console", "full", "null", "random", "tty", "urandom", "zero"];
+
+/** Every mount of the plan as promised, and no writable one beside them. */
+export function compareMounts(plan: SandboxPlan, report: KernelReport): Difference[] {
+  const { mounts } = report;
+  if (mounts === null)
+    return [
+      { assertion: "B11-mounts", promised: "the mounts of the plan", kernel: "no readable mount table" },
+    ];
+  return [
+    ...compareBinds(plan, mounts),
+    ...plan.tmpfs.flatMap((tmpfs) => compareTmpfs(tmpfs, mounts)),
+    ...compareTmpfs(sharedMemory(plan), mounts),
+    ...compareRootfs(plan, mounts),
+    ...compareKernelSettings(mounts),
+    ...compareDevices(plan, mounts),
+    ...compareWritable(plan, mounts),
+    ...compareIdentities(plan, report),
+    ...comparePlaceholders(plan, mounts),
+  ];
+}
+
+/** What a path leads to: of the mounts at or above it the one made last. */
+function covering(mounts: readonly MountEntry[], path: string): MountEntry | undefined {
+  return mounts.findLast((entry) => isAtOrBelow(path, entry.path));
+}
+
+function mountedAt(mounts: readonly MountEntry[], path: string): MountEntry | null {
+  const entry = covering(mounts, path);
+  return entry?.path === path ? entry : null;
+}
+
+function accessOf(entry: MountEntry | null): "ro" | "rw" | "absent" {
+  if (entry === null) return "absent";
+  return isReadOnly(entry) ? "ro" : "rw";
+}
+
+function compareBinds(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const readOnly = [...plan.parents, TOOLBOX_PATH].map((path) => ({ path, access: "ro" as const }));
+  const promised = [...plan.mounts, ...readOnly];
+  return promised.flatMap(({ path, access }): Difference[] => {
+    const actual = accessOf(mountedAt(mounts, path));
+    if (actual === access) return [];
+    return [{ assertion: "B11-mounts", promised: `${quote(path)} ${access}`, kernel: actual }];
+  });
+}
+
+function compareTmpfs(tmpfs: PlannedTmpfs, mounts: readonly MountEntry[]): Difference[] {
+  const { path, maxInodes } = tmpfs;
+  const entry = mountedAt(mounts, path);
+  if (entry?.fileSystem !== "tmpfs" || accessOf(entry) !== "rw" || sizeBytes(entry) !== tmpfs.sizeBytes)
+    return [broken({ assertion: "B5-tmpfs", path, promised: `rw size=${tmpfs.sizeBytes}` }, entry)];
+  const has = (option: string) => entry.options.includes(option);
+  const promises: (TmpfsPromise & { isKept: boolean })[] = [
+    { assertion: "B6-noexec", path, promised: "noexec", isKept: tmpfs.exec || has("noexec") },
+    { assertion: "B6-nosuid-nodev", path, promised: "nosuid,nodev", isKept: has("nosuid") && has("nodev") },
+    {
+      assertion: "F8-inodes",
+      path,
+      promised: `nr_inodes=${maxInodes}`,
+      isKept: superOption(entry, "nr_inodes") === String(maxInodes),
+    },
+  ];
+  return promises.filter(({ isKept }) => !isKept).map((promise) => broken(promise, entry));
+}
+
+interface TmpfsPromise {
+  assertion: Difference["assertion"];
+  path: string;
+  promised: string;
+}
+
+function broken({ assertion, path, promised }: TmpfsPromise, entry: MountEntry | null): Difference {
+  return { assertion, promised: `${quote(path)} tmpfs ${promised}`, kernel: describe(entry) };
+}
+
+/** Root without a capability still owns /dev: what it could put in the place of /dev/null, every command would read. */
+function compareDevices(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  if (plan.rootfs === "rw") return [];
+  const entry = mountedAt(mounts, "/dev");
+  if (accessOf(entry) === "ro") return [];
+  return [{ assertion: "B18-devices", promised: "/dev ro", kernel: describe(entry) }];
+}
+
+function compareRootfs(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const actual = accessOf(mountedAt(mounts, "/"));
+  if (actual === plan.rootfs) return [];
+  return [{ assertion: "B1-rootfs", promised: `root file system ${plan.rootfs}`, kernel: actual }];
+}
+
+function compareKernelSettings(mounts: readonly MountEntry[]): Difference[] {
+  return ["/proc/sys", "/sys"].flatMap((path): Difference[] => {
+    const entry = covering(mounts, path) ?? null;
+    if (accessOf(entry) === "ro") return [];
+    return [{ assertion: "A11-kernel-settings", promised: `${path} ro`, kernel: describe(entry) }];
+  });
+}
+
+function compareWritable(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  if (plan.rootfs === "rw") return [];
+  const promised = new Set(["/", ...[...plan.mounts, ...plan.tmpfs].map(({ path }) => path)]);
+  const isExpected = (entry: MountEntry) =>
+    promised.has(entry.path) || isRuntimeMount(entry) || isInWritableBind(plan, entry);
+  return mounts
+    .filter((entry) => !isReadOnly(entry) && !isExpected(entry))
+    .map((entry) => ({
+      assertion: "B4-writable-mounts",
+      promised: "no further writable mount",
+      kernel: describe(entry),
+    }));
+}
+
+/** What the host has mounted below a writable directory comes with it. */
+function isInWritableBind({ mounts }: SandboxPlan, { path }: MountEntry): boolean {
+  return mounts.findLast((mount) => isBelow(path, mount.path))?.access === "rw";
+}
+
+function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
+  if (RUNTIME_WRITABLE[path] === fileSystem) return true;
+  // A mask: /dev/null over a file that should not be read.
+  if (isBelow(path, "/proc")) return root === "/null";
+  // An engine that may not make devices binds these from the host.
+  return DEVICES.some((device) => path === `/dev/${device}` && root === `/${device}`);
+}
+
+/** A path that was swapped between the check and the mount leads to another inode. */
+function compareIdentities({ mounts }: SandboxPlan, { directories }: KernelReport): Difference[] {
+  return mounts.flatMap(({ path, identity }): Difference[] => {
+    const actual = directories.get(path);
+    if (identity === null || (actual?.dev === identity.dev && actual.ino === identity.ino)) return [];
+    const number = ({ dev, ino }: Identity) => `device ${dev}, inode ${ino}`;
+    const kernel = actual === undefined ? "unknown" : number(actual);
+    return [{ assertion: "B10-identity", promised: `${quote(path)} is ${number(identity)}`, kernel }];
+  });
+}
+
+/** Brig made a placeholder in its root just before: it must be that directory which is mounted, not one a link led to. */
+function comparePlaceholders(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
+  const roots = plan.mounts.filter(({ kind }) => kind === "workspace" || kind === "writable-root");
+  return plan.placeholders.flatMap((path): Difference[] => {
+    const root = roots.findLast((mount) => isBelow(path, mount.path));
+    const [outer, inner] = [mountedAt(mounts, root?.path ?? ""), mountedAt(mounts, path)];
+    if (root === undefined || outer === null || inner === null) return [];
+    const expected = `${outer.root === "/" ? "" : outer.root}${path.slice(root.path.length)}`;
+    if (inner.device === outer.device && inner.root === expected) return [];
+    return [
+      {
+        assertion: "B10-identity",
+        promised: `${quote(path)} is the placeholder made there`,
+        kernel: `${quote(inner.root)} of device ${inner.device}`,
+      },
+    ];
+  });
+}
+
+function superOption(entry: MountEntry, name: string): string | undefined {
+  return entry.superOptions.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1);
+}
+
+function sizeBytes(entry: MountEntry): number | null {
+  const match = /^([0-9]{1,15})([kmg]?)$/.exec(superOption(entry, "size") ?? "");
+  if (match === null) return null;
+  const unit = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[match[2] ?? ""] ?? 1;
+  return Number(match[1]) * unit;
+}
+
+function describe(entry: MountEntry | null): string {
+  if (entry === null) return "absent";
+  return `${quote(entry.path)} ${entry.fileSystem} ${entry.options.join(",")} (${entry.superOptions.join(",")})`;
+}
+
+/** Names out of a container must not reach a terminal as they are. */
+function quote(path: string): string {
+  return JSON.stringify(path);
+}

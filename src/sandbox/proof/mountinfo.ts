@@ -1,0 +1,76 @@
+import { BrigError } from "../../errors.js";
+
+/** One line of /proc/PID/mountinfo. */
+export interface MountEntry {
+  id: number;
+  parentId: number;
+  /** "major:minor". */
+  device: string;
+  /** The directory of that file system which is mounted. */
+  root: string;
+  path: string;
+  options: string[];
+  fileSystem: string;
+  source: string;
+  superOptions: string[];
+}
+
+const MOUNTINFO_MAX_BYTES = 4 * 1024 * 1024;
+const MOUNTINFO_MAX_LINES = 20_000;
+const FIELDS_BEFORE_OPTIONAL = 6;
+
+/** Parses a mount table as the kernel writes it, spaces and backslashes in octal. A line that is not one is an error. */
+export function parseMountinfo(table: Uint8Array): MountEntry[] {
+  if (table.byteLength > MOUNTINFO_MAX_BYTES) throw malformed(`it has ${table.byteLength} bytes`);
+  // Latin-1 keeps every byte of a path that is not UTF-8 until its escapes are undone.
+  const lines = Buffer.from(table).toString("latin1").split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  if (lines.length > MOUNTINFO_MAX_LINES) throw malformed(`it has ${lines.length} lines`);
+  return lines.map((line, index) => parseLine(line) ?? fail(index + 1));
+}
+
+/** Whether the mount itself refuses writing (its file system may be writable elsewhere). */
+export function isReadOnly(entry: MountEntry): boolean {
+  return entry.options.includes("ro") || entry.superOptions.includes("ro");
+}
+
+function parseLine(line: string): MountEntry | null {
+  const fields = line.split(" ");
+  const separator = fields.indexOf("-", FIELDS_BEFORE_OPTIONAL);
+  const [id, parentId, device, root, path, options] = fields;
+  const [fileSystem, source, superOptions] = fields.slice(separator + 1);
+  if (separator === -1 || fields.length !== separator + 4) return null;
+  if (!isNumber(id) || !isNumber(parentId) || !/^[0-9]+:[0-9]+$/.test(device ?? "")) return null;
+  const mountedAt = unescapePath(path);
+  if (!mountedAt.startsWith("/") || options === undefined || superOptions === undefined) return null;
+  return {
+    id: Number(id),
+    parentId: Number(parentId),
+    device: device ?? "",
+    root: unescapePath(root),
+    path: mountedAt,
+    options: options.split(","),
+    fileSystem: fileSystem ?? "",
+    source: unescapePath(source),
+    superOptions: superOptions.split(","),
+  };
+}
+
+function unescapePath(text: string | undefined): string {
+  const bytes = (text ?? "").replace(/\\([0-3][0-7]{2})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+  return Buffer.from(bytes, "latin1").toString("utf8");
+}
+
+function isNumber(text: string | undefined): boolean {
+  return text !== undefined && /^[0-9]{1,10}$/.test(text);
+}
+
+function fail(line: number): never {
+  throw malformed(`line ${line} cannot be read`);
+}
+
+function malformed(reason: string): BrigError {
+  return new BrigError(`this is not a mount table: ${reason}`, { code: "protocol.invalid" });
+}

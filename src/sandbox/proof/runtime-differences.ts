@@ -1,0 +1,56 @@
+import { ignoresLimits, loadsFilters, runtimeOf } from "../../docker/diagnosis/gvisor.js";
+import type { EngineInfo } from "../../docker/types.js";
+import type { SandboxPlan } from "../plan/plan.js";
+import type { KernelReport } from "./kernel-report.js";
+import type { Assertion } from "./proof.js";
+
+type Excuses = Partial<Record<Assertion, string>>;
+
+/**
+ * What a runtime cannot show, by design of the runtime. The one place that says so: nothing else excuses an assertion,
+ * and what is excused appears in every proof as not provable.
+ */
+const GVISOR: Excuses = {
+  "A4-no-new-privileges": "gVisor does not report NoNewPrivs in /proc/self/status",
+  "A11-kernel-settings": "gVisor's /proc is its own: no path of it reaches the host's settings",
+  "B6-nosuid-nodev": "gVisor does not list nosuid and nodev of its mounts",
+  "B10-identity": "gVisor numbers devices and inodes itself",
+  "F8-inodes": "gVisor has no inode caps on its tmpfs mounts",
+  "B18-devices":
+    "gVisor takes no read-only paths: as uid 0 a command can put another file in the place of a device",
+  "F17-ipc": "gVisor takes no limits of System V IPC and of message queues",
+};
+
+const WITHOUT_FILTERS =
+  "gVisor loads a container's system call filter only when it is started with --oci-seccomp";
+
+const UNFILTERED: Excuses = {
+  "A5-seccomp": WITHOUT_FILTERS,
+  "A10-setuid-bits":
+    "gVisor without --oci-seccomp sets setuid and setgid bits, on the host's files in a writable workspace too; inside they are without effect",
+  "N-system-calls": WITHOUT_FILTERS,
+};
+
+/** The table for a container whose kernel is gVisor; empty for one that shares the kernel, whatever its runtime is called. */
+export function runtimeDifferences(
+  plan: Pick<SandboxPlan, "runtime" | "kernel">,
+  report: Pick<KernelReport, "kernel">,
+  engine: EngineInfo,
+): Excuses {
+  if (plan.kernel !== "gvisor" || report.kernel !== "gvisor") return {};
+  const runtime = runtimeOf(engine, plan.runtime);
+  return {
+    ...GVISOR,
+    ...(loadsFilters(runtime) ? {} : UNFILTERED),
+    "F1-limits": limitsReason(ignoresLimits(runtime)),
+    "F2-swap": limitsReason(ignoresLimits(runtime)),
+  };
+}
+
+function limitsReason(ignores: boolean | null): string {
+  if (ignores === true) return "gVisor is started with --ignore-cgroups: there is no limit";
+  const inside = "gVisor's cgroup files are its own, without the container's limits";
+  return ignores === false
+    ? `${inside}: the host's kernel holds these for gVisor as a whole`
+    : `${inside}: the host's kernel holds these for gVisor as a whole, unless it is started with --ignore-cgroups`;
+}

@@ -1,0 +1,66 @@
+import { type MessageItem, messageText, type ResponseItem, textMessage } from "../model/items.js";
+import { truncateText } from "../output/truncation.js";
+import { ADVICE_START } from "../tools/command/missing-programs.js";
+import { itemTokens } from "./item-tokens.js";
+
+/** As much of what the user said is kept word for word. */
+export const KEPT_USER_TOKENS = 20_000;
+
+/** Starts the message that stands for all that was left out. */
+const HANDOFF_PREFIX =
+  "This conversation grew too long, and what came before was replaced by the note below, which the model that did the work wrote. " +
+  "Go on from it: build on what it says was done, and do not do it again.";
+
+/** How messages start that are the user's by role only: brig wrote them. */
+const writtenByBrig: readonly string[] = [
+  "<environment_context>",
+  "# AGENTS.md instructions",
+  "<turn_aborted>",
+  "<user_shell_command>",
+  "Warning: apply_patch was requested via ",
+  "Warning: The maximum number of unified exec processes ",
+  ADVICE_START,
+  HANDOFF_PREFIX,
+];
+
+/** The message that a summary is handed on in. */
+export function handoffMessage(summary: string): MessageItem {
+  return textMessage("user", `${HANDOFF_PREFIX}\n${summary}`);
+}
+
+/**
+ * What takes the place of all items: the latest messages of the user, as many as fit, the oldest of them cut in its middle, and the
+ * summary. The context, where it has to be told again at once, comes right above the last of them.
+ */
+export function compactedItems(
+  items: readonly ResponseItem[],
+  summary: string,
+  { context, keptTokens }: { context: readonly ResponseItem[]; keptTokens: number },
+): ResponseItem[] {
+  const kept = latest(items.filter(isFromUser), keptTokens);
+  return [...kept.slice(0, -1), ...context, ...kept.slice(-1), handoffMessage(summary)];
+}
+
+/** What a person, or a program in a person's place, said. */
+export function isFromUser(item: ResponseItem): item is MessageItem {
+  if (item.type !== "message" || item.role !== "user") return false;
+  const text = messageText(item).trimStart();
+  return !writtenByBrig.some((start) => text.startsWith(start));
+}
+
+function latest(messages: readonly MessageItem[], maxTokens: number): MessageItem[] {
+  const kept: MessageItem[] = [];
+  let left = maxTokens;
+  for (const message of messages.toReversed()) {
+    const tokens = itemTokens(message);
+    kept.unshift(tokens <= left ? message : cut(message, left));
+    left -= tokens;
+    if (left <= 0) break;
+  }
+  return kept;
+}
+
+/** Pictures are left out of a message that is too long. */
+function cut(message: MessageItem, tokens: number): MessageItem {
+  return textMessage("user", truncateText(messageText(message), { mode: "tokens", limit: tokens }));
+}

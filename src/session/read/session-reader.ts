@@ -1,0 +1,227 @@
+import { BrigError } from "../../errors.js";
+import { type MessageItem, messageText, type ResponseItem } from "../../model/items.js";
+import { noUsage, type TokenUsage } from "../../model/model-client.js";
+import { parseApprovalPolicy } from "../../policy/approval-policy.js";
+import { compactedItems, isFromUser, KEPT_USER_TOKENS } from "../compacted-items.js";
+import type { ToldContext } from "../setting.js";
+import {
+  type ReadRecord,
+  readSessionLines,
+  type SessionEvent,
+  type SessionMeta,
+  type TurnSettings,
+  type WireUsage,
+} from "./session-lines.js";
+
+/** A session as its file has it, ready to go on. */
+export interface RecordedSession {
+  path: string;
+  threadId: string;
+  meta: SessionMeta;
+  /** The conversation as the model last had it: compacted and rolled back as it was. Calls may lack their outputs. */
+  items: ResponseItem[];
+  /** What the last turn ran with; null where there was none. */
+  lastTurn: TurnSettings | null;
+  /** What the items tell the model of where and how it works; null where they tell nothing that still counts. */
+  told: ToldContext | null;
+  /** Of all requests together. */
+  usage: TokenUsage;
+  turns: number;
+  /** It was copied from a file that is none of this user's sessions, and has run nowhere since: the directory is that file's word. */
+  hasForeignDirectory: boolean;
+  damage: SessionDamage;
+}
+
+export interface SessionDamage {
+  unreadableLines: number;
+  /** The last line has no end: its writer was killed, or the disk was full. */
+  hasTornEnd: boolean;
+  /** So many records could not be written. */
+  missingRecords: number;
+}
+
+/** More than this as items no model reads. */
+const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
+
+/** How other programs' messages start that are the user's by role only. */
+const writtenByOthers: readonly string[] = [
+  "<user_instructions>",
+  "<ENVIRONMENT_CONTEXT>",
+  "<subagent_notification>",
+  "<skill>",
+  "<INSTRUCTIONS>",
+  "Another language model started to solve this problem",
+];
+
+/** Reads a whole session. One that is none, or too large to go on with, is `session.invalid`. */
+export async function loadSession(
+  path: string,
+  options: { signal?: AbortSignal | undefined } = {},
+): Promise<RecordedSession> {
+  const reading = new SessionReading();
+  for await (const line of readSessionLines(path, options)) {
+    if (line.kind === "unreadable") reading.skip(line.isTorn);
+    else reading.add(line.record, line.bytes.length);
+    if (reading.historyBytes > MAX_HISTORY_BYTES)
+      throw invalid(path, `its conversation is larger than ${MAX_HISTORY_BYTES} bytes`);
+  }
+  return reading.conclude(path);
+}
+
+/** What is wrong with a file, as a sentence; null where nothing is. */
+export function describeDamage({
+  unreadableLines,
+  hasTornEnd,
+  missingRecords,
+}: SessionDamage): string | null {
+  const torn = hasTornEnd ? 1 : 0;
+  const parts = [
+    ...(torn === 0 ? [] : ["its last line was cut off when it was written"]),
+    ...counted(unreadableLines - torn, "line cannot be read", "lines cannot be read"),
+    ...counted(missingRecords, "record could not be written", "records could not be written"),
+  ];
+  return parts.length === 0 ? null : `the session file is damaged: ${parts.join(", ")}`;
+}
+
+/** What a person said, and not what a program said in the user's name. */
+export function isPrompt(item: ResponseItem): item is MessageItem {
+  if (!isFromUser(item)) return false;
+  const text = messageText(item).trimStart();
+  return !writtenByOthers.some((start) => text.startsWith(start));
+}
+
+export function tokenUsage(usage: WireUsage): TokenUsage {
+  return {
+    inputTokens: usage.input_tokens,
+    cachedInputTokens: usage.cached_input_tokens,
+    outputTokens: usage.output_tokens,
+    reasoningOutputTokens: usage.reasoning_output_tokens,
+  };
+}
+
+class SessionReading {
+  #meta: SessionMeta | null = null;
+  #items: ResponseItem[] = [];
+  #lastTurn: TurnSettings | null = null;
+  #told: ToldContext | null = null;
+  #usage: TokenUsage = noUsage;
+  #turns = 0;
+  #hasForeignDirectory = false;
+  #damage: SessionDamage = { unreadableLines: 0, hasTornEnd: false, missingRecords: 0 };
+  #lines = 0;
+  historyBytes = 0;
+
+  skip(isTorn: boolean): void {
+    this.#lines++;
+    this.#damage.unreadableLines++;
+    if (isTorn) this.#damage.hasTornEnd = true;
+  }
+
+  add(record: ReadRecord, bytes: number): void {
+    this.#lines++;
+    switch (record.type) {
+      case "session_meta":
+        // A fork holds the original's as well: the first one is its own.
+        this.#meta ??= record.meta;
+        break;
+      case "turn_context":
+        this.#lastTurn = record.context;
+        this.#told = toldIn(record.context);
+        this.#hasForeignDirectory = false;
+        break;
+      case "response_item":
+        if (isForTheModel(record.item)) this.#items.push(record.item);
+        if (isPrompt(record.item)) this.#turns++;
+        this.historyBytes += bytes;
+        break;
+      case "compacted":
+        this.#items = record.replacement ?? rebuilt(this.#items, record.message);
+        this.#told = null;
+        this.historyBytes = bytes;
+        break;
+      case "event_msg":
+        this.#addEvent(record.event);
+        break;
+      case "brig":
+        if (record.name === "fork" && record.payload.is_foreign === true) this.#hasForeignDirectory = true;
+        if (record.name === "gap") this.#damage.missingRecords += countOf(record.payload.lost_records);
+        break;
+      case "other":
+        break;
+      default:
+        record satisfies never;
+    }
+  }
+
+  conclude(path: string): RecordedSession {
+    if (this.#lines === 0) throw invalid(path, "empty session file");
+    if (this.#meta === null) throw invalid(path, "failed to parse thread ID from rollout file");
+    return {
+      path,
+      threadId: this.#meta.id,
+      meta: this.#meta,
+      items: this.#items,
+      lastTurn: this.#lastTurn,
+      told: this.#told,
+      usage: this.#usage,
+      turns: this.#turns,
+      hasForeignDirectory: this.#hasForeignDirectory,
+      damage: this.#damage,
+    };
+  }
+
+  #addEvent(event: SessionEvent): void {
+    if (event.type === "token_count" && event.info) this.#usage = tokenUsage(event.info.total_token_usage);
+    if (event.type === "thread_rolled_back") {
+      const prompts = this.#items.flatMap((item, index) => (isPrompt(item) ? [index] : []));
+      const from = prompts[Math.max(0, prompts.length - event.num_turns)];
+      if (event.num_turns > 0 && from !== undefined) this.#items.length = from;
+      this.#turns = Math.max(0, this.#turns - event.num_turns);
+    }
+  }
+}
+
+/** Null where the record leaves something out, as another program's may. */
+function toldIn(context: TurnSettings): ToldContext | null {
+  const { cwd, current_date, timezone, approval_policy, sandbox_policy, shell } = context;
+  if (!cwd || !current_date || !timezone || !sandbox_policy || !shell) return null;
+  const approval = parseApprovalPolicy(approval_policy);
+  const { type, policy, network_access, writable_roots } = sandbox_policy;
+  const hasNetwork = network_access === true || type === "danger-full-access";
+  return {
+    date: current_date,
+    setting: {
+      cwd,
+      timezone,
+      shell,
+      sandboxMode: policy ?? type,
+      approvalPolicy: approval.kind === "parsed" ? approval.policy : undefined,
+      network: { kind: hasNetwork ? "full" : "none" },
+      writableRoots: writable_roots ?? [],
+    },
+  };
+}
+
+/** Snapshots of a workspace are notes of another program to itself. */
+function isForTheModel(item: ResponseItem): boolean {
+  return item.type !== "opaque" || item.item.type !== "ghost_snapshot";
+}
+
+function rebuilt(items: readonly ResponseItem[], message: string): ResponseItem[] {
+  return compactedItems(items, message, { context: [], keptTokens: KEPT_USER_TOKENS });
+}
+
+function countOf(value: unknown): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 1;
+}
+
+function counted(count: number, one: string, many: string): string[] {
+  return count <= 0 ? [] : [`${count} ${count === 1 ? one : many}`];
+}
+
+function invalid(path: string, reason: string): BrigError {
+  return new BrigError(`${path}: ${reason}`, {
+    code: "session.invalid",
+    hint: "is it a session file? brig sessions lists those there are",
+  });
+}

@@ -1,0 +1,255 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { isBrigError } from "../../errors.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
+import type { ToolSandbox } from "../../tools/tool-sandbox.js";
+import type { SessionRecord } from "../write/session-file.js";
+import { askForFacts, askForHashes, type FileFacts } from "./tree-programs.js";
+
+/** What is needed of a sandbox's files to describe a tree. Every path is resolved inside the sandbox. */
+interface TreeFiles {
+  list(
+    path: string,
+    options: {
+      onEntries(entries: readonly { nameBytes: Uint8Array; type: string }[]): void;
+      signal?: AbortSignal | undefined;
+    },
+  ): Promise<unknown>;
+  stat(
+    path: string,
+    options: { followSymlinks: boolean; signal?: AbortSignal | undefined },
+  ): Promise<{ type: string; mode: number; linkTarget?: string | null }>;
+  read(
+    path: string,
+    options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
+  ): Promise<Uint8Array>;
+}
+
+/** What is needed of a sandbox. */
+export interface TreeSandbox extends Pick<ToolSandbox, "spawn"> {
+  readonly files: TreeFiles;
+}
+
+/** A directory's files, each with what it is and a hash of what it holds; or why that was left out. */
+export type TreeDescription =
+  | { kind: "described"; root: string; entries: Readonly<Record<string, string>> }
+  | { kind: "left-out"; root: string; reason: string };
+
+export interface TreeLimits {
+  maxFiles: number;
+  maxBytes: number;
+  maxMs: number;
+}
+
+/** What a session may spend on it at its end. */
+export const recordedTreeLimits: TreeLimits = { maxFiles: 2000, maxBytes: 32 * 1024 * 1024, maxMs: 2000 };
+/** What a person who asked for a comparison may wait for. */
+export const comparedTreeLimits: TreeLimits = { ...recordedTreeLimits, maxMs: 60_000 };
+
+/** A repository's own files hold times and numbers of this one copy. */
+const leftOutNames: readonly string[] = [".git"];
+
+/** From so many files on it is faster to start a program of the image's than to ask for each file. */
+const WORTH_PROGRAMS = 50;
+const PIECE_BYTES = 256 * 1024;
+const AT_THE_SAME_TIME = 16;
+const SHOWN_HASH_DIGITS = 24;
+
+/**
+ * Describes the files below a directory through the sandbox: whether each may be executed, and a hash of its content or of what a link
+ * points to. Directories show in the paths only, and `.git` not at all. More than the limits allow is left out as a whole.
+ */
+export async function describeTree(
+  sandbox: TreeSandbox,
+  root: string,
+  { limits, signal }: { limits: TreeLimits; signal?: AbortSignal | undefined },
+): Promise<TreeDescription> {
+  using limit = new TimeLimit(limits.maxMs, signal);
+  try {
+    const walk = new TreeWalk(sandbox, root, { limits, signal: limit.signal });
+    return { kind: "described", root, entries: await walk.run() };
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (limit.isOver) return leftOut(root, `it takes more than ${limits.maxMs / 1000} seconds to read`);
+    if (error instanceof TooMuch) return leftOut(root, error.message);
+    if (isBrigError(error)) return leftOut(root, error.message);
+    throw error;
+  }
+}
+
+export function treeRecord(tree: TreeDescription): SessionRecord {
+  const { kind, ...rest } = tree;
+  return { type: "brig.tree", payload: { state: kind, ...rest, left_out_names: leftOutNames } };
+}
+
+const treePayload = z.discriminatedUnion("state", [
+  z.object({ state: z.literal("described"), root: z.string(), entries: z.record(z.string(), z.string()) }),
+  z.object({ state: z.literal("left-out"), root: z.string(), reason: z.string() }),
+]);
+
+/** Null for one that cannot be understood. */
+export function readTreeRecord(payload: unknown): TreeDescription | null {
+  const { data } = treePayload.safeParse(payload);
+  if (data === undefined) return null;
+  const { state: kind, ...tree } = data;
+  return { kind, ...tree } as TreeDescription;
+}
+
+export interface TreeDifference {
+  path: string;
+  kind: "added" | "missing" | "changed";
+}
+
+/** What is different in `other`, by path. */
+export function treeDifferences(
+  tree: Readonly<Record<string, string>>,
+  other: Readonly<Record<string, string>>,
+): TreeDifference[] {
+  const paths = [...new Set([...Object.keys(tree), ...Object.keys(other)])].toSorted();
+  return paths.flatMap((path): TreeDifference[] => {
+    const [before, after] = [own(tree, path), own(other, path)];
+    if (before === after) return [];
+    return [{ path, kind: before === undefined ? "added" : after === undefined ? "missing" : "changed" }];
+  });
+}
+
+function own(entries: Readonly<Record<string, string>>, path: string): string | undefined {
+  return Object.hasOwn(entries, path) ? entries[path] : undefined;
+}
+
+class TooMuch extends Error {}
+
+class TreeWalk {
+  readonly #sandbox: TreeSandbox;
+  readonly #root: string;
+  readonly #limits: TreeLimits;
+  readonly #signal: AbortSignal;
+  readonly #entries = new Map<string, string>();
+  /** What the image's own programs say, for a tree that is worth starting them. */
+  #hashes = new Map<string, string>();
+  #facts = new Map<string, FileFacts>();
+  #bytes = 0;
+  #found = 0;
+
+  constructor(
+    sandbox: TreeSandbox,
+    root: string,
+    { limits, signal }: { limits: TreeLimits; signal: AbortSignal },
+  ) {
+    this.#sandbox = sandbox;
+    this.#root = root;
+    this.#limits = limits;
+    this.#signal = signal;
+  }
+
+  async run(): Promise<Record<string, string>> {
+    const paths = await this.#paths();
+    if (paths.length >= WORTH_PROGRAMS) await this.#askPrograms(paths);
+    const next = paths.values();
+    const worker = async () => {
+      for (const path of next) this.#entries.set(path, await this.#describe(path));
+    };
+    await Promise.all(Array.from({ length: AT_THE_SAME_TIME }, worker));
+    return Object.fromEntries([...this.#entries].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  async #askPrograms(paths: readonly string[]): Promise<void> {
+    const asking = { sandbox: this.#sandbox, root: this.#root, signal: this.#signal };
+    this.#facts = await askForFacts(paths, asking);
+    for (const { sizeBytes } of this.#facts.values()) this.#addBytes(sizeBytes);
+    this.#hashes = await askForHashes([...this.#facts.keys()], asking);
+    this.#signal.throwIfAborted();
+  }
+
+  /** Relative to the root. */
+  async #paths(): Promise<string[]> {
+    const paths: string[] = [];
+    let level = [""];
+    while (level.length > 0) {
+      const below = await Promise.all(level.map((folder) => this.#list(folder, paths)));
+      level = below.flat();
+    }
+    return paths;
+  }
+
+  /** Gives the folders, and adds all else. */
+  async #list(folder: string, paths: string[]): Promise<string[]> {
+    const folders: string[] = [];
+    await this.#sandbox.files.list(this.#absolute(folder), {
+      signal: this.#signal,
+      onEntries: (entries) => {
+        for (const { nameBytes, type } of entries) {
+          const name = Buffer.from(nameBytes).toString("utf8");
+          if (leftOutNames.includes(name)) continue;
+          this.#count();
+          const path = folder === "" ? name : `${folder}/${name}`;
+          if (type === "directory") folders.push(path);
+          else paths.push(path);
+        }
+      },
+    });
+    this.#signal.throwIfAborted();
+    return folders;
+  }
+
+  #count(): void {
+    this.#found++;
+    if (this.#found > this.#limits.maxFiles)
+      throw new TooMuch(`it has more than ${this.#limits.maxFiles} files`);
+  }
+
+  async #describe(path: string): Promise<string> {
+    const known = this.#facts.get(path);
+    const hashed = this.#hashes.get(path);
+    if (known !== undefined && hashed !== undefined) return fileEntry(known.isProgram, hashed);
+    const absolute = this.#absolute(path);
+    const signal = this.#signal;
+    try {
+      const { type, mode, linkTarget } = await this.#sandbox.files.stat(absolute, {
+        followSymlinks: false,
+        signal,
+      });
+      if (type === "symlink") return `link ${hash(Buffer.from(linkTarget ?? ""))}`;
+      if (type !== "file") return type;
+      return fileEntry((mode & 0o111) !== 0, await this.#contentHash(absolute));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isBrigError(error) && error.code.startsWith("file.")) return "unreadable";
+      throw error;
+    }
+  }
+
+  async #contentHash(path: string): Promise<string> {
+    const digest = createHash("sha256");
+    for (let offsetBytes = 0; ; ) {
+      const options = { offsetBytes, lengthBytes: PIECE_BYTES, signal: this.#signal };
+      const piece = await this.#sandbox.files.read(path, options);
+      digest.update(piece);
+      offsetBytes += piece.length;
+      this.#addBytes(piece.length);
+      if (piece.length < PIECE_BYTES) return digest.digest("hex");
+    }
+  }
+
+  #addBytes(count: number): void {
+    this.#bytes += count;
+    if (this.#bytes > this.#limits.maxBytes)
+      throw new TooMuch(`it has more than ${this.#limits.maxBytes / 1024 / 1024} MiB`);
+  }
+
+  #absolute(path: string): string {
+    return path === "" ? this.#root : `${this.#root === "/" ? "" : this.#root}/${path}`;
+  }
+}
+
+function fileEntry(isProgram: boolean, hash: string): string {
+  return `${isProgram ? "program" : "file"} ${hash.slice(0, SHOWN_HASH_DIGITS)}`;
+}
+
+function hash(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, SHOWN_HASH_DIGITS);
+}
+
+function leftOut(root: string, reason: string): TreeDescription {
+  return { kind: "left-out", root, reason };
+}

@@ -1,0 +1,214 @@
+import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
+import type { TokenUsage } from "../../model/model-client.js";
+import type { TruncationPolicy } from "../../output/truncation.js";
+import type { AnsweredApproval, ApprovalQuestion } from "../../tools/tool.js";
+import type { SessionReceipt } from "../receipts.js";
+import { localDate, type SessionSetting } from "../setting.js";
+import type { SessionRecord } from "./session-file.js";
+
+export function sessionMeta(session: {
+  threadId: string;
+  startedAt: Date;
+  cwd: string;
+  version: string;
+  provider: string;
+  instructions: string;
+}): SessionRecord {
+  return {
+    type: "session_meta",
+    payload: {
+      id: session.threadId,
+      timestamp: session.startedAt.toISOString(),
+      cwd: session.cwd,
+      originator: "brig",
+      cli_version: session.version,
+      source: "exec",
+      model_provider: session.provider,
+      base_instructions: { text: session.instructions },
+    },
+  };
+}
+
+export function turnContext(turn: {
+  turnId: string;
+  setting: SessionSetting;
+  model: string;
+  truncation: TruncationPolicy;
+  now: Date;
+}): SessionRecord {
+  const { setting } = turn;
+  return {
+    type: "turn_context",
+    payload: {
+      turn_id: turn.turnId,
+      cwd: setting.cwd,
+      current_date: localDate(turn.now, setting.timezone),
+      timezone: setting.timezone,
+      shell: setting.shell,
+      approval_policy: setting.approvalPolicy ?? "never",
+      sandbox_policy: sandboxPolicy(setting),
+      model: turn.model,
+      summary: "auto",
+      truncation_policy: turn.truncation,
+    },
+  };
+}
+
+export function responseItem(item: ResponseItem): SessionRecord {
+  return { type: "response_item", payload: wireItem(item) };
+}
+
+/** The event that is kept beside a message or reasoning item, or null for other items. */
+export function eventOfItem(item: ResponseItem): SessionRecord | null {
+  if (item.type === "message" && item.role === "assistant")
+    return event({ type: "agent_message", message: messageText(item) });
+  if (item.type === "reasoning" && item.summary.length > 0)
+    return event({ type: "agent_reasoning", text: item.summary.map(({ text }) => text).join("\n") });
+  return null;
+}
+
+export function userMessageEvent(message: MessageItem): SessionRecord {
+  const images = message.content.flatMap((part) => (part.type === "input_image" ? [part.image_url] : []));
+  const prompt = message.content.at(-1);
+  return event({ type: "user_message", message: prompt?.type === "input_text" ? prompt.text : "", images });
+}
+
+export function tokenCountEvent(total: TokenUsage, last: TokenUsage): SessionRecord {
+  const info = { total_token_usage: wireUsage(total), last_token_usage: wireUsage(last) };
+  return event({ type: "token_count", info });
+}
+
+export function turnStartedEvent(turnId: string): SessionRecord {
+  return event({ type: "task_started", turn_id: turnId });
+}
+
+export function turnCompletedEvent(turnId: string, lastMessage: string | null): SessionRecord {
+  return event({ type: "task_complete", turn_id: turnId, last_agent_message: lastMessage });
+}
+
+export function turnAbortedEvent(turnId: string): SessionRecord {
+  return event({ type: "turn_aborted", turn_id: turnId, reason: "interrupted" });
+}
+
+export function errorEvent(message: string): SessionRecord {
+  return event({ type: "error", message });
+}
+
+/** How a turn ended, so that the end of a file tells of the whole session. `number` counts from 1. */
+export function turnRecord(turn: {
+  turnId: string;
+  number: number;
+  status: "completed" | "failed" | "interrupted";
+  model: string;
+}): SessionRecord {
+  const { turnId, ...rest } = turn;
+  return { type: "brig.turn", payload: { turn_id: turnId, ...rest } };
+}
+
+/** What the kernel was read back to enforce, and how long the sandbox took. */
+export function sandboxRecord(sandbox: {
+  id: string;
+  image: string | undefined;
+  proof: unknown;
+  startMs: number;
+  /** The second container, with full access. */
+  isEscalated?: boolean;
+}): SessionRecord {
+  const { id, image, proof, startMs, isEscalated = false } = sandbox;
+  const which = isEscalated ? { escalated: true } : {};
+  return { type: "brig.sandbox", payload: { id, image, ...which, start_ms: startMs, proof } };
+}
+
+export function receiptRecord(receipt: SessionReceipt): SessionRecord {
+  return { type: "brig.receipt", payload: { ...receipt } };
+}
+
+/** How far a sandbox could reach. What went out of one with a network of its own is not seen, and so not logged. */
+export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
+  const hosts = network.kind === "allowlist" ? { hosts: network.hosts } : {};
+  return {
+    type: "brig.egress",
+    payload: { sandbox_id: sandboxId, network: network.kind, ...hosts, log: null },
+  };
+}
+
+/** What a person was asked, and what came of it. */
+export function approvalRecord(
+  callId: string,
+  asked: ApprovalQuestion & { answer?: AnsweredApproval; waitedMs?: number },
+): SessionRecord {
+  const { action, place, reason, denial, prefix, answer, waitedMs } = asked;
+  const subject =
+    action.kind === "command"
+      ? { command: action.argv, justification: action.escalation.justification }
+      : { patch: action.patch, changes: action.changes.map(({ kind, path }) => ({ kind, path })) };
+  return {
+    type: "brig.approval",
+    payload: {
+      call_id: callId,
+      tool: action.tool,
+      cwd: action.cwd,
+      ...subject,
+      place,
+      reason,
+      denial,
+      prefix,
+      // Left out of a question that has no answer yet.
+      answer,
+      waited_ms: waitedMs,
+    },
+  };
+}
+
+/** What one call cost. */
+export function callRecord(call: {
+  callId: string;
+  name: string;
+  success: boolean;
+  durationMs: number;
+  /** Of the command it ran; undefined for one that ran none, or whose command goes on. */
+  exitCode: number | undefined;
+  usage: { userMs: number; systemMs: number; maxRssBytes: number } | undefined;
+}): SessionRecord {
+  return {
+    type: "brig.call",
+    payload: {
+      call_id: call.callId,
+      name: call.name,
+      success: call.success,
+      duration_ms: call.durationMs,
+      exit_code: call.exitCode,
+      user_ms: call.usage?.userMs,
+      system_ms: call.usage?.systemMs,
+      max_rss_bytes: call.usage?.maxRssBytes,
+    },
+  };
+}
+
+function event(payload: Readonly<Record<string, unknown>>): SessionRecord {
+  return { type: "event_msg", payload };
+}
+
+function wireUsage(usage: TokenUsage) {
+  return {
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_output_tokens: usage.reasoningOutputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+  };
+}
+
+function sandboxPolicy({ sandboxMode, network, writableRoots }: SessionSetting) {
+  const hasNetwork = network.kind !== "none";
+  if (sandboxMode === "danger-full-access") return { type: sandboxMode };
+  if (sandboxMode === "read-only") return { type: sandboxMode, network_access: hasNetwork };
+  if (sandboxMode !== "workspace-write") return { type: "external-sandbox", policy: sandboxMode };
+  return {
+    type: sandboxMode,
+    writable_roots: writableRoots,
+    network_access: hasNetwork,
+    exclude_tmpdir_env_var: false,
+    exclude_slash_tmp: false,
+  };
+}

@@ -1,0 +1,85 @@
+import type { ToolCallOptions } from "../tool.js";
+import type { ToolProcess } from "../tool-sandbox.js";
+import { CommandSession } from "./command-session.js";
+
+/** A whole number from `min` up to but not including `max`. */
+export type RandomInteger = (min: number, max: number) => number;
+
+const FIRST_ID = 1000;
+const LAST_ID = 99_999;
+const MAX_SESSIONS = 64;
+/** Used most recently, besides the new one. */
+const PROTECTED_SESSIONS = 8;
+const WARNING_SESSIONS = 60;
+
+/** The command sessions of one registry. */
+export class CommandSessions {
+  readonly #sessions = new Map<number, CommandSession>();
+  readonly #random: RandomInteger;
+  #uses = 0;
+
+  constructor(random: RandomInteger) {
+    this.#random = random;
+  }
+
+  get count(): number {
+    return this.#sessions.size;
+  }
+
+  /** Keeps a process; the least interesting one is ended where there would be too many. */
+  async keep(process: ToolProcess, onActivity: ToolCallOptions["onActivity"]): Promise<CommandSession> {
+    const session = new CommandSession(this.#freeId(), process, onActivity);
+    this.#sessions.set(session.id, session);
+    this.#touch(session);
+    // Counted first: others may be kept while one is ended.
+    if (this.#sessions.size > MAX_SESSIONS) await this.#prune();
+    return session;
+  }
+
+  /** The session, which counts as used now. */
+  find(id: number): CommandSession | undefined {
+    const session = this.#sessions.get(id);
+    if (session !== undefined) this.#touch(session);
+    return session;
+  }
+
+  forget(session: CommandSession): void {
+    this.#sessions.delete(session.id);
+  }
+
+  /** What to tell the model when it keeps too many processes, else null. */
+  advice(): string | null {
+    if (this.count < WARNING_SESSIONS) return null;
+    return (
+      `Warning: The maximum number of unified exec processes you can keep open is ${WARNING_SESSIONS} and you currently have ` +
+      `${this.count} processes open. Reuse older processes or close them to prevent automatic pruning of old processes`
+    );
+  }
+
+  /** Ends every process; never fails, since a sandbox that is gone has ended them all. */
+  async close(): Promise<void> {
+    const running = [...this.#sessions.values()].filter(({ exit }) => exit === null);
+    this.#sessions.clear();
+    await Promise.allSettled(running.map((session) => session.end()));
+  }
+
+  async #prune(): Promise<void> {
+    const byUse = [...this.#sessions.values()].toSorted((a, b) => a.lastUse - b.lastUse);
+    const candidates = byUse.slice(0, -(PROTECTED_SESSIONS + 1));
+    const victim = candidates.find(({ exit }) => exit !== null) ?? candidates[0];
+    if (victim === undefined) return;
+    this.forget(victim);
+    if (victim.exit === null) await victim.end();
+  }
+
+  #touch(session: CommandSession): void {
+    session.lastUse = ++this.#uses;
+  }
+
+  #freeId(): number {
+    for (;;) {
+      const id = this.#random(FIRST_ID, LAST_ID + 1);
+      if (!this.#sessions.has(id)) return id;
+    }
+  }
+}

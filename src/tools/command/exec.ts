@@ -1,0 +1,119 @@
+import type { Readable } from "node:stream";
+import { z } from "zod";
+import { type CapturedOutput, captured, renderOutput } from "../../output/captured-output.js";
+import { OutputCapture } from "../../output/output-capture.js";
+import { defineTool } from "../define-tool.js";
+import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import type { ToolExit } from "../tool-sandbox.js";
+import { type Workbench, workdirOf } from "../workbench.js";
+
+/** What `exec` tells a program; `content` is the aggregated output. */
+export interface ExecToolResult extends ToolOutput {
+  /** 124 on a timeout, 127 or 126 where the program could not be started. */
+  exitCode: number;
+  stdout: ExecText;
+  stderr: ExecText;
+  /** Both in the order of arrival. */
+  aggregatedOutput: ExecText;
+  durationMs: number;
+  timedOut: boolean;
+}
+
+/** What a command printed, at most 1 MiB of it. */
+export interface ExecText {
+  text: string;
+  /** Set when the middle was left out, which the text says where it is: how many lines stand before it. */
+  truncatedAfterLines?: number;
+}
+
+const OUTPUT_LIMIT_BYTES = 1024 * 1024;
+const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
+
+const parameters = z.object({
+  command: z.array(z.string()).min(1).describe("The program and its arguments; no shell is involved."),
+  cwd: z.string().optional().describe("Directory to run in. Default: the session's."),
+  env: z.record(z.string(), z.string()).default({}).describe("Variables to set for it."),
+  timeoutMs: z
+    .int()
+    .positive()
+    .max(MAX_TIMEOUT_MS)
+    .optional()
+    .describe("Its whole process tree is killed after so many milliseconds. Default: never."),
+});
+
+/** For programs: runs a command to its end. What it does is in the result; only what cannot be asked for is an error. */
+export function execFace(bench: Workbench): Tool<ExecToolResult> {
+  return defineTool({
+    name: "exec",
+    description: "Runs a command and returns its outputs and exit code.",
+    parameters,
+    supportsParallel: false,
+    run: (args, call) => exec(bench, call, args),
+  });
+}
+
+async function exec(
+  bench: Workbench,
+  { signal }: ToolCallOptions,
+  { command, cwd, env, timeoutMs }: z.output<typeof parameters>,
+): Promise<ExecToolResult> {
+  const captures = {
+    stdout: new OutputCapture(OUTPUT_LIMIT_BYTES),
+    stderr: new OutputCapture(OUTPUT_LIMIT_BYTES),
+    both: new OutputCapture(OUTPUT_LIMIT_BYTES),
+  };
+  const sandbox = await bench.sandbox();
+  const process = await sandbox.spawn(command, {
+    cwd: workdirOf(bench, cwd),
+    env: { ...bench.environment, ...env },
+    timeoutMs,
+    signal,
+    stdin: "closed",
+  });
+  const [exit] = await Promise.all([
+    process.exit,
+    capture(process.stdout, captures.stdout, captures.both),
+    capture(process.stderr, captures.stderr, captures.both),
+  ]);
+  signal?.throwIfAborted();
+  return resultOf(exit, {
+    stdout: captures.stdout.take(),
+    stderr: withStartFailure(captures.stderr.take(), exit),
+    both: withStartFailure(captures.both.take(), exit),
+  });
+}
+
+async function capture(stream: Readable | null, ...into: readonly OutputCapture[]): Promise<void> {
+  if (stream === null) return;
+  for await (const chunk of stream as AsyncIterable<Uint8Array>)
+    for (const output of into) output.push(chunk);
+}
+
+function withStartFailure(output: CapturedOutput, { startFailure }: ToolExit): CapturedOutput {
+  return startFailure === null ? output : captured(output, `${startFailure}\n`);
+}
+
+function resultOf(
+  { exitCode, durationMs, timedOut }: ToolExit,
+  { stdout, stderr, both }: Record<"stdout" | "stderr" | "both", CapturedOutput>,
+): ExecToolResult {
+  const aggregatedOutput = textOf(both);
+  return {
+    exitCode,
+    stdout: textOf(stdout),
+    stderr: textOf(stderr),
+    aggregatedOutput,
+    durationMs,
+    timedOut,
+    content: aggregatedOutput.text,
+    success: exitCode === 0,
+  };
+}
+
+function textOf(output: CapturedOutput): ExecText {
+  const gap = output.pieces.findIndex((piece) => typeof piece !== "string");
+  const text = renderOutput(output);
+  if (gap === -1) return { text };
+  const before = renderOutput(captured(...output.pieces.slice(0, gap)));
+  return { text, truncatedAfterLines: before.split("\n").length - 1 };
+}

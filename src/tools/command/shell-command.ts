@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { defineTool } from "../define-tool.js";
+import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "../escalation.js";
+import { interceptPatch } from "../patch/patch-interception.js";
+import type { Tool } from "../tool.js";
+import { type Workbench, workdirOf } from "../workbench.js";
+import { freeformOutput } from "./command-output.js";
+import { runReviewed, timeoutOf } from "./one-shot-command.js";
+import { hiddenLogin, refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
+
+const parameters = z.object({
+  command: z.string().describe("The script, run by the user's shell."),
+  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
+  timeout_ms: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("The command is killed after so many milliseconds. Default: 10000."),
+  login: z.boolean().optional().describe("Whether the shell reads the login profiles. Default: true."),
+  ...escalationParameters,
+});
+
+const name = "shell_command";
+
+export function shellCommandTool(bench: Workbench): Tool {
+  return defineTool({
+    name,
+    description: "Runs a shell script in the sandbox and returns its exit code, duration and output.",
+    parameters,
+    hiddenParameters: hiddenLogin(bench),
+    parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
+    supportsParallel: false,
+    async run(args, call) {
+      const refusal = refusedEscalation(bench.review, name, args) ?? refusedLogin(bench, args.login);
+      if (refusal !== null) return { content: refusal, success: false };
+      const shell = await bench.shell();
+      const login = args.login ?? bench.allowsLoginShell;
+      const command = {
+        tool: name,
+        argv: runnableArgv(shell, args.command, { login }),
+        shownArgv: scriptArgv(shell.path, args.command, { login }),
+        cwd: workdirOf(bench, args.workdir),
+        timeoutMs: timeoutOf(args.timeout_ms),
+        escalation: escalationOf(args),
+      };
+      const { shownArgv: argv, cwd } = command;
+      const patched = await interceptPatch(bench, { tool: name, argv, cwd }, call);
+      if (patched !== null) return patched;
+      const result = await runReviewed(bench, command, call);
+      if (result.kind !== "ended") return { content: result.text, success: false };
+      return {
+        content: freeformOutput(result.outcome, bench.truncation),
+        success: result.outcome.exitCode === 0,
+      };
+    },
+  });
+}

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { defineTool } from "../define-tool.js";
+import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "../escalation.js";
+import { interceptPatch } from "../patch/patch-interception.js";
+import type { Tool, ToolSpec } from "../tool.js";
+import { type Workbench, workdirOf } from "../workbench.js";
+import { structuredOutput } from "./command-output.js";
+import { runReviewed, timeoutOf } from "./one-shot-command.js";
+
+const parameters = z.object({
+  command: z
+    .array(z.string())
+    .describe(
+      'The program and its arguments; no shell is involved, so use e.g. ["bash", "-lc", "…"] for one.',
+    ),
+  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
+  timeout_ms: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("The command is killed after so many milliseconds. Default: 10000."),
+  ...escalationParameters,
+});
+
+export function shellTool(bench: Workbench): Tool {
+  return argvTool(bench, { name: "shell" });
+}
+
+/** `shell` for models that know it by a kind of item of its own. */
+export function localShellTool(bench: Workbench): Tool {
+  return argvTool(bench, { name: "local_shell", spec: { type: "local_shell" } });
+}
+
+function argvTool(bench: Workbench, { name, spec }: { name: string; spec?: ToolSpec }): Tool {
+  return defineTool({
+    name,
+    spec,
+    description:
+      "Runs a program in the sandbox and returns its output, with its exit code and duration, as JSON.",
+    parameters,
+    parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
+    supportsParallel: false,
+    async run(args, call) {
+      const refusal = refusedEscalation(bench.review, name, args);
+      if (refusal !== null) return { content: refusal, success: false };
+      const command = {
+        tool: name,
+        argv: args.command,
+        cwd: workdirOf(bench, args.workdir),
+        timeoutMs: timeoutOf(args.timeout_ms),
+        escalation: escalationOf(args),
+      };
+      const patched = await interceptPatch(bench, command, call);
+      if (patched !== null) return patched;
+      const result = await runReviewed(bench, command, call);
+      if (result.kind !== "ended") return { content: result.text, success: false };
+      return {
+        content: structuredOutput(result.outcome, bench.truncation),
+        success: result.outcome.exitCode === 0,
+      };
+    },
+  });
+}

@@ -1,0 +1,97 @@
+import { z } from "zod";
+import { answer } from "../answer.js";
+import { defineTool } from "../define-tool.js";
+import { fileFailure } from "../os-error.js";
+import { trim } from "../patch/format/white-space.js";
+import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import type { Workbench } from "../workbench.js";
+import { ByteLines } from "./byte-lines.js";
+import { absolutePath } from "./file-path.js";
+import { requireInput } from "./require-input.js";
+import { runRipgrep } from "./ripgrep.js";
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 2000;
+
+const parameters = z.object({
+  pattern: z.string().describe("Regular expression pattern to search for."),
+  include: z
+    .string()
+    .optional()
+    .describe('Optional glob that limits which files are searched (e.g. "*.rs" or "*.{ts,tsx}").'),
+  path: z
+    .string()
+    .optional()
+    .describe("Directory or file path to search. Defaults to the session's working directory."),
+  limit: z
+    .int()
+    .nonnegative()
+    .default(DEFAULT_LIMIT)
+    .describe("Maximum number of file paths to return (defaults to 100)."),
+});
+
+export function grepFilesTool(bench: Workbench): Tool {
+  return defineTool({
+    name: "grep_files",
+    description: "Finds files whose contents match the pattern and lists them by modification time.",
+    parameters,
+    supportsParallel: true,
+    run: (args, call) => answer(() => grepFiles(bench, call, args)),
+  });
+}
+
+/** As programs call it: the same, but every failure is a BrigError. */
+export function grepFilesFace(bench: Workbench): Tool {
+  return defineTool({
+    name: "grepFiles",
+    description: "Lists the files whose contents match a regular expression, last modified first.",
+    parameters,
+    supportsParallel: true,
+    run: (args, call) => grepFiles(bench, call, args),
+  });
+}
+
+async function grepFiles(
+  bench: Workbench,
+  { signal }: ToolCallOptions,
+  { pattern, include, path, limit }: z.output<typeof parameters>,
+): Promise<ToolOutput> {
+  const expression = trim(pattern);
+  requireInput(expression !== "", "pattern must not be empty");
+  requireInput(limit > 0, "limit must be greater than zero");
+  const glob = trim(include ?? "");
+  const target = absolutePath(bench.cwd, path ?? "");
+  await requirePath(bench, target, signal);
+
+  const found: string[] = [];
+  const lines = new ByteLines("\n", (line) => {
+    if (found.length < Math.min(limit, MAX_LIMIT)) found.push(line);
+  });
+  await runRipgrep(bench, {
+    args: [
+      "--files-with-matches",
+      "--sortr=modified",
+      ...["--regexp", expression],
+      "--no-messages",
+      ...(glob === "" ? [] : ["--glob", glob]),
+      ...["--", target],
+    ],
+    cwd: bench.cwd,
+    signal,
+    onOutput: (chunk) => lines.push(chunk),
+  });
+  lines.end();
+  return found.length === 0
+    ? { content: "No matches found.", success: false }
+    : { content: found.join("\n"), success: true };
+}
+
+async function requirePath(bench: Workbench, path: string, signal: AbortSignal | undefined): Promise<void> {
+  const { files } = await bench.sandbox();
+  try {
+    await files.stat(path, { signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw fileFailure(`unable to access \`${path}\``, path, error);
+  }
+}

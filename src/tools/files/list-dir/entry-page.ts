@@ -1,0 +1,91 @@
+import { cutText } from "../../../output/cut-text.js";
+import type { ToolDirectoryEntry } from "../../tool-sandbox.js";
+
+const MAX_NAME_BYTES = 500;
+
+/** An entry of a tree. */
+export interface TreeEntry {
+  nameBytes: Uint8Array;
+  /** The directory that it is in; null for the one that is listed. */
+  parent: TreeEntry | null;
+  /** Its path below that one, one character per byte of its text as UTF-8, so that comparing strings compares bytes. */
+  key: string;
+  /** As much of the key as entries are sorted by. */
+  sortKey: string;
+  name: string;
+  /** 1 for what is directly in the listed directory. */
+  depth: number;
+  type: string;
+}
+
+export function treeEntry({ nameBytes, type }: ToolDirectoryEntry, parent: TreeEntry | null): TreeEntry {
+  const text = Buffer.from(nameBytes.buffer, nameBytes.byteOffset, nameBytes.byteLength).toString("utf8");
+  const isAscii = text.length === Buffer.byteLength(text);
+  const ownKey = isAscii ? text : Buffer.from(text).toString("latin1");
+  const key = parent === null ? ownKey : `${parent.key}/${ownKey}`;
+  return {
+    nameBytes,
+    parent,
+    key,
+    sortKey: key.length <= MAX_NAME_BYTES ? key : cutKey(key),
+    name: cutText(text, MAX_NAME_BYTES),
+    depth: parent === null ? 1 : parent.depth + 1,
+    type,
+  };
+}
+
+function cutKey(key: string): string {
+  const text = Buffer.from(key, "latin1").toString("utf8");
+  return Buffer.from(cutText(text, MAX_NAME_BYTES)).toString("latin1");
+}
+
+/** The path below the listed directory, as the kernel has it. */
+export function pathBytes({ nameBytes, parent }: TreeEntry): Buffer {
+  return parent === null
+    ? Buffer.from(nameBytes)
+    : Buffer.concat([pathBytes(parent), Buffer.from("/"), nameBytes]);
+}
+
+/** The first entries, in order, of any number that are offered: at most twice as many are held at a time. */
+export class FirstEntries {
+  readonly #capacity: number;
+  #entries: TreeEntry[] = [];
+  /** Known once some had to go: nothing behind it is among the first. */
+  #last: TreeEntry | null = null;
+  #offered = 0;
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  /** How many there are in all, kept or not. */
+  get offered(): number {
+    return this.#offered;
+  }
+
+  offer(entry: TreeEntry): void {
+    this.#offered++;
+    if (!this.admits(entry)) return;
+    this.#entries.push(entry);
+    if (this.#entries.length >= this.#capacity * 2) this.sorted();
+  }
+
+  /** Whether an entry is, or could come to be, among the first. */
+  admits(entry: TreeEntry): boolean {
+    return this.#last === null || inOrder(entry, this.#last) <= 0;
+  }
+
+  sorted(): readonly TreeEntry[] {
+    this.#entries.sort(inOrder);
+    if (this.#entries.length > this.#capacity) {
+      this.#entries.length = this.#capacity;
+      this.#last = this.#entries.at(-1) ?? null;
+    }
+    return this.#entries;
+  }
+}
+
+function inOrder(one: TreeEntry, other: TreeEntry): number {
+  if (one.sortKey !== other.sortKey) return one.sortKey < other.sortKey ? -1 : 1;
+  return one.depth - other.depth || Buffer.compare(pathBytes(one), pathBytes(other));
+}

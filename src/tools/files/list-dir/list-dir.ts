@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { answer } from "../../answer.js";
+import { defineTool } from "../../define-tool.js";
+import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
+import { type Workbench, workdirOf } from "../../workbench.js";
+import { absolutePath } from "../file-path.js";
+import { requireInput } from "../require-input.js";
+import { type ListRequest, listTree } from "./list-tree.js";
+
+const count = z.int().nonnegative();
+const page = {
+  offset: count.default(1).describe("The entry number to start listing from. Must be 1 or greater."),
+  limit: count.default(25).describe("The maximum number of entries to return."),
+  depth: count.default(2).describe("The maximum directory depth to traverse. Must be 1 or greater."),
+};
+
+const parameters = z.object({
+  dir_path: z.string().describe("Absolute path to the directory to list."),
+  ...page,
+});
+
+export function listDirTool(bench: Workbench): Tool {
+  return defineTool({
+    name: "list_dir",
+    description: "Lists entries in a local directory with 1-indexed entry numbers and simple type labels.",
+    parameters,
+    supportsParallel: true,
+    run: (args, call) => answer(() => listDir(bench, call, { ...args, path: args.dir_path })),
+  });
+}
+
+/** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
+export function listDirFace(bench: Workbench): Tool {
+  return defineTool({
+    name: "listDir",
+    description: "Lists a directory and those below it as a tree.",
+    parameters: z.object({
+      path: z.string().describe("Path of the directory; a relative one starts from workdir."),
+      ...page,
+      workdir: z.string().optional().describe("Directory that relative paths start from."),
+    }),
+    supportsParallel: true,
+    run: (args, call) =>
+      listDir(bench, call, { ...args, path: absolutePath(workdirOf(bench, args.workdir), args.path) }),
+  });
+}
+
+async function listDir(
+  bench: Workbench,
+  { signal }: ToolCallOptions,
+  request: ListRequest,
+): Promise<ToolOutput> {
+  requireInput(request.offset > 0, "offset must be a 1-indexed entry number");
+  requireInput(request.limit > 0, "limit must be greater than zero");
+  requireInput(request.depth > 0, "depth must be greater than zero");
+  requireInput(request.path.startsWith("/"), "dir_path must be an absolute path");
+  const { files } = await bench.sandbox();
+  return { content: await listTree({ files, signal }, request), success: true };
+}

@@ -1,0 +1,135 @@
+import { BrigError } from "../../../errors.js";
+import { type BlockLine, blockAround } from "./block.js";
+import { type FileSource, fileChunks } from "./file-chunks.js";
+import { formatLine, indentOf, isBlank, isComment } from "./line-text.js";
+import { visitLines } from "./lines.js";
+
+/** Lines to read from a file, all numbers counting from 1. */
+export interface LineRequest {
+  offset: number;
+  limit: number;
+  /** Instead of a plain range: what belongs to the block around a line. */
+  block: BlockRequest | null;
+}
+
+interface BlockRequest {
+  anchorLine: number;
+  /** Levels of indentation to go out; 0: all of them. */
+  maxLevels: number;
+  includesSiblings: boolean;
+  includesHeader: boolean;
+  maxLines: number;
+}
+
+/** What one call answers at most; a model is given a fraction of it. */
+const MAX_ANSWER_CHARS = 16 * 1024 * 1024;
+const LINES_AT_A_TIME = 256;
+/** So many lines on each side of the anchor are held in memory. */
+const MAX_BLOCK_LINES = 10_000;
+const LEVEL_WIDTH = 4;
+
+/** The text of a request's lines; a BrigError with the model's text where there are none. */
+export async function readLines(source: FileSource, request: LineRequest): Promise<string> {
+  return request.block === null
+    ? await readRange(source, request)
+    : await readBlock(source, request.block, Math.min(request.limit, request.block.maxLines));
+}
+
+async function readRange(
+  source: FileSource,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<string> {
+  const lines = new JoinedLines();
+  await visitLines(fileChunks(source), offset, (text, number) => {
+    lines.push(formatLine(number, text));
+    if (lines.chars > MAX_ANSWER_CHARS) throw tooMuch(number - offset);
+    return lines.count < limit;
+  });
+  if (lines.count === 0) throw invalid("offset exceeds file length");
+  return lines.text();
+}
+
+/** Lines are parts of larger strings, which would stay in memory as long as they do: so they are copied, some at a time. */
+class JoinedLines {
+  readonly #joined: string[] = [];
+  #parts: string[] = [];
+  count = 0;
+  chars = 0;
+
+  push(line: string): void {
+    this.#parts.push(line);
+    this.count++;
+    this.chars += line.length;
+    if (this.#parts.length === LINES_AT_A_TIME) this.#join();
+  }
+
+  text(): string {
+    this.#join();
+    return this.#joined.join("\n");
+  }
+
+  #join(): void {
+    if (this.#parts.length > 0) this.#joined.push(this.#parts.join("\n"));
+    this.#parts = [];
+  }
+}
+
+interface NumberedLine extends BlockLine {
+  number: number;
+  text: string;
+}
+
+async function readBlock(source: FileSource, block: BlockRequest, maxLines: number): Promise<string> {
+  const reach = Math.min(maxLines, MAX_BLOCK_LINES + 1);
+  const lines = await readAround(source, block.anchorLine, reach);
+  const anchor = lines.findIndex(({ number }) => number === block.anchorLine);
+  const anchorIndent = lines[anchor]?.indent;
+  if (anchorIndent === undefined) throw invalid("anchor_line exceeds file length");
+  const floor = block.maxLevels === 0 ? 0 : Math.max(0, anchorIndent - LEVEL_WIDTH * block.maxLevels);
+  const found = blockAround(lines, anchor, { ...block, floor, maxLines: reach });
+  if (found.length > MAX_BLOCK_LINES) throw blockTooLong(block.anchorLine);
+  return found.map(({ text }) => text).join("\n");
+}
+
+/** The anchor, and as many lines on each side as a block may have; all before them is only passed through. */
+async function readAround(source: FileSource, anchorLine: number, reach: number): Promise<NumberedLine[]> {
+  const lines: NumberedLine[] = [];
+  let indent = 0;
+  await visitLines(fileChunks(source), 1, (text, number) => {
+    const blank = isBlank(text);
+    if (!blank) indent = indentOf(text);
+    if (number > anchorLine - reach)
+      lines.push({
+        number,
+        text: copyOf(formatLine(number, text)),
+        indent,
+        isBlank: blank,
+        isComment: isComment(text),
+      });
+    return number < anchorLine + reach - 1;
+  });
+  return lines;
+}
+
+/** As in `JoinedLines`, for a line that is kept by itself. */
+function copyOf(line: string): string {
+  return Buffer.from(line).toString("utf8");
+}
+
+function invalid(text: string): BrigError {
+  return new BrigError(text, { code: "tool.invalid-input" });
+}
+
+function tooMuch(lines: number): BrigError {
+  return new BrigError(
+    `failed to read file: the lines asked for are more than ${MAX_ANSWER_CHARS} characters; the first ${lines} of them are not`,
+    { code: "file.too-large" },
+  );
+}
+
+function blockTooLong(anchorLine: number): BrigError {
+  return new BrigError(
+    `failed to read file: the block around line ${anchorLine} has more than ${MAX_BLOCK_LINES} lines; ask for fewer with max_lines or max_levels`,
+    { code: "file.too-large" },
+  );
+}

@@ -1,0 +1,97 @@
+import { posix } from "node:path";
+import { type ApplyOptions, applyEdits, changeOf, type PatchChange } from "./apply-edits.js";
+import { editsOfPatch, type FileEdit, filesOfEdit } from "./file-edit.js";
+import { editsOfDiff } from "./format/apply-diff.js";
+import { looksLikeDiff, parseDiff } from "./format/parse-diff.js";
+import { parsePatch } from "./format/parse-patch.js";
+import { recognisePatchScript } from "./format/patch-command.js";
+import { trimStart } from "./format/white-space.js";
+import type { PatchFiles } from "./patch-files.js";
+import { PathLocks } from "./path-locks.js";
+import { realPaths } from "./real-paths.js";
+
+/** What became of a patch. */
+export type PatchOutcome =
+  | { kind: "applied"; changes: PatchChange[]; durationMs: number }
+  | { kind: "empty" }
+  /** It is no patch, or does not fit the files. Nothing was changed. */
+  | { kind: "refused"; reason: string }
+  /** A file could not be changed. `changes` were made before that and stay. */
+  | { kind: "failed"; reason: string; changes: PatchChange[]; durationMs: number };
+
+/** Aborting stops before the next file; files changed so far stay so. */
+interface PatchOptions extends ApplyOptions {
+  /** Absolute path inside the sandbox that relative paths start from. */
+  cwd: string;
+  /** Goes on where an attempt with other files failed: with these, after the edits that it made. */
+  resume?: { files: PatchFiles; doneCount: number } | undefined;
+}
+
+/**
+ * Applies patches to the files of one sandbox. Patches with a file in common, by whatever name, wait for each other.
+ */
+export interface Patcher {
+  /** A patch in the Begin/End format. */
+  applyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
+  /** A patch in either format, also inside a shell heredoc for `apply_patch`. */
+  applyAnyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
+}
+
+/** The files may still be on their way: they are asked for when the first patch needs them. */
+export function createPatcher(files: () => PatchFiles | Promise<PatchFiles>): Patcher {
+  const locks = new PathLocks(async (paths) => await realPaths(await files(), paths));
+  const apply = async (parsed: ParsedEdits, options: PatchOptions): Promise<PatchOutcome> => {
+    if (parsed.kind === "invalid") return { kind: "refused", reason: parsed.reason };
+    if (parsed.edits.length === 0) return { kind: "empty" };
+    return await locks.run(pathsOfEdits(parsed.edits), async () => {
+      options.signal?.throwIfAborted();
+      const startedAt = performance.now();
+      const { resume } = options;
+      const edits = parsed.edits.slice(resume?.doneCount ?? 0);
+      const result = await applyEdits(resume?.files ?? (await files()), edits, options);
+      return { ...result, durationMs: performance.now() - startedAt };
+    });
+  };
+  return {
+    applyPatch: (text, options) => apply(parseEdits(text, options.cwd), options),
+    applyAnyPatch: (text, options) => apply(parseAnyEdits(text, options.cwd), options),
+  };
+}
+
+/** What a Begin/End patch would do to which file; nothing of a text that is no patch. */
+export function changesOf(text: string, cwd: string): PatchChange[] {
+  const parsed = parseEdits(text, cwd);
+  return parsed.kind === "invalid" ? [] : parsed.edits.map(changeOf);
+}
+
+/** Every path that a Begin/End patch reads or changes, each once; none of a text that is no patch. */
+export function pathsOf(text: string, cwd: string): string[] {
+  const parsed = parseEdits(text, cwd);
+  return parsed.kind === "invalid" ? [] : pathsOfEdits(parsed.edits);
+}
+
+function pathsOfEdits(edits: readonly FileEdit[]): string[] {
+  return [...new Set(edits.flatMap(filesOfEdit).map(({ path }) => path))];
+}
+
+type ParsedEdits = { kind: "edits"; edits: FileEdit[] } | { kind: "invalid"; reason: string };
+
+function parseEdits(text: string, cwd: string): ParsedEdits {
+  const parsed = parsePatch(text);
+  return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfPatch(parsed.patch, cwd) };
+}
+
+function parseAnyEdits(text: string, cwd: string): ParsedEdits {
+  const command = recognisePatchScript(text);
+  if (command.kind === "patch") {
+    const directory = posix.resolve(cwd, command.directory ?? "");
+    return parseBody(command.patch, directory);
+  }
+  return parseBody(text, cwd);
+}
+
+function parseBody(text: string, cwd: string): ParsedEdits {
+  if (/^(?:\*\*\*|<<)/.test(trimStart(text)) || !looksLikeDiff(text)) return parseEdits(text, cwd);
+  const parsed = parseDiff(text);
+  return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfDiff(parsed.files, cwd) };
+}

@@ -1,0 +1,200 @@
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { BrigError } from "../../errors.js";
+import { Utf8Stream } from "../../lib/utf8.js";
+import { type CapturedOutput, captured } from "../../output/captured-output.js";
+import { OutputCapture } from "../../output/output-capture.js";
+import { endOf, startError } from "../command/command-failure.js";
+import type { ToolOutput } from "../tool.js";
+import type { ToolProcess } from "../tool-sandbox.js";
+import type { Workbench } from "../workbench.js";
+import { bootSource, kernelSource } from "./kernel-source.js";
+
+const OUTPUT_LIMIT_BYTES = 1024 * 1024;
+const MAX_MESSAGE_CHARS = 32 * 1024 * 1024;
+const MAX_IMAGES = 16;
+const FRAME_START = "\u001e";
+
+/** What a kernel says. It runs a model's code, so nothing of it is taken on trust. */
+const messageSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("done"), id: z.int(), success: z.boolean(), text: z.string().nullable() }),
+  z.object({ type: z.literal("image"), url: z.string() }),
+  z.object({ type: z.literal("tool"), id: z.int(), name: z.string(), args: z.unknown() }),
+]);
+type KernelMessage = z.infer<typeof messageSchema>;
+
+/** What became of one cell. */
+export interface CellOutcome {
+  success: boolean;
+  /** Everything printed since the cell before, and the value or the error of this one. */
+  output: CapturedOutput;
+  /** Data URLs. */
+  images: readonly string[];
+}
+
+interface Cell {
+  id: number;
+  images: string[];
+  callTool: CallTool;
+  finish: (end: { success: boolean; text: string | null }) => void;
+  fail: (error: unknown) => void;
+}
+
+export type CallTool = (name: string, args: unknown) => Promise<ToolOutput>;
+
+/** One Node process in the sandbox that evaluates one cell after the other and remembers what they declared. */
+export class JsKernel {
+  readonly #process: ToolProcess;
+  readonly #nonce = randomBytes(16).toString("hex");
+  readonly #printed = new OutputCapture(OUTPUT_LIMIT_BYTES);
+  #cell: Cell | null = null;
+  #cells = 0;
+  #unread = "";
+  #end: BrigError | null = null;
+
+  /** `tool.failed` for an image without Node is told by the first cell. */
+  static async start(bench: Workbench): Promise<JsKernel> {
+    const sandbox = await bench.sandbox();
+    const process = await sandbox.spawn(["node", "-e", bootSource], {
+      cwd: bench.cwd,
+      env: bench.environment,
+      stdin: "pipe",
+      mergeOutput: true,
+    });
+    return new JsKernel(process);
+  }
+
+  private constructor(process: ToolProcess) {
+    this.#process = process;
+    process.stdin?.on("error", () => undefined);
+    this.#send({ source: kernelSource, nonce: this.#nonce });
+    void this.#follow();
+  }
+
+  get hasEnded(): boolean {
+    return this.#end !== null;
+  }
+
+  /** Rejects with the signal's reason, or with `tool.failed` when the process ended; either way the kernel is of no more use. */
+  async run(
+    source: string,
+    { signal, callTool }: { signal: AbortSignal; callTool: CallTool },
+  ): Promise<CellOutcome> {
+    signal.throwIfAborted();
+    if (this.#end !== null) throw this.#end;
+    const id = ++this.#cells;
+    const images: string[] = [];
+    const over = new AbortController();
+    const end = await new Promise<{ success: boolean; text: string | null }>((finish, fail) => {
+      this.#cell = { id, images, callTool, finish, fail };
+      signal.addEventListener("abort", () => fail(signal.reason), { once: true, signal: over.signal });
+      this.#send({ type: "run", id, source });
+    }).finally(() => {
+      this.#cell = null;
+      over.abort();
+    });
+    const { success, text } = end;
+    const output = captured(this.#printed.take(), text === null ? "" : `${text}\n`);
+    return { success, output, images };
+  }
+
+  /** Ends the process; never fails, since a sandbox that is gone has ended it. */
+  async close(): Promise<void> {
+    this.#end ??= ended("js_repl kernel was reset");
+    await this.#process.kill().catch(() => undefined);
+  }
+
+  #send(message: object): void {
+    this.#process.stdin?.write(`${JSON.stringify(message)}\n`);
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      const exit = await endOf(this.#process, this.#read());
+      const reason =
+        exit.startFailure === null
+          ? `js_repl kernel exited with code ${exit.exitCode}; its state is lost, the next call starts a new one`
+          : `js_repl needs node in the sandbox's image: ${startError(exit.startFailure, exit.exitCode)}`;
+      this.#stop(ended(reason));
+    } catch (error) {
+      this.#stop(error);
+      await this.#process.kill().catch(() => undefined);
+    }
+  }
+
+  #stop(error: unknown): void {
+    this.#end ??= error instanceof BrigError ? error : ended(String(error));
+    this.#cell?.fail(error);
+  }
+
+  async #read(): Promise<void> {
+    const decoder = new Utf8Stream();
+    for await (const chunk of this.#process.stdout as AsyncIterable<Uint8Array>)
+      this.#take(decoder.push(chunk));
+    this.#print(this.#unread + decoder.end());
+  }
+
+  /** Separates messages from output; either may come in pieces. */
+  #take(text: string): void {
+    const start = `${FRAME_START}${this.#nonce}`;
+    this.#unread += text;
+    for (;;) {
+      const at = this.#unread.indexOf(start);
+      if (at === -1) {
+        const held = heldBack(this.#unread, start);
+        this.#print(this.#unread.slice(0, this.#unread.length - held));
+        this.#unread = this.#unread.slice(this.#unread.length - held);
+        return;
+      }
+      this.#print(this.#unread.slice(0, at));
+      this.#unread = this.#unread.slice(at);
+      const end = this.#unread.indexOf("\n");
+      if (end === -1 && this.#unread.length > MAX_MESSAGE_CHARS)
+        throw ended(`js_repl kernel sent more than ${MAX_MESSAGE_CHARS} characters at once and was ended`);
+      if (end === -1) return;
+      this.#receive(this.#unread.slice(start.length, end));
+      this.#unread = this.#unread.slice(end + 1);
+    }
+  }
+
+  #print(text: string): void {
+    if (text !== "") this.#printed.push(Buffer.from(text));
+  }
+
+  #receive(json: string): void {
+    const message = readMessage(json);
+    const cell = this.#cell;
+    if (message === null || cell === null) return;
+    if (message.type === "done" && message.id === cell.id) cell.finish(message);
+    if (message.type === "image" && cell.images.length < MAX_IMAGES) cell.images.push(message.url);
+    if (message.type === "tool") void this.#callTool(cell, message);
+  }
+
+  async #callTool(cell: Cell, { id, name, args }: KernelMessage & { type: "tool" }): Promise<void> {
+    try {
+      const result = await cell.callTool(name, args);
+      this.#send({ type: "result", id, result });
+    } catch (error) {
+      cell.fail(error);
+    }
+  }
+}
+
+/** How much of the end may be the beginning of a message. */
+function heldBack(text: string, start: string): number {
+  for (let length = Math.min(text.length, start.length - 1); length > 0; length--)
+    if (start.startsWith(text.slice(-length))) return length;
+  return 0;
+}
+
+function readMessage(json: string): KernelMessage | null {
+  try {
+    return messageSchema.safeParse(JSON.parse(json)).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function ended(reason: string): BrigError {
+  return new BrigError(reason, { code: "tool.failed" });
+}

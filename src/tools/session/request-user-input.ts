@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { defineTool } from "../define-tool.js";
+import type { Tool } from "../tool.js";
+import type { Workbench } from "../workbench.js";
+
+const parameters = z.object({
+  questions: z
+    .array(
+      z.object({
+        id: z.string().describe("A short name in snake_case, under which the answer comes back."),
+        header: z.string().describe("A heading of at most twelve characters."),
+        question: z.string().describe("The question, in one sentence."),
+        options: z
+          .array(
+            z.object({
+              label: z.string().describe("The choice in one to five words."),
+              description: z.string().describe("What choosing it means, in one sentence."),
+            }),
+          )
+          .optional()
+          .describe(
+            "Two or three choices, the recommended one first. The user can always answer something else.",
+          ),
+      }),
+    )
+    .min(1)
+    .describe("One to three questions, one being best."),
+});
+
+export type UserQuestion = z.output<typeof parameters>["questions"][number];
+
+/** Somebody who can be asked. */
+export interface AskedUser {
+  /** The answers by the questions' ids; null when the user will not answer. Aborting rejects with the reason. */
+  ask(
+    questions: readonly UserQuestion[],
+    options: { signal?: AbortSignal | undefined },
+  ): Promise<Readonly<Record<string, readonly string[]>> | null>;
+}
+
+export function requestUserInputTool({ user }: Pick<Workbench, "user">): Tool {
+  return defineTool({
+    name: "request_user_input",
+    description: "Asks the user one to three short questions and waits for the answers.",
+    parameters,
+    supportsParallel: false,
+    async run({ questions }, { signal }) {
+      if (user === null)
+        return refused("request_user_input is unavailable: nobody can answer in this session");
+      if (questions.some(({ options }) => options === undefined || options.length === 0))
+        return refused("request_user_input requires non-empty options for every question");
+      const answers = await user.ask(questions, { signal });
+      if (answers === null) return refused("request_user_input was cancelled before receiving a response");
+      const byId = Object.entries(answers).map(([id, texts]) => [id, { answers: texts }]);
+      return { content: JSON.stringify({ answers: Object.fromEntries(byId) }), success: true };
+    },
+  });
+}
+
+function refused(content: string) {
+  return { content, success: false };
+}

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { defineTool } from "../define-tool.js";
+import type { Tool } from "../tool.js";
+
+const parameters = z.strictObject({
+  explanation: z.string().optional().describe("Why the plan is as it is, or what has changed."),
+  plan: z
+    .array(
+      z.strictObject({
+        step: z.string().describe("What is to be done."),
+        status: z
+          .enum(["pending", "in_progress", "completed"])
+          .describe("One of: pending, in_progress, completed"),
+      }),
+    )
+    .describe("The list of steps."),
+});
+
+/** The model's own list of what it is doing. The plan goes to whoever follows the call; the model hears that it was heard. */
+export function updatePlanTool(): Tool {
+  return defineTool({
+    name: "update_plan",
+    description:
+      "Updates the task plan: an optional explanation and a list of steps, each with a status. At most one step can be in_progress at a time.",
+    parameters,
+    supportsParallel: false,
+    async run({ explanation = null, plan }, call) {
+      call.onActivity?.({ kind: "plan-updated", explanation, steps: plan });
+      return { content: "Plan updated", success: true };
+    },
+  });
+}

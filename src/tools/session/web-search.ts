@@ -1,0 +1,20 @@
+import { z } from "zod";
+import { defineTool } from "../define-tool.js";
+import type { Tool } from "../tool.js";
+import type { Workbench } from "../workbench.js";
+
+/** A search that the model's provider makes: only its declaration is ours. */
+export function webSearchTool({ gates }: Pick<Workbench, "gates">): Tool {
+  return defineTool({
+    name: "web_search",
+    description: "Searches the web. The model's provider does it, outside the sandbox.",
+    parameters: z.object({}),
+    spec: { type: "web_search", external_web_access: gates.web_search === "live" },
+    supportsParallel: true,
+    run: () =>
+      Promise.resolve({
+        content: "web_search is run by the model's provider; it cannot be called as a function",
+        success: false,
+      }),
+  });
+}
