@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect } from "vitest";
 import { promised } from "../../guarantees.js";
-import { attempt } from "../../support/attempts.js";
+import { type Attempt, attempt } from "../../support/attempts.js";
 import { forEachHostUser } from "../../support/each-host-user.js";
 import type { HostUser } from "../../support/host-users.js";
 
@@ -109,6 +109,24 @@ function attack({ folder, workspace }: HostRepository): string {
     true`;
 }
 
+/** The steps of the attack one by one, and what the kernel says to each. */
+const refusals: readonly (readonly [attempt: Attempt, errno: string])[] = [
+  [["append", "modules-used/.git"], "EROFS"],
+  [["rename", "modules-used/.git", "modules-used/away"], "EBUSY"],
+  [["create", "modules-unused/.git"], "EROFS"],
+  [["rename", "modules-unused", "away"], "EBUSY"],
+  [["create", "modules-absent/.git"], "EROFS"],
+  [["append", ".git/config"], "EROFS"],
+  [["append", "shared.config"], "EROFS"],
+  [["rename", "shared.config", "away"], "EBUSY"],
+  [["append", "scripts/pre-commit"], "EROFS"],
+  [["rename", "scripts", "away"], "EBUSY"],
+  [["append", "tools/clean"], "EROFS"],
+  [["append", "nested/.git/config"], "EROFS"],
+  [["rename", "nested/.git", "nested/away"], "EBUSY"],
+  [["append", "bare.git/config"], "EROFS"],
+];
+
 const everything = ["absent", "bare", "filter", "hook", "include", "nested", "unused", "used"];
 
 describe("git on the host, after a session", () => {
@@ -120,6 +138,12 @@ describe("git on the host, after a session", () => {
         await chmod(directory, 0o755);
         await repository.make();
         const sandbox = await open({ workspace: repository.workspace });
+        expect(
+          await attempt(
+            sandbox,
+            refusals.map(([one]) => one),
+          ),
+        ).toEqual(refusals.map(([, errno]) => errno));
         await sandbox.exec(["bash", "-c", attack(repository)]);
         await sandbox.close();
         expect(await repository.use()).toEqual([]);
