@@ -161,6 +161,19 @@ describe("a sweep of the real engine", () => {
     expect(await isThere(id)).toBe(true);
   });
 
+  it("takes no old container for one that filled a toolbox because a label says so", async () => {
+    const label = `brig.test-filler-${process.pid}`;
+    const id = await engine.createContainer(sleeper({ ...testLabels(), [label]: "1" }));
+    made.push(id);
+    const later = { now: new Date(Date.now() + 3_600_000), toolbox: { label, hash: "1" } };
+    const cautious = await sweepMine({ ...later, includeUnrecorded: false });
+    expect(cautious.containers).toMatchObject([{ id, verdict: "unrecorded", removed: false }]);
+    expect(await isThere(id)).toBe(true);
+    const told = await sweepMine(later);
+    expect(told.containers).toMatchObject([{ id, verdict: "never-started", removed: true }]);
+    await expect.poll(() => isThere(id)).toBe(false);
+  });
+
   it("removes toolboxes that nobody uses, and those in use stay whole", async () => {
     const label = `brig.test-toolbox-${process.pid}`;
     for (const [name, hash] of [
