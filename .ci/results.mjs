@@ -1,14 +1,14 @@
 // Reads what vitest wrote of its runs as JSON.
-//   node .ci/results.mjs failed-files RUN          the files with failed tests, one to a line
+//   node .ci/results.mjs failed-files RUN…         the files with failed tests, one to a line
 //   node .ci/results.mjs summary STEPS AGAIN RUN…  the failures, what failed only at first, and as the last line "N passed, N failed"
-// STEPS: how many steps failed. AGAIN: the second run of the files that failed in the first of the runs; may be empty.
+// STEPS: how many steps failed. AGAIN: the second run of the files that failed; may be empty.
 import { readFileSync } from "node:fs";
 
 const NOT_LOADED = "(not loaded)";
 
 const [what, ...args] = process.argv.slice(2);
 if (what === "failed-files")
-  for (const file of new Set(failuresOf(args[0]).map(({ file }) => file))) print(file);
+  for (const file of new Set(args.flatMap(failuresOf).map(({ file }) => file))) print(file);
 if (what === "summary") summarize(Number(args[0]), args[1], args.slice(2));
 
 function summarize(failedSteps, again, runs) {
@@ -21,8 +21,9 @@ function summarize(failedSteps, again, runs) {
   const failsAgain = ({ file, test }) =>
     second.some((one) => one.file === file && [test, NOT_LOADED].includes(one.test));
   const isUnsteady = (failure) => ranAgain.has(failure.file) && !failsAgain(failure);
-  const unsteady = (first[0]?.failures ?? []).filter(isUnsteady);
-  const failures = first.flatMap(({ failures }) => failures).filter((failure) => !unsteady.includes(failure));
+  const all = first.flatMap(({ failures }) => failures);
+  const unsteady = all.filter(isUnsteady);
+  const failures = all.filter((failure) => !unsteady.includes(failure));
   // Once more at the end, since of a long log often only the end is kept.
   for (const failure of unsteady)
     print(`unsteady, passed when it ran again: ${nameOf(failure)}\n${failure.message}`);

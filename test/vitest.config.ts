@@ -11,6 +11,13 @@ const usesEngine = {
   globalSetup: ["test/support/global-setup.ts"],
 };
 
+/** What takes long and is rarely changed by a change: long runs, the runner's own tests and fuzzing, and tests of this suite itself. */
+const deep = [
+  "test/docker/runner-native.test.ts",
+  "test/docker/sandbox/soak.test.ts",
+  "test/docker/test-run.test.ts",
+];
+
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
@@ -31,9 +38,14 @@ export default defineConfig({
         test: {
           name: "docker",
           include: ["test/docker/**/*.test.ts"],
+          exclude: deep,
           sequence: { groupOrder: 1 },
           ...usesEngine,
         },
+      },
+      {
+        extends: true,
+        test: { name: "deep", include: deep, sequence: { groupOrder: 4 }, ...usesEngine },
       },
       {
         extends: true,

@@ -16,7 +16,10 @@ import { isKnownSafe } from "../../src/policy/command-safety/safe-commands.js";
 import { testContext } from "../support/cli-context.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const documents = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)]
+const documents = [
+  ...["README.md", "AGENTS.md", "CONTRIBUTING.md"],
+  ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
+]
   .filter((name) => name.endsWith(".md"))
   .map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
 
@@ -208,4 +211,30 @@ it("docs/errors.md has every code with the status that it ends with", () => {
     Number(status),
   ]);
   expect(rows).toEqual(codes.map((code) => [code, exitStatusOf(new BrigError("", { code }))]));
+});
+
+describe("the map of the code", () => {
+  const map = readFileSync(join(root, "docs/architecture.md"), "utf8");
+
+  it("names files that exist", () => {
+    const named = [...map.matchAll(/`((?:src|images|test|sandbox-policies)\/[^`]+\.[a-z]+)`/gi)].map(
+      ([, path = ""]) => path,
+    );
+    expect(named.length).toBeGreaterThan(30);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  it("says where to begin with a dozen tasks, and follows a call through twenty files at most", () => {
+    const [, tasks = ""] = map.split("## Where to change what");
+    expect(tasks.match(/^\| (?!To …|---).*`/gm)?.length).toBeGreaterThanOrEqual(12);
+    const [, way = ""] = /## The way of one tool call\n([\s\S]*?)\n## /.exec(map) ?? [];
+    const files = new Set([...way.matchAll(/`((?:src|images)\/[^`]+)`/g)].map(([, path]) => path));
+    expect(files.size).toBeLessThanOrEqual(20);
+  });
+
+  it("keeps the page for agents short", () => {
+    expect(readFileSync(join(root, "AGENTS.md"), "utf8").trimEnd().split("\n").length).toBeLessThanOrEqual(
+      40,
+    );
+  });
 });
