@@ -3,7 +3,7 @@ import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
 import { withLock } from "./lock.js";
 import { look, type WantedImage } from "./look.js";
-import { provideParent } from "./parent.js";
+import { provideParent } from "./parent/parent.js";
 
 /** Every image that brig builds carries it, with the image's short name as its value. */
 export const imageLabel = "brig.image";

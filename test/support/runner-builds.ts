@@ -8,7 +8,7 @@ import { completeFiles, readBuildContext } from "../../src/images/build-context.
 import type { ImageDefinition } from "../../src/images/definition.js";
 import { withLock } from "../../src/images/lock.js";
 import { ripgrepFile } from "../../src/images/npm-packages.js";
-import { provideParent } from "../../src/images/parent.js";
+import { provideParent } from "../../src/images/parent/parent.js";
 import { ensureToolboxVolume } from "../../src/images/toolbox-volume.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -162,4 +162,26 @@ it("the check sees the files it is about", () => {
     ),
   ).toEqual(["./a.js", "b", "c", "../d.js"]);
   expect(relative(source, join(source, "cli/main.ts"))).toBe("cli/main.ts");
+});
+
+describe("rooms that can be overlooked", () => {
+  const rooms = new Map<string, string[]>();
+  for (const { path } of files) rooms.set(dirname(path), [...(rooms.get(dirname(path)) ?? []), path]);
+
+  it("no folder has more than fifteen files", () => {
+    const full = [...rooms].filter(([, inside]) => inside.length > 15);
+    expect(full.map(([folder, { length }]) => `${folder}: ${length}`)).toEqual([]);
+  });
+
+  it("every folder says what it is for, in a few lines", () => {
+    const readmes = [...rooms.keys()]
+      .filter((folder) => folder !== ".")
+      .map((folder) => ({ folder, file: join(source, folder, "README.md") }));
+    expect(readmes.filter(({ file }) => !existsSync(file)).map(({ folder }) => folder)).toEqual([]);
+    for (const { folder, file } of readmes) {
+      const [title = "", ...rest] = readFileSync(file, "utf8").trim().split("\n");
+      expect(title, folder).toMatch(/^# /);
+      expect(rest.join("").length, folder).toBeGreaterThan(40);
+    }
+  });
 });

@@ -5,7 +5,7 @@ import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { IssuerSettings } from "../../model/login/issuer/issuer-settings.js";
 import type { LoginStatus, StoredStatus } from "../../model/login/login-status.js";
 import type { CliContext } from "../context.js";
-import { readHidden } from "../display/hidden-prompt.js";
+import { readHidden } from "../questions/hidden-prompt.js";
 import { say, write, writeJson } from "../render.js";
 import { durationArgument } from "../setup/duration-argument.js";
 import { openBrowser } from "../setup/open-browser.js";

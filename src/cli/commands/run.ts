@@ -107,9 +107,9 @@ function createListener({ json }: RunFlags, context: CliContext): (event: AgentE
 /** Loaded only where there is somebody: what lays text out knows all of Unicode. */
 async function personAtTerminal(context: CliContext): Promise<Pick<AgentUse, "user" | "approver">> {
   const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([
-    import("../display/ask-user.js"),
-    import("../display/ask-approval.js"),
-    import("../display/ask-in-turn.js"),
+    import("../questions/ask-user.js"),
+    import("../questions/ask-approval.js"),
+    import("../questions/ask-in-turn.js"),
   ]);
   return askInTurn({
     user: terminalUser(context),

@@ -1,7 +1,7 @@
 import type { Approver } from "../../agent/approvals/approvals.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
-import { answerOfEscape, approvalQuestion, type QuestionLine } from "../display/approval-question.js";
+import { answerOfEscape, approvalQuestion, type QuestionLine } from "../questions/approval-question.js";
 import type { Answer, Question, QuestionDesk } from "./question.js";
 import type { Block } from "./screen/block.js";
 import type { Tone } from "./screen/styled-line.js";

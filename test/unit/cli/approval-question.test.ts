@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { approvalQuestion } from "../../../src/cli/display/approval-question.js";
+import { approvalQuestion } from "../../../src/cli/questions/approval-question.js";
 import { displayWidth } from "../../../src/lib/terminal/display-width.js";
 import { type AskedCommand, approvalRequest } from "../../support/approval-request.js";
 

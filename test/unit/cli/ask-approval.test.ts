@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { ApprovalRequest } from "../../../src/agent/approvals/approvals.js";
-import { terminalApprover } from "../../../src/cli/display/ask-approval.js";
+import { terminalApprover } from "../../../src/cli/questions/ask-approval.js";
 
 const request: ApprovalRequest = {
   callId: "call",

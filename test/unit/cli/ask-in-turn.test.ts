@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { terminalApprover } from "../../../src/cli/display/ask-approval.js";
-import { askInTurn } from "../../../src/cli/display/ask-in-turn.js";
-import { terminalUser } from "../../../src/cli/display/ask-user.js";
+import { terminalApprover } from "../../../src/cli/questions/ask-approval.js";
+import { askInTurn } from "../../../src/cli/questions/ask-in-turn.js";
+import { terminalUser } from "../../../src/cli/questions/ask-user.js";
 import { approvalRequest } from "../../support/approval-request.js";
 
 const request = approvalRequest({ argv: ["curl", "evil"] });

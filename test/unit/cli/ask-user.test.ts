@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { terminalUser } from "../../../src/cli/display/ask-user.js";
+import { terminalUser } from "../../../src/cli/questions/ask-user.js";
 import { testContext } from "../../support/cli-context.js";
 
 const options = [

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { readHidden } from "../../../src/cli/display/hidden-prompt.js";
+import { readHidden } from "../../../src/cli/questions/hidden-prompt.js";
 import { testContext } from "../../support/cli-context.js";
 
 const interruption = { exitStatus: 130, isQuiet: false, reason: new Error("ctrl-C") };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runLoudly } from "../../../src/images/apt.js";
+import { runLoudly } from "../../../src/images/parent/apt.js";
 
 describe("runLoudly", () => {
   it("hands on every line of both streams", async () => {

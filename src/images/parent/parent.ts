@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
-import type { Engine } from "../docker/types.js";
-import { AnySignal } from "../lib/time/any-signal.js";
+import type { Engine } from "../../docker/types.js";
+import { AnySignal } from "../../lib/time/any-signal.js";
+import { inTemporaryDirectory } from "../temporary-directory.js";
 import { type BootstrapOptions, bootstrapDebian } from "./bootstrap.js";
-import { inTemporaryDirectory } from "./temporary-directory.js";
 
 /** What every image of brig is built on, and the name of our own making of it where no registry has one for us. */
 const debian = "debian:bookworm-slim";

@@ -1,4 +1,4 @@
-import { BrigError } from "../errors.js";
+import { BrigError } from "../../errors.js";
 
 export interface AptOptions {
   onProgress?: ((line: string) => void) | undefined;

@@ -5,6 +5,7 @@ import { breakBetweenWords } from "../../lib/terminal/break-columns.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
 import type { InputStream, OutputStream } from "../context.js";
+import { terminalSize } from "../display/terminal-session.js";
 import { write } from "../render.js";
 import {
   type ApprovalChoice,
@@ -13,7 +14,6 @@ import {
   approvalQuestion,
   type QuestionLine,
 } from "./approval-question.js";
-import { terminalSize } from "./terminal-session.js";
 
 export interface TerminalApproverOptions {
   usesColour: boolean;

@@ -1,6 +1,6 @@
 import { access, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BrigError } from "../errors.js";
+import { BrigError } from "../../errors.js";
 import { type AptOptions, aptInstall, runLoudly } from "./apt.js";
 
 const suite = "bookworm";
