@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { suggest } from "../lib/suggest.js";
 
-/** When a person is asked, spelled as on the command line, strictest first. */
+/** When a person is asked, spelled as on the command line. Which is stricter is said in strictness.ts. */
 export const APPROVAL_POLICIES = ["untrusted", "on-failure", "on-request", "never"] as const;
 
 export const granularSchema = z.strictObject({

@@ -1,4 +1,4 @@
-/** The three policies that come with brig, spelled as on the command line. */
+/** The three policies that come with brig, spelled as on the command line, strictest first. */
 export const SANDBOX_MODES = ["read-only", "workspace-write", "danger-full-access"] as const;
 /** One of the policies that come with brig. */
 export type SandboxMode = (typeof SANDBOX_MODES)[number];

@@ -1,16 +1,20 @@
 import { posix } from "node:path";
-import { decideAfterDenial, decideCommand } from "./approval-decision.js";
 import type { ApprovalPolicy } from "./approval-policy.js";
-import type { CommandRisk } from "./command-safety/command-risk.js";
-import { SANDBOX_MODES, type SandboxMode } from "./modes.js";
-import { coversHost, type NetworkPolicy } from "./network.js";
+import {
+  compareApprovals,
+  compareModes,
+  compareNetworks,
+  isNoLooser,
+  type NetworkScope,
+  type Strictness,
+} from "./strictness.js";
 
 /** All that a session may do. */
 export interface SessionAuthority {
   /** A mode, or the path of a policy file as it was given. */
   sandboxMode: string;
   approvalPolicy: ApprovalPolicy;
-  network: NetworkAuthority;
+  network: NetworkScope;
   /** Absolute, without symbolic links; null without a workspace. */
   workspace: string | null;
   /** Further writable directories, absolute and without symbolic links. */
@@ -21,94 +25,38 @@ export interface SessionAuthority {
   tools: readonly string[];
 }
 
-type NetworkAuthority = { kind: "none" } | { kind: "full" } | { kind: "allowlist"; hosts: readonly string[] };
-
-export type AuthorityCheck =
-  | {
-      kind: "allowed";
-      authority: SessionAuthority;
-      /** What is less than was wanted, for people. */
-      narrowed: readonly string[];
-    }
-  /** What is wanted cannot be had in part. */
-  | { kind: "refused"; reason: string };
-
 /**
- * What a session that is started by another one may do: what it wants, as far as its parent may do it too. What cannot be compared,
- * such as two policies of a user's own, or lies outside of the parent's reach, is refused.
+ * What a session that is started by another one would have beyond its parent, in words for people; empty where it may do no more. What
+ * cannot be compared, such as two policies of a user's own, counts as more.
  */
-export function noWeakerThan(parent: SessionAuthority, child: SessionAuthority): AuthorityCheck {
-  const mode = narrowMode(parent.sandboxMode, child.sandboxMode);
-  if (mode === null)
-    return refused(`the policy ${child.sandboxMode} cannot be compared with ${parent.sandboxMode}`);
-  if (child.workspace !== null && !reaches(parent, child.workspace))
-    return refused(`the workspace ${child.workspace} is not within what the parent session may change`);
-  const authority: SessionAuthority = {
-    sandboxMode: mode,
-    approvalPolicy: narrowApproval(parent, { ...child, sandboxMode: mode }),
-    network: narrowNetwork(parent.network, child.network),
-    workspace: child.workspace,
-    writableRoots: child.writableRoots.filter((root) => reaches(parent, root)),
-    protectedNames: [...new Set([...parent.protectedNames, ...child.protectedNames])],
-    tools: child.tools.filter((tool) => parent.tools.includes(tool)),
-  };
-  return { kind: "allowed", authority, narrowed: differences(child, authority) };
+export function excessOver(parent: SessionAuthority, child: SessionAuthority): readonly string[] {
+  const mode = compareModes(child.sandboxMode, parent.sandboxMode);
+  const beyond: readonly (readonly [isBeyond: boolean, what: string])[] = [
+    [!isNoLooser(mode), mode === "incomparable" ? incomparableModes(parent, child) : "sandbox mode"],
+    [!isNoLooser(compareSessionApprovals(parent, child)), "approval policy"],
+    [!isNoLooser(compareNetworks(child.network, parent.network)), "network"],
+    [
+      child.workspace !== null && !reaches(parent, child.workspace),
+      `the workspace ${child.workspace} is not within what the parent session may change`,
+    ],
+    [!child.writableRoots.every((root) => reaches(parent, root)), "writable directories"],
+    [!parent.protectedNames.every((name) => child.protectedNames.includes(name)), "protected names"],
+    [!child.tools.every((tool) => parent.tools.includes(tool)), "tools"],
+  ];
+  return beyond.flatMap(([isBeyond, what]) => (isBeyond ? [what] : []));
 }
 
-function refused(reason: string): AuthorityCheck {
-  return { kind: "refused", reason };
+function incomparableModes(parent: SessionAuthority, child: SessionAuthority): string {
+  return `the policy ${child.sandboxMode} cannot be compared with ${parent.sandboxMode}`;
 }
 
-/** The stricter of two modes. A policy of a user's own is at most full access, and otherwise only like itself. */
-function narrowMode(parent: string, child: string): string | null {
-  if (parent === child || parent === "danger-full-access") return child;
-  if (!isMode(parent) || !isMode(child)) return null;
-  return SANDBOX_MODES.indexOf(child) <= SANDBOX_MODES.indexOf(parent) ? child : parent;
-}
-
-function isMode(name: string): name is SandboxMode {
-  return SANDBOX_MODES.some((mode) => mode === name);
-}
-
-/** The child's policy where it lets nothing happen with less asking than the parent's, else the parent's. */
-function narrowApproval(parent: SessionAuthority, child: SessionAuthority): ApprovalPolicy {
-  const isNoWeaker = situations.every((situation) => {
-    const freedoms = freedomsUnder(child, situation);
-    return freedomsUnder(parent, situation).every((freedom, at) => (freedoms[at] ?? 0) <= freedom);
-  });
-  return isNoWeaker ? child.approvalPolicy : parent.approvalPolicy;
-}
-
-const risks: readonly CommandRisk[] = ["safe", "dangerous", "other"];
-const situations = risks.flatMap((risk) =>
-  [false, true].map((isEscalationAsked) => ({ risk, isEscalationAsked, canEscalate: true })),
-);
-
-/** How freely a command starts, and is done again outside: 0 never, 1 when a person says so, 2 always. */
-function freedomsUnder(
-  { approvalPolicy: policy, sandboxMode }: SessionAuthority,
-  situation: (typeof situations)[number],
-): [start: number, again: number] {
-  const isRestricted = sandboxMode !== "danger-full-access";
-  const decision = decideCommand({ ...situation, policy, isRestricted });
-  const start = { refuse: 0, ask: 1, run: 2 }[decision.kind];
-  // With full access everything is outside from the start.
-  if (!isRestricted) return [start, start];
-  const again = decideAfterDenial("command", { policy, isRestricted, canEscalate: true });
-  const leaves = decision.kind === "ask" && decision.place === "escalated";
-  return [start, leaves || again !== "stands" ? 1 : 0];
-}
-
-function narrowNetwork(parent: NetworkAuthority, child: NetworkAuthority): NetworkPolicy {
-  if (parent.kind === "none" || child.kind === "none") return { kind: "none" };
-  if (child.kind === "full") return copied(parent);
-  if (parent.kind === "full") return copied(child);
-  const hosts = child.hosts.filter((host) => parent.hosts.some((allowed) => coversHost(allowed, host)));
-  return hosts.length === 0 ? { kind: "none" } : { kind: "allowlist", hosts };
-}
-
-function copied(network: NetworkAuthority): NetworkPolicy {
-  return network.kind === "allowlist" ? { kind: "allowlist", hosts: [...network.hosts] } : network;
+/** A mode that is too free is told of as itself, and its approvals are compared as if it were the parent's. */
+function compareSessionApprovals(parent: SessionAuthority, child: SessionAuthority): Strictness {
+  const isModeFit = isNoLooser(compareModes(child.sandboxMode, parent.sandboxMode));
+  return compareApprovals(
+    { policy: child.approvalPolicy, modes: [isModeFit ? child.sandboxMode : parent.sandboxMode] },
+    { policy: parent.approvalPolicy, modes: [parent.sandboxMode] },
+  );
 }
 
 /** Whether a directory is within the parent's writable ones, and in none that is protected there. */
@@ -127,17 +75,4 @@ function reaches(parent: SessionAuthority, directory: string): boolean {
 
 function isWithin(path: string, root: string): boolean {
   return path === root || root === "/" || path.startsWith(`${root}/`);
-}
-
-function differences(wanted: SessionAuthority, given: SessionAuthority): string[] {
-  const parts: readonly [keyof SessionAuthority, string][] = [
-    ["sandboxMode", "sandbox mode"],
-    ["approvalPolicy", "approval policy"],
-    ["network", "network"],
-    ["writableRoots", "writable directories"],
-    ["tools", "tools"],
-  ];
-  return parts.flatMap(([key, name]) =>
-    JSON.stringify(wanted[key]) === JSON.stringify(given[key]) ? [] : [name],
-  );
 }

@@ -1,5 +1,5 @@
 import { BrigError } from "../../errors.js";
-import { noWeakerThan, type SessionAuthority } from "../../policy/session-authority.js";
+import { excessOver, type SessionAuthority } from "../../policy/session-authority.js";
 import type { SessionSetting } from "../../session/setting.js";
 import type { ToolRegistry } from "../../tools/registry.js";
 
@@ -23,10 +23,9 @@ export function authorityOf(
 
 /** Refuses a session that may do more than the one that starts it, with `policy.invalid`. */
 export function checkAgainstParent(parent: SessionAuthority, child: SessionAuthority): void {
-  const check = noWeakerThan(parent, child);
-  if (check.kind === "allowed" && check.narrowed.length === 0) return;
-  const excess = check.kind === "refused" ? check.reason : check.narrowed.join(", ");
-  throw new BrigError(`a session may not do more than the one that starts it: ${excess}`, {
+  const excess = excessOver(parent, child);
+  if (excess.length === 0) return;
+  throw new BrigError(`a session may not do more than the one that starts it: ${excess.join(", ")}`, {
     code: "policy.invalid",
     hint: "give it a setting that is no weaker than its parent's",
   });

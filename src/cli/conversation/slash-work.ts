@@ -4,6 +4,7 @@ import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { nameOfPolicy } from "../../policy/approval-policy.js";
 import { isSandboxMode, SANDBOX_MODES, type SandboxMode } from "../../policy/modes.js";
 import { describeNetwork } from "../../policy/network.js";
+import { compareModes, isNoLooser } from "../../policy/strictness.js";
 import type { SessionSetting } from "../../session/setting.js";
 import type { AgentSetup } from "../setup/agent-setup.js";
 import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
@@ -132,7 +133,8 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
     });
   }
   if (argument === current) return show(quiet(`the mode is ${current} already`));
-  if (isWeaker(argument, current)) {
+  // A policy of the user's own cannot be compared, so that every other mode counts as weaker.
+  if (!isNoLooser(compareModes(argument, current))) {
     const answer = await desk.ask(weakerQuestion(argument, current), { signal });
     if (answer.kind !== "choice" || answer.choice.key !== "y")
       return show(quiet(`the mode stays ${current}`));
@@ -144,12 +146,6 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
     ),
   );
   parts.onNewSandbox();
-}
-
-/** A policy of the user's own cannot be compared, so that every other mode counts as weaker. */
-function isWeaker(wanted: SandboxMode, current: string): boolean {
-  const strength = (mode: string) => (SANDBOX_MODES as readonly string[]).indexOf(mode);
-  return !isSandboxMode(current) || strength(wanted) > strength(current);
 }
 
 const meanings: Record<SandboxMode, string> = {

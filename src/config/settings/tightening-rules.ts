@@ -1,5 +1,6 @@
 import { DEFAULT_MODE, SANDBOX_MODES } from "../../policy/modes.js";
-import { coversHost, type NetworkPolicy, parseNetwork } from "../../policy/network.js";
+import { parseNetwork } from "../../policy/network.js";
+import { compareApprovals, compareModes, compareNetworks, type Strictness } from "../../policy/strictness.js";
 import type { Config } from "../config-schema.js";
 import type { KeyPath } from "../file/key-path.js";
 import type { Table } from "../file/toml-document.js";
@@ -52,36 +53,35 @@ export const rules: readonly Rule[] = [
 /** A policy file cannot be compared with a mode. */
 function judgeMode({ sandbox_mode: wish = DEFAULT_MODE }: Config, config: Config): Verdict {
   if (config.policy !== undefined) return "looser";
-  const distance = SANDBOX_MODES.indexOf(wish) - SANDBOX_MODES.indexOf(config.sandbox_mode ?? DEFAULT_MODE);
-  if (distance >= 0) return distance === 0 ? "same" : "looser";
   // The mode read-only opens no network, and would be refused together with one.
   const closesNetwork = wish === "read-only" && config.network !== undefined;
-  return { sandbox_mode: wish, ...(closesNetwork ? { network: "none" } : {}) };
+  return verdict(compareModes(wish, config.sandbox_mode ?? DEFAULT_MODE), {
+    sandbox_mode: wish,
+    ...(closesNetwork ? { network: "none" } : {}),
+  });
 }
 
-/**
- * Stricter is what lets less happen without a person's yes, and never more with it. `untrusted` is stricter than `on-request` and
- * `on-failure`. `never` asks nobody, so nothing can be compared with it: inside the sandbox it lets more happen, outside less.
- */
+/** The mode can still change while the configuration holds, so the wish has to be stricter under each. */
 function judgeApproval({ approval_policy: wish }: Config, { approval_policy: current }: Config): Verdict {
-  if (wish === undefined || wish === current) return "same";
-  if (typeof wish === "object" && typeof current === "object") {
-    const kinds = Object.keys(wish.granular) as (keyof typeof wish.granular)[];
-    if (kinds.some((kind) => wish.granular[kind] && !current.granular[kind])) return "looser";
-    return kinds.every((kind) => wish.granular[kind] === current.granular[kind])
-      ? "same"
-      : { approval_policy: wish };
-  }
-  const isStricter = wish === "untrusted" && (current === "on-request" || current === "on-failure");
-  return isStricter ? { approval_policy: wish } : "looser";
+  if (wish === undefined || current === undefined) return wish === current ? "same" : "looser";
+  const modes = SANDBOX_MODES;
+  return verdict(compareApprovals({ policy: wish, modes }, { policy: current, modes }), {
+    approval_policy: wish,
+  });
+}
+
+function verdict(strictness: Strictness, wish: Table): Verdict {
+  if (strictness === "same") return "same";
+  return strictness === "stricter" ? wish : "looser";
 }
 
 function judgeNetwork({ network: wish }: Config, { network }: Config): Verdict {
   if (wish === undefined || wish === network) return "same";
   if (wish === "none") return { network: wish };
-  return network !== undefined && isWithin(parsedNetwork(wish), parsedNetwork(network))
-    ? { network: wish }
-    : "looser";
+  const wanted = parseNetwork(wish);
+  const current = network === undefined ? undefined : parseNetwork(network);
+  if (wanted.kind !== "parsed" || current?.kind !== "parsed") return "looser";
+  return verdict(compareNetworks(wanted.network, current.network), { network: wish });
 }
 
 function judgeNetworkAccess(wishes: Config, { sandbox_workspace_write, network }: Config): Verdict {
@@ -90,21 +90,6 @@ function judgeNetworkAccess(wishes: Config, { sandbox_workspace_write, network }
   const isOpen = network !== undefined && network !== "none";
   if (!sandbox_workspace_write.network_access && !isOpen) return "same";
   return { sandbox_workspace_write: { network_access: false }, ...(isOpen ? { network: "none" } : {}) };
-}
-
-function isWithin(inner: NetworkPolicy | null, outer: NetworkPolicy | null): boolean {
-  if (inner === null || outer === null) return false;
-  if (outer.kind === "full") return true;
-  return (
-    inner.kind === "allowlist" &&
-    outer.kind === "allowlist" &&
-    inner.hosts.every((host) => outer.hosts.some((allowed) => coversHost(allowed, host)))
-  );
-}
-
-function parsedNetwork(text: string): NetworkPolicy | null {
-  const parsed = parseNetwork(text);
-  return parsed.kind === "parsed" ? parsed.network : null;
 }
 
 const searchModes = ["disabled", "cached", "live"] as const;

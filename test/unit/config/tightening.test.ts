@@ -59,6 +59,21 @@ describe("a workspace's own file", () => {
       "approval_policy = { granular = { rules = true } }",
       { approval_policy: { granular: { rules: true, sandbox_approval: false } } },
     ],
+    [
+      'approval_policy = "never"',
+      "approval_policy = { granular = { sandbox_approval = false } }",
+      { approval_policy: { granular: { sandbox_approval: false } } },
+    ],
+    [
+      "",
+      "approval_policy = { granular = { sandbox_approval = false } }",
+      { approval_policy: { granular: { rules: false } } },
+    ],
+    [
+      "approval_policy = { granular = { sandbox_approval = true } }",
+      'approval_policy = "untrusted"',
+      { approval_policy: "untrusted" },
+    ],
     ["", 'network = "none"', { network: "none" }],
     ['network = "full"', 'network = "allowlist:a.org"', { network: "allowlist:a.org" }],
     ['network = "allowlist:a.org,b.org"', 'network = "allowlist:b.org"', { network: "allowlist:b.org" }],
@@ -106,7 +121,11 @@ describe("a workspace's own file", () => {
     ['sandbox_mode = "read-only"', 'sandbox_mode = "workspace-write"', "sandbox_mode"],
     ['policy = "/strict.toml"', 'sandbox_mode = "read-only"', "sandbox_mode"],
     ["", 'approval_policy = "never"', "approval_policy"],
+    ['sandbox_mode = "read-only"', 'approval_policy = "never"', "approval_policy"],
     ['approval_policy = "never"', 'approval_policy = "untrusted"', "approval_policy"],
+    ['approval_policy = "never"', 'approval_policy = "on-request"', "approval_policy"],
+    ['approval_policy = "on-failure"', 'approval_policy = "on-request"', "approval_policy"],
+    ["", "approval_policy = { granular = { sandbox_approval = true } }", "approval_policy"],
     ['approval_policy = "on-request"', 'approval_policy = "on-failure"', "approval_policy"],
     [
       "approval_policy = { granular = { rules = true } }",
@@ -312,7 +331,7 @@ function authority(config: Config): Record<string, number | ReadonlySet<string>>
     // Without a person's yes: only what is known to be safe, what the sandbox holds, or anything.
     unattended: approval === "untrusted" ? 0 : approval === "never" ? 2 : 1,
     // With it: nothing more, or all.
-    attended: approval === "never" ? 0 : 1,
+    attended: approval === "never" || isGranularThatRefuses(approval) ? 0 : 1,
     questions: new Set(
       typeof approval === "string"
         ? []
@@ -332,6 +351,10 @@ function authority(config: Config): Record<string, number | ReadonlySet<string>>
     roots: new Set(config.sandbox_workspace_write.writable_roots),
     variables: new Set(Object.entries(config.shell_environment_policy.set).map(String)),
   };
+}
+
+function isGranularThatRefuses(approval: Config["approval_policy"]): boolean {
+  return typeof approval === "object" && !approval.granular.sandbox_approval;
 }
 
 const reachable = ["a.org", "b.org", "c.org"];

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { decideAfterDenial, decideCommand } from "../../../src/policy/approval-decision.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../src/policy/approval-policy.js";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
-import { noWeakerThan, type SessionAuthority } from "../../../src/policy/session-authority.js";
+import { excessOver, type SessionAuthority } from "../../../src/policy/session-authority.js";
 
 const base: SessionAuthority = {
   sandboxMode: "workspace-write",
@@ -15,104 +15,126 @@ const base: SessionAuthority = {
   tools: ["shell", "read_file", "apply_patch"],
 };
 
-function allowed(parent: Partial<SessionAuthority>, child: Partial<SessionAuthority>) {
-  const check = noWeakerThan({ ...base, ...parent }, { ...base, ...child });
-  if (check.kind === "refused") throw new Error(check.reason);
-  return check;
+function excess(parent: Partial<SessionAuthority>, child: Partial<SessionAuthority>): readonly string[] {
+  return excessOver({ ...base, ...parent }, { ...base, ...child });
 }
 
 describe("a session started by another", () => {
-  it("gets what it wants where that is no more than its parent has", () => {
+  it("may have what is no more than its parent has", () => {
     const child = {
-      ...base,
       sandboxMode: "read-only",
       tools: ["read_file"],
       workspace: "/work/sub",
       writableRoots: [],
     };
-    expect(noWeakerThan(base, child)).toEqual({ kind: "allowed", authority: child, narrowed: [] });
+    expect(excess({}, child)).toEqual([]);
   });
 
-  it("gets its parent's mode where it wants a freer one, and hears of it", () => {
-    const { authority, narrowed } = allowed({}, { sandboxMode: "danger-full-access" });
-    expect(authority.sandboxMode).toBe("workspace-write");
-    expect(narrowed).toEqual(["sandbox mode"]);
+  it("may not have a freer mode, and hears of it", () => {
+    expect(excess({}, { sandboxMode: "danger-full-access" })).toEqual(["sandbox mode"]);
   });
 
   it("cannot have a policy of the user's own that its parent does not have, unless the parent has everything", () => {
-    expect(noWeakerThan(base, { ...base, sandboxMode: "./mine.toml" }).kind).toBe("refused");
-    expect(
-      noWeakerThan({ ...base, sandboxMode: "./mine.toml" }, { ...base, sandboxMode: "read-only" }).kind,
-    ).toBe("refused");
-    expect(allowed({ sandboxMode: "./mine.toml" }, { sandboxMode: "./mine.toml" }).narrowed).toEqual([]);
-    expect(allowed({ sandboxMode: "danger-full-access" }, { sandboxMode: "./mine.toml" }).narrowed).toEqual(
-      [],
-    );
+    expect(excess({}, { sandboxMode: "./mine.toml" })).toEqual([
+      "the policy ./mine.toml cannot be compared with workspace-write",
+    ]);
+    expect(excess({ sandboxMode: "./mine.toml" }, { sandboxMode: "read-only" })).toEqual([
+      "the policy read-only cannot be compared with ./mine.toml",
+    ]);
+    expect(excess({ sandboxMode: "./mine.toml" }, { sandboxMode: "./mine.toml" })).toEqual([]);
+    expect(excess({ sandboxMode: "danger-full-access" }, { sandboxMode: "./mine.toml" })).toEqual([]);
   });
 
-  it.each<[ApprovalPolicy, ApprovalPolicy, ApprovalPolicy]>([
-    ["on-request", "never", "never"],
-    ["on-failure", "never", "never"],
-    ["on-failure", "untrusted", "untrusted"],
-    ["untrusted", "never", "untrusted"],
-    ["untrusted", "on-request", "untrusted"],
-    ["never", "on-request", "never"],
-    ["never", "untrusted", "never"],
-    ["on-request", "on-failure", "on-request"],
-    ["on-failure", "on-request", "on-failure"],
-  ])("under %s that wants %s gets %s", (parent, child, given) => {
-    expect(allowed({ approvalPolicy: parent }, { approvalPolicy: child }).authority.approvalPolicy).toBe(
-      given,
+  it.each<[ApprovalPolicy, ApprovalPolicy, isAllowed: boolean]>([
+    ["on-request", "never", true],
+    ["on-failure", "never", true],
+    ["on-failure", "untrusted", true],
+    ["on-request", "untrusted", true],
+    ["untrusted", "never", false],
+    ["untrusted", "on-request", false],
+    ["never", "on-request", false],
+    ["never", "untrusted", false],
+    ["on-request", "on-failure", false],
+    ["on-failure", "on-request", false],
+    ["never", "never", true],
+  ])("under %s that wants %s: %s", (parent, child, isAllowed) => {
+    expect(excess({ approvalPolicy: parent }, { approvalPolicy: child })).toEqual(
+      isAllowed ? [] : ["approval policy"],
     );
   });
 
   it("with full access is not let go unasked where its parent is asked", () => {
     const mode = { sandboxMode: "danger-full-access" };
-    const { authority } = allowed(
-      { ...mode, approvalPolicy: "on-request" },
-      { ...mode, approvalPolicy: "never" },
+    expect(excess({ ...mode, approvalPolicy: "on-request" }, { ...mode, approvalPolicy: "never" })).toEqual([
+      "approval policy",
+    ]);
+    expect(excess({ ...mode, approvalPolicy: "never" }, { ...mode, approvalPolicy: "on-request" })).toEqual(
+      [],
     );
-    expect(authority.approvalPolicy).toBe("on-request");
   });
 
-  it.each<[SessionAuthority["network"], SessionAuthority["network"], SessionAuthority["network"]]>([
-    [{ kind: "none" }, { kind: "full" }, { kind: "none" }],
-    [{ kind: "full" }, { kind: "allowlist", hosts: ["a.org"] }, { kind: "allowlist", hosts: ["a.org"] }],
-    [{ kind: "allowlist", hosts: ["a.org"] }, { kind: "full" }, { kind: "allowlist", hosts: ["a.org"] }],
+  it("in a sandbox may ask nobody where its parent has full access and asks", () => {
+    const parent = { sandboxMode: "danger-full-access", approvalPolicy: "on-request" as const };
+    expect(excess(parent, { sandboxMode: "read-only", approvalPolicy: "never" })).toEqual([]);
+  });
+
+  it.each<[SessionAuthority["network"], SessionAuthority["network"], isAllowed: boolean]>([
+    [{ kind: "none" }, { kind: "full" }, false],
+    [{ kind: "full" }, { kind: "allowlist", hosts: ["a.org"] }, true],
+    [{ kind: "allowlist", hosts: ["a.org"] }, { kind: "full" }, false],
     [
       { kind: "allowlist", hosts: ["*.a.org", "b.org:443"] },
-      { kind: "allowlist", hosts: ["x.a.org:80", "*.y.a.org", "a.org", "b.org", "b.org:443", "c.org"] },
       { kind: "allowlist", hosts: ["x.a.org:80", "*.y.a.org", "b.org:443"] },
+      true,
     ],
-    [{ kind: "allowlist", hosts: ["a.org"] }, { kind: "allowlist", hosts: ["b.org"] }, { kind: "none" }],
-  ])("with network %j that wants %j gets %j", (parent, child, given) => {
-    expect(allowed({ network: parent }, { network: child }).authority.network).toEqual(given);
+    ...["a.org", "b.org", "c.org"].map(
+      (host): [SessionAuthority["network"], SessionAuthority["network"], boolean] => [
+        { kind: "allowlist", hosts: ["*.a.org", "b.org:443"] },
+        { kind: "allowlist", hosts: ["x.a.org", host] },
+        false,
+      ],
+    ),
+    [{ kind: "allowlist", hosts: ["a.org"] }, { kind: "allowlist", hosts: ["b.org"] }, false],
+  ])("with network %j that wants %j: %s", (parent, child, isAllowed) => {
+    expect(excess({ network: parent }, { network: child })).toEqual(isAllowed ? [] : ["network"]);
   });
 
-  it("keeps of its directories those that its parent may write", () => {
-    const wanted = [
-      "/data/x",
-      "/work/y",
-      "/etc",
-      "/database",
-      "/data/../etc",
-      "relative",
-      "/work/.git",
-      "/data/.brig/x",
-    ];
-    expect(allowed({}, { writableRoots: wanted }).authority.writableRoots).toEqual(["/data/x", "/work/y"]);
+  it("may write where its parent may", () => {
+    expect(excess({}, { writableRoots: ["/data/x", "/work/y"] })).toEqual([]);
   });
+
+  it.each(["/etc", "/database", "/data/../etc", "relative", "/work/.git", "/data/.brig/x"])(
+    "may not write in %s, which its parent may not",
+    (root) => {
+      expect(excess({}, { writableRoots: ["/data/x", root] })).toEqual(["writable directories"]);
+    },
+  );
 
   it.each(["/", "/etc", "/workshop", "/work/..", "/work/.git", "/work/.git/hooks", "/data/.brig"])(
     "cannot work in %s, which its parent may not write",
     (workspace) => {
-      expect(noWeakerThan(base, { ...base, workspace }).kind).toBe("refused");
+      expect(excess({}, { workspace })).toEqual([
+        `the workspace ${workspace} is not within what the parent session may change`,
+      ]);
     },
   );
 
+  it("leaves protected what its parent leaves protected", () => {
+    expect(excess({}, { protectedNames: [".git"] })).toEqual(["protected names"]);
+    expect(excess({}, { protectedNames: [".git", ".brig", ".hg"] })).toEqual([]);
+  });
+
   it("has no tool that its parent has not", () => {
-    const { authority } = allowed({}, { tools: ["shell", "js_repl"] });
-    expect(authority.tools).toEqual(["shell"]);
+    expect(excess({}, { tools: ["shell", "js_repl"] })).toEqual(["tools"]);
+  });
+
+  it("hears of all that is too much at once", () => {
+    const child = {
+      sandboxMode: "danger-full-access",
+      network: { kind: "full" as const },
+      tools: ["js_repl"],
+    };
+    expect(excess({}, child)).toEqual(["sandbox mode", "network", "tools"]);
   });
 });
 
@@ -154,14 +176,16 @@ const authority: fc.Arbitrary<SessionAuthority> = fc.record({
   tools: fc.uniqueArray(fc.constantFrom("shell", "read_file", "apply_patch")),
 });
 
-/** What happens to a command, from 0, never, to 2, without a question. */
+/** What happens to a command at most, from 0, never, to 2, without a question: the model chooses whether it asks to leave. */
 function outcomes({ approvalPolicy: policy, sandboxMode }: SessionAuthority): number[] {
   const isRestricted = sandboxMode !== "danger-full-access";
-  return (["safe", "dangerous", "other"] as const).flatMap((risk) =>
-    [false, true].map((isEscalationAsked) => {
-      const situation = { policy, risk, isRestricted, isEscalationAsked, canEscalate: true };
-      return { refuse: 0, ask: 1, run: 2 }[decideCommand(situation).kind];
-    }),
+  return (["safe", "dangerous", "other"] as const).map((risk) =>
+    Math.max(
+      ...[false, true].map((isEscalationAsked) => {
+        const situation = { policy, risk, isRestricted, isEscalationAsked, canEscalate: true };
+        return { refuse: 0, ask: 1, run: 2 }[decideCommand(situation).kind];
+      }),
+    ),
   );
 }
 
@@ -171,33 +195,36 @@ function mayLeave({ approvalPolicy: policy, sandboxMode }: SessionAuthority): bo
   return !isRestricted || policy === "on-request" || again !== "stands";
 }
 
-it("whatever parent and child are, nothing comes out that the parent may not do, nor more than the child wanted", {
+/** A parent, and a child that differs from it in one or two things, so that many are within it. */
+const family = fc
+  .tuple(authority, authority, fc.array(fc.boolean(), { minLength: 7, maxLength: 7 }))
+  .map(([parent, other, differs]): [SessionAuthority, SessionAuthority] => {
+    const keys = Object.keys(parent).filter((_, at) => differs[at]) as (keyof SessionAuthority)[];
+    return [parent, { ...parent, ...Object.fromEntries(keys.slice(0, 2).map((key) => [key, other[key]])) }];
+  });
+
+it("whatever parent and child are, a child without excess may do nothing that the parent may not", {
   timeout: 30_000,
 }, () => {
+  let within = 0;
   fc.assert(
-    fc.property(authority, authority, (parent, child) => {
-      const check = noWeakerThan(parent, child);
-      if (check.kind === "refused") return;
-      const given = check.authority;
+    fc.property(family, ([parent, child]) => {
+      if (excessOver(parent, child).length > 0) return;
+      within++;
       const rank = (name: string) => SANDBOX_MODES.map(String).indexOf(name);
-      if (parent.sandboxMode !== "danger-full-access" && parent.sandboxMode !== given.sandboxMode)
-        expect(rank(given.sandboxMode)).toBeLessThan(rank(parent.sandboxMode));
+      if (parent.sandboxMode !== "danger-full-access" && parent.sandboxMode !== child.sandboxMode)
+        expect(rank(child.sandboxMode)).toBeLessThan(rank(parent.sandboxMode));
       const ofParent = outcomes(parent);
-      outcomes(given).forEach((outcome, at) => {
+      outcomes(child).forEach((outcome, at) => {
         expect(outcome).toBeLessThanOrEqual(ofParent[at] ?? 0);
       });
-      if (mayLeave(given)) expect(mayLeave(parent)).toBe(true);
-      if (parent.network.kind === "none" || child.network.kind === "none")
-        expect(given.network.kind).toBe("none");
-      if (given.network.kind === "full")
-        expect([parent.network.kind, child.network.kind]).toEqual(["full", "full"]);
-      for (const tool of given.tools)
-        expect([...parent.tools, ...child.tools].filter((one) => one === tool)).toHaveLength(2);
-      for (const name of parent.protectedNames) expect(given.protectedNames).toContain(name);
-      for (const root of given.writableRoots) expect(child.writableRoots).toContain(root);
-      // A grandchild that wants the same gets the same.
-      expect(noWeakerThan(parent, given)).toEqual({ kind: "allowed", authority: given, narrowed: [] });
+      if (mayLeave(child)) expect(mayLeave(parent)).toBe(true);
+      if (parent.network.kind === "none") expect(child.network.kind).toBe("none");
+      if (child.network.kind === "full") expect(parent.network.kind).toBe("full");
+      for (const tool of child.tools) expect(parent.tools).toContain(tool);
+      for (const name of parent.protectedNames) expect(child.protectedNames).toContain(name);
     }),
     { numRuns: 5000 },
   );
+  expect(within).toBeGreaterThan(500);
 });
