@@ -49,6 +49,8 @@ export interface BrigErrorOptions {
   /** What the reader can do about it: one sentence or one command. */
   hint?: string | undefined;
   cause?: unknown;
+  /** What Linux calls the failure of a system call, such as "EACCES". */
+  errno?: string | undefined;
   /** Only with `sandbox.gone`. */
   reason?: GoneReason | undefined;
 }
@@ -58,12 +60,15 @@ export class BrigError extends Error {
   override readonly name = "BrigError";
   readonly code: ErrorCode;
   readonly hint: string | undefined;
+  /** What Linux calls the failure in the sandbox, such as "EACCES"; undefined where none is known. */
+  readonly errno: string | undefined;
   readonly reason: GoneReason | undefined;
 
   constructor(message: string, options: BrigErrorOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
     this.hint = options.hint;
+    this.errno = options.errno;
     this.reason = options.reason;
   }
 }

@@ -195,7 +195,7 @@ export interface ListOptions {
 
 /**
  * Files as the sandbox's own user sees them: every path is resolved by the kernel inside the container, never on the host.
- * Paths are absolute. Failures are BrigErrors with `file.*` codes; `cause` carries the errno name.
+ * Paths are absolute. Failures are BrigErrors with `file.*` codes; `errno` is what Linux calls the reason.
  */
 export interface SandboxFiles {
   /** Regular files only: a FIFO, device, socket or directory is refused at once. */

@@ -1,5 +1,4 @@
 import { BrigError, isBrigError } from "../errors.js";
-import { errnoOf } from "../lib/errno.js";
 
 /** An error of the operating system: its number on Linux, and what it is called. */
 export interface OsError {
@@ -8,7 +7,7 @@ export interface OsError {
 }
 
 /** Linux's errors in the words that models have seen: those of the C library Codex's own Linux program is made with, musl. */
-const osErrors: Readonly<Record<string, OsError>> = {
+export const osErrors = {
   EPERM: { number: 1, text: "Operation not permitted" },
   ENOENT: { number: 2, text: "No such file or directory" },
   EIO: { number: 5, text: "I/O error" },
@@ -34,13 +33,20 @@ const osErrors: Readonly<Record<string, OsError>> = {
   ELOOP: { number: 40, text: "Symbolic link loop" },
   ESTALE: { number: 116, text: "Stale file handle" },
   EDQUOT: { number: 122, text: "Quota exceeded" },
-};
+} as const satisfies Record<string, OsError>;
+
+const known: ReadonlyMap<string, OsError> = new Map(Object.entries(osErrors));
 
 /** A failed file operation as the model is told of it, `what` saying which; any other error is thrown on. */
 export function fileFailure(what: string, path: string, error: unknown): BrigError {
   if (!isFileError(error)) throw error;
   const reason = path.includes("\0") ? "file name contained an unexpected NUL byte" : osErrorText(error);
-  return new BrigError(`${what}: ${reason}`, { code: error.code, hint: error.hint, cause: error });
+  return new BrigError(`${what}: ${reason}`, {
+    code: error.code,
+    hint: error.hint,
+    errno: error.errno,
+    cause: error,
+  });
 }
 
 /** Whether a file operation failed because of the file, and not because the sandbox is gone. */
@@ -50,13 +56,13 @@ export function isFileError(error: unknown): error is BrigError {
 
 /** `No such file or directory (os error 2)`; of what is no error of the operating system its own message. */
 export function osErrorText(error: BrigError): string {
-  const known = osErrorOf(errnoOf(error.cause) ?? "");
-  return known === undefined ? error.message : describeOsError(known);
+  const osError = osErrorOf(error.errno);
+  return osError === undefined ? error.message : describeOsError(osError);
 }
 
 /** By its name, such as `ENOENT`. */
-export function osErrorOf(name: string): OsError | undefined {
-  return Object.hasOwn(osErrors, name) ? osErrors[name] : undefined;
+export function osErrorOf(errno: string | undefined): OsError | undefined {
+  return errno === undefined ? undefined : known.get(errno);
 }
 
 export function describeOsError({ text, number }: OsError): string {

@@ -11,7 +11,7 @@ export interface ToolSandbox {
 
 /**
  * Looking at the sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors with `file.*`
- * codes whose `cause` carries the errno as Linux names it.
+ * codes; their `errno` is what Linux calls the reason.
  */
 export interface ToolFiles {
   /** A part of a regular file; anything else is refused at once. Less than was asked for is where the file ends. */

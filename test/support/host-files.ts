@@ -104,8 +104,7 @@ async function refuseLinks(path: string, { refuseSymlinks }: LinkOptions): Promi
   await refuseLinks(dirname(path), { refuseSymlinks });
   const found = await lstat(path).catch(ignoreMissing);
   if (!found?.isSymbolicLink()) return;
-  const cause = Object.assign(new Error("ELOOP"), { code: "ELOOP" });
-  throw new BrigError(`a symbolic link is on the way to ${path}`, { code: "file.symlink", cause });
+  throw new BrigError(`a symbolic link is on the way to ${path}`, { code: "file.symlink", errno: "ELOOP" });
 }
 
 function writeFile({ path, data, mode }: { path: string; data: string; mode: number }): Promise<void> {
@@ -180,6 +179,7 @@ async function asFileError<T>(path: string | Uint8Array, action: () => Promise<T
     return await action();
   } catch (cause) {
     if (cause instanceof BrigError || !(cause instanceof Error) || !("code" in cause)) throw cause;
-    throw new BrigError(cause.message, { code: codes[String(cause.code)] ?? "file.failed", cause });
+    const errno = String(cause.code);
+    throw new BrigError(cause.message, { code: codes[errno] ?? "file.failed", errno, cause });
   }
 }

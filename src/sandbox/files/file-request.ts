@@ -55,7 +55,7 @@ export async function runUnless(
   try {
     return await run(setting, request);
   } catch (error) {
-    if (isBrigError(error) && error.cause instanceof Error && error.cause.message === errno) return null;
+    if (isBrigError(error) && error.errno === errno) return null;
     throw error;
   }
 }
@@ -167,6 +167,7 @@ export function fileError(request: FileRequest, record: ExitRecord): BrigError {
   return new BrigError(`cannot ${operation} ${path}: ${known?.text ?? errno}`, {
     code: known?.code ?? "file.failed",
     hint: known?.hint,
+    errno,
     cause: Object.assign(new Error(errno), { code: errno, errno: -record.errno }),
   });
 }

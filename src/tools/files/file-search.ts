@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { defineTool } from "../define-tool.js";
-import { fileFailure } from "../os-error.js";
+import { describeOsError, fileFailure, osErrors } from "../os-error.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import type { Workbench } from "../workbench.js";
 import { ByteLines } from "./byte-lines.js";
@@ -118,7 +118,7 @@ async function requireDirectory(
     throw fileFailure(what, path, error);
   });
   if (type !== "directory")
-    throw new BrigError(`${what}: Not a directory (os error 20)`, { code: "file.not-directory" });
+    throw new BrigError(`${what}: ${describeOsError(osErrors.ENOTDIR)}`, { code: "file.not-directory" });
 }
 
 function tooMany(directory: string): BrigError {

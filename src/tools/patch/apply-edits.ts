@@ -1,7 +1,15 @@
 import { posix } from "node:path";
 import type { FileEdit } from "./file-edit.js";
 import { decodeUtf8 } from "./format/decode-utf8.js";
-import { failureText, isMissing, MAX_FILE_BYTES, type PatchFiles, type PatchWrite } from "./patch-files.js";
+import {
+  type EditFailure,
+  failedTo,
+  failureOf,
+  isMissing,
+  MAX_FILE_BYTES,
+  type PatchFiles,
+  type PatchWrite,
+} from "./patch-files.js";
 import { type EditOptions, planEdits, type Step } from "./plan-edits.js";
 
 /** What a patch did, or is about to do, to one file. */
@@ -19,9 +27,9 @@ export interface PatchChange {
 export type PatchResult =
   | { kind: "applied"; changes: PatchChange[] }
   /** They do not fit the files. Nothing was changed. */
-  | { kind: "refused"; reason: string }
+  | ({ kind: "refused" } & EditFailure)
   /** A change failed. Those before it stay, those after it were not made. */
-  | { kind: "failed"; reason: string; changes: PatchChange[] };
+  | ({ kind: "failed"; changes: PatchChange[] } & EditFailure);
 
 export interface ApplyOptions extends EditOptions {
   /** Called once it is sure that the edits fit, before the first of them. */
@@ -54,15 +62,15 @@ async function makeEdits(edits: readonly FileEdit[], work: Work): Promise<PatchR
   const { files, steps, changes, signal } = work;
   const keep = (count: number) =>
     changes.push(...edits.slice(changes.length, changes.length + count).map(changeOf));
-  const failed = (reason: string) => ({ kind: "failed", reason, changes }) as const;
+  const failed = ({ reason, errno }: EditFailure) => ({ kind: "failed", reason, errno, changes }) as const;
   // After a write for which there is no directory the next is tried alone: what is sent behind such a one is sent in vain.
   let most = Number.POSITIVE_INFINITY;
   while (changes.length < edits.length) {
     const rest = steps.slice(changes.length);
     const writes = plainWrites(rest).slice(0, most);
     if (writes.length === 0) {
-      const reason = await takeSteps(rest[0] ?? [], work);
-      if (reason !== null) return failed(reason);
+      const undone = await takeSteps(rest[0] ?? [], work);
+      if (undone !== null) return failed(undone);
       keep(1);
       continue;
     }
@@ -71,10 +79,10 @@ async function makeEdits(edits: readonly FileEdit[], work: Work): Promise<PatchR
     const missed = writes[written];
     most = missed === undefined ? most * 2 : 1;
     if (missed === undefined) continue;
-    const reason = isMissing(failure)
+    const unwritten = isMissing(failure)
       ? await writeInNewDirectory(files, missed, { signal })
       : writeFailure(missed.path, failure);
-    if (reason !== null) return failed(reason);
+    if (unwritten !== null) return failed(unwritten);
     keep(1);
   }
   return { kind: "applied", changes };
@@ -98,11 +106,11 @@ function writeOf({ path, text, mode }: Omit<Write, "kind">): PatchWrite {
 }
 
 /** Null when all are done, else why one is not. */
-async function takeSteps(steps: readonly Step[], { files, signal }: Work): Promise<string | null> {
+async function takeSteps(steps: readonly Step[], { files, signal }: Work): Promise<EditFailure | null> {
   for (const step of steps) {
     signal?.throwIfAborted();
-    const reason = await perform(files, step, { signal });
-    if (reason !== null) return reason;
+    const failure = await perform(files, step, { signal });
+    if (failure !== null) return failure;
   }
   return null;
 }
@@ -115,28 +123,24 @@ export function changeOf(edit: FileEdit): PatchChange {
 }
 
 /** Null when it is done, else why it is not. */
-async function perform(files: PatchFiles, step: Step, options: EditOptions): Promise<string | null> {
+async function perform(files: PatchFiles, step: Step, options: EditOptions): Promise<EditFailure | null> {
   switch (step.kind) {
     case "write":
       return await write(files, writeOf(step), options);
     case "rewrite": {
-      const text = await editedNow(files, step, options);
-      return text.kind === "mismatch"
-        ? text.reason
-        : await write(files, writeOf({ ...step, text: text.text }), options);
+      const edited = await editedNow(files, step, options);
+      return "text" in edited ? await write(files, writeOf({ ...step, text: edited.text }), options) : edited;
     }
     case "delete":
-      return await attempt(`Failed to delete file ${step.path}`, step.path, () =>
-        files.remove(step.path, options),
-      );
+      return await attempt(`delete file ${step.path}`, step.path, () => files.remove(step.path, options));
     case "remove-original":
-      return await attempt(`Failed to remove original ${step.path}`, step.path, async () => {
+      return await attempt(`remove original ${step.path}`, step.path, async () => {
         if (!(await isSameFile(files, step, options))) await files.remove(step.path, options);
       });
   }
 }
 
-async function write(files: PatchFiles, file: PatchWrite, options: EditOptions): Promise<string | null> {
+async function write(files: PatchFiles, file: PatchWrite, options: EditOptions): Promise<EditFailure | null> {
   const { failure } = await files.writeEach([file], options);
   if (failure === null) return null;
   return isMissing(failure)
@@ -148,9 +152,9 @@ async function writeInNewDirectory(
   files: PatchFiles,
   file: PatchWrite,
   options: EditOptions,
-): Promise<string | null> {
+): Promise<EditFailure | null> {
   const directory = posix.dirname(file.path);
-  const noDirectory = await attempt(`Failed to create parent directories for ${file.path}`, directory, () =>
+  const noDirectory = await attempt(`create parent directories for ${file.path}`, directory, () =>
     files.mkdir(directory, { ...options, recursive: true }),
   );
   if (noDirectory !== null) return noDirectory;
@@ -159,22 +163,21 @@ async function writeInNewDirectory(
 }
 
 /** A failure that is not the file's, an abort for one, is thrown on. */
-function writeFailure(path: string, failure: unknown): string {
-  return `Failed to write file ${path}: ${failureText(path, failure)}`;
+function writeFailure(path: string, failure: unknown): EditFailure {
+  return failedTo(`write file ${path}`, failureOf(path, failure));
 }
 
 async function editedNow(
   files: PatchFiles,
   { from, edit }: Extract<Step, { kind: "rewrite" }>,
   { signal }: EditOptions,
-) {
-  const failed = (reason: string) =>
-    ({ kind: "mismatch", reason: `Failed to read file to update ${from}: ${reason}` }) as const;
+): Promise<{ text: string } | EditFailure> {
+  const failed = (failure: EditFailure) => failedTo(`read file to update ${from}`, failure);
   try {
     const decoded = decodeUtf8(await files.read(from, { maxBytes: MAX_FILE_BYTES, signal }));
-    return decoded.kind === "invalid" ? failed(decoded.reason) : edit(decoded.text, from);
+    return decoded.kind === "invalid" ? failed(decoded) : edit(decoded.text, from);
   } catch (error) {
-    return failed(failureText(from, error));
+    return failed(failureOf(from, error));
   }
 }
 
@@ -191,11 +194,11 @@ async function isSameFile(
   return original.dev === moved.dev && original.ino === moved.ino;
 }
 
-async function attempt(failed: string, path: string, action: () => Promise<void>): Promise<string | null> {
+async function attempt(edit: string, path: string, action: () => Promise<void>): Promise<EditFailure | null> {
   try {
     await action();
     return null;
   } catch (error) {
-    return `${failed}: ${failureText(path, error)}`;
+    return failedTo(edit, failureOf(path, error));
   }
 }

@@ -1,9 +1,9 @@
-import { isBrigError } from "../../errors.js";
+import { type BrigError, isBrigError } from "../../errors.js";
 import { isFileError, osErrorText } from "../os-error.js";
 
 /**
  * What patching needs of a sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors with
- * `file.*` codes whose `cause` carries the errno as Linux names it.
+ * `file.*` codes; their `errno` is what Linux calls the reason.
  */
 export interface PatchFiles {
   /** Regular files only. */
@@ -56,9 +56,27 @@ export function withoutLinks(files: PatchFiles): PatchFiles {
 /** Larger files are not patched: both versions and their lines are held in memory. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
-/** Why a file operation failed, in the operating system's words as models have seen them; any other error is thrown on. */
-export function failureText(path: string, error: unknown): string {
+/** Why edits were not made. */
+export interface EditFailure {
+  /** As the model reads it. File names in it can be any text. */
+  reason: string;
+  /** What Linux calls the failure of a file operation; undefined where the edits themselves are wrong. */
+  errno?: string | undefined;
+}
+
+/** Why a file operation failed; any error that is not about the file is thrown on. */
+export function failureOf(path: string, error: unknown): EditFailure {
   if (!isFileError(error)) throw error;
+  return { reason: failureText(path, error), errno: error.errno };
+}
+
+/** The same, said of an edit. */
+export function failedTo(edit: string, { reason, errno }: EditFailure): EditFailure {
+  return { reason: `Failed to ${edit}: ${reason}`, errno };
+}
+
+/** In the operating system's words as models have seen them. */
+function failureText(path: string, error: BrigError): string {
   if (error.code === "file.not-regular" || error.code === "file.is-directory")
     return `path \`${path}\` is not a file`;
   if (error.code === "file.symlink") return `path \`${path}\` leads through a symbolic link`;

@@ -6,7 +6,7 @@ import { looksLikeDiff, parseDiff } from "./format/parse-diff.js";
 import { parsePatch } from "./format/parse-patch.js";
 import { recognisePatchScript } from "./format/patch-command.js";
 import { trimStart } from "./format/white-space.js";
-import type { PatchFiles } from "./patch-files.js";
+import type { EditFailure, PatchFiles } from "./patch-files.js";
 import { PathLocks } from "./path-locks.js";
 import { realPaths } from "./real-paths.js";
 
@@ -15,9 +15,9 @@ export type PatchOutcome =
   | { kind: "applied"; changes: PatchChange[]; durationMs: number }
   | { kind: "empty" }
   /** It is no patch, or does not fit the files. Nothing was changed. */
-  | { kind: "refused"; reason: string }
+  | ({ kind: "refused" } & EditFailure)
   /** A file could not be changed. `changes` were made before that and stay. */
-  | { kind: "failed"; reason: string; changes: PatchChange[]; durationMs: number };
+  | ({ kind: "failed"; changes: PatchChange[]; durationMs: number } & EditFailure);
 
 /** Aborting stops before the next file; files changed so far stay so. */
 interface PatchOptions extends ApplyOptions {

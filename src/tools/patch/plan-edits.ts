@@ -1,6 +1,7 @@
+import { describeOsError, isFileError, osErrors } from "../os-error.js";
 import { DEFAULT_MODE, type FileEdit, type FileUpdate, filesOfEdit } from "./file-edit.js";
 import { decodeUtf8 } from "./format/decode-utf8.js";
-import { failureText, MAX_FILE_BYTES, type PatchFiles } from "./patch-files.js";
+import { type EditFailure, failedTo, failureOf, MAX_FILE_BYTES, type PatchFiles } from "./patch-files.js";
 
 /** One change of the tree. */
 export type Step =
@@ -12,7 +13,9 @@ export type Step =
   | { kind: "remove-original"; path: string; movedTo: string };
 
 /** What has to be done for each edit, or why the edits cannot be made. */
-export type Plan = { kind: "steps"; steps: Step[][] } | { kind: "refused"; reason: string };
+export type Plan = { kind: "steps"; steps: Step[][] } | Refusal;
+
+type Refusal = EditFailure & { kind: "refused" };
 
 export interface EditOptions {
   signal?: AbortSignal | undefined;
@@ -28,14 +31,14 @@ export async function planEdits(
   const steps: Step[][] = [];
   for (const edit of edits) {
     const planned = planEdit(tree, edit);
-    if (typeof planned === "string") return { kind: "refused", reason: planned };
+    if ("kind" in planned) return planned;
     steps.push(planned);
   }
   return { kind: "steps", steps };
 }
 
 /** A file as it is at some point of the patch. */
-type FileState = TextState | { kind: "unreadable"; reason: string } | { kind: "missing" };
+type FileState = TextState | { kind: "unreadable"; failure: EditFailure } | { kind: "missing" };
 
 interface TextState {
   kind: "text";
@@ -49,23 +52,24 @@ type Tree = Map<string, FileState>;
 
 const missing: FileState = { kind: "missing" };
 
-function planEdit(tree: Tree, edit: FileEdit): Step[] | string {
+function planEdit(tree: Tree, edit: FileEdit): Step[] | Refusal {
   const unnameable = filesOfEdit(edit).find(({ path }) => path.includes("\0"));
-  if (unnameable !== undefined) return `'${unnameable.written}' is invalid on 'linux'`;
+  if (unnameable !== undefined) return refused(`'${unnameable.written}' is invalid on 'linux'`);
   switch (edit.kind) {
     case "add": {
       const { path } = edit.file;
-      if (edit.mustBeNew && isPresent(tree, path)) return `${path} exists already`;
+      if (edit.mustBeNew && isPresent(tree, path)) return refused(`${path} exists already`);
       tree.set(path, { kind: "text", text: edit.text, mode: edit.mode, hasTwin: false });
       return [{ kind: "write", path, text: edit.text, mode: edit.mode }];
     }
     case "delete": {
       const { path } = edit.file;
       const state = tree.get(path) ?? missing;
-      if (state.kind !== "text") return `Failed to read ${path}: ${reasonOf(state)}`;
+      if (state.kind !== "text") return unread(`read ${path}`, state);
       const rest = edit.edit?.(state.text, path);
-      if (rest?.kind === "mismatch") return rest.reason;
-      if (rest !== undefined && rest.text !== "") return `${path} has more lines than the patch deletes`;
+      if (rest?.kind === "mismatch") return refused(rest.reason);
+      if (rest !== undefined && rest.text !== "")
+        return refused(`${path} has more lines than the patch deletes`);
       tree.set(path, missing);
       return [{ kind: "delete", path }];
     }
@@ -74,14 +78,14 @@ function planEdit(tree: Tree, edit: FileEdit): Step[] | string {
   }
 }
 
-function planUpdate(tree: Tree, { file: { path }, moveTo, mustBeNew, edit }: FileUpdate): Step[] | string {
+function planUpdate(tree: Tree, { file: { path }, moveTo, mustBeNew, edit }: FileUpdate): Step[] | Refusal {
   const state = tree.get(path) ?? missing;
-  if (state.kind !== "text") return `Failed to read file to update ${path}: ${reasonOf(state)}`;
+  if (state.kind !== "text") return unread(`read file to update ${path}`, state);
   const edited = edit(state.text, path);
-  if (edited.kind === "mismatch") return edited.reason;
+  if (edited.kind === "mismatch") return refused(edited.reason);
   const target = moveTo?.path ?? path;
   const isMove = target !== path;
-  if (isMove && mustBeNew && isPresent(tree, target)) return `${target} exists already`;
+  if (isMove && mustBeNew && isPresent(tree, target)) return refused(`${target} exists already`);
   if (isMove) tree.set(path, missing);
   tree.set(target, { ...state, text: edited.text });
   const { mode } = state;
@@ -95,11 +99,16 @@ function isPresent(tree: Tree, path: string): boolean {
   return (tree.get(path) ?? missing).kind !== "missing";
 }
 
-function reasonOf(state: Exclude<FileState, TextState>): string {
-  return state.kind === "missing" ? MISSING : state.reason;
+function refused(reason: string): Refusal {
+  return { kind: "refused", reason };
 }
 
-const MISSING = "No such file or directory (os error 2)";
+function unread(edit: string, state: Exclude<FileState, TextState>): Refusal {
+  const failure = state.kind === "missing" ? noSuchFile : state.failure;
+  return { kind: "refused", ...failedTo(edit, failure) };
+}
+
+const noSuchFile: EditFailure = { reason: describeOsError(osErrors.ENOENT), errno: "ENOENT" };
 
 /** How many files are looked at at a time. */
 const BATCH = 32;
@@ -143,11 +152,11 @@ async function readState(
       needsMode ? files.stat(path, { followSymlinks: true, signal }) : null,
     ]);
     const decoded = decodeUtf8(bytes);
-    if (decoded.kind === "invalid") return { kind: "unreadable", reason: decoded.reason };
+    if (decoded.kind === "invalid") return { kind: "unreadable", failure: { reason: decoded.reason } };
     return { kind: "text", text: decoded.text, mode: (stat?.mode ?? DEFAULT_MODE) & 0o777, hasTwin: false };
   } catch (error) {
-    const reason = failureText(path, error);
-    return reason === MISSING ? missing : { kind: "unreadable", reason };
+    const failure = failureOf(path, error);
+    return failure.errno === "ENOENT" ? missing : { kind: "unreadable", failure };
   }
 }
 
@@ -169,7 +178,7 @@ async function identityOf(files: PatchFiles, path: string, { signal }: EditOptio
     const { dev, ino } = await files.stat(path, { followSymlinks: true, signal });
     return `${dev}:${ino}`;
   } catch (error) {
-    failureText(path, error);
+    if (!isFileError(error)) throw error;
     return "unknown";
   }
 }

@@ -128,11 +128,11 @@ function joined(first: PatchOutcome, second: PatchOutcome): PatchOutcome {
     case "applied":
       return { kind: "applied", changes, durationMs };
     case "failed":
-      return { kind: "failed", reason: second.reason, changes, durationMs };
+      return { ...second, changes, durationMs };
     case "refused":
     case "empty":
       return first.kind === "failed" && second.kind === "refused"
-        ? { kind: "failed", reason: second.reason, changes, durationMs }
+        ? { ...second, kind: "failed", changes, durationMs }
         : second;
     default:
       return second satisfies never;
@@ -143,14 +143,12 @@ function durationOf(outcome: PatchOutcome): number {
   return outcome.kind === "applied" || outcome.kind === "failed" ? outcome.durationMs : 0;
 }
 
-const denials: Readonly<Record<string, string>> = { "1": "EPERM", "13": "EACCES", "30": "EROFS" };
+/** What the kernel answers where the sandbox forbids something. */
+const refusals: readonly string[] = ["EPERM", "EACCES", "EROFS"];
 
-/** What the kernel refused, as the end of the reason tells it: before that stands a file's name, which can be any text. */
 function denialOf(outcome: PatchOutcome): SandboxDenial | null {
   if (outcome.kind !== "refused" && outcome.kind !== "failed") return null;
-  const number = /^Failed to (?:read|write|create|delete|remove)[^\n]*\(os error (\d+)\)$/.exec(
-    outcome.reason,
-  )?.[1];
-  const errno = number === undefined ? undefined : denials[number];
-  return errno === undefined ? null : { errno, evidence: outcome.reason, toldBy: "kernel" };
+  const { errno, reason } = outcome;
+  if (errno === undefined || !refusals.includes(errno)) return null;
+  return { errno, evidence: reason, toldBy: "kernel" };
 }

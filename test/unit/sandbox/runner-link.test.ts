@@ -286,7 +286,7 @@ describe("a file operation", () => {
     async ([name, errno, refuseSymlinks, code]) => {
       const setting = await open();
       const stat = sandboxFiles(setting).stat("/asked", { refuseSymlinks });
-      const outcome = expect(stat).rejects.toMatchObject({ code, cause: { code: name } });
+      const outcome = expect(stat).rejects.toMatchObject({ code, errno: name, cause: { code: name } });
       await until(() => runner.frames.length === 1);
       const payload = exitPayload(0, 4);
       payload.writeUInt32LE(errno, 4);

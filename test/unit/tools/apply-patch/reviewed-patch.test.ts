@@ -34,8 +34,7 @@ const lockedFiles: PatchFiles = {
 };
 
 function readOnly(path: string): BrigError {
-  const cause = Object.assign(new Error("EROFS"), { code: "EROFS" });
-  return new BrigError(`${path}: EROFS`, { code: "file.read-only", cause });
+  return new BrigError(`${path} cannot be changed`, { code: "file.read-only", errno: "EROFS" });
 }
 
 interface Applied {
@@ -54,15 +53,19 @@ async function apply(
     isLocked,
     answer = "approved",
     links = {},
+    inside = isLocked ? lockedFiles : hostFiles,
     outside = () => hostFiles,
+    prefix = "brig-reviewed-",
   }: {
     isLocked: boolean;
     answer?: "approved" | "denied";
     links?: Record<string, string>;
+    inside?: PatchFiles;
     outside?: (root: string) => PatchFiles;
+    prefix?: string;
   },
 ): Promise<Applied> {
-  const root = await realpath(await mkdtemp(join(tmpdir(), "brig-reviewed-")));
+  const root = await realpath(await mkdtemp(join(tmpdir(), prefix)));
   try {
     for (const file of files) {
       await mkdir(join(root, file, ".."), { recursive: true });
@@ -79,7 +82,7 @@ async function apply(
     const activities: ToolActivity[] = [];
     const reviewed = await applyReviewedPatch(
       {
-        patcher: createPatcher(() => (isLocked ? lockedFiles : hostFiles)),
+        patcher: createPatcher(() => inside),
         review: createApprovals({ situation, approver }),
         escalatedFiles: () => Promise.resolve(outside(root)),
       },
@@ -205,5 +208,29 @@ describe("a patch whose end is done outside the sandbox", () => {
     expect(output).toMatch(/^apply_patch verification failed: /);
     expect(asked).toBe(0);
     expect(activities).toEqual([]);
+  });
+
+  it("is no answer to a file whose name says that the kernel refused it", async () => {
+    const name = "full (os error 30)";
+    const { output, asked, tree } = await apply([`*** Add File: open/${name}`, "+x"], {
+      isLocked: false,
+      inside: {
+        ...hostFiles,
+        writeEach: ([file]) => {
+          const failure = new BrigError(`there is no place for ${file?.path}`, { code: "file.failed" });
+          return Promise.resolve({ written: 0, failure });
+        },
+      },
+    });
+    expect(output).toContain(`there is no place for /open/${name}`);
+    expect(asked).toBe(0);
+    expect(JSON.stringify(tree)).not.toContain(name);
+  });
+
+  it("is asked about where the name of a directory has a line end", async () => {
+    const lines = ["*** Add File: locked/new", "+x"];
+    const { asked, tree } = await apply(lines, { isLocked: true, prefix: "brig\nreviewed-" });
+    expect(asked).toBe(1);
+    expect(JSON.stringify(tree)).toContain("locked/new");
   });
 });
