@@ -26,7 +26,7 @@ const groups = [
   // What every command needs, --help too. One that is missing here costs time, nothing else.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:json-text|terminal\/(?:control-sequences|sgr|terminal)|time\/any-signal|trace|utf8)|cli\/(?:commands|conversation\/can-converse|display\/error-text|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:json-text|terminal\/(?:control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|conversation\/can-converse|display\/error-text|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 7,
   },
   { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/setup\/jitless\.ts$/, priority: 5 },
@@ -105,7 +105,7 @@ const output = { format: "esm", minify: true, sourcemap: "hidden" };
 await removeChunks(join(dist, "cli"));
 await build({
   ...common,
-  input: { main: "src/cli/main.ts", codex: "src/cli/codex/main.ts" },
+  input: { main: "src/cli/main.ts", codex: "src/cli/codex/codex-main.ts" },
   output: { ...output, dir: join(dist, "cli"), chunkFileNames: "chunk-[hash].js", codeSplitting: { groups } },
 });
 

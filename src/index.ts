@@ -45,11 +45,11 @@ export type {
   SandboxProcess,
   SpawnOptions,
   WritesDone,
-} from "./sandbox/types.js";
+} from "./sandbox/sandbox-types.js";
 export type { SessionSetting } from "./session/setting.js";
 export type { SessionFileOptions, SessionLog } from "./session/write/session-file.js";
 export { openSessionFile } from "./session/write/session-file.js";
-export type { ExecText, ExecToolResult } from "./tools/command/exec.js";
+export type { ExecText, ExecToolResult } from "./tools/command/exec-tool.js";
 export type { FileMatch, FileSearchResult } from "./tools/files/file-search.js";
 export type { ToolOf, ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";

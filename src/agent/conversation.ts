@@ -19,6 +19,7 @@ import { type LateApprovals, lateApprovals } from "./approvals/late-approvals.js
 import { Compactor } from "./compaction/compactor.js";
 import { ContextTeller } from "./context/context-teller.js";
 import { defaultInstructions } from "./context/prompt.js";
+import { conversationOptionNames, turnInputNames } from "./conversation-option-names.js";
 import type {
   CompactionResult,
   Conversation,
@@ -27,7 +28,6 @@ import type {
   TurnInput,
   TurnResult,
 } from "./conversation-options.js";
-import { conversationOptionNames, turnInputNames } from "./option-names.js";
 import { openSessionTools } from "./session-tools.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./turn/transcript.js";

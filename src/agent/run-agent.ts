@@ -1,7 +1,7 @@
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import { openConversation } from "./conversation.js";
+import { conversationOptionNames, turnInputNames } from "./conversation-option-names.js";
 import type { ConversationOptions, TurnInput, TurnResult } from "./conversation-options.js";
-import { conversationOptionNames, turnInputNames } from "./option-names.js";
 
 /** A conversation of one turn. */
 export type RunAgentOptions = ConversationOptions & Omit<TurnInput, "isLast">;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { commands } from "./commands.js";
+import { commands } from "./command-list.js";
 import { openHost } from "./host.js";
 import { runProgram } from "./program.js";
 import { runInProcess } from "./run-in-process.js";

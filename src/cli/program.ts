@@ -3,7 +3,7 @@ import { jsonText } from "../lib/json-text.js";
 import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
 import { checkHome } from "./check-home.js";
-import type { CommandEntry } from "./commands.js";
+import type { CommandEntry } from "./command-list.js";
 import type { CliContext } from "./context.js";
 import { canConverse } from "./conversation/can-converse.js";
 import { describeError, errorAsEvent, errorAsJson, usageError } from "./display/error-text.js";

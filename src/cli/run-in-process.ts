@@ -1,4 +1,4 @@
-import { step } from "../lib/trace.js";
+import { step } from "../lib/steps.js";
 import { describeError } from "./display/error-text.js";
 import type { Host } from "./host.js";
 import { flush, say } from "./render.js";

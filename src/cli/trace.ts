@@ -1,4 +1,4 @@
-import { onStep } from "../lib/trace.js";
+import { onStep } from "../lib/steps.js";
 import type { Host } from "./host.js";
 import { write } from "./render.js";
 

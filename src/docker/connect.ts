@@ -8,7 +8,7 @@ import { engineSources } from "./discovery/sources.js";
 import { type Endpoint, parseEndpoint } from "./endpoint.js";
 import { engineOn } from "./engine.js";
 import { reason } from "./engine-failure.js";
-import type { Engine } from "./types.js";
+import type { Engine } from "./engine-types.js";
 
 /** How long an engine may take to answer the first question. */
 const greetingLimitMs = 10_000;

@@ -4,7 +4,7 @@ import { diskUsageCalls } from "./calls/disk-usage.js";
 import { imageCalls } from "./calls/images.js";
 import { volumeCalls } from "./calls/volumes.js";
 import type { Client } from "./client.js";
-import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./types.js";
+import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./engine-types.js";
 
 export function engineOn(client: Client): Engine {
   let asked: Promise<EngineInfo> | undefined;

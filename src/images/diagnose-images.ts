@@ -1,5 +1,5 @@
 import { type Check, check } from "../docker/diagnosis/check.js";
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { formatBytes } from "../lib/bytes.js";
 import { look } from "./look.js";
 import { findToolbox } from "./toolbox-volume.js";

@@ -1,4 +1,4 @@
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
 import { withLock } from "./lock.js";

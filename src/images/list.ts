@@ -1,4 +1,4 @@
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { type ImageName, imageDefinitions } from "./definition.js";
 import { imageLabel } from "./ensure.js";
 import { look } from "./look.js";

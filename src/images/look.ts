@@ -1,4 +1,4 @@
-import type { Engine, ImageSummary } from "../docker/types.js";
+import type { Engine, ImageSummary } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { type BuildContext, readBuildContext } from "./build-context.js";
 import { compiledTags } from "./compiled-tags.js";

@@ -1,4 +1,4 @@
-import type { DiskUsage, Engine } from "../docker/types.js";
+import type { DiskUsage, Engine } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type ImageName, imageDefinitions } from "./definition.js";
 import { imageLabel } from "./ensure.js";

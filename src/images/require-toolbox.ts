@@ -1,4 +1,4 @@
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { readBuildContext } from "./build-context.js";
 import { compiledTags } from "./compiled-tags.js";

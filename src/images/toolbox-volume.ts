@@ -1,4 +1,4 @@
-import type { ContainerBody, Engine, VolumeSummary } from "../docker/types.js";
+import type { ContainerBody, Engine, VolumeSummary } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { withLock } from "./lock.js";
 

@@ -1,7 +1,7 @@
 import { release } from "node:os";
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
-import { step } from "../lib/trace.js";
+import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";

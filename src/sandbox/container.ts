@@ -1,8 +1,8 @@
 import { isAnswered } from "../docker/engine-failure.js";
-import type { ContainerBody, Engine, EngineStream } from "../docker/types.js";
+import type { ContainerBody, Engine, EngineStream } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
-import { step } from "../lib/trace.js";
+import { step } from "../lib/steps.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { requireAsAsked } from "./proof/compare-created.js";

@@ -1,6 +1,6 @@
 import { type Check, check } from "../docker/diagnosis/check.js";
 import { ignoresLimits, isCommon, loadsFilters } from "../docker/diagnosis/gvisor.js";
-import type { Engine, EngineRuntime } from "../docker/types.js";
+import type { Engine, EngineRuntime } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
 

@@ -1,4 +1,4 @@
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
 import { pause } from "../lib/time/pause.js";

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf } from "../lib/errno.js";
 import { type HostProcesses, type Owner, ownerState } from "../lib/owner.js";

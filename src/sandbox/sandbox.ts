@@ -1,23 +1,23 @@
-import type { Engine } from "../docker/types.js";
+import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { sandboxFiles } from "./files/files.js";
 import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
-import {
-  execOptionNames,
-  sandboxOptionNames,
-  sandboxOptionsMeant,
-  spawnOptionNames,
-} from "./option-names.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import { spawn } from "./process/process.js";
 import { type CommandSetting, exec } from "./process/run-to-end.js";
 import type { Proof } from "./proof/proof.js";
 import { makeReceipt } from "./receipt/make-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt/receipt.js";
+import {
+  execOptionNames,
+  sandboxOptionNames,
+  sandboxOptionsMeant,
+  spawnOptionNames,
+} from "./sandbox-option-names.js";
+import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
 import { closeInTurn } from "./turns.js";
-import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./types.js";
 
 /**
  * One container in which commands run under a policy that was read back from the kernel. Close it, or use `await using`;

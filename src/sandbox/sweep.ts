@@ -1,4 +1,4 @@
-import type { ContainerSummary, Engine, VolumeSummary } from "../docker/types.js";
+import type { ContainerSummary, Engine, VolumeSummary } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type HostProcesses, ownerState } from "../lib/owner.js";
 import { LABELS, readSessionLabels } from "./labels.js";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
-import type { ContainerBody, Engine } from "../../src/docker/types.js";
+import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
 import { ensureImages } from "../../src/images/ensure.js";
 import { harmedEngine, testEngine } from "../support/engine.js";
 import { testLabel, testLabels } from "../support/test-run.js";

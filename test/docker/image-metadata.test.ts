@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
-import type { Engine } from "../../src/docker/types.js";
+import type { Engine } from "../../src/docker/engine-types.js";
 import { promised } from "../guarantees.js";
 import { testEngine } from "../support/engine.js";
 import { becomeHostUser, HOST_USERS } from "../support/host-users.js";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
-import type { Engine } from "../../src/docker/types.js";
+import type { Engine } from "../../src/docker/engine-types.js";
 import { type PrunedObject, pruneImages } from "../../src/images/prune.js";
 import { ensureToolboxVolume, toolboxLabel } from "../../src/images/toolbox-volume.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ContainerBody, Engine } from "../../src/docker/types.js";
+import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
 import { loadPolicy } from "../../src/policy/load-policy.js";
 import { SANDBOX_MODES } from "../../src/policy/modes.js";
 import type { SandboxPlan } from "../../src/sandbox/plan/plan.js";

@@ -4,7 +4,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { ContainerBody, Engine } from "../../src/docker/types.js";
+import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../../src/lib/owner.js";
 import { sessionLabels } from "../../src/sandbox/labels.js";
 import { reclaimPlaceholders } from "../../src/sandbox/sandbox-records.js";

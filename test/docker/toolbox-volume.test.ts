@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
-import type { ContainerBody, Mount } from "../../src/docker/types.js";
+import type { ContainerBody, Mount } from "../../src/docker/engine-types.js";
 import { ensureToolboxVolume, findToolbox, toolboxLabel } from "../../src/images/toolbox-volume.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
-import type { Engine } from "../../src/docker/types.js";
+import type { Engine } from "../../src/docker/engine-types.js";
 import { testEngine } from "./engine.js";
 
 /** The engine of this machine behind a socket whose streams can be made to fall silent. */

@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { GenericContainer, type StartedTestContainer, Wait } from "testcontainers";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
-import type { Engine } from "../../src/docker/types.js";
+import type { Engine } from "../../src/docker/engine-types.js";
 import type { ImageName } from "../../src/images/definition.js";
 import { ensureImages } from "../../src/images/ensure.js";
 import { testLabels } from "./test-run.js";

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { finished } from "node:stream/promises";
-import type { ContainerBody, Engine } from "../../src/docker/types.js";
+import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
 import { BrigError } from "../../src/errors.js";
 import { requireToolbox } from "../../src/images/require-toolbox.js";
 import { loadSeccompProfile } from "../../src/policy/policy-directory.js";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { packTar, type TarFile } from "../../src/docker/calls/tar.js";
-import type { Engine } from "../../src/docker/types.js";
+import type { Engine } from "../../src/docker/engine-types.js";
 import { isBrigError } from "../../src/errors.js";
 import { completeFiles, readBuildContext } from "../../src/images/build-context.js";
 import type { ImageDefinition } from "../../src/images/definition.js";

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { test } from "vitest";
 import type { SandboxOptions } from "../../src/sandbox/open-sandbox.js";
 import { Sandbox } from "../../src/sandbox/sandbox.js";
-import type { ExecResult } from "../../src/sandbox/types.js";
+import type { ExecResult } from "../../src/sandbox/sandbox-types.js";
 import { testEngine } from "./engine.js";
 import { giveToHostUser } from "./host-users.js";
 import { sanitizerFindings, watchedToolbox } from "./runner-builds.js";

@@ -116,11 +116,11 @@ describe("one door each", () => {
     expect(readers.map(({ path }) => path)).toEqual(["config/env.ts"]);
   });
 
-  it("on the command line only the main.ts of each program touches the process", () => {
+  it("on the command line only the main file of each program touches the process", () => {
     const users = filesOf("cli").filter(({ code }) =>
       /\bprocess\s*[.[]|"node:process"|\bconsole\b/.test(code),
     );
-    expect(users.map(({ path }) => path)).toEqual(["cli/main.ts", "cli/codex/main.ts"]);
+    expect(users.map(({ path }) => path)).toEqual(["cli/main.ts", "cli/codex/codex-main.ts"]);
   });
 });
 

@@ -7,7 +7,7 @@ import { Command } from "commander";
 import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse as parseYaml } from "yaml";
-import { commands } from "../../src/cli/commands.js";
+import { commands } from "../../src/cli/command-list.js";
 import { exitStatusOf } from "../../src/cli/exit-status.js";
 import { loadConfig } from "../../src/config/settings/load-config.js";
 import { BrigError, type ErrorCode } from "../../src/errors.js";

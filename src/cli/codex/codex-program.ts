@@ -1,5 +1,5 @@
 import type { Environment } from "../../config/env.js";
-import type { CommandEntry } from "../commands.js";
+import type { CommandEntry } from "../command-list.js";
 import type { CliContext } from "../context.js";
 import { runProgram } from "../program.js";
 

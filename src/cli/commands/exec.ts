@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
+import { step } from "../../lib/steps.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { step } from "../../lib/trace.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { ExitStatus } from "../../sandbox/types.js";
+import type { ExitStatus } from "../../sandbox/sandbox-types.js";
 import type { CliContext, InputStream } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import { attachTerminal, terminalSize } from "../display/terminal-session.js";

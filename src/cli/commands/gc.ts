@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Command } from "commander";
 import { connectEngine } from "../../docker/connect.js";
-import type { Engine } from "../../docker/types.js";
+import type { Engine } from "../../docker/engine-types.js";
 import { look } from "../../images/look.js";
 import { toolboxLabel } from "../../images/toolbox-volume.js";
 import { readHostProcesses } from "../../lib/owner.js";

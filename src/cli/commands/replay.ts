@@ -4,8 +4,13 @@ import { basename, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
-import { isSame, type ReplayReport, replaySession, workDirectory } from "../../agent/replay/replay.js";
 import { type Recording, readRecording } from "../../agent/replay/replay-recording.js";
+import {
+  isSame,
+  type ReplayReport,
+  replaySession,
+  workDirectory,
+} from "../../agent/replay/replay-session.js";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { isSandboxMode } from "../../policy/modes.js";

@@ -1,4 +1,4 @@
-import { isSame, type ReplayReport } from "../../agent/replay/replay.js";
+import { isSame, type ReplayReport } from "../../agent/replay/replay-session.js";
 
 const SHOWN_INPUT_CHARS = 160;
 const SHOWN_PATHS = 50;

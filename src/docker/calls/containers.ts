@@ -2,8 +2,8 @@ import * as z from "zod";
 import { BrigError } from "../../errors.js";
 import { type Client, unlessMissing, uploading } from "../client.js";
 import { asRefusal, RefusedRequest } from "../engine-failure.js";
+import type { ContainerState, ContainerSummary, Engine } from "../engine-types.js";
 import type { Transport } from "../transport.js";
-import type { ContainerState, ContainerSummary, Engine } from "../types.js";
 import { createdContainer } from "./created-container.js";
 
 type ContainerCalls = Pick<

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { CreatedContainer } from "../types.js";
+import type { CreatedContainer } from "../engine-types.js";
 
 const strings = z.array(z.string()).nullish();
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Client } from "../client.js";
-import type { DiskUsage, Engine } from "../types.js";
+import type { DiskUsage, Engine } from "../engine-types.js";
 
 /** The engine adds up every file of every volume for it: on a large machine that takes seconds. */
 export function diskUsageCalls({ call }: Client): Pick<Engine, "diskUsage"> {

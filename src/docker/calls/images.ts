@@ -3,7 +3,7 @@ import * as z from "zod";
 import { BrigError } from "../../errors.js";
 import { type Client, unlessMissing, uploading } from "../client.js";
 import { streamedFailure } from "../engine-failure.js";
-import type { BuildOptions, Engine, ImageSummary } from "../types.js";
+import type { BuildOptions, Engine, ImageSummary } from "../engine-types.js";
 import { checkImageName } from "./image-name.js";
 import { progressLines } from "./progress-lines.js";
 

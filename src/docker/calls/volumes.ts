@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Client, unlessMissing } from "../client.js";
-import type { Engine, VolumeSummary } from "../types.js";
+import type { Engine, VolumeSummary } from "../engine-types.js";
 
 type VolumeCalls = Pick<Engine, "createVolume" | "inspectVolume" | "listVolumes" | "removeVolume">;
 

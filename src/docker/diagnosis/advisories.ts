@@ -1,5 +1,5 @@
 import { compareVersions } from "../api-version.js";
-import type { EngineHealth, EngineInfo } from "../types.js";
+import type { EngineHealth, EngineInfo } from "../engine-types.js";
 import { type Check, check } from "./check.js";
 
 /** A published weakness of an engine or runtime that matters to a sandbox. */

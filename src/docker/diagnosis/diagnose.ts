@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { formatBytes } from "../../lib/bytes.js";
 import { compareVersions } from "../api-version.js";
-import type { Engine, EngineHealth, EngineInfo } from "../types.js";
+import type { Engine, EngineHealth, EngineInfo } from "../engine-types.js";
 import { checkAdvisories } from "./advisories.js";
 import { type Check, check } from "./check.js";
 

@@ -1,4 +1,4 @@
-import type { EngineInfo, EngineRuntime } from "../types.js";
+import type { EngineInfo, EngineRuntime } from "../engine-types.js";
 
 /** The runtime a container gets that asks for this one, or for none. Of one the engine does not list only the name is known. */
 export function runtimeOf(

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import type { Engine } from "../../docker/types.js";
+import type { Engine } from "../../docker/engine-types.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import { inTemporaryDirectory } from "../temporary-directory.js";
 import { type BootstrapOptions, bootstrapDebian } from "./bootstrap.js";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EngineStream } from "../../docker/types.js";
+import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";

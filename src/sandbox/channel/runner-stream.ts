@@ -1,4 +1,4 @@
-import type { EngineStream } from "../../docker/types.js";
+import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { YoungGarbage } from "../../lib/young-garbage.js";

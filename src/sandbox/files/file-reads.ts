@@ -2,7 +2,7 @@ import type { BrigError } from "../../errors.js";
 import { protocolError } from "../channel/frames.js";
 import { INLINE_BYTES, READ_RESULT_BYTES, ReadFlag } from "../channel/protocol.js";
 import type { CommandSetting } from "../process/run-to-end.js";
-import type { FilePart, PathOptions, ReadOptions } from "../types.js";
+import type { FilePart, PathOptions, ReadOptions } from "../sandbox-types.js";
 import { run, tooLarge } from "./file-request.js";
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;

@@ -14,7 +14,7 @@ import { errnoName } from "../process/errno-names.js";
 import type { ExitRecord } from "../process/exit-record.js";
 import type { CommandSetting } from "../process/run-to-end.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
-import type { FileType } from "../types.js";
+import type { FileType } from "../sandbox-types.js";
 
 const fileTypes: ReadonlyMap<number, FileType> = namesByNumber(EntryType);
 

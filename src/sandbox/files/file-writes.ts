@@ -2,7 +2,7 @@ import { protocolError } from "../channel/frames.js";
 import { INLINE_BYTES, SEQUENCE_RESULT_BYTES, WriteFlag } from "../channel/protocol.js";
 import type { CommandSetting } from "../process/run-to-end.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
-import type { FileWrite, PathOptions, WritesDone } from "../types.js";
+import type { FileWrite, PathOptions, WritesDone } from "../sandbox-types.js";
 import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, run } from "./file-request.js";
 
 /** So much goes into one sequence of writes. */

@@ -9,9 +9,9 @@ import {
   STAT_RECORD_BYTES,
   StatFlag,
 } from "../channel/protocol.js";
-import { fileOptionNames } from "../option-names.js";
 import type { CommandSetting } from "../process/run-to-end.js";
-import type { DirectoryEntry, FileStat, ListOptions, SandboxFiles } from "../types.js";
+import { fileOptionNames } from "../sandbox-option-names.js";
+import type { DirectoryEntry, FileStat, ListOptions, SandboxFiles } from "../sandbox-types.js";
 import { readFile, readPastHole } from "./file-reads.js";
 import { checkedPath, fileTypeOf, run, runUnless } from "./file-request.js";
 import { writeEach, writeFile } from "./file-writes.js";

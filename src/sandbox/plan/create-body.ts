@@ -1,4 +1,4 @@
-import type { ContainerBody, Mount } from "../../docker/types.js";
+import type { ContainerBody, Mount } from "../../docker/engine-types.js";
 import type { Toolbox } from "../../images/toolbox-volume.js";
 import { seccompForGvisor } from "../../policy/gvisor-seccomp.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";

@@ -1,4 +1,4 @@
-import type { ImageSummary } from "../../docker/types.js";
+import type { ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { TOOLBOX_PATH } from "./create-body.js";
 import type { SandboxPlan } from "./plan.js";

@@ -1,5 +1,5 @@
 import { lstat, mkdir, readdir, rmdir } from "node:fs/promises";
-import type { Engine } from "../../docker/types.js";
+import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { LABELS } from "../labels.js";
 

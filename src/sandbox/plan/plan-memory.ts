@@ -1,4 +1,4 @@
-import type { EngineInfo } from "../../docker/types.js";
+import type { EngineInfo } from "../../docker/engine-types.js";
 import type { Policy } from "../../policy/policy.js";
 import type { PlannedLimits } from "./plan.js";
 

@@ -1,5 +1,5 @@
 import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
-import type { EngineInfo } from "../../docker/types.js";
+import type { EngineInfo } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { describeNetwork } from "../../policy/network.js";
 import type { LoadedPolicy, Policy } from "../../policy/policy.js";

@@ -2,7 +2,7 @@ import { BrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
 import { protocolError } from "../channel/frames.js";
 import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "../channel/protocol.js";
-import type { ExitStatus } from "../types.js";
+import type { ExitStatus } from "../sandbox-types.js";
 import { errnoName } from "./errno-names.js";
 import { signalName } from "./signals.js";
 

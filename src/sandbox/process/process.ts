@@ -2,7 +2,7 @@ import { Readable, Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { FrameType } from "../channel/protocol.js";
-import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "../types.js";
+import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
 import { Command } from "./command.js";
 import { type ExitRecord, exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
 import type { CommandSetting } from "./run-to-end.js";

@@ -3,7 +3,7 @@ import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { OutputCollector } from "../../output/output-collector.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
-import type { ExecOptions, ExecResult, ExitStatus } from "../types.js";
+import type { ExecOptions, ExecResult, ExitStatus } from "../sandbox-types.js";
 import { Command } from "./command.js";
 import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
 import { encodeSpawn } from "./spawn-request.js";

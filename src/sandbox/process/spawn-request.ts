@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { SPAWN_HEAD_BYTES, SpawnFlag } from "../channel/protocol.js";
-import type { PtySize } from "../types.js";
+import type { PtySize } from "../sandbox-types.js";
 import { MAX_TIMEOUT_MS } from "./timeouts.js";
 
 /** Between SIGTERM and SIGKILL when a timeout or a cancel ends a process tree. */

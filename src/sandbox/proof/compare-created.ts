@@ -1,4 +1,4 @@
-import type { ContainerBody, CreatedContainer } from "../../docker/types.js";
+import type { ContainerBody, CreatedContainer } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { isOwnVariable } from "./compare-authority.js";
 

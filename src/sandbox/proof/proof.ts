@@ -1,4 +1,4 @@
-import type { EngineInfo } from "../../docker/types.js";
+import type { EngineInfo } from "../../docker/engine-types.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import { compareAuthority, compareSystemCalls } from "./compare-authority.js";
 import { compareLimits } from "./compare-limits.js";

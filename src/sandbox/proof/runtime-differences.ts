@@ -1,5 +1,5 @@
 import { ignoresLimits, loadsFilters, runtimeOf } from "../../docker/diagnosis/gvisor.js";
-import type { EngineInfo } from "../../docker/types.js";
+import type { EngineInfo } from "../../docker/engine-types.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { KernelReport } from "./kernel-report.js";
 import type { Assertion } from "./proof.js";

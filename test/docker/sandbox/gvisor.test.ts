@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect } from "vitest";
-import type { ContainerBody, Engine } from "../../../src/docker/types.js";
+import type { ContainerBody, Engine } from "../../../src/docker/engine-types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished } from "vitest";
-import type { Engine } from "../../../src/docker/types.js";
+import type { Engine } from "../../../src/docker/engine-types.js";
 import { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { promised } from "../../guarantees.js";
 import { testEngine } from "../../support/engine.js";

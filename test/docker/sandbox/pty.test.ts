@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
-import type { SandboxProcess, SpawnOptions } from "../../../src/sandbox/types.js";
+import type { SandboxProcess, SpawnOptions } from "../../../src/sandbox/sandbox-types.js";
 import { runningCommands } from "../../support/processes.js";
 import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";

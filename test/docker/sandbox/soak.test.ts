@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
-import type { ExecResult } from "../../../src/sandbox/types.js";
+import type { ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { promised } from "../../guarantees.js";
 import { randomNumbers } from "../../support/random.js";
 import { differs } from "../../support/runtime-differences.js";

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { ContainerBody } from "../../../src/docker/types.js";
+import type { ContainerBody } from "../../../src/docker/engine-types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
 import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
 import { promised } from "../../guarantees.js";

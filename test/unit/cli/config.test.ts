@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { commands } from "../../../src/cli/commands.js";
+import { commands } from "../../../src/cli/command-list.js";
 import { runProgram } from "../../../src/cli/program.js";
 import { testContext } from "../../support/cli-context.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type CommandEntry, commands } from "../../../src/cli/commands.js";
+import { type CommandEntry, commands } from "../../../src/cli/command-list.js";
 import { runProgram } from "../../../src/cli/program.js";
 import { BrigError } from "../../../src/errors.js";
 import { readVersion } from "../../../src/version.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { checkAdvisories, exposure } from "../../../src/docker/diagnosis/advisories.js";
-import type { EngineHealth, EngineInfo } from "../../../src/docker/types.js";
+import type { EngineHealth, EngineInfo } from "../../../src/docker/engine-types.js";
 
 const dnsLeak = { fixedIn: ["23.0.11", "25.0.5", "26.0.0"] };
 const leakedDescriptor = { fixedIn: ["1.1.12"], fixedPackages: ["1.1.5+ds1-1+deb12u1"] };

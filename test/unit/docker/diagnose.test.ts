@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { diagnose } from "../../../src/docker/diagnosis/diagnose.js";
-import type { EngineHealth, EngineInfo } from "../../../src/docker/types.js";
+import type { EngineHealth, EngineInfo } from "../../../src/docker/engine-types.js";
 
 const info: EngineInfo = {
   product: "docker",

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { readEnvironment } from "../../../src/config/env.js";
 import { connectEngine } from "../../../src/docker/connect.js";
-import type { Engine } from "../../../src/docker/types.js";
+import type { Engine } from "../../../src/docker/engine-types.js";
 import { type Answer, fakeEngine, reply } from "../../support/fake-engine.js";
 
 async function withEngine(answer: Answer, use: (engine: Engine) => Promise<void>): Promise<void> {

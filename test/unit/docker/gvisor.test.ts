@@ -5,7 +5,7 @@ import {
   looksLikeGvisor,
   runtimeOf,
 } from "../../../src/docker/diagnosis/gvisor.js";
-import type { EngineRuntime } from "../../../src/docker/types.js";
+import type { EngineRuntime } from "../../../src/docker/engine-types.js";
 
 function runtime(name: string, program: string | null = null, args: string[] | null = []): EngineRuntime {
   return { name, program, args };

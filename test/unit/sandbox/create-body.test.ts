@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ContainerBody } from "../../../src/docker/types.js";
+import type { ContainerBody } from "../../../src/docker/engine-types.js";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
 import { createContainerBody } from "../../../src/sandbox/plan/create-body.js";
 import { anywhere, engine, planFor, type Wanted } from "./plan-fixture.js";

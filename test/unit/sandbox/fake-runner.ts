@@ -1,5 +1,5 @@
 import { Duplex } from "node:stream";
-import type { ExecStream } from "../../../src/docker/types.js";
+import type { ExecStream } from "../../../src/docker/engine-types.js";
 import { isCounted } from "../../../src/sandbox/channel/frames.js";
 import { FrameType, HEADER_BYTES } from "../../../src/sandbox/channel/protocol.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ImageSummary } from "../../../src/docker/types.js";
+import type { ImageSummary } from "../../../src/docker/engine-types.js";
 import { commandEnvironment, withImage } from "../../../src/sandbox/plan/image-settings.js";
 import { planFor } from "./plan-fixture.js";
 

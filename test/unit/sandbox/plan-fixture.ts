@@ -1,4 +1,4 @@
-import type { EngineInfo } from "../../../src/docker/types.js";
+import type { EngineInfo } from "../../../src/docker/engine-types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
 import type { NetworkPolicy } from "../../../src/policy/network.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";

@@ -6,7 +6,7 @@ import { FrameType } from "../../../src/sandbox/channel/protocol.js";
 import { type LinkOptions, RunnerLink } from "../../../src/sandbox/channel/runner-link.js";
 import { sandboxFiles } from "../../../src/sandbox/files/files.js";
 import { type CommandSetting, exec } from "../../../src/sandbox/process/run-to-end.js";
-import type { ExecResult } from "../../../src/sandbox/types.js";
+import type { ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { chunked, chunking } from "./chunking.js";
 import { exitPayload, FakeRunner, frame, uint32, uint64, welcome } from "./fake-runner.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ContainerSummary, VolumeSummary } from "../../../src/docker/types.js";
+import type { ContainerSummary, VolumeSummary } from "../../../src/docker/engine-types.js";
 import { BrigError } from "../../../src/errors.js";
 import type { HostProcesses } from "../../../src/lib/owner.js";
 import { LABELS, sessionLabels } from "../../../src/sandbox/labels.js";

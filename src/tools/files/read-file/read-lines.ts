@@ -1,6 +1,6 @@
 import { BrigError } from "../../../errors.js";
-import { type BlockLine, blockAround } from "./block.js";
 import { type FileSource, fileChunks } from "./file-chunks.js";
+import { type BlockLine, blockAround } from "./indented-block.js";
 import { formatLine, indentOf, isBlank, isComment } from "./line-text.js";
 import { visitLines } from "./lines.js";
 

@@ -1,6 +1,6 @@
 import type { OptionNames } from "../known-options.js";
 import type { SandboxOptions } from "./open-sandbox.js";
-import type { ExecOptions, ListOptions, PathOptions, ReadOptions, SpawnOptions } from "./types.js";
+import type { ExecOptions, ListOptions, PathOptions, ReadOptions, SpawnOptions } from "./sandbox-types.js";
 
 /** The options of `Sandbox.create`. */
 export const sandboxOptionNames: OptionNames<SandboxOptions> = {
