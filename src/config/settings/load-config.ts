@@ -3,7 +3,6 @@ import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import type { ApprovalPolicy } from "../../policy/approval-policy.js";
 import { type Config, configSchema } from "../config-schema.js";
-import { deepFrozen } from "../deep-frozen.js";
 import type { Environment } from "../env.js";
 import { readConfigFile, resolvePaths } from "../file/config-file.js";
 import { chosenProfile } from "../file/profile.js";
@@ -199,4 +198,11 @@ function checked(tree: SettingTree): Config {
   if (!parsed.success) throw wrongValues(parsed.error, { schema: configSchema, tree });
   checkedTrees.set(tree, parsed.data);
   return parsed.data;
+}
+
+/** Freezes the object and everything in it. */
+function deepFrozen<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(value)) deepFrozen(inner);
+  return Object.freeze(value);
 }

@@ -1,11 +1,10 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
-import { refuseUnknownOptions } from "../../known-options.js";
+import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
 import { type Claimant, type FileLock, placeLock, readClaimant } from "../../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { claimSession } from "./session-claim.js";
-import { sessionFileOptionNames } from "./session-file-options.js";
 
 /** Where a session's records go. */
 export interface SessionLog {
@@ -53,6 +52,14 @@ export interface SessionFileOptions {
   /** Default: the system call. */
   write?: WriteBytes | undefined;
 }
+
+const sessionFileOptionNames: OptionNames<SessionFileOptions> = {
+  home: true,
+  threadId: true,
+  now: true,
+  claimant: true,
+  write: true,
+};
 
 /** Keeps nothing. */
 export const noSessionLog: SessionLog = {

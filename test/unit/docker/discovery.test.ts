@@ -6,9 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readEnvironment } from "../../../src/config/env.js";
 import { connectEngine } from "../../../src/docker/connect.js";
-import type { EngineSource } from "../../../src/docker/discovery/candidate.js";
-import { dockerContext } from "../../../src/docker/discovery/docker-context.js";
-import { engineSources } from "../../../src/docker/discovery/sources.js";
+import { dockerContext, type EngineSource, engineSources } from "../../../src/docker/discovery.js";
 import { unixEndpoint } from "../../../src/docker/endpoint.js";
 import { fakeEngine } from "../../support/fake-engine.js";
 
