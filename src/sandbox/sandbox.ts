@@ -71,7 +71,10 @@ export class Sandbox {
     return Sandbox.over(await openSandbox(options));
   }
 
-  /** What `openSandbox` has opened, for the command line, which loads this class while that is under way. */
+  /**
+   * What `openSandbox` has opened, for the command line, which loads this class while that is under way.
+   * @internal
+   */
   static over(opened: OpenedSandbox): Sandbox {
     return new Sandbox(opened);
   }
@@ -98,7 +101,10 @@ export class Sandbox {
     await this.#opened.link.ping();
   }
 
-  /** The session's stream, for tests that break it. */
+  /**
+   * The session's stream, for tests that break it.
+   * @internal
+   */
   get link(): RunnerLink {
     return this.#opened.link;
   }
