@@ -1,5 +1,6 @@
-/* Connections from outside: who may speak, and the one that speaks for the host. */
 #define _GNU_SOURCE
+#include "bridge.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,9 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "runner.h"
 #include "sha256.h"
 #include "tree.h"
+#include "wire.h"
 
 #define HELLO_WITHIN_MS 5000
 #define ACCEPT_RETRY_MS 100
@@ -18,7 +21,7 @@
 #define PIPE_SIZE (256 << 10)
 
 void bridge_drop(struct runner *r, struct bridge *b) {
-    if (!b->used) return;
+    if (!b->is_used) return;
     if (r->host == b) {
         r->host = NULL;
         r->alone_since_ms = now_ms();
@@ -26,12 +29,12 @@ void bridge_drop(struct runner *r, struct bridge *b) {
     }
     close_source(r, &b->in);
     close_source(r, &b->out);
-    close_source(r, &b->control); /* ends the waiting `connect`, and with it the exec */
+    close_source(r, &b->control); /* `connect` waits for this, and its end is the end of the exec */
     buffer_free(&b->input);
-    b->used = b->is_host = false;
+    b->is_used = b->is_host = false;
 }
 
-/* Compares without telling by its duration how much was right. */
+/* Takes the same time whatever the token, so that its duration tells nobody how much of it was right. */
 static bool token_is_right(const struct runner *r, const uint8_t *token) {
     uint8_t digest[32], difference = 0;
     sha256_short(token, TOKEN_BYTES, digest);
@@ -59,7 +62,7 @@ static bool take_session_frame(struct runner *r, const struct frame *frame) {
     switch (frame->type) {
     case FRAME_ACK: return frame->length == 8 && link_acknowledge(&r->link, get64(frame->payload));
     case FRAME_PING: return frame->length <= 64 && link_send_control(&r->link, FRAME_PONG, frame->payload, frame->length) == 0;
-    case FRAME_END: exit(0); /* the kernel ends everything else in here before the engine hears of it */
+    case FRAME_END: exit(0); /* with PID 1 the kernel ends everything in its container */
     default: return false;
     }
 }
@@ -71,9 +74,9 @@ static bool take_frame(struct runner *r, struct bridge *b, const struct frame *f
     return channel_take_frame(r, frame);
 }
 
-/* False when the bytes break the protocol. Before HELLO nothing longer than it is waited for. */
+/* False when the bytes break the protocol. Before HELLO nothing that is longer than a HELLO is waited for. */
 static bool take_frames(struct runner *r, struct bridge *b) {
-    while (b->used) {
+    while (b->is_used) {
         struct frame frame;
         size_t used;
         size_t limit = b->is_host ? MAX_PAYLOAD_TO_RUNNER : 64;
@@ -114,7 +117,7 @@ void host_flush(struct runner *r) {
     else watch(r, &b->out, result > 0 ? EPOLLOUT : 0);
 }
 
-/* What `connect` sends: a question, then its streams. Both carry, by the kernel's hand, who sent them. */
+/* What `connect` sends: first a question, then its streams. The kernel adds to both who sent them. */
 struct bridge_message {
     bool has_sender, has_streams;
     struct ucred sender;
@@ -139,7 +142,7 @@ static void take_ancillary(struct cmsghdr *c, struct bridge_message *out) {
     for (int i = 0; i < count && i < 4; i++) close(received[i]);
 }
 
-/* False when the other side is gone; without a sender when there is nothing yet. */
+/* False when the other side is gone. A message without a sender means that there is nothing yet. */
 static bool receive_message(int fd, struct bridge_message *out) {
     char byte;
     struct iovec part = {&byte, 1};
@@ -155,7 +158,7 @@ static bool receive_message(int fd, struct bridge_message *out) {
     return true;
 }
 
-/* Only the engine can start a process here whose parent is not one of ours. */
+/* A process whose parent is 0 was put into this PID namespace from outside, which only the engine can do. */
 static bool comes_from_outside(const struct bridge_message *message) {
     return message->has_sender && parent_of(message->sender.pid) == 0;
 }
@@ -164,20 +167,20 @@ static void adopt_streams(struct runner *r, struct bridge *b, const int streams[
     for (int i = 0; i < 2; i++) {
         note_fd(r, streams[i]);
         fcntl(streams[i], F_SETFL, fcntl(streams[i], F_GETFL) | O_NONBLOCK);
-        fcntl(streams[i], F_SETPIPE_SZ, PIPE_SIZE); /* fewer, larger writes; what it is not granted it does without */
+        fcntl(streams[i], F_SETPIPE_SZ, PIPE_SIZE); /* for fewer and larger writes; it does not matter if the kernel refuses */
     }
     b->in.fd = streams[0];
     b->out.fd = streams[1];
     watch(r, &b->in, EPOLLIN);
 }
 
-/* First the question, then the streams; anything later means that `connect` is gone. */
+/* Takes the question, then the streams. Whatever comes after them means that `connect` is gone. */
 static void on_control(struct runner *r, struct source *s, uint32_t events) {
     (void)events;
     struct bridge *b = s->owner;
     struct bridge_message message = {0};
     bool received = b->in.fd < 0 && receive_message(s->fd, &message);
-    if (received && !message.has_sender) return; /* the event was meant for a connection that had this place before */
+    if (received && !message.has_sender) return; /* the event is an old one, of the connection that had this place before */
     bool welcome = received && comes_from_outside(&message);
     if (welcome && message.has_streams) adopt_streams(r, b, message.streams);
     else if (message.has_streams) {
@@ -187,7 +190,10 @@ static void on_control(struct runner *r, struct source *s, uint32_t events) {
     if (!welcome || (!message.has_streams && send(s->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)) bridge_drop(r, b);
 }
 
-/* Refuses at the door, so that no command can take the places of the host. gVisor answers with PID 1 itself: then the messages tell. */
+/*
+ * Refuses a command at once, so that commands cannot take up all places for connections. gVisor names PID 1 itself as the peer of
+ * every connection; there the messages tell who it is.
+ */
 static bool may_come_from_outside(int fd) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -196,14 +202,14 @@ static bool may_come_from_outside(int fd) {
 
 static struct bridge *free_bridge(struct runner *r) {
     for (int i = 0; i < MAX_BRIDGES; i++)
-        if (!r->bridges[i].used) return &r->bridges[i];
+        if (!r->bridges[i].is_used) return &r->bridges[i];
     return NULL;
 }
 
 bool bridges_adopt(struct runner *r, const int streams[2], uint64_t patience_ms) {
     struct bridge *b = free_bridge(r);
     if (!b) return false;
-    *b = (struct bridge){.used = true, .deadline_ms = now_ms() + patience_ms};
+    *b = (struct bridge){.is_used = true, .deadline_ms = now_ms() + patience_ms};
     b->control = (struct source){.owner = b, .fd = -1};
     b->in = (struct source){.on_event = on_stream, .owner = b};
     b->out = (struct source){.on_event = on_writable, .owner = b};
@@ -221,7 +227,7 @@ void bridges_accept(struct runner *r) {
             close(fd);
             continue;
         }
-        *b = (struct bridge){.used = true, .deadline_ms = now_ms() + HELLO_WITHIN_MS};
+        *b = (struct bridge){.is_used = true, .deadline_ms = now_ms() + HELLO_WITHIN_MS};
         b->control = (struct source){.on_event = on_control, .owner = b, .fd = fd};
         b->in = (struct source){.on_event = on_stream, .owner = b, .fd = -1};
         b->out = (struct source){.on_event = on_writable, .owner = b, .fd = -1};
@@ -229,7 +235,7 @@ void bridges_accept(struct runner *r) {
         wake_at(r, b->deadline_ms);
     }
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
-    /* Whoever waits would be reported again at once, for ever. */
+    /* There is no descriptor left. epoll would report the connection that waits again at once, over and over. */
     watch(r, &r->listener, 0);
     wake_at(r, r->accept_again_ms = now_ms() + ACCEPT_RETRY_MS);
 }
@@ -243,7 +249,7 @@ void bridges_tick(struct runner *r, uint64_t now) {
     }
     for (int i = 0; i < MAX_BRIDGES; i++) {
         struct bridge *b = &r->bridges[i];
-        if (!b->used || b->is_host) continue;
+        if (!b->is_used || b->is_host) continue;
         if (now >= b->deadline_ms) bridge_drop(r, b);
         else wake_at(r, b->deadline_ms);
     }

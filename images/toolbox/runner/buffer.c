@@ -7,7 +7,7 @@
 
 size_t buffer_length(const struct buffer *b) { return b->end - b->start; }
 
-/* An empty queue may have no memory yet, and C allows no arithmetic on NULL. */
+/* An empty queue may have no memory yet, and adding to NULL is undefined in C. */
 uint8_t *buffer_front(const struct buffer *b) { return b->start ? b->data + b->start : b->data; }
 
 static int make_room(struct buffer *b, size_t size) {

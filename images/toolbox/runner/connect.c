@@ -22,13 +22,13 @@ int listen_for_bridges(void) {
     struct sockaddr_un address;
     socklen_t length = runner_address(&address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Inherited by every accepted connection: what arrives on it names its sender. */
+    /* Every accepted connection inherits this: the kernel then adds to each message who sent it. */
     int on = 1;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 || bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, 16) != 0) return -1;
-    return fd;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return -1;
+    return bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 16) == 0 ? fd : -1;
 }
 
-/* The engine reports the container as started before PID 1 has run far enough to listen. */
+/* The engine may report that the container has started before PID 1 listens. */
 static int connect_patiently(int fd, const struct sockaddr_un *address, socklen_t length) {
     for (int i = 0; i < 5000; i++) {
         if (connect(fd, (const struct sockaddr *)address, length) == 0) return 0;
@@ -39,8 +39,8 @@ static int connect_patiently(int fd, const struct sockaddr_un *address, socklen_
 }
 
 /*
- * PID 1 answers with one byte, and the kernel says who sent it. (SO_PEERCRED would do on Linux, but gVisor answers it
- * with the credentials of whoever asks.)
+ * The pid of whoever answers on the socket, or -1. PID 1 answers with one byte, to which the kernel adds its sender. SO_PEERCRED
+ * would be enough on Linux, but on gVisor it names the process that asks.
  */
 static pid_t greeted_by(int fd) {
     int on = 1;
@@ -51,7 +51,7 @@ static pid_t greeted_by(int fd) {
         char space[CMSG_SPACE(sizeof(struct ucred))];
     } ancillary;
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
-    /* It answers a question, so that the option is set before the answer is sent. */
+    /* The option must be set before PID 1 sends its answer, so it answers only after this question. */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 || send(fd, "?", 1, MSG_NOSIGNAL) != 1) return -1;
     ssize_t n;
     do n = recvmsg(fd, &message, 0);

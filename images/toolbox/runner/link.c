@@ -44,7 +44,7 @@ static void advance(struct link *link, size_t n) {
 
 int link_flush(struct link *link, int fd) {
     for (;;) {
-        /* Control frames go between two kept frames, never inside one. */
+        /* A control frame may be written only where a kept frame ends. */
         bool control = link->frame_left == 0 && buffer_length(&link->control) > 0;
         size_t length = control ? buffer_length(&link->control) : buffer_length(&link->kept) - link->written;
         if (!control && buffer_length(&link->control) > 0) length = link->frame_left;
@@ -75,7 +75,7 @@ bool link_acknowledge(struct link *link, uint64_t frames) {
 bool link_resume(struct link *link, uint64_t frames) {
     if (frames < link->acknowledged || frames > link->queued) return false;
     link->frame_left = 0;
-    link->written = buffer_length(&link->kept); /* what the host has may be dropped, whichever connection brought it */
+    link->written = buffer_length(&link->kept); /* the host may acknowledge what an earlier connection has brought it */
     if (!link_acknowledge(link, frames)) return false;
     link->written = 0;
     link->told = link->received;

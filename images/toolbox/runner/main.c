@@ -1,4 +1,4 @@
-/* The sandbox's runner: `serve` is PID 1, `connect` is the bridge an exec starts. See PROTOCOL.md. */
+/* The command line of the runner: `serve` is PID 1 of a sandbox, `connect` is the bridge that `docker exec` starts. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

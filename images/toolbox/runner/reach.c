@@ -1,4 +1,4 @@
-/* Name by name: openat2 can refuse links by itself, but gVisor, older kernels and older engines' filters do not know it. */
+/* openat2 could refuse links by itself, but gVisor, older kernels and the seccomp filters of older engines do not have it. */
 #define _GNU_SOURCE
 #include "reach.h"
 
@@ -20,7 +20,7 @@ static uint32_t enter(const char *name, bool makes) {
     return error == ENOTDIR && S_ISLNK(st.st_mode) ? ELOOP : error;
 }
 
-/* The name at `at`, or behind the slashes there, as a string; `*rest` is what follows it, or NULL. */
+/* Cuts off the first name of the path at `at` and returns it. `*rest` is the path behind it, or NULL if there is none. */
 static char *take_name(char *at, char **rest) {
     char *name = at + strspn(at, "/"), *end = name + strcspn(name, "/");
     *rest = end[strspn(end, "/")] ? end + 1 : NULL;

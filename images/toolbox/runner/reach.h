@@ -1,4 +1,4 @@
-/* Going to where a path leads, but through no symbolic link. */
+/* The way to the directory of a path, without following a symbolic link. */
 #ifndef BRIG_REACH_H
 #define BRIG_REACH_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Enters the directory of an absolute path and leaves "./NAME" of the path, its last name, which may itself be a link. With
- * `makes`, directories that are missing are made. ELOOP where another name is a link: at the moment it is entered, so nobody can
- * put one there after a look.
+ * Makes the directory of an absolute path the current one and leaves "./NAME" in `path`; NAME itself may be a link. With `makes`,
+ * directories that are missing are made. ELOOP when a directory is a symbolic link. Each name is checked as it is entered, so
+ * nobody can put a link there between the check and the use.
  */
 uint32_t reach_directory_of(char *path, bool makes);
 

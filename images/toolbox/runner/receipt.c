@@ -1,4 +1,3 @@
-/* What a session leaves behind that runs by itself later, or has rights of its own: looked for in here, where no name leads out. */
 #define _GNU_SOURCE
 #include "receipt.h"
 
@@ -14,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "sha256.h"
-#include "wire.h"
 
 #define DEPTH_MAX 200
 #define HASH_FILE_MAX (4u << 20)
@@ -26,7 +25,7 @@ static struct timespec session_start;
 
 void receipt_note_start(void) { clock_gettime(CLOCK_REALTIME_COARSE, &session_start); }
 
-/* Names of files that programs run or obey without being asked to. */
+/* Programs run or obey files of these names without being asked to. */
 static const char *const file_names[] = {
     ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".bazelrc", ".devcontainer.json", ".dir-locals.el", ".drone.yml",
     ".envrc", ".exrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitlab-ci.yml", ".gitmodules", ".irbrc", ".lldbinit",
@@ -38,7 +37,7 @@ static const char *const file_names[] = {
     "usercustomize.py",
 };
 
-/* Directories in which every file is such a one. */
+/* Or every file in directories of these names. */
 static const char *const directory_names[] = {
     ".cargo", ".circleci", ".claude", ".cursor", ".devcontainer", ".githooks", ".husky", ".idea", ".vscode", "actions", "hooks", "workflows",
 };
@@ -79,7 +78,7 @@ static bool ends_with(const char *text, const char *end) {
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-/* Whether the path of `walk` without its last name lies in a directory of that kind, however deep. */
+/* Whether the path lies below a directory of such a name, however deep. */
 static bool lies_in_directory(const struct walk *w) {
     const char *at = w->path;
     for (size_t i = 0; i < sizeof directory_names / sizeof *directory_names; i++) {
@@ -88,7 +87,7 @@ static bool lies_in_directory(const struct walk *w) {
         while ((found = strstr(found, name))) {
             if (found > at && found[-1] == '/' && found[length] == '/') {
                 if (name[0] == '.') return true;
-                /* The plain names only below .github, or in a repository. */
+                /* "actions" and "workflows" count only below .github, "hooks" only in a repository. */
                 if (strcmp(name, "hooks") != 0 && strstr(at, "/.github/")) return true;
                 if (strcmp(name, "hooks") == 0 && !ends_with(at, ".sample") && strstr(at, ".git/")) return true;
             }
@@ -104,7 +103,7 @@ static bool runs_by_itself(const struct walk *w, const char *name) {
     return lies_in_directory(w);
 }
 
-/* False where nothing was hashed: what is not a regular file is never opened. */
+/* False when there is no digest: the file is too large, or it is not a regular one any more. */
 static bool hash_file(struct walk *w, int directory, const char *name, uint8_t digest[32]) {
     static uint8_t chunk[64u << 10];
     int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -144,7 +143,7 @@ static void write_record(struct walk *w, int directory, const char *name, const 
     if (write_all(w->out, head, sizeof head) != 0 || write_all(w->out, w->path, w->length) != 0) w->unfinished = RECEIPT_NO_STREAM;
 }
 
-/* Only what a session of root in its container can make; everybody else's filter refuses it. */
+/* Takes away special rights, and removes a device. Only root in a container can have made these; the seccomp filter of others refuses it. */
 static void strip(int directory, const char *name, const struct stat *st, uint16_t *why) {
     bool is_device = *why & RECEIPT_DEVICE;
     if (is_device && unlinkat(directory, name, 0) == 0) *why |= RECEIPT_STRIPPED;
@@ -198,14 +197,14 @@ static void enter(struct walk *w, int directory, const char *name, int depth) {
     else if (w->unfinished == 0) w->unfinished = RECEIPT_CLOSED;
 }
 
-/* A directory that holds what a repository holds is one for git, whatever its name. */
+/* Git takes a directory with these three names in it for a repository, whatever it is called. */
 static void judge_bare(struct walk *w, int fd, int found) {
     struct stat st;
     if (found != 7 || fstat(fd, &st) != 0 || !changed(&st) || ends_with(w->path, "/.git")) return;
     write_record(w, fd, ".", &st, RECEIPT_REPOSITORY);
 }
 
-/* Takes the descriptor. */
+/* Closes the descriptor. */
 static void walk_directory(struct walk *w, int fd, int depth) {
     DIR *directory = fdopendir(fd);
     if (!directory) {
@@ -250,7 +249,7 @@ static void walk_root(struct walk *w, const char *root, size_t length) {
     else w->unfinished = RECEIPT_CLOSED;
 }
 
-uint32_t receipt_run(const struct file_operation_job *job, const struct file_request *request, struct worker_report *report, uint8_t *result) {
+uint32_t receipt_run(const struct file_job *job, const struct file_request *request, struct file_result *result) {
     static struct walk w;
     w = (struct walk){.out = job->stream, .cancelled = job->cancelled, .user = (uid_t)request->offset};
     w.deadline_ms = clock_ms() + request->mode;
@@ -266,9 +265,9 @@ uint32_t receipt_run(const struct file_operation_job *job, const struct file_req
     bool failed = !roots || !skipped;
     free(roots);
     free(skipped);
-    put64(result, w.seen);
-    put32(result + 8, w.omitted);
-    put32(result + 12, w.unfinished);
-    report->result_length = RECEIPT_RESULT_BYTES;
+    put64(result->bytes, w.seen);
+    put32(result->bytes + 8, w.omitted);
+    put32(result->bytes + 12, w.unfinished);
+    result->length = RECEIPT_RESULT_BYTES;
     return failed ? ENOMEM : 0;
 }

@@ -1,5 +1,6 @@
-/* What the kernel says of this container, and what it answers to a few forbidden requests: the policy, read back. */
 #define _GNU_SOURCE
+#include "report.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -15,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "wire.h"
-#include "worker.h"
 
 #define SECTION_MAX (512u << 10)
 
@@ -62,7 +63,7 @@ static int write_section(int out, const char *name, const void *data, size_t siz
     return write_all(out, data, size);
 }
 
-/* A file that does not exist is simply not reported: which cgroup files there are depends on the version. */
+/* Leaves out a file that does not exist: which cgroup files there are depends on the version of cgroups. */
 static int write_file_section(int out, const char *path, char *space) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
@@ -92,7 +93,7 @@ static int try_setuid_bit(void) {
     return error;
 }
 
-/* Empty is as good as refused: a mask is an empty file. */
+/* An empty file counts as refused, because a file is hidden by mounting an empty one over it. */
 static int try_read(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return errno;
@@ -113,20 +114,20 @@ static int try_write_root(void) {
     return error;
 }
 
-/* As coreutils ask, with a flag that gVisor of 2022 does not know. */
+/* The call of coreutils, with a flag that gVisor of 2022 does not know. */
 static int try_statx(void) {
     uint64_t space[64];
     return answer(syscall(SYS_statx, AT_FDCWD, "/", AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, 0x7ff, space));
 }
 
 static int try_netlink(void) {
-    int fd = socket(AF_NETLINK, SOCK_RAW, 15); /* the host's devices, as they come and go */
+    int fd = socket(AF_NETLINK, SOCK_RAW, 15); /* NETLINK_KOBJECT_UEVENT: tells of the host's devices as they come and go */
     int error = answer(fd);
     if (fd >= 0) close(fd);
     return error;
 }
 
-/* 0:0 is what overlays leave where a file was removed: the kernel itself lets anybody make it. */
+/* Device 0:0 marks a removed file in an overlay. The kernel lets anybody make it, so only the seccomp filter can refuse. */
 static int try_device(void) {
     static const char path[] = "/tmp/.brig-probe-device";
     int error = answer(mknod(path, S_IFCHR | 0600, 0));
@@ -134,7 +135,7 @@ static int try_device(void) {
     return error;
 }
 
-/* Each probe runs in a child of its own: some would change the process that asks. */
+/* Each probe runs in a child of its own, because some of them change the process. */
 static int probe(int which) {
     switch (which) {
     case 0: return try_socket(40, SOCK_STREAM);
@@ -189,7 +190,7 @@ static int write_stat(int out, const char *path) {
     return write_section(out, name, value, (size_t)length);
 }
 
-/* What the engine and the image put into the container; every command starts from it. */
+/* The environment that the engine and the image gave to the container. Every command starts with it. */
 static int write_environment(int out, char *space) {
     size_t used = 0;
     for (char **variable = environ; *variable; variable++) {
@@ -201,7 +202,7 @@ static int write_environment(int out, char *space) {
     return write_section(out, "environment", space, used);
 }
 
-/* Which kernel answers. Asked by a system call: of /proc an image or a mount could be what is read. */
+/* Which kernel this is. A system call is asked, because an image or a mount could replace files in /proc. */
 static int write_uname(int out) {
     struct utsname name;
     char text[sizeof name.release + sizeof name.version];

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
-/* A 28th of the runner's weight: of 200 that spin on a processor, seven get their turn before it does. */
+/* Nice 15 is a 28th of the weight of nice 0: of 200 processes that spin on one processor, seven run before the runner does. */
 #define BEHIND_RUNNER 15
 
 static bool knows_processors;

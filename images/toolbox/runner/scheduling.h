@@ -1,16 +1,16 @@
-/* Who runs first in here: the runner before the commands, whatever these are and do. */
+/* The runner gets processor time before the commands, whatever these do. */
 #ifndef BRIG_SCHEDULING_H
 #define BRIG_SCHEDULING_H
 
-/* In PID 1, before it forks: how it was given its processors. */
+/* Call in PID 1 before it forks: remembers on which processors it may run. */
 void scheduling_remember(void);
 
-/* In a worker, before each job: a command may have bound it to one processor, and its own command would inherit that. */
+/* Call in a worker before each job. A command may have bound the worker to one processor, and the next command would inherit that. */
 void scheduling_unbind(void);
 
 /*
- * In the child that becomes a command: behind the runner and the supervisors, which hundreds that spin would else keep from
- * running for seconds. Outside the container it changes nothing, since the engine gives each a share of the processors of its own.
+ * Call in the process that becomes a command: lowers its priority, because hundreds of processes that spin would keep the runner
+ * from running for seconds. Other containers are not affected, since the engine gives each its own share of the processors.
  */
 void scheduling_make_way(void);
 

@@ -1,4 +1,3 @@
-/* PID 1: one event loop over signals, bridges, workers and the streams of commands. */
 #define _GNU_SOURCE
 #include "serve.h"
 
@@ -17,59 +16,23 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bridge.h"
+#include "channel-end.h"
+#include "channel-start.h"
+#include "channel.h"
 #include "connect.h"
+#include "pool.h"
 #include "receipt.h"
 #include "runner.h"
 
 #define EVENTS 64
 #define IDLE_TRIM_MS 1000
-#define FIRST_HOST_MS 30000 /* for the first connection, which a busy engine may take longer to make than a short lease lasts */
-#define RESERVED_FDS 24
-#define SLOT_BYTES (1024 * sizeof(struct worker_slot))
+/* How long the first connection may take: a busy engine may need more time for it than a short lease lasts. */
+#define FIRST_HOST_MS 30000
 
-uint64_t now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-uint64_t now_ms(void) { return now_us() / 1000; }
-
-void wake_at(struct runner *r, uint64_t when_ms) {
-    if (when_ms < r->next_deadline_ms) r->next_deadline_ms = when_ms;
-}
-
-/* A source that waits for nothing leaves the set: a hang-up would be reported for it all the same, for ever. */
-void watch(struct runner *r, struct source *s, uint32_t events) {
-    if (s->fd < 0 || s->armed == events) return;
-    note_fd(r, s->fd);
-    struct epoll_event event = {.events = events, .data.ptr = s};
-    int operation = s->armed == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
-    if (epoll_ctl(r->epoll_fd, operation, s->fd, &event) == 0) s->armed = events;
-}
-
-void note_fd(struct runner *r, int fd) {
-    if (fd > r->highest_fd) r->highest_fd = fd;
-}
-
-bool may_use_fd(struct runner *r, int fd) {
-    note_fd(r, fd);
-    if (fd < r->fd_limit - RESERVED_FDS) return true;
-    errno = EMFILE;
-    return false;
-}
-
-void close_source(struct runner *r, struct source *s) {
-    if (s->fd < 0) return;
-    watch(r, s, 0);
-    close(s->fd);
-    s->fd = -1;
-}
-
-/* A signal from a command in here is ignored; one from outside the PID namespace, which has no sender here, is the engine's. */
+/* Only a signal from outside the PID namespace has no sender, and only the engine can send that. Those of commands are ignored. */
 static bool comes_from_engine(const struct signalfd_siginfo *info) {
     return info->ssi_pid == 0 && (info->ssi_code == SI_USER || info->ssi_code == SI_KERNEL);
 }
@@ -89,16 +52,16 @@ static void on_listener(struct runner *r, struct source *s, uint32_t events) {
 }
 
 static bool open_signals(struct runner *r) {
-    /* All are blocked, or what a command sends here would end the runner where PID 1 has no protection of its own: gVisor. */
+    /* Linux protects PID 1 from signals of its own container. gVisor does not, so all of them are blocked. */
     sigset_t all, set;
-    memset(&all, 0xff, sizeof all); /* sigfillset leaves out those that libc has a use for, in programs with threads */
+    memset(&all, 0xff, sizeof all); /* sigfillset would leave out those that libc uses for threads */
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGQUIT);
     sigaddset(&set, SIGHUP);
-    /* What the engine ignores, as one started by nohup does, would else be ignored by every command. */
+    /* Ignored signals are inherited. An engine that was started by nohup ignores SIGHUP, and so would every command. */
     for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &all, NULL) != 0) return false;
@@ -115,7 +78,7 @@ static int open_null(int flags) {
     return -1;
 }
 
-/* Standard streams are the engine's pipes: nothing in here may write to them. A command without input is handed the first. */
+/* The standard streams belong to the engine, so they become /dev/null here. Commands without input inherit the first one. */
 static bool leave_standard_streams(void) {
     int in = open_null(O_RDONLY), out = open_null(O_RDWR);
     if (in < 0 || out < 0) return false;
@@ -127,7 +90,7 @@ static bool leave_standard_streams(void) {
     return true;
 }
 
-/* A host that attached before the start speaks here at once. An exec of `connect` would cost it as much as the start itself. */
+/* The host has attached to these before the start, because an exec of `connect` takes as long as the start itself. */
 static void take_standard_streams(struct runner *r) {
     int streams[2] = {fcntl(0, F_DUPFD_CLOEXEC, 3), fcntl(1, F_DUPFD_CLOEXEC, 3)};
     if (streams[0] >= 0 && streams[1] >= 0 && bridges_adopt(r, streams, FIRST_HOST_MS)) return;
@@ -143,7 +106,7 @@ static bool set_up(struct runner *r) {
     struct rlimit limit;
     r->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    r->slots = mmap(NULL, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    r->slots = mmap(NULL, pool_slot_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     r->listener = (struct source){.on_event = on_listener, .fd = listen_for_bridges()};
     if (r->epoll_fd < 0 || r->slots == MAP_FAILED || r->listener.fd < 0 || !open_signals(r)) return false;
     if (getrandom(&r->boot_id, sizeof r->boot_id, 0) != sizeof r->boot_id) return false;
@@ -160,7 +123,7 @@ static bool lease_is_over(struct runner *r, uint64_t now) {
     return false;
 }
 
-/* The largest buffers: a burst in either direction leaves megabytes in them. */
+/* After a burst of data these two buffers can be megabytes large with little in them. */
 static bool is_loose(const struct runner *r) {
     return buffer_is_loose(&r->link.kept) || (r->host && buffer_is_loose(&r->host->input));
 }
@@ -184,7 +147,7 @@ static void turn(struct runner *r) {
     if (n == 0) tighten_buffers(r);
     for (int i = 0; i < n; i++) {
         struct source *s = events[i].data.ptr;
-        if (s->fd >= 0) s->on_event(r, s, events[i].events); /* closed by an earlier event of this batch otherwise */
+        if (s->fd >= 0) s->on_event(r, s, events[i].events); /* an earlier event of this batch may have closed it */
     }
     uint64_t now = now_ms();
     if (now >= r->next_deadline_ms) {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * PID 1. With `has_stream` its standard input and output are the first connection of a host, which was attached before the start.
- * Returns the process's exit status: 0 when the lease ran out or the engine asked for the end.
+ * Runs as PID 1 until the lease is over, or the engine or the host ends it. Returns an exit status only when it cannot start. With
+ * `has_stream` its standard input and output are the host's first connection.
  */
 int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream);
 

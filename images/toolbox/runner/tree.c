@@ -26,7 +26,7 @@ struct snapshot {
     size_t count, capacity;
 };
 
-/* The command name in the second field may hold anything, so the fields are found behind its last parenthesis. */
+/* The second field is the name of the program in parentheses. It may contain any character, so the last parenthesis ends it. */
 static bool read_process(pid_t pid, struct process *out) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -40,7 +40,7 @@ static bool read_process(pid_t pid, struct process *out) {
     char state;
     int parent;
     unsigned long long started;
-    static const char fields[] = " %c %d" SKIP_16 " %*s %llu"; /* 3, 4, 5 to 21, 22 as proc(5) numbers them */
+    static const char fields[] = " %c %d" SKIP_16 " %*s %llu"; /* fields 3, 4, 5 to 21 and 22 of proc(5) */
     if (!end || sscanf(end + 1, fields, &state, &parent, &started) != 3) return false;
     *out = (struct process){.pid = pid, .parent = parent, .started = started, .zombie = state == 'Z' || state == 'X'};
     return true;
@@ -109,7 +109,7 @@ static size_t signal_chosen(const struct snapshot *all, int signal_number) {
     return alive;
 }
 
-/* What a signal is for: everything below `root`, or everything below PID 1 that is not claimed and not older. */
+/* Everything below `root`; or, with `is_ours`, everything below PID 1 except what `is_ours` claims and what is older than `since`. */
 struct target {
     pid_t root;
     int (*is_ours)(pid_t);

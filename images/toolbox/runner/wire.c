@@ -63,7 +63,7 @@ enum parse_result frame_parse(const uint8_t *data, size_t size, size_t max_paylo
     return PARSE_FRAME;
 }
 
-/* A reader over a payload: every take fails once the payload is exhausted, and `ok` remembers it. */
+/* Reads a payload from front to back. Once something does not fit, `ok` is false and every later take fails too. */
 struct cursor {
     const uint8_t *at, *end;
     bool ok;
@@ -105,7 +105,7 @@ bool spawn_parse(const uint8_t *data, size_t size, struct spawn_request *out) {
     out->cols = get16(head + 4);
     out->timeout_ms = get32(head + 8);
     out->grace_ms = get32(head + 12);
-    out->args = c.at; /* cwd first, then the counted vectors: spawn_strings walks them again */
+    out->args = c.at; /* spawn_strings reads them from here */
     uint32_t length;
     take_string(&c, &length);
     out->argc = take32(&c);

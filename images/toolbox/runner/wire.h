@@ -1,4 +1,4 @@
-/* The frame format and the requests it carries: pure parsing, no system calls, so that it can be fuzzed. */
+/* Frames and the requests in them, parsed and written. There is no system call in here, so that it can be fuzzed. */
 #ifndef BRIG_WIRE_H
 #define BRIG_WIRE_H
 
@@ -18,11 +18,11 @@ struct frame {
 
 enum parse_result { PARSE_MORE, PARSE_FRAME, PARSE_BAD };
 
-/* Takes one frame from the front of `data`; on PARSE_FRAME `*used` is its size including the header. */
+/* Parses the frame at the front of `data`. With PARSE_FRAME `*used` is its size including the header. */
 enum parse_result frame_parse(const uint8_t *data, size_t size, size_t max_payload, struct frame *out, size_t *used);
 void frame_header(uint8_t *out, uint8_t type, uint32_t channel, uint32_t length);
 
-/* Frames of the session itself are not counted, acknowledged or sent again. */
+/* Frames of the session itself are not counted, so they are neither acknowledged nor sent again. */
 bool frame_is_counted(uint8_t type);
 
 struct spawn_request {
@@ -30,13 +30,16 @@ struct spawn_request {
     uint16_t rows, cols;
     uint32_t timeout_ms, grace_ms;
     uint32_t argc, envc;
-    const uint8_t *args; /* cwd, argv and env as they came, every length checked by spawn_parse */
+    const uint8_t *args; /* cwd, argv and env as they came; spawn_parse has checked every length */
 };
 
-/* True only if every length fits, no string holds a NUL, argv is not empty and nothing is left over. */
+/* True if every length fits, no string contains NUL, argv is not empty and nothing is left over. */
 bool spawn_parse(const uint8_t *data, size_t size, struct spawn_request *out);
 
-/* Copies argv, env and cwd into `store` (the request's size is always enough: each length prefix makes room for a terminator) as C strings and fills the NULL-ended vectors. */
+/*
+ * Copies argv, env and cwd as C strings into `store` and fills the vectors, which end with NULL. `store` needs the size of the
+ * request: a terminator takes less room than the length prefix it replaces.
+ */
 void spawn_strings(const struct spawn_request *request, char *store, char **argv, char **envp, char **cwd);
 
 struct file_request {
@@ -47,14 +50,14 @@ struct file_request {
     uint32_t path_length, second_length;
 };
 
-/* The second string of an inline write or a sequence is data, and may hold anything. */
+/* The second string of an inline write or of a sequence is data, which may contain NUL. */
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out);
 
-/* Whether the operation has a stream of its own to the host, or from it. */
+/* Whether the operation has a stream to the host, or one from it. */
 bool file_has_output(const struct file_request *request);
 bool file_has_input(const struct file_request *request);
 
-/* Takes the next request of a sequence from its data; false at the end, or where it is none that may be in one. */
+/* Parses the next request of a sequence. False at the end, or when a sequence may not contain the request. */
 bool sequence_next(const uint8_t **at, const uint8_t *end, struct file_request *out);
 
 struct hello {

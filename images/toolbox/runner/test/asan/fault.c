@@ -1,4 +1,4 @@
-/* The control: a fault of the kind the sanitizers are there for. If its report is not found, no report would be. */
+/* A fault that the sanitizers must find. A test runs it to be sure that their reports are seen at all. */
 #include <stdlib.h>
 #include <string.h>
 

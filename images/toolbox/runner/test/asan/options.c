@@ -5,7 +5,7 @@
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 
-/* LeakSanitizer traces threads, which the seccomp filter denies. Standard error is /dev/null in PID 1: hence a file. */
+/* Reports go to a file, because standard error is /dev/null in PID 1. LeakSanitizer is off: it uses ptrace, which seccomp denies. */
 #define WHERE "log_path=/tmp/asan:print_stacktrace=1:allow_addr2line=1"
 
 /* A small quarantine, so that PID 1 stays small enough to see whether it grows. */

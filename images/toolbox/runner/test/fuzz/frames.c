@@ -7,7 +7,7 @@
 
 #define LIMIT 4096u
 
-/* A digest of what was parsed, to compare two ways to the same frames. */
+/* A digest of the parsed frames, to compare two ways of parsing. */
 struct trace {
     uint64_t hash;
     size_t frames, bytes;

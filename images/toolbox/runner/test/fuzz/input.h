@@ -1,4 +1,4 @@
-/* A fuzz input read as a sequence of choices: an exhausted one answers 0 for ever. */
+/* Reads a fuzz input as a sequence of choices. At its end every choice is 0. */
 #ifndef BRIG_FUZZ_INPUT_H
 #define BRIG_FUZZ_INPUT_H
 
@@ -27,7 +27,7 @@ static inline uint32_t input_below(struct input *in, uint32_t limit) {
     return limit <= 256 ? input_byte(in) % limit : input_word(in) % limit;
 }
 
-/* What must hold whatever the input: a violation ends the run as a crash, with the input kept. */
+/* A condition that must hold for every input. If it does not, the fuzzer keeps the input and reports a crash. */
 #define REQUIRE(condition)                                                                    \
     do {                                                                                      \
         if (!(condition)) {                                                                   \

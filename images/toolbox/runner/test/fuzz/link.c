@@ -29,7 +29,7 @@ struct session {
     uint64_t counted_in; /* frames the runner took in */
 };
 
-/* The payload of a frame follows from its number, so that a host knows what it must be. */
+/* The number of a frame determines its payload, so the host can check it. */
 static uint8_t byte_of(uint64_t number, size_t at) { return (uint8_t)(number * 31 + at * 7 + 3); }
 
 static void fill(uint8_t *payload, uint64_t number, size_t length) {
@@ -41,7 +41,7 @@ static void require_payload(const struct session *s, const struct frame *frame, 
     for (size_t i = 0; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(number, i));
 }
 
-/* The frames not yet acknowledged lie in `kept`, each once and whole, and nothing else does. */
+/* `kept` contains the frames that are not acknowledged, each once and whole, and nothing else. */
 static void require_kept(const struct session *s) {
     const uint8_t *at = buffer_front(&s->link.kept);
     size_t left = buffer_length(&s->link.kept), used;
@@ -120,11 +120,11 @@ static uint64_t written_whole(const struct link *link) {
     return frames;
 }
 
-/* A host that lies: behind what it said before, or ahead of what it can have on this connection. */
+/* A host may lie: acknowledge less than before, or more than it can have received. */
 static void acknowledge_falsely(struct session *s, uint64_t frames) {
     struct link before = s->link;
     if (link_acknowledge(&s->link, frames)) {
-        /* It was written, if not read: a host that says it has it is believed. */
+        /* It was written, and the runner cannot know whether it was read, so it has to believe the host. */
         REQUIRE(frames >= before.acknowledged && frames - before.acknowledged <= written_whole(&before));
         s->link = before; /* the buffer was only advanced, so the old state is whole */
         return;
@@ -166,7 +166,7 @@ static void step(struct session *s, struct input *in) {
     }
 }
 
-/* In the end the host only has to read on to have everything. */
+/* At the end the host must get everything by reading on. */
 static void finish(struct session *s) {
     for (int i = 0; i < 100000 && link_flush(&s->link, s->ends[1]) == 1; i++) host_reads(s, 8192);
     for (int i = 0; i < 4; i++) host_reads(s, 8192);

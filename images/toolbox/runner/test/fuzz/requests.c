@@ -1,4 +1,4 @@
-/* SPAWN, FILE, what is in a sequence, and HELLO: what is accepted can be written back byte for byte, so nothing was read wrongly or left over. */
+/* The parsers of SPAWN, FILE, sequences and HELLO. A request they accept can be written back byte for byte, so nothing was misread or skipped. */
 #include <string.h>
 
 #include "../../wire.h"
@@ -89,7 +89,7 @@ static void fuzz_hello(const uint8_t *data, size_t size) {
     REQUIRE(size == 44 && hello.version == get32(data) && hello.token == data + 4 && hello.received == get64(data + 36));
 }
 
-/* The copy ends where the payload ends, so that the sanitizer sees a read past it. */
+/* The payload is copied to memory of exactly its size, so that the sanitizer sees a read beyond its end. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1) return 0;
     uint8_t *payload = malloc(size - 1 ? size - 1 : 1);

@@ -81,8 +81,19 @@ static int fake_kill(pid_t pid, int number);
 #include "../../sha256.c"
 #include "../../wire.c"
 #include "../../link.c"
-#include "../../channel.c"
+#include "../../io.c"
+#include "../../job.c"
+#include "../../loop.c"
+#include "../../memory-kills.c"
 #include "../../pool.c"
+#include "../../channel-input.c"
+#include "../../channel-output.c"
+#include "../../channel-tree.c"
+#include "../../channel-streams.c"
+#include "../../channel-queue.c"
+#include "../../channel-end.c"
+#include "../../channel-start.c"
+#include "../../channel.c"
 #undef READ_SIZE
 #include "../../bridge.c"
 #include "../../serve.c"
@@ -104,16 +115,6 @@ _Noreturn void worker_main(int control, struct worker_slot *slot) {
     abort(); /* fork never returns 0 here */
 }
 
-int write_all(int fd, const void *data, size_t size) {
-    while (size > 0) {
-        ssize_t n = write(fd, data, size);
-        REQUIRE(n > 0);
-        data = (const uint8_t *)data + n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
-
 /* ---- workers and their commands --------------------------------------------------------------------------------- */
 
 enum life { UNUSED, ALIVE, DYING, REAPED };
@@ -121,13 +122,13 @@ enum life { UNUSED, ALIVE, DYING, REAPED };
 struct fake {
     enum life life;
     int control;
-    uint32_t channel; /* of the job at hand, 0 without one */
-    bool ended;       /* its main process; it may have left others behind */
+    uint32_t channel; /* of its job, or 0 if it has none */
+    bool ended;       /* the main process of the job; others may be left */
     bool told_to_die;
-    int looks;        /* of the runner that found nobody below it */
-    bool killed;      /* itself; that takes effect when it next gets to run */
-    bool is_suspect;  /* the runner killed it, or has seen another die that was killed with it */
-    uint32_t last;    /* the channel of its job when it came to be suspect: it may get no other */
+    int looks;        /* how often the runner found nobody below it */
+    bool killed;      /* it dies when it next gets to run */
+    bool is_suspect;  /* the runner killed it, or saw another die that was killed at the same time */
+    uint32_t last;    /* the channel of its job when it became suspect; it must not get another job */
     int in, out, err;
 };
 
@@ -164,7 +165,7 @@ static void close_streams_of(struct fake *f) {
     close_one(&f->err);
 }
 
-static int death_bell; /* what the signal descriptor is to the real runner */
+static int death_bell; /* stands in for the signal descriptor of the real runner */
 
 static void die(struct fake *f) {
     if (f->life != ALIVE) return;
@@ -189,7 +190,7 @@ static void suspect(struct fake *f) {
     f->last = job_given(f);
 }
 
-/* What one died of that was killed, and not by the runner, others may die of too. */
+/* When one has died that a command killed, the runner must expect that others were killed too. */
 static pid_t fake_waitpid(pid_t pid, int *status, int flags) {
     (void)pid;
     (void)flags;
@@ -215,7 +216,7 @@ static int fake_kill(pid_t pid, int number) {
     return 0;
 }
 
-/* No command may be lost because of what was done to another before it was asked for. */
+/* A command must not be lost because workers were killed before it was asked for. */
 static void die_if_killed(struct fake *f) {
     if (f->life != ALIVE || !f->killed) return;
     uint32_t job = job_given(f);
@@ -231,7 +232,7 @@ size_t tree_signal(pid_t root, int number) {
 
 static void report_empty(struct fake *f);
 
-/* SIGKILL works; what is left for the worker is to say so. One that is slow to says it while it is looked at again. */
+/* SIGKILL works, and the worker has to report it. A slow one reports only while the runner looks for the second time. */
 size_t tree_kill(pid_t root) {
     struct fake *f = fake_of(root);
     if (!f || f->life != ALIVE || f->killed || !f->channel) return 0;
@@ -278,7 +279,7 @@ static void host_write(const void *data, size_t size) {
         ssize_t n = write(s.to, data, size);
         if (n < 0 && errno == EAGAIN) {
             turn(&s.r);
-            if (!s.bridge->used) return; /* it was refused: everything after it is lost with the connection */
+            if (!s.bridge->is_used) return; /* it was refused, and the rest is lost with the connection */
             continue;
         }
         if (n < 0) return;
@@ -315,11 +316,11 @@ static void host_dial(void) {
     REQUIRE((socketpair)(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) == 0);
     struct bridge *b = free_bridge(&s.r);
     for (int i = 0; i < 2 && !b; i++) {
-        turn(&s.r); /* notices that the connections before this one are gone */
+        turn(&s.r); /* the runner notices that earlier connections are gone */
         b = free_bridge(&s.r);
     }
     REQUIRE(b);
-    *b = (struct bridge){.used = true, .deadline_ms = clock_ms + 5000};
+    *b = (struct bridge){.is_used = true, .deadline_ms = clock_ms + 5000};
     b->control = (struct source){.on_event = on_control, .owner = b, .fd = control[0]};
     b->in = (struct source){.on_event = on_stream, .owner = b, .fd = -1};
     b->out = (struct source){.on_event = on_writable, .owner = b, .fd = -1};
@@ -365,12 +366,12 @@ static void take_output(struct record *record, const struct frame *frame) {
 }
 
 static void take_exit(struct record *record, const struct frame *frame) {
-    REQUIRE(!record->exited && (frame->length == 44 || frame->length == 44 + record->inline_bytes));
-    for (uint32_t i = 44; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, 0, i));
+    REQUIRE(!record->exited && (frame->length == EXIT_HEAD_BYTES || frame->length == EXIT_HEAD_BYTES + record->inline_bytes));
+    for (uint32_t i = EXIT_HEAD_BYTES; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, 0, i));
     record->exited = true;
     for (int i = 0; i < fake_count && record->ends_tree && !(frame->payload[1] & EXIT_TREE_LEFT); i++)
         REQUIRE(fakes[i].life != ALIVE || fakes[i].channel != frame->channel);
-    /* A deadline also ends the wait for a host that does not read. */
+    /* After its deadline a command does not wait for a host that does not read. */
     bool cut_short = frame->payload[1] & (EXIT_TIMED_OUT | EXIT_KILLED) || (record->deadline_ms && clock_ms >= record->deadline_ms);
     REQUIRE(cut_short || !record->ended || (record->got[0] >= record->owed[0] && record->got[1] >= record->owed[1]));
 }
@@ -455,7 +456,7 @@ static void host_spawn(struct input *in) {
 static void host_file(struct input *in) {
     if (channel_count == MOST_CHANNELS || !host_has_room()) return;
     uint8_t payload[24 + 4 + 2 + 4] = {0};
-    uint8_t kind = (uint8_t)input_below(in, 5); /* read, write and stat; inline ones after them */
+    uint8_t kind = (uint8_t)input_below(in, 5); /* read, write, stat, inline read, inline write */
     payload[0] = (uint8_t)(kind == 3 ? FILE_READ : kind == 4 ? FILE_WRITE : FILE_READ + kind);
     if (kind >= 3) payload[1] = kind == 3 ? READ_INLINE : WRITE_INLINE;
     if (kind == 3) put64(payload + 16, 1 + input_below(in, INLINE_READ_MOST));
@@ -548,8 +549,8 @@ static bool command_reads(struct fake *f, size_t most) {
     if (n < 0) return false;
     if (n == 0) {
         /* A runner that has sent the EXIT, or that is ending the operation, closes the stream early. */
-        const struct channel *c = find(&s.r, f->channel);
-        bool is_given_up = clock_ms >= record->deadline_ms && record->deadline_ms && (!c || c->exit_sent);
+        const struct channel *c = channel_find(&s.r, f->channel);
+        bool is_given_up = clock_ms >= record->deadline_ms && record->deadline_ms && (!c || c->phase >= CHANNEL_EXITED);
         REQUIRE(is_given_up || record->exited || record->killed || f->ended || f->told_to_die || (record->input_ended && record->input_read == record->input_sent));
         close_one(&f->in);
         return false;
@@ -560,13 +561,13 @@ static bool command_reads(struct fake *f, size_t most) {
     return true;
 }
 
-/* All in one message: it leaves nobody behind. */
+/* A file operation leaves no process behind, so it reports its end and the empty tree in one message. */
 static void report_file_operation(struct fake *f, uint32_t inline_bytes) {
     static uint8_t result[INLINE_READ_MOST];
     struct worker_report what = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_FILE, .result_length = inline_bytes};
     struct iovec parts[2] = {{&what, sizeof what}, {result, inline_bytes}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = inline_bytes ? 2 : 1};
-    for (uint32_t i = 0; i < inline_bytes; i++) result[i] = byte_of(f->channel, 0, 44 + i);
+    for (uint32_t i = 0; i < inline_bytes; i++) result[i] = byte_of(f->channel, 0, EXIT_HEAD_BYTES + i);
     close_streams_of(f);
     struct worker *w = find_worker(&s.r, pid_of(f));
     if (w) w->slot->child = 0;
@@ -640,12 +641,12 @@ static void command_step(struct input *in, uint8_t choice) {
     case 7: end_command(f); break;
     case 8: report_empty(f); break;
     default:
-        if (f->channel) records[f->channel].ended = false; /* lost: what it wrote is not waited for */
+        if (f->channel) records[f->channel].ended = false; /* nobody waits for the output of a lost command */
         die(f);
     }
 }
 
-/* A command kills whatever its user may. Each dies of it when it next gets to run. */
+/* A command kills everything its user may kill. Each dies when it next gets to run. */
 static void everybody_is_killed(void) {
     for (int i = 0; i < fake_count; i++) {
         if (fakes[i].life != ALIVE) continue;
@@ -654,14 +655,15 @@ static void everybody_is_killed(void) {
     }
 }
 
-/* Nobody may be left waiting for what is there: a stream that may be read is watched. */
+/* The loop must watch every stream that may be read, or its writer could wait for ever. */
 static void require_watched(void) {
     for (int i = 0; i < CHANNEL_BUCKETS; i++)
         for (struct channel *c = s.r.channels[i]; c; c = c->next) {
-            bool wanted = !c->hung_up && (c->exit_sent || (c->credit > 0 && !link_is_full(&s.r.link)));
-            struct source *streams[2] = {&c->out, &c->err};
+            bool is_late = c->phase >= CHANNEL_EXITED, has_hung_up = c->terminal == TERMINAL_HUNG_UP;
+            bool wanted = !has_hung_up && (is_late || (c->credit > 0 && !link_is_full(&s.r.link)));
+            struct source *streams[2] = {&c->out.source, &c->err.source};
             for (int k = 0; k < 2; k++)
-                if (is_open(streams[k]) && !c->queued) REQUIRE(streams[k]->armed != 0 || !wanted);
+                if (is_open(streams[k]) && c->phase != CHANNEL_QUEUED) REQUIRE(streams[k]->armed != 0 || !wanted);
         }
 }
 
@@ -687,7 +689,7 @@ static bool is_over(void) {
     return buffer_length(&s.r.link.kept) == 0;
 }
 
-/* Everybody does their part: then everything must end. */
+/* From here on everybody does their part, and everything must end. */
 static void finish(void) {
     host_connect();
     for (int round = 0; round < 3000 && !is_over(); round++) {
@@ -703,7 +705,7 @@ static void finish(void) {
             if (round > 20) report_empty(&fakes[i]);
         }
         clock_ms += 20;
-        if (!s.bridge->used) host_connect();
+        if (!s.bridge->is_used) host_connect();
     }
     REQUIRE(is_over());
     REQUIRE(!s.r.queue_first && !s.r.queue_last);
@@ -727,7 +729,7 @@ static void open_runner(void) {
     s.r.listener.fd = -1;
     s.r.fd_limit = 4096;
     s.r.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    s.r.slots = calloc(1, SLOT_BYTES);
+    s.r.slots = calloc(1, pool_slot_bytes());
     s.r.boot_id = 7;
     sha256_short(token, TOKEN_BYTES, s.r.token_hash);
     death_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,4 +1,4 @@
-/* Native tests of the parts that need no event loop. One line for each; the first thing that does not hold ends the run. */
+/* Tests of the parts that need no event loop. Each prints one line. The first condition that does not hold ends the run. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/prctl.h>
@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-/* What somebody else does between a look at a name and its opening. */
+/* Something that another process does after a name was checked and before it is opened. */
 static void (*before_open)(void);
 
 static int open_after_that(const char *path, int flags, mode_t mode) {
@@ -16,9 +16,14 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);
 }
 
-/* Included, so that the walk of a removal can be stopped halfway, and a name changed before it is opened. */
+/* The sources are included, so that tests can call their static functions and act just before a file is opened. */
 #define open(path, ...) open_after_that(path, OPEN_FLAGS(__VA_ARGS__, 0, 0))
 #define OPEN_FLAGS(flags, mode, ...) flags, mode
+#include "../../file-list.c"
+#include "../../file-read.c"
+#include "../../file-remove.c"
+#include "../../file-stat.c"
+#include "../../file-write.c"
 #include "../../files.c"
 #undef open
 
@@ -35,8 +40,7 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
         }                                                                                         \
     } while (0)
 
-/* What files.c wants of worker.c and report.c. */
-int write_all(int fd, const void *data, size_t size) { return write(fd, data, size) == (ssize_t)size ? 0 : -1; }
+/* report.c is tested in a sandbox. */
 int report_write(int out, const char *paths) { return out < 0 || !paths ? -1 : 0; }
 
 /* ---- small parts -------------------------------------------------------------------------------------------------- */
@@ -160,7 +164,7 @@ struct operation {
     uint64_t offset, length;
 };
 
-/* Runs an operation as a worker does. The output, if any, is left in `output`. */
+/* Runs an operation as a worker does, and copies its output to `output` unless that is NULL. */
 static uint32_t perform(const struct operation *o, char *output) {
     uint8_t request[3 * PATH_MAX] = {o->what, o->flags}, result[RESULT_MAX];
     const char *second = o->second ? o->second : "";
@@ -178,7 +182,7 @@ static uint32_t perform(const struct operation *o, char *output) {
     if (o->what == FILE_WRITE) close(ends[1]);
     uint32_t cancelled = o->cancelled;
     struct worker_report report = {0};
-    struct file_operation_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled};
+    struct file_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled};
     file_operation_run(&job, &report, result);
     if (o->what != FILE_WRITE) close(ends[1]);
     ssize_t n = output ? read(ends[0], output, 255) : 0;
@@ -205,7 +209,7 @@ static void a_short_read_comes_with_its_result(void) {
     put32(request + 24, (uint32_t)strlen(path));
     memcpy(request + 28, path, strlen(path));
     struct worker_report report = {0};
-    struct file_operation_job job = {request, 32 + strlen(path), -1, &cancelled};
+    struct file_job job = {request, 32 + strlen(path), -1, &cancelled};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && report.result_length == READ_RESULT_BYTES + 7);
     REQUIRE(get64(result) == 10 && get64(result + 8) == 3 && memcmp(result + READ_RESULT_BYTES, "3456789", 7) == 0);
@@ -233,7 +237,7 @@ static void a_short_list_comes_with_its_result(void) {
     put32(request + 24, (uint32_t)strlen(path));
     memcpy(request + 28, path, strlen(path));
     struct worker_report report = {0};
-    struct file_operation_job job = {request, 32 + strlen(path), -1, &cancelled};
+    struct file_job job = {request, 32 + strlen(path), -1, &cancelled};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && report.result_length == 0);
     put_file("listed/file", "", 0600);
@@ -259,7 +263,7 @@ static void a_short_write_comes_with_its_request(void) {
     put32(request + 28 + length, 3);
     memcpy(request + 32 + length, "a\0b", 3);
     struct worker_report report = {0};
-    struct file_operation_job job = {request, 35 + length, -1, &cancelled};
+    struct file_job job = {request, 35 + length, -1, &cancelled};
     file_operation_run(&job, &report, result);
     struct stat st;
     REQUIRE(report.error == 0 && stat(in_root("inline"), &st) == 0 && st.st_size == 3);
@@ -292,7 +296,7 @@ static void a_sequence_ends_with_the_first_write_that_fails(void) {
     size += add_write(request + size, in_root("fourth"), "four");
     put32(request + 28, (uint32_t)(size - 32));
     struct worker_report report = {0};
-    struct file_operation_job job = {request, size, -1, &cancelled};
+    struct file_job job = {request, size, -1, &cancelled};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == ENOENT && report.result_length == 4 && get32(result) == 2);
     require_file("first", "one");
@@ -455,14 +459,14 @@ static void in_a_sequence_each_write_has_its_own_word_on_links(void) {
     request[second + 5] |= PATH_WITHOUT_LINKS;
     put32(request + 28, (uint32_t)(size - 32));
     struct worker_report report = {0};
-    struct file_operation_job job = {request, size, -1, &cancelled};
+    struct file_job job = {request, size, -1, &cancelled};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == ELOOP && get32(result) == 1);
     require_file("tree/through", "one");
     REQUIRE(access(in_root("tree/never"), F_OK) != 0);
 }
 
-/* Directory and link in turn, as fast as the kernel can, until it is killed. */
+/* Makes the name a directory and a link in turn, as fast as the kernel can, until it is killed. */
 static pid_t spawn_swapping(const char *one, const char *other) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);
@@ -471,7 +475,7 @@ static pid_t spawn_swapping(const char *one, const char *other) {
     for (;;) REQUIRE(renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0);
 }
 
-/* Tries to write until one has gone through the link; true if that happened. */
+/* Writes again and again, until a write follows the link. True if one did. */
 static bool escapes(uint8_t flags, int tries) {
     for (int i = 0; i < tries && access(in_root("protected/file"), F_OK) != 0; i++) {
         uint32_t error = perform(&(struct operation){.what = FILE_WRITE, .flags = flags, .path = in_root("swapped/file"), .input = "escaped"}, NULL);
@@ -534,7 +538,7 @@ static void relative_paths_and_paths_too_long_are_refused(void) {
     REQUIRE(perform(&(struct operation){.what = FILE_RENAME, .path = in_root("target"), .second = "b"}, NULL) == EINVAL);
 }
 
-/* A path to `name` in the root that has so many characters. */
+/* A path of this length that leads to `name` in the root. */
 static const char *lengthened(const char *name, size_t length) {
     static char paths[2][2 * PATH_MAX];
     static unsigned next;
@@ -558,7 +562,7 @@ static void a_path_may_be_as_long_as_the_kernel_takes_it_and_no_longer(void) {
     require_file("longer", "text");
 }
 
-/* What a link is replaced by: its directory's name and its target. */
+/* Writes through a link. Its target replaces its name, behind the path of its directory. */
 static uint32_t write_through(const char *target, size_t directory_length) {
     unlink(in_root("link-to-long"));
     REQUIRE(symlink(target, in_root("link-to-long")) == 0);
@@ -583,7 +587,7 @@ static void the_name_of_a_temporary_file_is_not_cut(void) {
 
 /* ---- process trees ------------------------------------------------------------------------------------------------ */
 
-/* A child of a child that has its own session and whose parent is gone: it hangs below this process, a subreaper. */
+/* Starts a process with a session of its own whose parent is gone, so it becomes a child of this process, a subreaper. */
 static void spawn_daemon(int ready) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);
@@ -664,7 +668,7 @@ static const struct {
 };
 
 int main(void) {
-    setvbuf(stdout, NULL, _IONBF, 0); /* nothing is left in it for a forked child to print again */
+    setvbuf(stdout, NULL, _IONBF, 0); /* a forked child would print a second time what is left in the buffer */
     snprintf(root, sizeof root, "/tmp/brig-unit-XXXXXX");
     REQUIRE(mkdtemp(root));
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {

@@ -1,4 +1,4 @@
-/* Bounds of the event loop that no short input of the fuzzer reaches, on its runner, host and commands. */
+/* Limits of the event loop that short inputs of the fuzzer do not reach, tested with the runner, host and commands of fuzz/session.c. */
 #include "../fuzz/session.c"
 
 #include <sys/un.h>
@@ -19,7 +19,7 @@ static void everything_flows(void) {
     }
 }
 
-/* The worker of a command that was just asked for; its channel is the last. */
+/* Starts a command on a new channel and returns its worker. */
 static struct fake *start_one(void) {
     static const uint8_t no_stdin[] = {SPAWN_NO_STDIN};
     struct input in = {no_stdin, no_stdin + sizeof no_stdin};
@@ -46,14 +46,14 @@ static void a_host_that_grants_without_end_is_dropped(void) {
     open_welcomed();
     uint32_t channel = start_one()->channel;
     send_credit(channel, (64u << 20) - INITIAL_CREDIT);
-    REQUIRE(s.bridge->used);
+    REQUIRE(s.bridge->is_used);
     send_credit(channel, 1);
-    REQUIRE(!s.bridge->used && !s.r.host);
+    REQUIRE(!s.bridge->is_used && !s.r.host);
     finish();
     close_runner();
 }
 
-/* The host of these tests takes no more than LATE_MAX either. */
+/* host_take checks the same limit with every LATE frame. */
 static void late_output_has_its_end_and_its_writer_does_not_wait(void) {
     open_welcomed();
     struct fake *f = start_one();
@@ -74,14 +74,14 @@ static void late_output_has_its_end_and_its_writer_does_not_wait(void) {
     close_runner();
 }
 
-/* Whether the connection of somebody who has sent no more than the header of so long a HELLO is kept. */
+/* Whether a connection is kept on which so far only the header of a HELLO of this length has come. */
 static bool is_waited_for(uint32_t length) {
     uint8_t header[HEADER_BYTES];
     host_dial();
     frame_header(header, FRAME_HELLO, 0, length);
     host_write(header, sizeof header);
     one_turn();
-    return s.bridge->used;
+    return s.bridge->is_used;
 }
 
 static void before_the_greeting_nothing_longer_is_waited_for(void) {
@@ -116,7 +116,7 @@ static int knock(pid_t parent) {
 
 static int taken_places(void) {
     int count = 0;
-    for (int i = 0; i < MAX_BRIDGES; i++) count += s.r.bridges[i].used;
+    for (int i = 0; i < MAX_BRIDGES; i++) count += s.r.bridges[i].is_used;
     return count;
 }
 
@@ -132,7 +132,7 @@ static void who_has_a_parent_inside_gets_no_place(void) {
     REQUIRE(taken_places() == 0 && is_turned_away(inside));
     int outside = knock(0);
     REQUIRE(taken_places() == 1 && !is_turned_away(outside));
-    /* Where the door cannot tell, what comes through it does. */
+    /* If the connection does not show who made it, its first message does. */
     parent_of_all = 7;
     REQUIRE(send(outside, "?", 1, MSG_NOSIGNAL) == 1);
     one_turn();

@@ -1,0 +1,87 @@
+/* One command or file operation: what is known of it, from its request until everything it used is closed. */
+#ifndef BRIG_CHANNEL_STATE_H
+#define BRIG_CHANNEL_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buffer.h"
+#include "loop.h"
+#include "pool.h"
+
+enum channel_kind {
+    CHANNEL_FILE_OPERATION,
+    CHANNEL_COMMAND,
+    CHANNEL_COMMAND_AND_TREE, /* nothing that the command started may outlive it */
+};
+
+/* A channel only goes forward through these. */
+enum channel_phase {
+    CHANNEL_QUEUED,   /* a file operation that waits for a worker */
+    CHANNEL_RUNNING,  /* a worker has the job */
+    CHANNEL_ENDED,    /* EXIT is written, but output or processes of the command may still hold it back */
+    CHANNEL_DRAINING, /* the streams are held open for too long: EXIT waits only for what lay in them at that moment */
+    CHANNEL_EXITED,   /* EXIT is sent; whatever is still written goes to the host as LATE */
+    CHANNEL_RETIRED,  /* nothing can happen to it any more; it is freed at the end of the loop's turn */
+};
+
+enum timeout_state { TIMEOUT_NONE, TIMEOUT_AHEAD, TIMEOUT_PASSED };
+
+/* Nobody has a terminal open when the last process that used it is gone; a background process may open it again. */
+enum terminal_state { TERMINAL_NONE, TERMINAL_IN_USE, TERMINAL_HUNG_UP };
+
+/* How far the end of a process tree has come: first SIGTERM, after a grace SIGKILL until the worker reports that it is empty. */
+enum tree_step {
+    TREE_UNTOUCHED,
+    TREE_IN_GRACE,
+    TREE_KILLING,
+    TREE_SEEMS_EMPTY, /* the last SIGKILL found nobody, and the worker should report soon */
+    TREE_GIVEN_UP,    /* SIGKILL did not empty it in time */
+};
+
+struct tree_end {
+    enum tree_step step;
+    bool was_heard; /* SIGTERM has found somebody; until then it is sent again and again */
+    uint64_t next_ms, give_up_ms;
+};
+
+struct channel_input {
+    struct source source;
+    struct buffer bytes; /* that the command has not taken yet */
+    bool has_ended;      /* the host has sent the end of file */
+    uint32_t taken;      /* bytes the command has taken, for which no new credit was granted yet */
+};
+
+struct channel_output {
+    struct source source;
+    struct channel *channel;
+    uint8_t frame_type;
+    size_t owed; /* in CHANNEL_DRAINING: bytes that EXIT still waits for */
+};
+
+struct channel {
+    struct channel *next;
+    uint32_t id;
+    enum channel_kind kind;
+    enum channel_phase phase;
+    enum terminal_state terminal;
+    struct channel_input in;
+    struct channel_output out, err;
+    int64_t credit;   /* how much output the host still takes before EXIT */
+    size_t late_left; /* how much of it is still passed on after EXIT */
+
+    struct worker *worker; /* until it reports that nothing of the job is left */
+    struct tree_end tree;
+    uint32_t grace_ms;
+    uint64_t pending_signals; /* bit n - 1: signal n has come before there was a process to send it to */
+    enum timeout_state timeout;
+    uint64_t deadline_ms;
+
+    uint64_t started_us;
+    uint64_t hold_ms; /* until then EXIT waits for streams and processes that outlive the main process */
+    uint8_t exit_flags;
+    struct buffer exit; /* the payload of EXIT */
+};
+
+#endif

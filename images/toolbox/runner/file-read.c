@@ -1,0 +1,88 @@
+#define _GNU_SOURCE
+#include "file-read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "file-stat.h"
+#include "io.h"
+
+#define COPY_BYTES (64u << 10)
+
+static uint32_t open_regular(const struct file_request *request, const char *path, int *fd, struct stat *st) {
+    if (file_stat(request, path, st) != 0) return (uint32_t)errno;
+    uint32_t irregular = file_refuse_irregular(st->st_mode);
+    if (irregular) return irregular;
+    int no_follow = request->flags & PATH_WITHOUT_LINKS ? O_NOFOLLOW : 0;
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | no_follow);
+    if (*fd < 0) return (uint32_t)errno;
+    /* Since the first look the name may have been given to another file. */
+    irregular = fstat(*fd, st) == 0 ? file_refuse_irregular(st->st_mode) : (uint32_t)errno;
+    if (irregular) close(*fd);
+    return irregular;
+}
+
+static uint32_t copy_range(int fd, int out, uint64_t offset, uint64_t length) {
+    static uint8_t chunk[COPY_BYTES];
+    uint64_t left = length ? length : UINT64_MAX;
+    while (left > 0) {
+        ssize_t n = pread(fd, chunk, left < sizeof chunk ? (size_t)left : sizeof chunk, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (n == 0) return 0;
+        if (write_all(out, chunk, (size_t)n) != 0) return (uint32_t)errno;
+        offset += (uint64_t)n;
+        left -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static uint32_t read_inline(int fd, uint64_t offset, uint64_t length, struct file_result *result) {
+    while (length > 0) {
+        ssize_t n = pread(fd, result->bytes + result->length, (size_t)length, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (n == 0) return 0;
+        result->length += (uint32_t)n;
+        offset += (uint64_t)n;
+        length -= (uint64_t)n;
+    }
+    return 0;
+}
+
+/* The offset of the first data at or behind `offset`. On a file system that does not know its holes that is `offset` itself. */
+static uint64_t skip_hole(int fd, uint64_t offset, uint64_t size) {
+    if (offset >= size) return offset;
+    off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
+    if (data < 0) return errno == ENXIO ? size : offset;
+    return (uint64_t)data > offset ? (uint64_t)data : offset;
+}
+
+static bool is_longer_than_asked(const struct file_request *request, uint64_t size) {
+    return size > request->offset && size - request->offset > request->length;
+}
+
+static uint32_t read_open_file(const struct file_request *request, int fd, int out, struct file_result *result) {
+    uint64_t size = get64(result->bytes), start = request->offset;
+    /* Refused before anything is read, because it could be a sparse file of a terabyte. */
+    if ((request->flags & READ_ALL_OR_NONE) && is_longer_than_asked(request, size)) return EFBIG;
+    if (start > INT64_MAX) return EINVAL;
+    if (request->flags & READ_SKIP_HOLE) start = skip_hole(fd, start, size);
+    put64(result->bytes + 8, start);
+    return request->flags & READ_INLINE ? read_inline(fd, start, request->length, result) : copy_range(fd, out, start, request->length);
+}
+
+uint32_t file_read(const struct file_request *request, const char *path, int out, struct file_result *result) {
+    struct stat st = {0};
+    int fd = -1;
+    uint32_t error = open_regular(request, path, &fd, &st);
+    put64(result->bytes, error ? 0 : (uint64_t)st.st_size);
+    put64(result->bytes + 8, request->offset);
+    result->length = READ_RESULT_BYTES;
+    if (error) return error;
+    error = read_open_file(request, fd, out, result);
+    close(fd);
+    return error;
+}

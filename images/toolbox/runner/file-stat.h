@@ -1,0 +1,26 @@
+/* What a path names: its type, its stat record, and whether its content may be read or replaced. */
+#ifndef BRIG_FILE_STAT_H
+#define BRIG_FILE_STAT_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "file-job.h"
+#include "wire.h"
+
+/* A value of enum entry_type. */
+uint8_t file_type(mode_t mode);
+
+/* As stat(2), or as lstat(2) where the request refuses symbolic links. */
+int file_stat(const struct file_request *request, const char *path, struct stat *st);
+
+/*
+ * 0 for a regular file; otherwise the error with which it is neither read nor replaced. Opening a FIFO could block for ever, and
+ * a device may act on being opened.
+ */
+uint32_t file_refuse_irregular(mode_t mode);
+
+/* The operation `stat`. */
+uint32_t file_describe(const struct file_request *request, const char *path, struct file_result *result);
+
+#endif

@@ -1,0 +1,17 @@
+#include "io.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <unistd.h>
+
+int write_all(int fd, const void *data, size_t size) {
+    const uint8_t *at = data;
+    while (size > 0) {
+        ssize_t n = write(fd, at, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        at += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}

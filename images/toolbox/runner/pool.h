@@ -1,0 +1,59 @@
+/* PID 1's side of the workers: forked ahead of time, given one job each, replaced when they die. */
+#ifndef BRIG_POOL_H
+#define BRIG_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "job.h"
+#include "loop.h"
+
+struct channel;
+
+/* What the channel that gave a worker its job is told. */
+struct job_events {
+    /* The main process of the command has ended, or the file operation is done. */
+    void (*on_end)(struct runner *, struct channel *, const struct worker_report *, const uint8_t *result);
+    /* Nothing of the job is left below the worker, which takes other jobs from now on. */
+    void (*on_empty)(struct runner *, struct channel *, uint64_t orphans_since);
+    /* The worker has died. What the command had below it fell to PID 1. */
+    void (*on_loss)(struct runner *, struct channel *, uint64_t orphans_since);
+};
+
+/* A worker that is ending gets no job any more, whatever it still reports. */
+enum worker_state { WORKER_IDLE, WORKER_BUSY, WORKER_ENDING };
+
+struct worker {
+    struct worker *next;
+    pid_t pid;
+    struct source control;
+    struct worker_slot *slot;
+    enum worker_state state;
+    struct channel *channel; /* whose job it has, or NULL */
+    enum job_kind job_kind;
+    const struct job_events *events;
+    bool is_suspect; /* it may have been killed together with another that was */
+    bool is_reaped;  /* its pid may be another process's by now */
+};
+
+/* The size of the shared memory that holds the slots of all workers. */
+size_t pool_slot_bytes(void);
+
+/* Gives the job to a worker and returns it, or NULL with errno. */
+struct worker *pool_start_job(struct runner *r, struct channel *c, const struct job *job, const struct job_events *events);
+int pool_file_jobs(const struct runner *r);
+
+/* Ends every process that a command started, and waits until none is left, or for a few seconds. */
+void pool_end_commands(struct runner *r);
+/* The same for processes whose worker is gone, those older than `since` excepted. False when some could not be killed. */
+bool pool_kill_orphans(struct runner *r, uint64_t since);
+
+void pool_keep_ready(struct runner *r);
+void pool_reap(struct runner *r);
+void pool_free_retired(struct runner *r);
+
+void worker_continue(struct worker *w);
+void worker_kill(struct worker *w);
+
+#endif

@@ -1,0 +1,8 @@
+/* The operation `report`: what the kernel says of this container, so that the host can compare it with the policy. */
+#ifndef BRIG_REPORT_H
+#define BRIG_REPORT_H
+
+/* Writes the report to `out`. `paths` are separated by newlines; each is described too. 0, or -1 with errno. */
+int report_write(int out, const char *paths);
+
+#endif
