@@ -88,6 +88,21 @@ describe("the numbers of the runner's protocol", () => {
     expect(numbersOf(changed)).not.toEqual(ofTheHost);
   });
 
+  it("are those of the tables in PROTOCOL.md", () => {
+    const tables = readFileSync(
+      new URL("../../../images/toolbox/runner/PROTOCOL.md", import.meta.url),
+      "utf8",
+    );
+    const frameTypes = [...tables.matchAll(/^\| (0x[0-9a-f]{2})(?: \/ (0x[0-9a-f]{2}))? +\|/gm)]
+      .flatMap(([, ...types]) => types)
+      .filter((type) => type !== undefined);
+    expect(frameTypes.map(Number).sort()).toEqual(Object.values(protocol.FrameType).sort());
+    const operations = [...tables.matchAll(/^\| ([0-9]+) +\| ([a-z]+) +\|/gm)];
+    expect(Object.fromEntries(operations.map(([, number, name]) => [name, Number(number)]))).toEqual(
+      protocol.FileOperation,
+    );
+  });
+
   it("are each used once: no two members of a group are the same number", () => {
     for (const [name, group] of Object.entries(ofTheHost))
       if (typeof group !== "number")
