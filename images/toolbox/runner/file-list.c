@@ -14,7 +14,7 @@
 #define CHUNK_BYTES (64u << 10)
 
 static uint8_t entry_type(DIR *directory, const struct dirent *entry) {
-    if (entry->d_type != DT_UNKNOWN) return file_type(DTTOIF(entry->d_type));
+    if (entry->d_type != DT_UNKNOWN) return file_type((mode_t)DTTOIF(entry->d_type));
     struct stat st;
     return fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? file_type(st.st_mode) : ENTRY_UNKNOWN;
 }
