@@ -12,7 +12,10 @@ export function suggest(word: string, candidates: Iterable<string>): string | nu
   return best;
 }
 
-/** Inserted, deleted, replaced and swapped neighbouring characters between two words. */
+/**
+ * Inserted, deleted, replaced and swapped neighbouring characters between two words. Not fastest-levenshtein: it counts a swap, the commonest
+ * slip of the fingers, as two.
+ */
 export function editDistance(from: string, to: string): number {
   let twoAbove: number[] = [];
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -25,7 +25,8 @@ export function breakColumns(text: string, columns: number): string[] {
 
 /**
  * Rows that are at most so many columns wide and end with a word where they can: only one that is wider than a row is broken. Nothing is
- * lost at a seam: a space that has no room at the end of a row begins the next one.
+ * lost at a seam: a space that has no room at the end of a row begins the next one. Not wrap-ansi: it composes characters anew, and what
+ * is approved has to be what is shown.
  */
 export function breakBetweenWords(text: string, columns: number): string[] {
   const rows: string[] = [];

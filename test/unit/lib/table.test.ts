@@ -110,6 +110,10 @@ describe("displayWidth", () => {
     ["漢字", 4],
     ["👍", 2],
     ["ｈ", 2],
+    ["ｱ", 1],
+    ["ㄅ", 2],
+    ["ꀀ", 2],
+    ["\u{1f1e9}\u{1f1ea}", 2],
     ["\x1b[1;31mred\x1b[0m", 3],
     ["", 0],
   ])("%j takes %d columns", (text, columns) => {

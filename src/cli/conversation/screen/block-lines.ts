@@ -1,4 +1,5 @@
 import { breakBetweenWords } from "../../../lib/terminal/break-columns.js";
+import { displayWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { FileChange, PlanStep } from "../../../tools/tool.js";
 import type { Block, CommandEnd, ListingLine } from "./block.js";
@@ -14,7 +15,7 @@ import {
   span,
   type Tone,
 } from "./styled-line.js";
-import { widthOf, wrapText } from "./text-layout.js";
+import { wrapText } from "./text-layout.js";
 import { SHOWN_EDITS, SHOWN_LINES } from "./view-state.js";
 
 const blank: StyledLine = [span("")];
@@ -226,11 +227,11 @@ function noticeRows({ tone, text, hint }: Block & { kind: "notice" }, columns: n
 }
 
 function reportRows({ title, rows }: Block & { kind: "report" }, columns: number): StyledLine[] {
-  const width = Math.max(...rows.map(([name]) => widthOf(name)));
+  const width = Math.max(...rows.map(([name]) => displayWidth(name)));
   return [
     [span(title, "strong")],
     ...rows.flatMap(([name, value]) =>
-      markedRows(span(`  ${name}${" ".repeat(width - widthOf(name))}  `, "quiet"), value, { columns }),
+      markedRows(span(`  ${name}${" ".repeat(width - displayWidth(name))}  `, "quiet"), value, { columns }),
     ),
   ];
 }

@@ -1,10 +1,10 @@
-import { fitWidth } from "../../../lib/terminal/display-width.js";
+import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { Question } from "../question.js";
 import { foldedRows, isApart, scriptRows } from "./block-lines.js";
 import type { ScreenState } from "./screen-state.js";
 import { fitLine, markedRows, plural, type StyledLine, span } from "./styled-line.js";
-import { layoutDraft, widthOf, wrapText } from "./text-layout.js";
+import { layoutDraft, wrapText } from "./text-layout.js";
 import { type RunningCall, SHOWN_LINES, type ViewState } from "./view-state.js";
 
 /** The part of the screen that changes, and where the cursor stands in it; no cursor while nothing can be typed. */
@@ -194,7 +194,10 @@ function withSearch(
 ): { lines: StyledLine[]; cursor: { row: number; column: number } } {
   const found = index === null && query !== "" ? "nothing found" : "earlier messages";
   const text = fitWidth(`${found}: ${wrapText(query, columns).at(-1) ?? ""}`, columns - 1);
-  return { lines: [...lines, [span(text, "accent")]], cursor: { row: lines.length, column: widthOf(text) } };
+  return {
+    lines: [...lines, [span(text, "accent")]],
+    cursor: { row: lines.length, column: displayWidth(text) },
+  };
 }
 
 function footerRow({ hint, footer, stage }: ScreenState, columns: number): StyledLine {

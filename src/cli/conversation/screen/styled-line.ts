@@ -1,5 +1,5 @@
-import { fitWidth } from "../../../lib/terminal/display-width.js";
-import { widthOf, wrapText } from "./text-layout.js";
+import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
+import { wrapText } from "./text-layout.js";
 
 /** What a piece of text is, from which its colour follows. */
 export type Tone = "plain" | "quiet" | "strong" | "accent" | "good" | "bad" | "warning" | "thought" | "asked";
@@ -25,7 +25,7 @@ export function markedRows(
   text: string,
   { columns, tone = "plain", maxRows = Number.POSITIVE_INFINITY }: RowOptions,
 ): StyledLine[] {
-  const indent = widthOf(mark.text);
+  const indent = displayWidth(mark.text);
   const rows = wrapText(text, columns - indent);
   const shown = rows.length > maxRows ? rows.slice(0, maxRows) : rows;
   const lines = shown.map((row, index) => [index === 0 ? mark : span(" ".repeat(indent)), span(row, tone)]);
@@ -55,13 +55,13 @@ export function outputRow(line: string, { columns, tone = "plain" }: RowOptions)
 
 /** As much of a line as fits; a cut is marked with an ellipsis. */
 export function fitLine(line: StyledLine, columns: number): StyledLine {
-  if (line.reduce((sum, { text }) => sum + widthOf(text), 0) <= columns) return line;
+  if (line.reduce((sum, { text }) => sum + displayWidth(text), 0) <= columns) return line;
   const fitting: Span[] = [];
   let room = columns;
   for (const { text, tone } of line) {
     if (room <= 0) break;
     fitting.push(span(fitWidth(text, room), tone));
-    room -= widthOf(text);
+    room -= displayWidth(text);
   }
   return fitting;
 }

@@ -6,23 +6,18 @@ const TAB = "    ";
 const ascii = /^[\x20-\x7e]*$/;
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** Columns of a text without tabs and newlines. */
-export function widthOf(text: string): number {
-  return ascii.test(text) ? text.length : displayWidth(text);
-}
-
 /** A text in rows of so many columns, broken between words where that is possible. Tabs become spaces. Never empty. */
 export function wrapText(text: string, columns: number): string[] {
   return text.split("\n").flatMap((line) => wrapLine(line.replaceAll("\t", TAB), Math.max(1, columns)));
 }
 
 function wrapLine(line: string, columns: number): string[] {
-  if (widthOf(line) <= columns) return [line.trimEnd()];
+  if (displayWidth(line) <= columns) return [line.trimEnd()];
   const rows: string[] = [];
   let row = "";
   let width = 0;
   for (const word of line.match(/\s+|[^\s]+/g) ?? []) {
-    const wordWidth = widthOf(word);
+    const wordWidth = displayWidth(word);
     if (width + wordWidth <= columns) {
       row += word;
       width += wordWidth;
@@ -35,7 +30,7 @@ function wrapLine(line: string, columns: number): string[] {
     const pieces = breakColumns(word, columns);
     rows.push(...pieces.slice(0, -1));
     row = pieces.at(-1) ?? "";
-    width = widthOf(row);
+    width = displayWidth(row);
   }
   if (row.trim() !== "" || rows.length === 0) rows.push(row.trimEnd());
   return rows;
@@ -112,7 +107,7 @@ function layRows(
   };
   for (const { segment, index } of graphemes.segment(text)) {
     const sign = shownSign(segment);
-    const signWidth = widthOf(sign);
+    const signWidth = displayWidth(sign);
     if (segment !== "\n" && width + signWidth > columns) breakRow();
     if (index === cursor) cursorAt = { row: rows.length, column: width };
     if (segment === "\n") {

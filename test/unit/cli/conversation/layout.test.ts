@@ -8,7 +8,8 @@ import {
   lastLines,
   lineCountOf,
 } from "../../../../src/cli/conversation/screen/output-fold.js";
-import { layoutDraft, widthOf, wrapText } from "../../../../src/cli/conversation/screen/text-layout.js";
+import { layoutDraft, wrapText } from "../../../../src/cli/conversation/screen/text-layout.js";
+import { displayWidth } from "../../../../src/lib/terminal/display-width.js";
 import { processorClock } from "../../../support/processor-clock.js";
 
 describe("wrapping", () => {
@@ -32,7 +33,7 @@ describe("wrapping", () => {
         (text, columns) => {
           const rows = wrapText(text, columns);
           expect(rows.join("").replaceAll(/\s/g, "")).toBe(text.replaceAll(/\s/g, ""));
-          for (const row of rows) expect(widthOf(row)).toBeLessThanOrEqual(columns);
+          for (const row of rows) expect(displayWidth(row)).toBeLessThanOrEqual(columns);
         },
       ),
     );

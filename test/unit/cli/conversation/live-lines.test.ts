@@ -4,8 +4,8 @@ import { composerWith } from "../../../../src/cli/conversation/input/composer.js
 import { liveRegion } from "../../../../src/cli/conversation/screen/live-lines.js";
 import { foldOf } from "../../../../src/cli/conversation/screen/output-fold.js";
 import { initialScreen, type ScreenState } from "../../../../src/cli/conversation/screen/screen-state.js";
-import { widthOf } from "../../../../src/cli/conversation/screen/text-layout.js";
 import type { RunningCall } from "../../../../src/cli/conversation/screen/view-state.js";
+import { displayWidth } from "../../../../src/lib/terminal/display-width.js";
 
 const open: ScreenState = {
   ...initialScreen({ columns: 60, rows: 24 }, 0),
@@ -107,7 +107,7 @@ describe("the live part of the screen", () => {
           const { lines, cursor } = liveRegion(state);
           expect(lines.length).toBeLessThan(height);
           for (const line of lines)
-            expect(line.reduce((sum, { text }) => sum + widthOf(text), 0)).toBeLessThan(columns);
+            expect(line.reduce((sum, { text }) => sum + displayWidth(text), 0)).toBeLessThan(columns);
           expect(cursor?.y).toBeLessThan(lines.length);
           expect(cursor?.x).toBeLessThan(columns);
         },
