@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdir, open, writeFile } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -453,15 +453,24 @@ describe("brig exec refuses bad input with 125, since a command may exit with an
 });
 
 describe("brig gc", () => {
-  it("removes the container of a program that was killed before its lease ends", async () => {
-    const child = brig(["exec", "--", "sh", "-c", "echo started; sleep 600"], { cwd: workspace });
+  it("removes what a program that was killed left: its container, and the empty directories it held", async () => {
+    await using home = await temporaryDirectory();
+    const env = { BRIG_HOME: home.path };
+    const held = [".agents", ".brig", ".codex", ".git"];
+    const child = brig(["exec", "--", "sh", "-c", "echo started; sleep 600"], { cwd: workspace, env });
     await once(child.stdout, "data");
     const [id = ""] = await containersOf(child.pid);
     child.kill("SIGKILL");
     await child;
-    const { exitCode, stderr } = await brig(["gc"]);
+    expect(await readdir(workspace)).toEqual(held);
+    const rehearsal = await brig(["gc", "--dry-run", "--json"], { env });
+    expect(JSON.parse(rehearsal.stdout).placeholders).toEqual([]);
+    expect(await readdir(workspace)).toEqual(held);
+    const { exitCode, stdout, stderr } = await brig(["gc", "--json"], { env });
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
     expect(await (await testEngine()).inspectContainer(id)).toBeNull();
+    expect(JSON.parse(stdout).placeholders.toSorted()).toEqual(held.map((name) => join(workspace, name)));
+    expect(await readdir(workspace)).toEqual([]);
   });
 
   it("without an engine exits with 125", async () => {

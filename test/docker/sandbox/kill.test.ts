@@ -159,6 +159,12 @@ describe("a command that nothing may outlive", () => {
     await requireHealthy(sandbox);
   });
 
+  sandboxTest.for(leaves)("leaves nothing %s, run to its end", async ([, script], { sandbox }) => {
+    const result = await sandbox.exec(["bash", "-c", script], { endsTree: true });
+    expect(result).toMatchObject({ exitCode: 0, signal: null, timedOut: false, treeEnded: true });
+    await requireHealthy(sandbox);
+  });
+
   sandboxTest("gives all that its last processes print, if they soon end", async ({ sandbox }) => {
     const { stdout, exit } = await run(sandbox, "echo last words > >(sleep 0.05; cat)", true);
     expect(stdout).toBe("last words\n");

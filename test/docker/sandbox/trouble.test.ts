@@ -179,6 +179,15 @@ describe("a limit that is reached", () => {
       expect(await spawned.exit).toMatchObject({ exitCode: 0, startFailure: null });
       const next = await sandbox.exec(["sh", "-c", "echo fine; exit 3"]);
       expect(next).toMatchObject({ exitCode: 3, output: "fine\n" });
+      await sandbox.exec(["python3", "-c", bomb]);
+      expect(await sandbox.exec(["sh", "-c", "cat; exit 4"], { stdin: "given before it ran" })).toMatchObject(
+        {
+          exitCode: 4,
+          stdout: "given before it ran",
+          stderr: expect.stringMatching(/^brig: what earlier commands had left running was ended/),
+        },
+      );
+      await expect.poll(() => runningCommands(sandbox)).toEqual([]);
     },
   );
 
