@@ -7,6 +7,8 @@ import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-san
 /** An engine has a handful of runtimes; one that lists thousands is not asked about all of them. */
 const MAX_TRIED = 8;
 
+const OTHER_DEFAULT = "repair its program, or name another default-runtime in the engine's daemon.json";
+
 type Setting = Pick<SandboxOptions, "environment" | "signal">;
 
 /** Whether a sandbox starts on each runtime that is not a common one, by starting one, and what is worth doing about it. */
@@ -40,7 +42,10 @@ async function tryRuntime(engine: Engine, { runtime, isDefault, setting }: Trial
     const notBuilt = error.code === "image.missing";
     const found = `${runtime.program ?? "no program named"}: ${notBuilt ? "not tried, " : ""}${error.message}`;
     const status = isDefault && !notBuilt ? "fail" : "warn";
-    return check({ ...about, found }, { status, advice: error.hint ?? "leave --runtime out" });
+    return check(
+      { ...about, found },
+      { status, advice: error.hint ?? (isDefault ? OTHER_DEFAULT : "leave --runtime out") },
+    );
   }
   await opened.release({ isEnding: false });
   return opened.plan.kernel === "gvisor" ? describeGvisor(about, runtime) : describeOther(about, runtime);

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,9 @@ import type { Engine } from "../../src/docker/engine-types.js";
 import type { ImageName } from "../../src/images/definition.js";
 import { ensureImages } from "../../src/images/ensure.js";
 import { testLabels } from "./test-run.js";
+
+/** Where the second engine has its directory of this machine. */
+const OUTSIDE = "/run/outside";
 
 /** The engine of this machine. Tests share it and must not stop it. */
 export async function testEngine(): Promise<Engine> {
@@ -34,13 +37,17 @@ export interface HarmedEngine extends AsyncDisposable {
  */
 export async function harmedEngine({
   images = ["toolbox"],
+  runtimes = {},
 }: {
   images?: ImageName[];
+  /** Further runtimes by name, each a shell script; null is one whose program does not exist. */
+  runtimes?: Readonly<Record<string, string | null>>;
 } = {}): Promise<HarmedEngine> {
   const outer = await testEngine();
   const built = await ensureImages(outer, { names: ["engine", ...images], mayInstall: true });
   const directory = await mkdtemp(join(tmpdir(), "brig-engine-"));
-  const container = await startContainer(built.engine, directory);
+  const runtimeFlags = await writeRuntimes(directory, runtimes);
+  const container = await startContainer(built.engine, { directory, flags: runtimeFlags });
   const socket = join(directory, "docker.sock");
   const tags = Object.fromEntries(images.map((name) => [name, built[name]]));
   for (const tag of Object.values(tags)) await copyImage(tag, { from: socketOf(outer), to: socket });
@@ -62,19 +69,31 @@ export async function harmedEngine({
   };
 }
 
+async function writeRuntimes(
+  directory: string,
+  runtimes: Readonly<Record<string, string | null>>,
+): Promise<string[]> {
+  for (const [name, script] of Object.entries(runtimes))
+    if (script !== null) await writeFile(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return Object.keys(runtimes).map((name) => `--add-runtime=${name}=${OUTSIDE}/${name}`);
+}
+
 /**
  * As much privilege as dockerd needs, by name: a fully privileged container asks for every capability there is, and an
  * engine that lacks one of them itself, as in some virtual machines, cannot start it.
  */
-async function startContainer(image: string, directory: string): Promise<StartedTestContainer> {
+async function startContainer(
+  image: string,
+  { directory, flags }: { directory: string; flags: readonly string[] },
+): Promise<StartedTestContainer> {
   // The sweeper of this suite does what Ryuk does, and needs no image from a registry.
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
   return await new GenericContainer(image)
     .withAddedCapabilities("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
     .withSecurityOpt("seccomp=unconfined", "apparmor=unconfined")
     .withLabels(testLabels())
-    .withBindMounts([{ source: directory, target: "/run/outside", mode: "rw" }])
-    .withCommand(["--host=unix:///run/outside/docker.sock", "--bridge=none", "--iptables=false"])
+    .withBindMounts([{ source: directory, target: OUTSIDE, mode: "rw" }])
+    .withCommand([`--host=unix://${OUTSIDE}/docker.sock`, "--bridge=none", "--iptables=false", ...flags])
     .withWaitStrategy(Wait.forLogMessage(/API listen on/))
     .withStartupTimeout(60_000)
     .start();
