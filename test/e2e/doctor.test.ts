@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readEnvironment } from "../../src/config/env.js";
-import type { Check } from "../../src/docker/check.js";
+import type { Check } from "../../src/docker/diagnosis/check.js";
 import { isCommon } from "../../src/docker/diagnosis/gvisor.js";
 import { diagnoseRuntimes } from "../../src/sandbox/diagnose-runtimes.js";
 import { brig } from "../support/cli.js";

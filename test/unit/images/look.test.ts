@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Engine } from "../../../src/docker/types.js";
+import type { Engine } from "../../../src/docker/engine-types.js";
 import { readBuildContext } from "../../../src/images/build-context.js";
 import { compiledTags } from "../../../src/images/compiled-tags.js";
 import { type ImageName, imageDefinitions } from "../../../src/images/definition.js";
