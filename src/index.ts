@@ -24,10 +24,10 @@ export type { OutputPart } from "./output/output-part.js";
 export type { ApprovalPolicy } from "./policy/approval-policy.js";
 export type { SandboxMode } from "./policy/modes.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
-export type { SandboxOptions } from "./sandbox/open-sandbox.js";
 export type { Proof } from "./sandbox/proof/proof.js";
 export type { Finding, FindingReason, Receipt } from "./sandbox/receipt/receipt.js";
 export { Sandbox } from "./sandbox/sandbox.js";
+export type { SandboxOptions } from "./sandbox/sandbox-options.js";
 export type {
   DirectoryEntry,
   ExecOptions,
@@ -53,13 +53,6 @@ export type { ExecText, ExecToolResult } from "./tools/command/exec-tool.js";
 export type { FileMatch, FileSearchResult } from "./tools/files/file-search.js";
 export type { ToolOf, ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";
-export type {
-  FileChange,
-  PlanStep,
-  Tool,
-  ToolActivity,
-  ToolCallOptions,
-  ToolOutput,
-  ToolSpec,
-} from "./tools/tool.js";
+export type { FileChange } from "./tools/review/action.js";
+export type { PlanStep, Tool, ToolActivity, ToolCallOptions, ToolOutput, ToolSpec } from "./tools/tool.js";
 export type { ToolSandbox } from "./tools/tool-sandbox.js";

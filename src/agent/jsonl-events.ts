@@ -1,7 +1,8 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
 import { shellQuote } from "../tools/command/shell-quote.js";
-import type { FileChange, PlanStep } from "../tools/tool.js";
+import type { FileChange } from "../tools/review/action.js";
+import type { PlanStep } from "../tools/tool.js";
 import type { AgentEvent } from "./turn/events.js";
 import type { WebSearch } from "./turn/web-search-event.js";
 

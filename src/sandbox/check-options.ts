@@ -1,9 +1,9 @@
 import { currentDirectory } from "../config/current-directory.js";
 import { readEnvironment } from "../config/env.js";
 import type { LoadedPolicy } from "../policy/policy.js";
-import type { SandboxOptions } from "./open-sandbox.js";
 import { checkedLease, loadChosenPolicy } from "./plan/chosen-policy.js";
 import { checkRoots, refuseUnenforceable } from "./plan/plan-sandbox.js";
+import type { SandboxOptions } from "./sandbox-options.js";
 
 /**
  * Judges everything about a sandbox that can be judged without its engine, with the errors of `Sandbox.create`, so that nobody waits or

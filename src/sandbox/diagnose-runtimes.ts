@@ -2,7 +2,8 @@ import { type Check, check } from "../docker/diagnosis/check.js";
 import { ignoresLimits, isCommon, loadsFilters } from "../docker/diagnosis/gvisor.js";
 import type { Engine, EngineRuntime } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
-import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
+import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
+import type { SandboxOptions } from "./sandbox-options.js";
 
 /** An engine has a handful of runtimes; one that lists thousands is not asked about all of them. */
 const MAX_TRIED = 8;

@@ -1,5 +1,5 @@
 import type { OptionNames } from "../known-options.js";
-import type { SandboxOptions } from "./open-sandbox.js";
+import type { SandboxOptions } from "./sandbox-options.js";
 import type { ExecOptions, ListOptions, PathOptions, ReadOptions, SpawnOptions } from "./sandbox-types.js";
 
 /** The options of `Sandbox.create`. */

@@ -3,7 +3,7 @@ import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { sandboxFiles } from "./files/files.js";
-import { type OpenedSandbox, openSandbox, type SandboxOptions } from "./open-sandbox.js";
+import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import { spawn } from "./process/process.js";
 import { type CommandSetting, exec } from "./process/run-to-end.js";
@@ -16,6 +16,7 @@ import {
   sandboxOptionsMeant,
   spawnOptionNames,
 } from "./sandbox-option-names.js";
+import type { SandboxOptions } from "./sandbox-options.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
 import { closeInTurn } from "./turns.js";
 

@@ -3,39 +3,47 @@ import { BrigError, isBrigError } from "../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import type { TruncationPolicy } from "../output/truncation.js";
 import { answer } from "./answer.js";
-import { type ActionReview, unreviewed } from "./approval.js";
 import { CommandSessions, type RandomInteger } from "./command/command-sessions.js";
-import { execCommandTool } from "./command/exec-command.js";
+import { type ExecCommandNeeds, execCommandTool } from "./command/exec-command.js";
 import { type ExecToolResult, execFace } from "./command/exec-tool.js";
 import { MissingPrograms } from "./command/missing-programs.js";
 import { MAX_POLL_MS } from "./command/session-report.js";
-import { shellCommandTool } from "./command/shell-command.js";
+import { type ShellCommandNeeds, shellCommandTool } from "./command/shell-command.js";
 import { localShellTool, shellTool } from "./command/shell-tool.js";
 import { findUserShell, type UserShell } from "./command/user-shell.js";
-import { writeStdinTool } from "./command/write-stdin.js";
+import { type WriteStdinNeeds, writeStdinTool } from "./command/write-stdin.js";
 import { type FileSearchResult, fileSearchFace } from "./files/file-search.js";
 import { grepFilesFace, grepFilesTool } from "./files/grep-files.js";
 import { listDirFace, listDirTool } from "./files/list-dir/list-dir.js";
 import { readFileFace, readFileTool } from "./files/read-file/read-file.js";
 import { strictSchema } from "./json-schema.js";
 import { type ApplyPatchResult, applyPatchFace } from "./patch/apply-patch-face.js";
-import { applyPatchTool } from "./patch/apply-patch-tool.js";
-import { patchFormOf, patchReviewOf } from "./patch/patch-interception.js";
+import { type PatchInterceptionNeeds, sessionPatchTool } from "./patch/patch-interception.js";
 import { createPatcher } from "./patch/patcher.js";
-import { viewImageTool } from "./picture/view-image.js";
+import { type ViewImageNeeds, viewImageTool } from "./picture/view-image.js";
 import { JsKernel } from "./repl/js-kernel.js";
-import { jsReplResetTool, jsReplTool } from "./repl/js-repl.js";
+import { type JsReplNeeds, jsReplResetTool, jsReplTool } from "./repl/js-repl.js";
 import { KernelSlot } from "./repl/kernel-slot.js";
-import { type AskedUser, requestUserInputTool } from "./session/request-user-input.js";
+import { type ActionReview, unreviewed } from "./review/approval.js";
+import { type AskedUser, requestUserInputTool, type UserInputNeeds } from "./session/request-user-input.js";
 import { updatePlanTool } from "./session/update-plan.js";
-import { webSearchTool } from "./session/web-search.js";
+import { type WebSearchNeeds, webSearchTool } from "./session/web-search.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolGates } from "./tool-gates.js";
 import type { ToolSandbox } from "./tool-sandbox.js";
-import type { Workbench } from "./workbench.js";
+
+/** What the tools of one registry share. Each tool names what it uses, and sees no more. */
+interface SharedParts
+  extends ShellCommandNeeds,
+    ExecCommandNeeds,
+    WriteStdinNeeds,
+    ViewImageNeeds,
+    UserInputNeeds,
+    JsReplNeeds,
+    WebSearchNeeds {}
 
 /** Every tool there is, in the order the model sees them. A new one is a file and a line here. */
-const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
+const toolMakers: readonly ((parts: SharedParts) => Tool)[] = [
   shellTool,
   shellCommandTool,
   localShellTool,
@@ -46,7 +54,7 @@ const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
   grepFilesTool,
   viewImageTool,
   updatePlanTool,
-  patchTool,
+  sessionPatchTool,
   requestUserInputTool,
   jsReplTool,
   jsReplResetTool,
@@ -54,8 +62,8 @@ const toolMakers: readonly ((bench: Workbench) => Tool)[] = [
 ];
 
 /** The same for programs. What one answers besides `ToolOutput` is in its own type. */
-const faceMakers: readonly ((bench: Workbench) => Tool)[] = [
-  (bench) => applyPatchFace(bench.patcher, bench),
+const faceMakers: readonly ((parts: SharedParts) => Tool)[] = [
+  (parts) => applyPatchFace(parts.patcher, parts),
   readFileFace,
   listDirFace,
   grepFilesFace,
@@ -132,25 +140,23 @@ export interface ToolRegistry {
   close(): Promise<void>;
 }
 
-function patchTool(bench: Workbench): Tool {
-  return applyPatchTool(bench.patcher, {
-    cwd: bench.cwd,
-    form: patchFormOf(bench),
-    review: patchReviewOf(bench),
-  });
-}
-
 /** The sandbox may still be starting: it is waited for when the first call needs it. */
 export function createToolRegistry(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
 ): ToolRegistry {
   refuseUnknownOptions(options, optionNames, { of: "createToolRegistry" });
-  const bench = createWorkbench(sandbox, options, (name, args, call) =>
-    callTool(registry, { name, args }, call),
-  );
+  const gates = mergeGates([
+    defaultGates,
+    { source: "options", gates: options.gates ?? {} },
+    ...(options.user === undefined ? [nobodyToAsk] : []),
+  ]);
+  const parts = sharedParts(sandbox, options, {
+    gates,
+    callTool: (name, args, call) => callTool(registry, { name, args }, call),
+  });
   const tools = new Map(
-    [...toolMakers, ...faceMakers].map((make) => make(bench)).map((tool) => [tool.name, tool]),
+    [...toolMakers, ...faceMakers].map((make) => make(parts)).map((tool) => [tool.name, tool]),
   );
   const find = (name: string) => tools.get(name) ?? tools.get(aliases[name] ?? "");
   const registry: ToolRegistry = {
@@ -167,11 +173,11 @@ export function createToolRegistry(
     getAll: () => [...tools.values()],
     getSpecs: ({ strict = false } = {}) =>
       [...tools.values()]
-        .filter(({ name }) => isOffered(name, bench.gates))
+        .filter(({ name }) => isOffered(name, gates))
         .map(({ spec }) => (strict ? strictSpec(spec) : spec)),
-    refusalOf: (name) => refusalOf(find(name)?.name ?? name, bench.gates),
+    refusalOf: (name) => refusalOf(find(name)?.name ?? name, gates),
     async close() {
-      await Promise.all([bench.sessions.close(), bench.jsKernel.reset()]);
+      await Promise.all([parts.sessions.close(), parts.jsKernel.reset()]);
     },
   };
   return registry;
@@ -220,14 +226,14 @@ function leavingNothing(sandbox: ToolSandbox): ToolSandbox {
   };
 }
 
-function createWorkbench(
+function sharedParts(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
-  callTool: Workbench["callTool"],
-): Workbench {
+  { gates, callTool }: Pick<SharedParts, "callTool"> & { gates: ToolGates },
+): SharedParts {
   const random = options.random ?? randomInt;
   let shell: Promise<UserShell> | undefined;
-  const bench: Workbench = {
+  const parts: SharedParts = {
     cwd: options.cwd,
     environment: options.environment ?? {},
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
@@ -237,11 +243,8 @@ function createWorkbench(
     sessions: new CommandSessions(random),
     missingPrograms: new MissingPrograms(),
     patcher: createPatcher(async () => (await sandbox).files),
-    gates: mergeGates([
-      defaultGates,
-      { source: "options", gates: options.gates ?? {} },
-      ...(options.user === undefined ? [nobodyToAsk] : []),
-    ]),
+    patchForm: patchFormOf(gates),
+    searchesLive: gates.web_search === "live",
     user: options.user ?? null,
     sandbox: async (place = "sandbox") => await (place === "sandbox" ? sandbox : escalatedSandbox(options)),
     review: options.review ?? unreviewed,
@@ -250,8 +253,13 @@ function createWorkbench(
       return shell;
     },
     nextChunkId: () => random(0, CHUNK_IDS).toString(16).padStart(6, "0"),
-    jsKernel: new KernelSlot(() => JsKernel.start(bench)),
+    jsKernel: new KernelSlot(() => JsKernel.start(parts)),
     callTool,
   };
-  return bench;
+  return parts;
+}
+
+function patchFormOf({ apply_patch: setting }: ToolGates): PatchInterceptionNeeds["patchForm"] {
+  if (setting === false) return null;
+  return setting === "function" ? "function" : "freeform";
 }

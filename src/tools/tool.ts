@@ -1,6 +1,6 @@
 import type { OutputPart } from "../output/output-part.js";
 import type { SandboxDenial } from "../policy/sandbox-denial.js";
-import type { ActionToReview, SandboxPlace } from "./approval.js";
+import type { ActionToReview, FileChange, SandboxPlace } from "./review/action.js";
 import type { ResourceUsage } from "./tool-sandbox.js";
 
 /** One tool of the registry. */
@@ -92,12 +92,6 @@ export type AnsweredApproval =
   | "denied"
   | "abort"
   | "withdrawn";
-
-/** What a patch does to one file. A file that moves is an update of where it was. */
-export interface FileChange {
-  path: string;
-  kind: "add" | "delete" | "update";
-}
 
 /** A step of the plan that a model makes for its task. */
 export interface PlanStep {

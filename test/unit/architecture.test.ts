@@ -92,6 +92,22 @@ describe("imports point one way only", () => {
     }
   });
 
+  it("no files import each other in a circle, not even for their types", () => {
+    expect(cyclesIn(importGraph(files))).toEqual([]);
+  });
+
+  it("a circle is found, whatever else its files import", () => {
+    const circle = new Map([
+      ["a", ["b", "e"]],
+      ["b", ["c"]],
+      ["c", ["d", "a"]],
+      ["d", ["e"]],
+      ["e", []],
+      ["self", ["self"]],
+    ]);
+    expect(cyclesIn(circle)).toEqual([["a", "b", "c"], ["self"]]);
+  });
+
   it("nothing imports the public door or the composition root", () => {
     const importers = files.filter((file) =>
       file.imports.some((name) => /^\.{1,2}\/(index|cli\/.*|main)\.js$/.test(name)),
@@ -145,6 +161,42 @@ function filesOf(folder: string): SourceFile[] {
   return files.filter((file) => file.folder === folder);
 }
 
+/** Which files of src each file imports. */
+function importGraph(all: readonly SourceFile[]): Map<string, string[]> {
+  const paths = new Set(all.map(({ path }) => path));
+  const existing = (path: string) => [path, `${path}x`].filter((one) => paths.has(one));
+  return new Map(
+    all.map(({ path, imports }) => [
+      path,
+      imports
+        .filter((name) => name.startsWith("."))
+        .flatMap((name) => existing(join(dirname(path), name.replace(/\.js$/, ".ts")))),
+    ]),
+  );
+}
+
+/** The sets of files in which each is reached from each: two that reach each other are in one. */
+function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const reached = new Map([...graph.keys()].map((path) => [path, reachedFrom(path, graph)]));
+  const isWith = (path: string, other: string) =>
+    reached.get(path)?.has(other) && reached.get(other)?.has(path);
+  const circles = [...graph.keys()]
+    .filter((path) => isWith(path, path))
+    .map((path) => [...graph.keys()].filter((other) => isWith(path, other)).toSorted());
+  return [...new Map(circles.map((circle) => [circle.join(), circle])).values()];
+}
+
+function reachedFrom(start: string, graph: ReadonlyMap<string, readonly string[]>): Set<string> {
+  const reached = new Set<string>();
+  const waiting = [...(graph.get(start) ?? [])];
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (reached.has(path)) continue;
+    reached.add(path);
+    waiting.push(...(graph.get(path) ?? []));
+  }
+  return reached;
+}
+
 /** Static, dynamic and type-only imports and re-exports. */
 function importsOf(code: string): string[] {
   return [...code.matchAll(/(?:\bfrom|\bimport\s*\(|\bimport)\s*"([^"]+)"/g)].map(([, name]) => name ?? "");
@@ -161,6 +213,10 @@ it("the check sees the files it is about", () => {
       'import type { A } from "./a.js";\nawait import("b");\nimport "c";\nexport { D } from "../d.js";',
     ),
   ).toEqual(["./a.js", "b", "c", "../d.js"]);
+  const graph = importGraph(files);
+  expect(graph.get("cli/main.ts")).not.toEqual([]);
+  expect([...graph.values()].flat().length).toBeGreaterThan(1000);
+  expect([...graph.values()].flat().filter((path) => path.endsWith(".tsx"))).not.toEqual([]);
   expect(relative(source, join(source, "cli/main.ts"))).toBe("cli/main.ts");
 });
 

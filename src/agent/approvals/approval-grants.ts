@@ -3,7 +3,7 @@ import {
   canonicalCommand,
   isCovered,
 } from "../../policy/command-safety/command-prefix.js";
-import type { ActionToReview, SandboxPlace } from "../../tools/approval.js";
+import type { ActionToReview, SandboxPlace } from "../../tools/review/action.js";
 import type { ApprovalQuestion } from "../../tools/tool.js";
 
 /** What was approved for the sandbox is not approved for outside of it. */

@@ -11,15 +11,9 @@ import {
 } from "../../policy/approval-decision.js";
 import { prefixToOffer } from "../../policy/command-safety/command-prefix.js";
 import { riskOf } from "../../policy/command-safety/command-risk.js";
-import type {
-  ActionReview,
-  ActionToReview,
-  DeniedAttempt,
-  SandboxPlace,
-  SecondVerdict,
-  Verdict,
-} from "../../tools/approval.js";
 import { shellQuote } from "../../tools/command/shell-quote.js";
+import type { ActionToReview, SandboxPlace } from "../../tools/review/action.js";
+import type { ActionReview, DeniedAttempt, SecondVerdict, Verdict } from "../../tools/review/approval.js";
 import type { AnsweredApproval, ApprovalQuestion, ToolCallOptions } from "../../tools/tool.js";
 import { Grants } from "./approval-grants.js";
 import { QuestionQueue } from "./question-queue.js";

@@ -1,5 +1,5 @@
 import { escalationRefusal } from "../../policy/approval-decision.js";
-import type { ActionReview } from "../../tools/approval.js";
+import type { ActionReview } from "../../tools/review/approval.js";
 import type { ApprovalSituation, Approver } from "./approvals.js";
 
 /** The approvals of a session, in one setting after the other. */

@@ -1,7 +1,8 @@
 import type { BrigError } from "../../errors.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import type { SessionReceipt } from "../../session/receipts.js";
-import type { AnsweredApproval, ApprovalQuestion, FileChange, PlanStep } from "../../tools/tool.js";
+import type { FileChange } from "../../tools/review/action.js";
+import type { AnsweredApproval, ApprovalQuestion, PlanStep } from "../../tools/tool.js";
 import type { ResourceUsage } from "../../tools/tool-sandbox.js";
 import type { WebSearch } from "./web-search-event.js";
 

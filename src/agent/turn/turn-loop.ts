@@ -1,6 +1,6 @@
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
-import type { ModelRequest } from "../../model/model-client.js";
+import type { ModelClient, ModelRequest } from "../../model/model-client.js";
 import type { TruncationPolicy } from "../../output/truncation.js";
 import { itemTokens } from "../../session/item-tokens.js";
 import type { SessionSetting } from "../../session/setting.js";
@@ -16,19 +16,36 @@ import { Reconnects } from "./reconnects.js";
 import type { Transcript } from "./transcript.js";
 import type { Turn, TurnEnding } from "./turn.js";
 
-/** What a turn works with, from its first request to its last. */
-export interface TurnContext extends Turn, ResponseContext {
-  sandboxReady: Promise<AgentSandbox>;
-  teller: ContextTeller;
-  compactor: Compactor;
+/** What it takes to tell the model where it works, and to keep what it was told. */
+interface ContextTelling {
+  id: string;
   setting: SessionSetting;
-  instructions: string;
   truncation: TruncationPolicy;
-  outputSchema: ModelRequest["outputSchema"];
+  model: { readonly model: string };
+  sandboxReady: Promise<AgentSandbox>;
+  transcript: Transcript;
+  teller: ContextTeller;
   now: () => Date;
+  signal: AbortSignal;
+}
+
+/** What it takes to sum the conversation up in the middle of a turn. */
+interface RoomMaking extends ContextTelling {
+  compactor: Compactor;
+}
+
+/** What it takes to have a response, however often it has to be asked for. */
+interface Responding extends RoomMaking, ResponseContext {
+  sandboxReady: Promise<AgentSandbox>;
+  model: ModelClient;
+  instructions: string;
+  outputSchema: ModelRequest["outputSchema"];
   /** From 0 up to but not including 1. */
   random: () => number;
 }
+
+/** What a turn works with, from its first request to its last. */
+export type TurnContext = Turn & Responding;
 
 /** Tells the model what it has to know, and asks it until a response calls no tool. Whatever ends the turn sooner is thrown. */
 export async function takeTurn(input: TurnInput, context: TurnContext): Promise<void> {
@@ -43,7 +60,7 @@ export async function takeTurn(input: TurnInput, context: TurnContext): Promise<
 }
 
 /** Everything the model and the session file are told before the first request. */
-async function begin({ prompt, images = [] }: TurnInput, context: TurnContext): Promise<void> {
+async function begin({ prompt, images = [] }: TurnInput, context: RoomMaking): Promise<void> {
   const { transcript, compactor, teller, signal } = context;
   const asked = userMessage(prompt, images);
   transcript.keep(records.turnStartedEvent(context.id));
@@ -58,7 +75,7 @@ async function begin({ prompt, images = [] }: TurnInput, context: TurnContext): 
   }
 }
 
-async function tellContext(context: TurnContext): Promise<void> {
+async function tellContext(context: ContextTelling): Promise<void> {
   const now = context.now();
   const messages = await context.teller.next(placeToTell(context, now));
   keepTurnContext(context, now);
@@ -66,11 +83,14 @@ async function tellContext(context: TurnContext): Promise<void> {
 }
 
 /** Whoever resumes the session knows from it what the model was told last. */
-function keepTurnContext({ id: turnId, transcript, model, setting, truncation }: TurnContext, now: Date) {
+function keepTurnContext(
+  { id: turnId, transcript, model, setting, truncation }: ContextTelling,
+  now: Date,
+): void {
   transcript.keep(records.turnContext({ turnId, setting, model: model.model, truncation, now }));
 }
 
-function placeToTell({ setting, sandboxReady, signal, transcript }: TurnContext, now: Date): TellingPlace {
+function placeToTell({ setting, sandboxReady, signal, transcript }: ContextTelling, now: Date): TellingPlace {
   return {
     setting,
     now,
@@ -86,7 +106,7 @@ function placeToTell({ setting, sandboxReady, signal, transcript }: TurnContext,
  * Asks once. A response that broke off is asked for again, with all that it had completed; one that cannot be had for the length of the
  * conversation, with a summary.
  */
-async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
+async function respond(context: Responding): Promise<ResponseEnd & { kind: "completed" }> {
   const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
   const reconnects = new Reconnects(model, { random });
   let hasMadeRoom = false;
@@ -108,7 +128,7 @@ async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "com
 /** In the middle of a turn the model is told at once again what the summary leaves out. */
 async function makeRoom(
   reason: Exclude<CompactionReason, "request">,
-  context: TurnContext,
+  context: RoomMaking,
 ): Promise<CompactionOutcome> {
   const { compactor, teller, signal } = context;
   const now = context.now();

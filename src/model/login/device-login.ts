@@ -4,17 +4,12 @@ import { BrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { StoredTokens } from "./auth-file.js";
+import type { DeviceCode } from "./issuer/device-code.js";
 import { connectIssuer, loginScope } from "./issuer/issuer.js";
 import { type IssuerSettings, isOpenai } from "./issuer/issuer-settings.js";
 import { issuerFailure } from "./issuer/login-failure.js";
 import { openaiCodeTokens } from "./issuer/openai-device-code.js";
 import { tokensOf } from "./issuer/tokens.js";
-
-/** What a person does in a browser of any machine. */
-export interface DeviceCode {
-  url: string;
-  code: string;
-}
 
 export interface DeviceLoginOptions {
   settings: IssuerSettings;

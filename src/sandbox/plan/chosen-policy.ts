@@ -3,7 +3,7 @@ import { loadPolicy } from "../../policy/load-policy.js";
 import { DEFAULT_MODE } from "../../policy/modes.js";
 import { parseNetwork } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
-import type { SandboxOptions } from "../open-sandbox.js";
+import type { SandboxOptions } from "../sandbox-options.js";
 
 const DEFAULT_LEASE_SECONDS = 60;
 const MAX_LEASE_SECONDS = 7 * 24 * 3600;

@@ -1,7 +1,7 @@
 import { CONTAINER_HOSTNAME } from "../plan/create-body.js";
 import type { Kernel, SandboxPlan } from "../plan/plan.js";
+import type { Difference } from "./difference.js";
 import { CAPABILITY_SETS, type KernelReport } from "./kernel-report.js";
-import type { Difference } from "./proof.js";
 
 /** What an engine gives a container by default: nothing that reaches the host's devices, network or kernel. */
 const ENGINE_DEFAULT_CAPABILITIES = 0xa80425fbn;

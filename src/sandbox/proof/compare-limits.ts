@@ -1,6 +1,6 @@
 import type { SandboxPlan } from "../plan/plan.js";
+import type { Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
-import type { Difference } from "./proof.js";
 
 /** The kernel counts CPU time in whole microseconds of a period. */
 const CPU_TOLERANCE = 1e-3;

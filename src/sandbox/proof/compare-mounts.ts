@@ -1,9 +1,9 @@
 import { sharedMemory, TOOLBOX_PATH } from "../plan/create-body.js";
 import { isAtOrBelow, isBelow } from "../plan/paths.js";
 import type { Identity, PlannedTmpfs, SandboxPlan } from "../plan/plan.js";
+import type { Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 import { isReadOnly, type MountEntry } from "./mountinfo.js";
-import type { Difference } from "./proof.js";
 
 /** The container runtime's own writable mounts, and what each must be. */
 const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {

@@ -3,42 +3,9 @@ import type { SandboxPlan } from "../plan/plan.js";
 import { compareAuthority, compareSystemCalls } from "./compare-authority.js";
 import { compareLimits } from "./compare-limits.js";
 import { compareMounts } from "./compare-mounts.js";
+import type { Assertion, Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 import { runtimeDifferences } from "./runtime-differences.js";
-
-/** What is read back, each with its row in the assertion table. */
-export type Assertion =
-  | "A0-kernel"
-  | "A3-capabilities"
-  | "A4-no-new-privileges"
-  | "A5-seccomp"
-  | "A6-user"
-  | "A9-hostname"
-  | "A10-setuid-bits"
-  | "A11-kernel-settings"
-  | "A21-environment"
-  | "B1-rootfs"
-  | "B4-writable-mounts"
-  | "B5-tmpfs"
-  | "B6-noexec"
-  | "B6-nosuid-nodev"
-  | "B10-identity"
-  | "B18-devices"
-  | "B11-mounts"
-  | "E1-network"
-  | "F1-limits"
-  | "F2-swap"
-  | "F8-inodes"
-  | "F14-resource-limits"
-  | "F17-ipc"
-  | "N-system-calls";
-
-/** A promise and what the kernel says instead. */
-export interface Difference {
-  assertion: Assertion;
-  promised: string;
-  kernel: string;
-}
 
 interface NotProvable extends Difference {
   /** Why this runtime or engine cannot show it. */

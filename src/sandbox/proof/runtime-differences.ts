@@ -1,8 +1,8 @@
 import { ignoresLimits, loadsFilters, runtimeOf } from "../../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../../docker/engine-types.js";
 import type { SandboxPlan } from "../plan/plan.js";
+import type { Assertion } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
-import type { Assertion } from "./proof.js";
 
 type Excuses = Partial<Record<Assertion, string>>;
 

@@ -2,19 +2,44 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import { type CapturedOutput, captured, renderOutput } from "../../output/captured-output.js";
 import { findDenial } from "../../policy/sandbox-denial.js";
-import type { RefusalReason, SandboxPlace } from "../approval.js";
 import { defineTool } from "../define-tool.js";
-import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "../escalation.js";
-import { interceptPatch } from "../patch/patch-interception.js";
-import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "../reviewed-action.js";
+import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
+import type { SandboxPlace } from "../review/action.js";
+import type { RefusalReason } from "../review/approval.js";
+import {
+  escalationAliases,
+  escalationOf,
+  escalationParameters,
+  refusedEscalation,
+} from "../review/escalation.js";
+import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "../review/reviewed-action.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import {
+  type CommandEnvironment,
+  environmentIn,
+  type Reviewed,
+  type WorkingDirectory,
+  workdirOf,
+} from "../tool-needs.js";
 import type { ToolExit, ToolProcess, ToolSandbox } from "../tool-sandbox.js";
-import { environmentIn, type Workbench, workdirOf } from "../workbench.js";
 import { refusedStart, sessionRejection, sessionStartError } from "./command-failure.js";
 import type { CommandSession } from "./command-session.js";
-import { adviseOfMissing } from "./missing-programs.js";
-import { clampedYield, maxTokensOf, reportSession, sessionParameters } from "./session-report.js";
-import { hiddenLogin, refusedLogin, runnableArgv, scriptArgv, type UserShell } from "./user-shell.js";
+import { adviseOfMissing, type MissingProgramNeeds } from "./missing-programs.js";
+import {
+  clampedYield,
+  maxTokensOf,
+  reportSession,
+  type SessionReportNeeds,
+  sessionParameters,
+} from "./session-report.js";
+import {
+  hiddenLogin,
+  refusedLogin,
+  runnableArgv,
+  type ShellAccess,
+  scriptArgv,
+  type UserShell,
+} from "./user-shell.js";
 
 const name = "exec_command";
 const DEFAULT_YIELD_MS = 10_000;
@@ -54,25 +79,34 @@ const parameters = z.object({
   ...escalationParameters,
 });
 
-export function execCommandTool(bench: Workbench): Tool {
+export interface ExecCommandNeeds
+  extends WorkingDirectory,
+    CommandEnvironment,
+    Reviewed,
+    ShellAccess,
+    SessionReportNeeds,
+    MissingProgramNeeds,
+    PatchInterceptionNeeds {}
+
+export function execCommandTool(needs: ExecCommandNeeds): Tool {
   return defineTool({
     name,
     description:
       "Runs a script in the sandbox and returns its output. If it is still running after a while, returns a session ID " +
       "with which write_stdin reads on or writes to it.",
     parameters,
-    hiddenParameters: hiddenLogin(bench),
+    hiddenParameters: hiddenLogin(needs),
     parameterAliases: escalationAliases,
     supportsParallel: true,
     async run(args, call) {
-      const refusal = refusedEscalation(bench.review, name, args) ?? refusedLogin(bench, args.login);
+      const refusal = refusedEscalation(needs.review, name, args) ?? refusedLogin(needs, args.login);
       if (refusal !== null) return { content: refusal, success: false };
-      const shell = await chosenShell(bench, args.shell);
-      const login = args.login ?? bench.allowsLoginShell;
+      const shell = await chosenShell(needs, args.shell);
+      const login = args.login ?? needs.allowsLoginShell;
       const shownArgv = scriptArgv(shell.path, args.cmd, { login });
-      const cwd = workdirOf(bench, args.workdir);
+      const cwd = workdirOf(needs, args.workdir);
       const asked = { kind: "command" as const, tool: name, argv: shownArgv, cwd };
-      const patched = await interceptPatch(bench, asked, call);
+      const patched = await interceptPatch(needs, asked, call);
       if (patched !== null) return withWallTime(patched);
       const command = {
         argv: runnableArgv(shell, args.cmd, { login }),
@@ -82,15 +116,15 @@ export function execCommandTool(bench: Workbench): Tool {
         yieldMs: clampedYield(args.yield_time_ms ?? DEFAULT_YIELD_MS),
       };
       const reviewed = await doReviewed(
-        bench.review,
+        needs.review,
         {
           action: { ...asked, takesInput: command.tty, escalation: escalationOf(args) },
-          attempt: (place) => run(bench, { ...command, place }, call),
+          attempt: (place) => run(needs, { ...command, place }, call),
         },
         call,
       );
       if (reviewed.kind === "refused") return refused(asked, reviewed.reason, call);
-      return report(bench, reviewed, { argv: shownArgv, maxTokens: maxTokensOf(args) });
+      return report(needs, reviewed, { argv: shownArgv, maxTokens: maxTokensOf(args) });
     },
   });
 }
@@ -112,22 +146,22 @@ interface SessionCommand {
 }
 
 async function run(
-  bench: Workbench,
+  needs: ExecCommandNeeds,
   { place, shownArgv, yieldMs, ...command }: SessionCommand & { place: SandboxPlace },
   call: ToolCallOptions,
 ): Promise<Attempt<RunSession>> {
-  const sandbox = await bench.sandbox(place);
+  const sandbox = await needs.sandbox(place);
   const startedAt = performance.now();
   call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
-  const env = { ...environmentIn(bench, place), ...plainEnvironment };
-  const session = await bench.sessions.keep(await start(sandbox, { ...command, env }), call.onActivity);
-  adviseAgainstTooMany(bench, call);
-  await waitOrEnd(bench, session, { yieldMs, signal: call.signal });
+  const env = { ...environmentIn(needs, place), ...plainEnvironment };
+  const session = await needs.sessions.keep(await start(sandbox, { ...command, env }), call.onActivity);
+  adviseAgainstTooMany(needs, call);
+  await waitOrEnd(needs, session, { yieldMs, signal: call.signal });
   const { exit } = session;
   if (exit === null) return { outcome: { session, startedAt, output: null }, findDenial: null };
-  bench.sessions.forget(session);
+  needs.sessions.forget(session);
   const output = session.takeOutput();
-  await adviseOfMissing(bench, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
+  await adviseOfMissing(needs, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
   return {
     outcome: { session, startedAt, output },
     findDenial: failed(exit) ? (known) => findDenial({ ...exit, output: renderOutput(output) }, known) : null,
@@ -136,7 +170,7 @@ async function run(
 
 /** A call that is aborted has told nobody of its session, so nobody could end it later: it goes with the call. */
 async function waitOrEnd(
-  bench: Workbench,
+  needs: SessionReportNeeds,
   session: CommandSession,
   { yieldMs, signal }: { yieldMs: number; signal: AbortSignal | undefined },
 ): Promise<void> {
@@ -144,7 +178,7 @@ async function waitOrEnd(
     await session.waitForEnd(yieldMs, signal);
   } catch (error) {
     if (signal?.aborted === true) {
-      bench.sessions.forget(session);
+      needs.sessions.forget(session);
       // Where it cannot be ended, the sandbox is gone and the command with it.
       await session.abandon().catch(() => undefined);
     }
@@ -153,7 +187,7 @@ async function waitOrEnd(
 }
 
 function report(
-  bench: Workbench,
+  needs: SessionReportNeeds,
   { outcome, isRetryDeclined }: { outcome: RunSession; isRetryDeclined: boolean },
   { argv, maxTokens }: { argv: readonly string[]; maxTokens: number },
 ): ToolOutput {
@@ -163,7 +197,7 @@ function report(
     return { content: sessionStartError(argv, startFailure, exitCode), success: false };
   }
   const whole = output !== null && isRetryDeclined ? captured(output, RETRY_DECLINED) : output;
-  return reportSession(bench, session, { startedAt, maxTokens, output: whole });
+  return reportSession(needs, session, { startedAt, maxTokens, output: whole });
 }
 
 function refused(
@@ -184,8 +218,8 @@ function withWallTime(output: ToolOutput): ToolOutput {
   return { ...output, content: `Wall time: 0.0000 seconds\nOutput:\n${output.content}` };
 }
 
-async function chosenShell(bench: Workbench, path: string | undefined): Promise<UserShell> {
-  return path === undefined ? await bench.shell() : { path, lostPath: null, losesToolbox: false };
+async function chosenShell(needs: ShellAccess, path: string | undefined): Promise<UserShell> {
+  return path === undefined ? await needs.shell() : { path, lostPath: null, losesToolbox: false };
 }
 
 async function start(
@@ -215,7 +249,7 @@ function unstarted(exit: ToolExit): ToolProcess {
   };
 }
 
-function adviseAgainstTooMany(bench: Workbench, call: ToolCallOptions): void {
-  const text = bench.sessions.advice();
+function adviseAgainstTooMany(needs: SessionReportNeeds, call: ToolCallOptions): void {
+  const text = needs.sessions.advice();
   if (text !== null) call.onActivity?.({ kind: "advice", text });
 }

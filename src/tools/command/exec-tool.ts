@@ -4,8 +4,13 @@ import { type CapturedOutput, captured, renderOutput } from "../../output/captur
 import { OutputCapture } from "../../output/output-capture.js";
 import { defineTool } from "../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import {
+  type CommandEnvironment,
+  type SandboxAccess,
+  type WorkingDirectory,
+  workdirOf,
+} from "../tool-needs.js";
 import type { ToolExit } from "../tool-sandbox.js";
-import { type Workbench, workdirOf } from "../workbench.js";
 
 /** What `exec` tells a program; `content` is the aggregated output. */
 export interface ExecToolResult extends ToolOutput {
@@ -41,19 +46,21 @@ const parameters = z.object({
     .describe("Its whole process tree is killed after so many milliseconds. Default: never."),
 });
 
+interface ExecNeeds extends SandboxAccess, CommandEnvironment, WorkingDirectory {}
+
 /** For programs: runs a command to its end. What it does is in the result; only what cannot be asked for is an error. */
-export function execFace(bench: Workbench): Tool<ExecToolResult> {
+export function execFace(needs: ExecNeeds): Tool<ExecToolResult> {
   return defineTool({
     name: "exec",
     description: "Runs a command and returns its outputs and exit code.",
     parameters,
     supportsParallel: false,
-    run: (args, call) => exec(bench, call, args),
+    run: (args, call) => exec(needs, call, args),
   });
 }
 
 async function exec(
-  bench: Workbench,
+  needs: ExecNeeds,
   { signal }: ToolCallOptions,
   { command, cwd, env, timeoutMs }: z.output<typeof parameters>,
 ): Promise<ExecToolResult> {
@@ -62,10 +69,10 @@ async function exec(
     stderr: new OutputCapture(OUTPUT_LIMIT_BYTES),
     both: new OutputCapture(OUTPUT_LIMIT_BYTES),
   };
-  const sandbox = await bench.sandbox();
+  const sandbox = await needs.sandbox();
   const process = await sandbox.spawn(command, {
-    cwd: workdirOf(bench, cwd),
-    env: { ...bench.environment, ...env },
+    cwd: workdirOf(needs, cwd),
+    env: { ...needs.environment, ...env },
     timeoutMs,
     signal,
     stdin: "closed",

@@ -1,5 +1,5 @@
 import type { ToolCallOptions } from "../tool.js";
-import type { Workbench } from "../workbench.js";
+import type { SandboxAccess } from "../tool-needs.js";
 
 /** What is known of a command that has ended. Its output is its own word. */
 interface EndedCommand {
@@ -25,15 +25,19 @@ const complaints: readonly RegExp[] = [
   new RegExp(String.raw`^(?:/usr/bin/)?env: [‘'"]?(${name})[’'"]?: No such file or directory$`, "m"),
 ];
 
+export interface MissingProgramNeeds extends SandboxAccess {
+  readonly missingPrograms: MissingPrograms;
+}
+
 /** Tells of a program that a command missed. */
 export async function adviseOfMissing(
-  bench: Workbench,
+  needs: MissingProgramNeeds,
   command: EndedCommand,
   call: ToolCallOptions,
 ): Promise<void> {
   if (command.exitCode !== NOT_FOUND) return;
-  const { image } = await bench.sandbox();
-  const text = bench.missingPrograms.advice(command, image);
+  const { image } = await needs.sandbox();
+  const text = needs.missingPrograms.advice(command, image);
   if (text !== null) call.onActivity?.({ kind: "advice", text });
 }
 

@@ -3,14 +3,14 @@ import { type CapturedOutput, captured, keptBytes, renderOutput } from "../../ou
 import { OutputCapture } from "../../output/output-capture.js";
 import { shrinkOutput } from "../../output/truncation.js";
 import { findDenial } from "../../policy/sandbox-denial.js";
-import type { EscalationRequest, SandboxPlace } from "../approval.js";
-import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "../reviewed-action.js";
+import type { EscalationRequest, SandboxPlace } from "../review/action.js";
+import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "../review/reviewed-action.js";
 import type { ToolCallOptions } from "../tool.js";
+import { type CommandEnvironment, environmentIn, type Reviewed, type SandboxAccess } from "../tool-needs.js";
 import type { ToolExit } from "../tool-sandbox.js";
-import { environmentIn, type Workbench } from "../workbench.js";
 import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
 import { type CommandOutcome, TREE_ENDED, withTimeout } from "./command-output.js";
-import { adviseOfMissing } from "./missing-programs.js";
+import { adviseOfMissing, type MissingProgramNeeds } from "./missing-programs.js";
 
 export interface OneShotCommand {
   argv: readonly string[];
@@ -19,6 +19,8 @@ export interface OneShotCommand {
   cwd: string;
   timeoutMs: number;
 }
+
+export interface OneShotNeeds extends SandboxAccess, CommandEnvironment, Reviewed, MissingProgramNeeds {}
 
 /** How a command ended, or why it did not. */
 type ReviewedOneShot = OneShotResult | { kind: "refused"; text: string };
@@ -38,17 +40,17 @@ export function timeoutOf(timeoutMs: number | undefined): number {
 
 /** As `runOneShot`, once it is approved, and a second time with full access where that is approved. */
 export async function runReviewed(
-  bench: Workbench,
+  needs: OneShotNeeds,
   { tool, escalation, ...command }: OneShotCommand & { tool: string; escalation: EscalationRequest },
   call: ToolCallOptions,
 ): Promise<ReviewedOneShot> {
   const { cwd } = command;
   const argv = command.shownArgv ?? command.argv;
   const reviewed = await doReviewed(
-    bench.review,
+    needs.review,
     {
       action: { kind: "command", tool, argv, cwd, takesInput: false, escalation },
-      attempt: (place) => runOneShot(bench, { ...command, place }, call),
+      attempt: (place) => runOneShot(needs, { ...command, place }, call),
     },
     call,
   );
@@ -71,7 +73,7 @@ function withNote(result: OneShotResult): OneShotResult {
  * is kept: the head and the tail, with the amount left out said between them.
  */
 async function runOneShot(
-  bench: Workbench,
+  needs: OneShotNeeds,
   command: OneShotCommand & { place: SandboxPlace },
   call: ToolCallOptions,
 ): Promise<Attempt<OneShotResult>> {
@@ -82,11 +84,11 @@ async function runOneShot(
   });
   const stdout = new OutputCapture(OUTPUT_LIMIT_BYTES);
   const stderr = new OutputCapture(OUTPUT_LIMIT_BYTES);
-  const exit = await runToEnd(bench, command, { call, stdout, stderr });
+  const exit = await runToEnd(needs, command, { call, stdout, stderr });
   call.signal?.throwIfAborted();
   const output = aggregate(stdout.take(), stderr.take(), exit);
   report(exit, output, call);
-  await adviseOfMissing(bench, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
+  await adviseOfMissing(needs, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
   return {
     outcome: resultOf(exit, output),
     findDenial: failed(exit)
@@ -96,14 +98,14 @@ async function runOneShot(
 }
 
 async function runToEnd(
-  bench: Workbench,
+  needs: SandboxAccess & CommandEnvironment,
   { argv, cwd, timeoutMs, place }: OneShotCommand & { place: SandboxPlace },
   { call, stdout, stderr }: { call: ToolCallOptions; stdout: OutputCapture; stderr: OutputCapture },
 ): Promise<ToolExit> {
-  const sandbox = await bench.sandbox(place);
+  const sandbox = await needs.sandbox(place);
   const { signal } = call;
   try {
-    const options = { cwd, env: environmentIn(bench, place), timeoutMs, signal, stdin: "closed" as const };
+    const options = { cwd, env: environmentIn(needs, place), timeoutMs, signal, stdin: "closed" as const };
     const process = await sandbox.spawn(argv, options);
     const reading = Promise.all([read(process.stdout, stdout, call), read(process.stderr, stderr, call)]);
     return await endOf(process, reading);

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { CapturedOutput } from "../../output/captured-output.js";
 import type { ToolOutput } from "../tool.js";
-import type { Workbench } from "../workbench.js";
+import type { OutputLimit } from "../tool-needs.js";
 import { sessionOutput } from "./command-output.js";
 import type { CommandSession } from "./command-session.js";
+import type { CommandSessions } from "./command-sessions.js";
 
 const DEFAULT_MAX_TOKENS = 10_000;
 const MIN_YIELD_MS = 250;
@@ -40,23 +41,29 @@ interface SessionReportOptions {
   output?: CapturedOutput | null | undefined;
 }
 
+export interface SessionReportNeeds extends OutputLimit {
+  readonly sessions: CommandSessions;
+  /** Six hexadecimal digits that tell one output from another. */
+  nextChunkId(): string;
+}
+
 /** What a session did since the last report. A session that has ended is reported once and then forgotten. */
 export function reportSession(
-  bench: Workbench,
+  needs: SessionReportNeeds,
   session: CommandSession,
   { startedAt, maxTokens, output }: SessionReportOptions,
 ): ToolOutput {
   const { exit } = session;
-  if (exit !== null) bench.sessions.forget(session);
+  if (exit !== null) needs.sessions.forget(session);
   const report = {
-    chunkId: bench.nextChunkId(),
+    chunkId: needs.nextChunkId(),
     wallMs: performance.now() - startedAt,
     exitCode: exit?.exitCode ?? null,
     sessionId: exit === null ? session.id : null,
     output: output ?? session.takeOutput(),
   };
   return {
-    content: sessionOutput(report, bench.truncation, maxTokens),
+    content: sessionOutput(report, needs.truncation, maxTokens),
     success: exit === null || exit.exitCode === 0,
   };
 }

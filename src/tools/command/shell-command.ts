@@ -1,12 +1,17 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
-import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "../escalation.js";
-import { interceptPatch } from "../patch/patch-interception.js";
+import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
+import {
+  escalationAliases,
+  escalationOf,
+  escalationParameters,
+  refusedEscalation,
+} from "../review/escalation.js";
 import type { Tool } from "../tool.js";
-import { type Workbench, workdirOf } from "../workbench.js";
+import { type OutputLimit, type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { freeformOutput } from "./command-output.js";
-import { runReviewed, timeoutOf } from "./one-shot-command.js";
-import { hiddenLogin, refusedLogin, runnableArgv, scriptArgv } from "./user-shell.js";
+import { type OneShotNeeds, runReviewed, timeoutOf } from "./one-shot-command.js";
+import { hiddenLogin, refusedLogin, runnableArgv, type ShellAccess, scriptArgv } from "./user-shell.js";
 
 const parameters = z.object({
   command: z.string().describe("The script, run by the user's shell."),
@@ -22,34 +27,41 @@ const parameters = z.object({
 
 const name = "shell_command";
 
-export function shellCommandTool(bench: Workbench): Tool {
+export interface ShellCommandNeeds
+  extends WorkingDirectory,
+    OutputLimit,
+    OneShotNeeds,
+    PatchInterceptionNeeds,
+    ShellAccess {}
+
+export function shellCommandTool(needs: ShellCommandNeeds): Tool {
   return defineTool({
     name,
     description: "Runs a shell script in the sandbox and returns its exit code, duration and output.",
     parameters,
-    hiddenParameters: hiddenLogin(bench),
+    hiddenParameters: hiddenLogin(needs),
     parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
     supportsParallel: false,
     async run(args, call) {
-      const refusal = refusedEscalation(bench.review, name, args) ?? refusedLogin(bench, args.login);
+      const refusal = refusedEscalation(needs.review, name, args) ?? refusedLogin(needs, args.login);
       if (refusal !== null) return { content: refusal, success: false };
-      const shell = await bench.shell();
-      const login = args.login ?? bench.allowsLoginShell;
+      const shell = await needs.shell();
+      const login = args.login ?? needs.allowsLoginShell;
       const command = {
         tool: name,
         argv: runnableArgv(shell, args.command, { login }),
         shownArgv: scriptArgv(shell.path, args.command, { login }),
-        cwd: workdirOf(bench, args.workdir),
+        cwd: workdirOf(needs, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
         escalation: escalationOf(args),
       };
       const { shownArgv: argv, cwd } = command;
-      const patched = await interceptPatch(bench, { tool: name, argv, cwd }, call);
+      const patched = await interceptPatch(needs, { tool: name, argv, cwd }, call);
       if (patched !== null) return patched;
-      const result = await runReviewed(bench, command, call);
+      const result = await runReviewed(needs, command, call);
       if (result.kind !== "ended") return { content: result.text, success: false };
       return {
-        content: freeformOutput(result.outcome, bench.truncation),
+        content: freeformOutput(result.outcome, needs.truncation),
         success: result.outcome.exitCode === 0,
       };
     },

@@ -1,11 +1,16 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
-import { escalationAliases, escalationOf, escalationParameters, refusedEscalation } from "../escalation.js";
-import { interceptPatch } from "../patch/patch-interception.js";
+import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
+import {
+  escalationAliases,
+  escalationOf,
+  escalationParameters,
+  refusedEscalation,
+} from "../review/escalation.js";
 import type { Tool, ToolSpec } from "../tool.js";
-import { type Workbench, workdirOf } from "../workbench.js";
+import { type OutputLimit, type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { structuredOutput } from "./command-output.js";
-import { runReviewed, timeoutOf } from "./one-shot-command.js";
+import { type OneShotNeeds, runReviewed, timeoutOf } from "./one-shot-command.js";
 
 const parameters = z.object({
   command: z
@@ -22,16 +27,18 @@ const parameters = z.object({
   ...escalationParameters,
 });
 
-export function shellTool(bench: Workbench): Tool {
-  return argvTool(bench, { name: "shell" });
+export interface ShellNeeds extends WorkingDirectory, OutputLimit, OneShotNeeds, PatchInterceptionNeeds {}
+
+export function shellTool(needs: ShellNeeds): Tool {
+  return argvTool(needs, { name: "shell" });
 }
 
 /** `shell` for models that know it by a kind of item of its own. */
-export function localShellTool(bench: Workbench): Tool {
-  return argvTool(bench, { name: "local_shell", spec: { type: "local_shell" } });
+export function localShellTool(needs: ShellNeeds): Tool {
+  return argvTool(needs, { name: "local_shell", spec: { type: "local_shell" } });
 }
 
-function argvTool(bench: Workbench, { name, spec }: { name: string; spec?: ToolSpec }): Tool {
+function argvTool(needs: ShellNeeds, { name, spec }: { name: string; spec?: ToolSpec }): Tool {
   return defineTool({
     name,
     spec,
@@ -41,21 +48,21 @@ function argvTool(bench: Workbench, { name, spec }: { name: string; spec?: ToolS
     parameterAliases: { timeout: "timeout_ms", ...escalationAliases },
     supportsParallel: false,
     async run(args, call) {
-      const refusal = refusedEscalation(bench.review, name, args);
+      const refusal = refusedEscalation(needs.review, name, args);
       if (refusal !== null) return { content: refusal, success: false };
       const command = {
         tool: name,
         argv: args.command,
-        cwd: workdirOf(bench, args.workdir),
+        cwd: workdirOf(needs, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
         escalation: escalationOf(args),
       };
-      const patched = await interceptPatch(bench, command, call);
+      const patched = await interceptPatch(needs, command, call);
       if (patched !== null) return patched;
-      const result = await runReviewed(bench, command, call);
+      const result = await runReviewed(needs, command, call);
       if (result.kind !== "ended") return { content: result.text, success: false };
       return {
-        content: structuredOutput(result.outcome, bench.truncation),
+        content: structuredOutput(result.outcome, needs.truncation),
         success: result.outcome.exitCode === 0,
       };
     },

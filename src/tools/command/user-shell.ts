@@ -16,6 +16,12 @@ export interface UserShell {
   losesToolbox: boolean;
 }
 
+export interface ShellAccess {
+  /** The shell of the sandbox's image, asked once. */
+  shell(): Promise<UserShell>;
+  readonly allowsLoginShell: boolean;
+}
+
 /** Where sandboxes have `apply_patch`, `applypatch` and `rg`, behind whatever the image has under these names. */
 const TOOLBOX_PROGRAMS = "/.brig/bin";
 

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
 import type { Tool } from "../tool.js";
-import type { Workbench } from "../workbench.js";
 import type { CommandSession } from "./command-session.js";
 import {
   clampedPoll,
   clampedYield,
   maxTokensOf,
   reportSession,
+  type SessionReportNeeds,
   sessionParameters,
 } from "./session-report.js";
 
@@ -33,7 +33,12 @@ const parameters = z.object({
   ...sessionParameters,
 });
 
-export function writeStdinTool(bench: Workbench): Tool {
+export interface WriteStdinNeeds extends SessionReportNeeds {
+  /** How long one look at a running command may wait without typing, in milliseconds. */
+  readonly maxPollMs: number;
+}
+
+export function writeStdinTool(needs: WriteStdinNeeds): Tool {
   return defineTool({
     name: "write_stdin",
     description:
@@ -44,7 +49,7 @@ export function writeStdinTool(bench: Workbench): Tool {
     orderedBy: ({ session_id }) => `session ${session_id}`,
     async run(args, call) {
       const startedAt = performance.now();
-      const session = bench.sessions.find(args.session_id);
+      const session = needs.sessions.find(args.session_id);
       if (session === undefined) return failure(`Unknown process id ${args.session_id}`);
       const chars = args.chars ?? "";
       if (chars !== "") {
@@ -52,9 +57,9 @@ export function writeStdinTool(bench: Workbench): Tool {
         if (refusal !== null) return failure(refusal);
       }
       const yieldMs = args.yield_time_ms ?? DEFAULT_YIELD_MS;
-      const waitMs = chars === "" ? clampedPoll(yieldMs, bench.maxPollMs) : clampedYield(yieldMs);
+      const waitMs = chars === "" ? clampedPoll(yieldMs, needs.maxPollMs) : clampedYield(yieldMs);
       await session.waitForEnd(waitMs, call.signal);
-      return reportSession(bench, session, { startedAt, maxTokens: maxTokensOf(args) });
+      return reportSession(needs, session, { startedAt, maxTokens: maxTokensOf(args) });
     },
   });
 }

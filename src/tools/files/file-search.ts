@@ -3,11 +3,11 @@ import { BrigError } from "../../errors.js";
 import { defineTool } from "../define-tool.js";
 import { describeOsError, fileFailure, osErrors } from "../os-error.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import type { Workbench } from "../workbench.js";
+import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import { ByteLines } from "./byte-lines.js";
 import { absolutePath } from "./file-path.js";
 import { requireInput } from "./require-input.js";
-import { runRipgrep } from "./ripgrep.js";
+import { type RipgrepNeeds, runRipgrep } from "./ripgrep.js";
 
 /** What `fileSearch` tells a program; `content` has the paths, one per line. */
 export interface FileSearchResult extends ToolOutput {
@@ -38,27 +38,29 @@ const parameters = z.object({
   exclude: z.array(z.string()).default([]).describe("Globs of paths to leave out."),
 });
 
+interface FileSearchNeeds extends RipgrepNeeds, WorkingDirectory {}
+
 /** For programs: finds files by their paths, fuzzily, hidden ones too, but neither what git ignores nor `.git`. */
-export function fileSearchFace(bench: Workbench): Tool<FileSearchResult> {
+export function fileSearchFace(needs: FileSearchNeeds): Tool<FileSearchResult> {
   return defineTool({
     name: "fileSearch",
     description: "Finds files whose paths match a pattern fuzzily.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => fileSearch(bench, call, args),
+    run: (args, call) => fileSearch(needs, call, args),
   });
 }
 
 async function fileSearch(
-  bench: Workbench,
+  needs: FileSearchNeeds,
   { signal }: ToolCallOptions,
   { pattern, limit, searchDirectory, exclude }: z.output<typeof parameters>,
 ): Promise<FileSearchResult> {
   requireInput(pattern.trim() !== "", "pattern must not be empty");
   requireInput(limit > 0, "limit must be greater than zero");
-  const directory = absolutePath(bench.cwd, searchDirectory ?? "");
-  await requireDirectory(bench, directory, signal);
-  const paths = await listFiles(bench, { directory, exclude, signal });
+  const directory = absolutePath(needs.cwd, searchDirectory ?? "");
+  await requireDirectory(needs, directory, signal);
+  const paths = await listFiles(needs, { directory, exclude, signal });
   return await rank(paths, pattern, limit);
 }
 
@@ -84,7 +86,7 @@ async function rank(paths: string[], pattern: string, limit: number): Promise<Fi
 }
 
 async function listFiles(
-  bench: Workbench,
+  needs: RipgrepNeeds,
   { directory, exclude, signal }: { directory: string; exclude: string[]; signal: AbortSignal | undefined },
 ): Promise<string[]> {
   const paths: string[] = [];
@@ -92,7 +94,7 @@ async function listFiles(
   const names = new ByteLines("\0", (path) => {
     if (paths.push(path) > MAX_FILES) throw tooMany(directory);
   });
-  await runRipgrep(bench, {
+  await runRipgrep(needs, {
     args: [
       ...["--files", "--null", "--hidden", "--no-messages", "--glob", "!.git"],
       ...exclude.flatMap((glob) => ["--glob", `!${glob}`]),
@@ -107,12 +109,12 @@ async function listFiles(
 }
 
 async function requireDirectory(
-  bench: Workbench,
+  needs: SandboxAccess,
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const what = `unable to access \`${path}\``;
-  const { files } = await bench.sandbox();
+  const { files } = await needs.sandbox();
   const { type } = await files.stat(path, { signal }).catch((error: unknown) => {
     signal?.throwIfAborted();
     throw fileFailure(what, path, error);

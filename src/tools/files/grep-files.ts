@@ -4,11 +4,11 @@ import { defineTool } from "../define-tool.js";
 import { fileFailure } from "../os-error.js";
 import { trim } from "../patch/format/white-space.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import type { Workbench } from "../workbench.js";
+import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import { ByteLines } from "./byte-lines.js";
 import { absolutePath } from "./file-path.js";
 import { requireInput } from "./require-input.js";
-import { runRipgrep } from "./ripgrep.js";
+import { type RipgrepNeeds, runRipgrep } from "./ripgrep.js";
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 2000;
@@ -30,29 +30,31 @@ const parameters = z.object({
     .describe("Maximum number of file paths to return (defaults to 100)."),
 });
 
-export function grepFilesTool(bench: Workbench): Tool {
+interface GrepNeeds extends RipgrepNeeds, WorkingDirectory {}
+
+export function grepFilesTool(needs: GrepNeeds): Tool {
   return defineTool({
     name: "grep_files",
     description: "Finds files whose contents match the pattern and lists them by modification time.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => answer(() => grepFiles(bench, call, args)),
+    run: (args, call) => answer(() => grepFiles(needs, call, args)),
   });
 }
 
 /** As programs call it: the same, but every failure is a BrigError. */
-export function grepFilesFace(bench: Workbench): Tool {
+export function grepFilesFace(needs: GrepNeeds): Tool {
   return defineTool({
     name: "grepFiles",
     description: "Lists the files whose contents match a regular expression, last modified first.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => grepFiles(bench, call, args),
+    run: (args, call) => grepFiles(needs, call, args),
   });
 }
 
 async function grepFiles(
-  bench: Workbench,
+  needs: GrepNeeds,
   { signal }: ToolCallOptions,
   { pattern, include, path, limit }: z.output<typeof parameters>,
 ): Promise<ToolOutput> {
@@ -60,14 +62,14 @@ async function grepFiles(
   requireInput(expression !== "", "pattern must not be empty");
   requireInput(limit > 0, "limit must be greater than zero");
   const glob = trim(include ?? "");
-  const target = absolutePath(bench.cwd, path ?? "");
-  await requirePath(bench, target, signal);
+  const target = absolutePath(needs.cwd, path ?? "");
+  await requirePath(needs, target, signal);
 
   const found: string[] = [];
   const lines = new ByteLines("\n", (line) => {
     if (found.length < Math.min(limit, MAX_LIMIT)) found.push(line);
   });
-  await runRipgrep(bench, {
+  await runRipgrep(needs, {
     args: [
       "--files-with-matches",
       "--sortr=modified",
@@ -76,7 +78,7 @@ async function grepFiles(
       ...(glob === "" ? [] : ["--glob", glob]),
       ...["--", target],
     ],
-    cwd: bench.cwd,
+    cwd: needs.cwd,
     signal,
     onOutput: (chunk) => lines.push(chunk),
   });
@@ -86,8 +88,12 @@ async function grepFiles(
     : { content: found.join("\n"), success: true };
 }
 
-async function requirePath(bench: Workbench, path: string, signal: AbortSignal | undefined): Promise<void> {
-  const { files } = await bench.sandbox();
+async function requirePath(
+  needs: SandboxAccess,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { files } = await needs.sandbox();
   try {
     await files.stat(path, { signal });
   } catch (error) {

@@ -3,13 +3,15 @@ import { BrigError } from "../../errors.js";
 import { renderOutput } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import { endOf, refusedStart } from "../command/command-failure.js";
+import type { CommandEnvironment, SandboxAccess } from "../tool-needs.js";
 import type { ToolExit, ToolSandbox } from "../tool-sandbox.js";
-import type { Workbench } from "../workbench.js";
 
 /** The toolbox's, which is the same whatever the image and cannot be replaced from inside; else the one on PATH. */
 const programs = ["/.brig/rg", "rg"];
 const TIMEOUT_SECONDS = 30;
 const ERROR_LIMIT_BYTES = 64 * 1024;
+
+export interface RipgrepNeeds extends SandboxAccess, CommandEnvironment {}
 
 export interface RipgrepCall {
   args: readonly string[];
@@ -22,11 +24,11 @@ export interface RipgrepCall {
  * Runs ripgrep in the sandbox to its end, which finding nothing is too. Files and directories that may not be read are passed over.
  * Error: `tool.failed`, with what ripgrep says.
  */
-export async function runRipgrep(bench: Workbench, call: RipgrepCall): Promise<void> {
-  const sandbox = await bench.sandbox();
+export async function runRipgrep(needs: RipgrepNeeds, call: RipgrepCall): Promise<void> {
+  const sandbox = await needs.sandbox();
   let startFailure: string | null = null;
   for (const program of programs) {
-    const { exit, stderr } = await runProgram({ sandbox, env: bench.environment }, program, call);
+    const { exit, stderr } = await runProgram({ sandbox, env: needs.environment }, program, call);
     call.signal?.throwIfAborted();
     startFailure = exit.startFailure;
     if (startFailure === null) return requireSuccess(exit, stderr);

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { type RefusalReason, unreviewed } from "../approval.js";
 import { defineTool } from "../define-tool.js";
-import { RETRY_DECLINED } from "../reviewed-action.js";
+import { type RefusalReason, unreviewed } from "../review/approval.js";
+import { RETRY_DECLINED } from "../review/reviewed-action.js";
 import type { Tool } from "../tool.js";
 import { patchGrammar } from "./grammar.js";
 import { type PatchOutputForm, patchOutput } from "./patch-output.js";

@@ -1,7 +1,8 @@
 import type { SandboxDenial } from "../../policy/sandbox-denial.js";
-import type { ActionReview, RefusalReason, SandboxPlace } from "../approval.js";
-import { type Attempt, doReviewed } from "../reviewed-action.js";
-import type { FileChange, ToolActivity, ToolCallOptions } from "../tool.js";
+import type { FileChange, SandboxPlace } from "../review/action.js";
+import type { ActionReview, RefusalReason } from "../review/approval.js";
+import { type Attempt, doReviewed } from "../review/reviewed-action.js";
+import type { ToolActivity, ToolCallOptions } from "../tool.js";
 import type { PatchChange } from "./apply-edits.js";
 import { type PatchFiles, withoutLinks } from "./patch-files.js";
 import { changesOf, type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";

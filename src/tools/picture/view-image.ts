@@ -7,8 +7,8 @@ import { absolutePath } from "../files/file-path.js";
 import { requireInput } from "../files/require-input.js";
 import { fileFailure } from "../os-error.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import type { ToolFiles } from "../tool-sandbox.js";
-import type { Workbench } from "../workbench.js";
 import { type FittedPicture, PictureFitter } from "./picture-fitter.js";
 
 /** What goes into one request with room to spare. */
@@ -28,24 +28,24 @@ const parameters = z.object({
     ),
 });
 
-export function viewImageTool(bench: Workbench): Tool {
+export interface ViewImageNeeds extends SandboxAccess, WorkingDirectory {
+  /** Whether the model takes pictures in their original size; null where that is not known, and a call says what it wants. */
+  readonly takesOriginalPictures: boolean | null;
+}
+
+export function viewImageTool(needs: ViewImageNeeds): Tool {
   const fitter = new PictureFitter();
   return defineTool({
     name: "view_image",
     description: "Shows you a picture from the file system.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => answer(() => viewImage({ ...bench, fitter }, call, args)),
+    run: (args, call) => answer(() => viewImage({ ...needs, fitter }, call, args)),
   });
 }
 
 async function viewImage(
-  {
-    cwd,
-    sandbox,
-    fitter,
-    takesOriginalPictures,
-  }: Pick<Workbench, "cwd" | "sandbox" | "takesOriginalPictures"> & { fitter: PictureFitter },
+  { cwd, sandbox, fitter, takesOriginalPictures }: ViewImageNeeds & { fitter: PictureFitter },
   { signal }: ToolCallOptions,
   { path, detail }: z.output<typeof parameters>,
 ): Promise<ToolOutput> {

@@ -6,8 +6,8 @@ import { type CapturedOutput, captured } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import { endOf, startError } from "../command/command-failure.js";
 import type { ToolOutput } from "../tool.js";
+import type { CommandEnvironment, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import type { ToolProcess } from "../tool-sandbox.js";
-import type { Workbench } from "../workbench.js";
 import { bootSource, kernelSource } from "./kernel-source.js";
 
 const OUTPUT_LIMIT_BYTES = 1024 * 1024;
@@ -42,6 +42,8 @@ interface Cell {
 
 export type CallTool = (name: string, args: unknown) => Promise<ToolOutput>;
 
+interface KernelNeeds extends SandboxAccess, CommandEnvironment, WorkingDirectory {}
+
 /** One Node process in the sandbox that evaluates one cell after the other and remembers what they declared. */
 export class JsKernel {
   readonly #process: ToolProcess;
@@ -53,11 +55,11 @@ export class JsKernel {
   #end: BrigError | null = null;
 
   /** `tool.failed` for an image without Node is told by the first cell. */
-  static async start(bench: Workbench): Promise<JsKernel> {
-    const sandbox = await bench.sandbox();
+  static async start(needs: KernelNeeds): Promise<JsKernel> {
+    const sandbox = await needs.sandbox();
     const process = await sandbox.spawn(["node", "-e", bootSource], {
-      cwd: bench.cwd,
-      env: bench.environment,
+      cwd: needs.cwd,
+      env: needs.environment,
       stdin: "pipe",
       mergeOutput: true,
     });

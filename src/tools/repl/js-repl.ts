@@ -4,10 +4,11 @@ import type { OutputPart } from "../../output/output-part.js";
 import { truncateOutput } from "../../output/truncation.js";
 import { defineTool } from "../define-tool.js";
 import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "../tool.js";
-import type { Workbench } from "../workbench.js";
+import type { OutputLimit, Reviewed, WorkingDirectory } from "../tool-needs.js";
 import { CellDeadline } from "./cell-deadline.js";
 import { readCell } from "./cell-source.js";
 import type { CellOutcome } from "./js-kernel.js";
+import type { KernelSlot } from "./kernel-slot.js";
 
 const name = "js_repl";
 const description =
@@ -26,7 +27,16 @@ const TIMEOUT = "js_repl execution timed out; kernel reset, rerun your request";
 const imageUrl = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
 const MAX_IMAGE_CHARS = 20 * 1024 * 1024;
 
-export function jsReplTool(bench: Workbench): Tool {
+export interface JsReplNeeds extends WorkingDirectory, Reviewed, OutputLimit, KernelAccess {
+  /** Calls another tool on a model's behalf: one that is off is refused, and what is wrong with the call is the output. */
+  callTool(name: string, args: unknown, call: ToolCallOptions): Promise<ToolOutput>;
+}
+
+interface KernelAccess {
+  readonly jsKernel: KernelSlot;
+}
+
+export function jsReplTool(needs: JsReplNeeds): Tool {
   return defineTool({
     name,
     description,
@@ -43,7 +53,7 @@ export function jsReplTool(bench: Workbench): Tool {
     async run({ input }, call) {
       const cell = readCell(input);
       if (cell.kind === "invalid") return { content: cell.reason, success: false };
-      const refusal = await refusedCell(bench, cell.source, call);
+      const refusal = await refusedCell(needs, cell.source, call);
       if (refusal !== null) return { content: refusal, success: false };
       using deadline = new CellDeadline(cell.timeoutMs);
       using ends = new AnySignal([call.signal, deadline.signal]);
@@ -51,69 +61,73 @@ export function jsReplTool(bench: Workbench): Tool {
         deadline.note(activity);
         call.onActivity?.(activity);
       };
-      const outcome = await runCell(bench, cell.source, {
+      const outcome = await runCell(needs, cell.source, {
         ...call,
         signal: ends.signal,
         onActivity,
         deadline: deadline.signal,
       });
-      return outcome === null ? { content: TIMEOUT, success: false } : cellOutput(outcome, bench);
+      return outcome === null ? { content: TIMEOUT, success: false } : cellOutput(outcome, needs);
     },
   });
 }
 
-export function jsReplResetTool(bench: Workbench): Tool {
+export function jsReplResetTool(needs: KernelAccess): Tool {
   return defineTool({
     name: "js_repl_reset",
     description: "Ends the Node process of js_repl; the next call starts a new one that remembers nothing.",
     parameters: z.object({}),
     supportsParallel: false,
     async run() {
-      await bench.jsKernel.reset();
+      await needs.jsKernel.reset();
       return { content: "js_repl kernel reset", success: true };
     },
   });
 }
 
 /** A cell can start any program, so it is judged as one. It stays in the sandbox, where the process that it is for is. */
-async function refusedCell(bench: Workbench, source: string, call: ToolCallOptions): Promise<string | null> {
+async function refusedCell(
+  needs: WorkingDirectory & Reviewed,
+  source: string,
+  call: ToolCallOptions,
+): Promise<string | null> {
   const argv = ["node", "--eval", source];
   const escalation = { isAsked: false, justification: null, prefixRule: null };
-  const cell = { kind: "command" as const, tool: name, argv, cwd: bench.cwd, takesInput: true, escalation };
-  const verdict = await bench.review.review(cell, call);
+  const cell = { kind: "command" as const, tool: name, argv, cwd: needs.cwd, takesInput: true, escalation };
+  const verdict = await needs.review.review(cell, call);
   if (verdict.kind === "run") return null;
   return verdict.reason.by === "user" ? "js_repl cell rejected by user" : verdict.reason.text;
 }
 
 /** Null when the time was over. */
 async function runCell(
-  bench: Workbench,
+  needs: JsReplNeeds,
   source: string,
   call: ToolCallOptions & { signal: AbortSignal; deadline: AbortSignal },
 ): Promise<CellOutcome | null> {
   const { signal, deadline } = call;
   try {
-    const kernel = await bench.jsKernel.open();
-    const callTool = (tool: string, args: unknown) => callFromCell(bench, { tool, args }, call);
+    const kernel = await needs.jsKernel.open();
+    const callTool = (tool: string, args: unknown) => callFromCell(needs, { tool, args }, call);
     return await kernel.run(source, { signal, callTool });
   } catch (error) {
-    await bench.jsKernel.reset();
+    await needs.jsKernel.reset();
     if (deadline.aborted && error === deadline.reason) return null;
     throw error;
   }
 }
 
 async function callFromCell(
-  bench: Workbench,
+  needs: JsReplNeeds,
   { tool, args }: { tool: string; args: unknown },
   { signal, onActivity, origin }: ToolCallOptions,
 ): Promise<ToolOutput> {
   if (tool === name || tool === "js_repl_reset")
     return { content: "js_repl cannot invoke itself", success: false };
-  return await bench.callTool(tool, args, { signal, onActivity, origin });
+  return await needs.callTool(tool, args, { signal, onActivity, origin });
 }
 
-function cellOutput({ success, output, images }: CellOutcome, { truncation }: Workbench): ToolOutput {
+function cellOutput({ success, output, images }: CellOutcome, { truncation }: OutputLimit): ToolOutput {
   const text = truncateOutput(output, truncation);
   const shown = images.filter((url) => url.length <= MAX_IMAGE_CHARS && imageUrl.test(url));
   const refused = images.length - shown.length;

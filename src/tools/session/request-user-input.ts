@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
 import type { Tool } from "../tool.js";
-import type { Workbench } from "../workbench.js";
 
 const parameters = z.object({
   questions: z
@@ -38,7 +37,12 @@ export interface AskedUser {
   ): Promise<Readonly<Record<string, readonly string[]>> | null>;
 }
 
-export function requestUserInputTool({ user }: Pick<Workbench, "user">): Tool {
+export interface UserInputNeeds {
+  /** Null where nobody can answer. */
+  readonly user: AskedUser | null;
+}
+
+export function requestUserInputTool({ user }: UserInputNeeds): Tool {
   return defineTool({
     name: "request_user_input",
     description: "Asks the user one to three short questions and waits for the answers.",

@@ -1,15 +1,19 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
 import type { Tool } from "../tool.js";
-import type { Workbench } from "../workbench.js";
+
+export interface WebSearchNeeds {
+  /** Whether pages are fetched, instead of read from the provider's own store. */
+  readonly searchesLive: boolean;
+}
 
 /** A search that the model's provider makes: only its declaration is ours. */
-export function webSearchTool({ gates }: Pick<Workbench, "gates">): Tool {
+export function webSearchTool({ searchesLive }: WebSearchNeeds): Tool {
   return defineTool({
     name: "web_search",
     description: "Searches the web. The model's provider does it, outside the sandbox.",
     parameters: z.object({}),
-    spec: { type: "web_search", external_web_access: gates.web_search === "live" },
+    spec: { type: "web_search", external_web_access: searchesLive },
     supportsParallel: true,
     run: () =>
       Promise.resolve({

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
 import { readSessionLabels } from "../../../src/sandbox/labels.js";
-import type { SandboxOptions } from "../../../src/sandbox/open-sandbox.js";
+import type { SandboxOptions } from "../../../src/sandbox/sandbox-options.js";
 import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { testEngine } from "../../support/engine.js";
 import { differs, titled } from "../../support/runtime-differences.js";

@@ -14,7 +14,7 @@ import { JsonEvents } from "../../../src/agent/jsonl-events.js";
 import { BrigError } from "../../../src/errors.js";
 import type { ApprovalPolicy } from "../../../src/policy/approval-policy.js";
 import { openSessionFile } from "../../../src/session/write/session-file.js";
-import type { CommandToReview, PatchToReview } from "../../../src/tools/approval.js";
+import type { CommandToReview, PatchToReview } from "../../../src/tools/review/action.js";
 import type { ToolActivity } from "../../../src/tools/tool.js";
 import { type ApprovalPlay, playApprovals, ScriptedApprover } from "../../support/approvals.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";

@@ -1,7 +1,8 @@
 import { breakBetweenWords } from "../../../lib/terminal/break-columns.js";
 import { displayWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
-import type { FileChange, PlanStep } from "../../../tools/tool.js";
+import type { FileChange } from "../../../tools/review/action.js";
+import type { PlanStep } from "../../../tools/tool.js";
 import type { Block, CommandEnd, ListingLine } from "./block.js";
 import { keptLines, lastLines, lineCountOf, type OutputFold } from "./output-fold.js";
 import {

@@ -1,4 +1,5 @@
-import type { FileChange, PlanStep } from "../../../tools/tool.js";
+import type { FileChange } from "../../../tools/review/action.js";
+import type { PlanStep } from "../../../tools/tool.js";
 import type { OutputFold } from "./output-fold.js";
 import type { Tone } from "./styled-line.js";
 import type { NoticeTone } from "./view-event.js";

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "../../../agent/turn/events.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { formatDuration } from "../../../lib/time/durations.js";
-import type { FileChange } from "../../../tools/tool.js";
+import type { FileChange } from "../../../tools/review/action.js";
 import { callTitle, commandText } from "../../display/call-text.js";
 import { inWords } from "../../display/declined-call.js";
 import { receiptText } from "../../display/receipt-text.js";

@@ -1,4 +1,4 @@
-import type { FileChange } from "../../../tools/tool.js";
+import type { FileChange } from "../../../tools/review/action.js";
 import type { Block, CommandEnd } from "./block.js";
 import { appendOutput, emptyFold, foldOf, lineCountOf, type OutputFold } from "./output-fold.js";
 import type { ViewEvent } from "./view-event.js";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { answer } from "../../answer.js";
 import { defineTool } from "../../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
-import { type Workbench, workdirOf } from "../../workbench.js";
+import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
 import { absolutePath } from "../file-path.js";
 import { requireInput } from "../require-input.js";
 import { type ListRequest, listTree } from "./list-tree.js";
@@ -19,18 +19,18 @@ const parameters = z.object({
   ...page,
 });
 
-export function listDirTool(bench: Workbench): Tool {
+export function listDirTool(needs: SandboxAccess): Tool {
   return defineTool({
     name: "list_dir",
     description: "Lists entries in a local directory with 1-indexed entry numbers and simple type labels.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => answer(() => listDir(bench, call, { ...args, path: args.dir_path })),
+    run: (args, call) => answer(() => listDir(needs, call, { ...args, path: args.dir_path })),
   });
 }
 
 /** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
-export function listDirFace(bench: Workbench): Tool {
+export function listDirFace(needs: SandboxAccess & WorkingDirectory): Tool {
   return defineTool({
     name: "listDir",
     description: "Lists a directory and those below it as a tree.",
@@ -41,12 +41,12 @@ export function listDirFace(bench: Workbench): Tool {
     }),
     supportsParallel: true,
     run: (args, call) =>
-      listDir(bench, call, { ...args, path: absolutePath(workdirOf(bench, args.workdir), args.path) }),
+      listDir(needs, call, { ...args, path: absolutePath(workdirOf(needs, args.workdir), args.path) }),
   });
 }
 
 async function listDir(
-  bench: Workbench,
+  needs: SandboxAccess,
   { signal }: ToolCallOptions,
   request: ListRequest,
 ): Promise<ToolOutput> {
@@ -54,6 +54,6 @@ async function listDir(
   requireInput(request.limit > 0, "limit must be greater than zero");
   requireInput(request.depth > 0, "depth must be greater than zero");
   requireInput(request.path.startsWith("/"), "dir_path must be an absolute path");
-  const { files } = await bench.sandbox();
+  const { files } = await needs.sandbox();
   return { content: await listTree({ files, signal }, request), success: true };
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { answer } from "../../answer.js";
 import { defineTool } from "../../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
-import { type Workbench, workdirOf } from "../../workbench.js";
+import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
 import { absolutePath } from "../file-path.js";
 import { requireInput } from "../require-input.js";
 import { type LineRequest, readLines } from "./read-lines.js";
@@ -55,7 +55,7 @@ const parameters = z.object({
     .describe("Which lines belong to the block, in indentation mode."),
 });
 
-export function readFileTool(bench: Workbench): Tool {
+export function readFileTool(needs: SandboxAccess): Tool {
   return defineTool({
     name: "read_file",
     description:
@@ -65,7 +65,7 @@ export function readFileTool(bench: Workbench): Tool {
     run: (args, call) =>
       answer(() => {
         const { anchor_line, max_levels, include_siblings, include_header, max_lines } = args.indentation;
-        return readFile(bench, call, {
+        return readFile(needs, call, {
           ...args,
           path: args.file_path,
           block: args.mode === "indentation" && {
@@ -81,7 +81,7 @@ export function readFileTool(bench: Workbench): Tool {
 }
 
 /** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
-export function readFileFace(bench: Workbench): Tool {
+export function readFileFace(needs: SandboxAccess & WorkingDirectory): Tool {
   return defineTool({
     name: "readFile",
     description: "Reads lines of a file, with their numbers: a range, or the block around a line.",
@@ -99,9 +99,9 @@ export function readFileFace(bench: Workbench): Tool {
     }),
     supportsParallel: true,
     run: (args, call) =>
-      readFile(bench, call, {
+      readFile(needs, call, {
         ...args,
-        path: absolutePath(workdirOf(bench, args.workdir), args.filePath),
+        path: absolutePath(workdirOf(needs, args.workdir), args.filePath),
         block: args.mode === "indentation" && {
           anchorLine: args.anchorLine ?? args.offset,
           maxLevels: args.maxLevels,
@@ -114,7 +114,7 @@ export function readFileFace(bench: Workbench): Tool {
 }
 
 async function readFile(
-  bench: Workbench,
+  needs: SandboxAccess,
   { signal }: ToolCallOptions,
   { path, ...request }: Omit<LineRequest, "block"> & { path: string; block: LineRequest["block"] | false },
 ): Promise<ToolOutput> {
@@ -124,6 +124,6 @@ async function readFile(
   requireInput(path.startsWith("/"), "file_path must be an absolute path");
   requireInput(block?.anchorLine !== 0, "anchor_line must be a 1-indexed line number");
   requireInput(block?.maxLines !== 0, "max_lines must be greater than zero");
-  const { files } = await bench.sandbox();
+  const { files } = await needs.sandbox();
   return { content: await readLines({ files, path, signal }, { ...request, block }), success: true };
 }

@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  type DeviceCode,
-  type DeviceLoginOptions,
-  logInWithCode,
-} from "../../../../src/model/login/device-login.js";
+import { type DeviceLoginOptions, logInWithCode } from "../../../../src/model/login/device-login.js";
+import type { DeviceCode } from "../../../../src/model/login/issuer/device-code.js";
 import { identityOf } from "../../../../src/model/login/issuer/id-token.js";
 import { openaiCodeTokens } from "../../../../src/model/login/issuer/openai-device-code.js";
 import { settingsOf } from "../../../support/chatgpt-login.js";

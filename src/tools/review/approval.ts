@@ -1,45 +1,7 @@
-import { type CommandSituation, refusalText } from "../policy/approval-decision.js";
-import type { SandboxDenial } from "../policy/sandbox-denial.js";
-import type { FileChange, ToolCallOptions } from "./tool.js";
-
-/** The session's own sandbox, or its second one, which has full access. */
-export type SandboxPlace = "sandbox" | "escalated";
-
-/** What a model says about leaving the sandbox. */
-export interface EscalationRequest {
-  isAsked: CommandSituation["isEscalationAsked"];
-  /** The model's words to the user. */
-  justification: string | null;
-  /** A beginning of commands that the model proposes to allow in the future. */
-  prefixRule: readonly string[] | null;
-}
-
-/** A command that is about to start. */
-export interface CommandToReview {
-  kind: "command";
-  /** The tool that was asked to run it. */
-  tool: string;
-  /** As the model wrote it: what a person is shown and what is judged. */
-  argv: readonly string[];
-  /** Absolute path inside the sandbox. */
-  cwd: string;
-  /** Goes on after the call, so that what the model types into it later, or leaves in it, is not reviewed. */
-  takesInput: boolean;
-  escalation: EscalationRequest;
-}
-
-/** A patch that is about to be applied. */
-export interface PatchToReview {
-  kind: "patch";
-  tool: string;
-  /** The patch as the model wrote it. */
-  patch: string;
-  changes: readonly FileChange[];
-  /** Absolute path inside the sandbox that the patch's relative paths start from. */
-  cwd: string;
-}
-
-export type ActionToReview = CommandToReview | PatchToReview;
+import { refusalText } from "../../policy/approval-decision.js";
+import type { SandboxDenial } from "../../policy/sandbox-denial.js";
+import type { ToolCallOptions } from "../tool.js";
+import type { ActionToReview, SandboxPlace } from "./action.js";
 
 export type Verdict = { kind: "run"; place: SandboxPlace } | { kind: "refused"; reason: RefusalReason };
 

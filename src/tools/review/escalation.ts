@@ -1,6 +1,7 @@
 import { z } from "zod";
-import type { ActionReview, EscalationRequest } from "./approval.js";
-import type { ParameterAliases } from "./define-tool.js";
+import type { ParameterAliases } from "../define-tool.js";
+import type { EscalationRequest } from "./action.js";
+import type { ActionReview } from "./approval.js";
 
 /** Parameters with which a model asks to leave the sandbox. */
 export const escalationParameters = {

@@ -1,6 +1,7 @@
-import type { ActionReview, ActionToReview, DeniedAttempt, RefusalReason, SandboxPlace } from "./approval.js";
-import type { ToolCallOptions } from "./tool.js";
-import type { ToolExit } from "./tool-sandbox.js";
+import type { ToolCallOptions } from "../tool.js";
+import type { ToolExit } from "../tool-sandbox.js";
+import type { ActionToReview, SandboxPlace } from "./action.js";
+import type { ActionReview, DeniedAttempt, RefusalReason } from "./approval.js";
 
 /** Added to the output of an attempt that the person did not let be repeated. */
 export const RETRY_DECLINED = "\n[not run again with full access: rejected by user]\n";
