@@ -44,6 +44,7 @@ export type {
   SandboxFiles,
   SandboxProcess,
   SpawnOptions,
+  StartFailure,
   WritesDone,
 } from "./sandbox/sandbox-types.js";
 export type { SessionSetting } from "./session/setting.js";

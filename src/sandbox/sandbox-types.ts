@@ -86,7 +86,17 @@ export interface ExitStatus {
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
   /** Set when the program could not be started at all: exitCode is then 127 or 126. */
-  startFailure: string | null;
+  startFailure: StartFailure | null;
+}
+
+/** Why a program could not be started. */
+export interface StartFailure {
+  /** What failed: a process for it, its streams, its working directory, its execution, or the request; "none": it was ended before. */
+  stage: "none" | "fork" | "streams" | "cwd" | "exec" | "request";
+  /** What Linux calls the reason, such as "ENOENT". */
+  errno: string;
+  /** For people; it may change. */
+  message: string;
 }
 
 /** A running process in the sandbox. */

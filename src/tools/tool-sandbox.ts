@@ -88,7 +88,16 @@ export interface ToolExit {
   durationMs: number;
   usage: ResourceUsage;
   /** Why the program could not be started, else null. */
-  startFailure: string | null;
+  startFailure: ToolStartFailure | null;
+}
+
+export interface ToolStartFailure {
+  /** What failed: "exec" where it is the program itself, "fork" for want of a process, "cwd", "streams", "request" … */
+  stage: string;
+  /** What Linux calls the reason, such as "ENOENT"; undefined where the sandbox did not get as far as to ask the kernel. */
+  errno: string | undefined;
+  /** As models read it. The program's name in it can be any text. */
+  message: string;
 }
 
 /** What a command and the children it waited for consumed. */

@@ -93,15 +93,19 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
     });
 
     it.each([
-      ["a program that does not exist", ["/nonexistent/program"], 127],
-      ["a file that is no program", ["/etc/passwd"], 126],
-    ])("tells why %s could not be started", async (_, argv, exitCode) => {
+      ["a program that does not exist", ["/nonexistent/program"], 127, "ENOENT"],
+      ["a file that is no program", ["/etc/passwd"], 126, "EACCES"],
+    ])("tells why %s could not be started", async (_, argv, exitCode, errno) => {
       const started = await sandbox.spawn(argv, { stdin: "closed" });
       started.stdout.resume();
       started.stderr?.resume();
       const exit = await started.exit;
       expect(exit.exitCode).toBe(exitCode);
-      expect(exit.startFailure).toEqual(expect.any(String));
+      expect(exit.startFailure).toEqual({
+        stage: "exec",
+        errno,
+        message: expect.stringContaining(`${argv[0]}: `),
+      });
     });
 
     it("answers with exec.bad-cwd for a working directory that does not exist", async () => {
@@ -110,6 +114,7 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
       started.stderr?.on("error", () => undefined);
       await expect(started.exit).rejects.toMatchObject({
         code: "exec.bad-cwd",
+        errno: "ENOENT",
         message: expect.stringMatching(/\/nonexistent .*: ENOENT$/),
       });
     });

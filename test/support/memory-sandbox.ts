@@ -4,7 +4,13 @@ import { constants as osConstants } from "node:os";
 import { join, resolve } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { BrigError } from "../../src/errors.js";
-import type { ToolExit, ToolProcess, ToolSandbox, ToolSpawnOptions } from "../../src/tools/tool-sandbox.js";
+import type {
+  ToolExit,
+  ToolProcess,
+  ToolSandbox,
+  ToolSpawnOptions,
+  ToolStartFailure,
+} from "../../src/tools/tool-sandbox.js";
 import { type HostFiles, hostFiles } from "./host-files.js";
 
 const HELD_PIPE_MS = 250;
@@ -137,10 +143,10 @@ function relay(source: Readable | null): PassThrough {
   return target;
 }
 
-function unstarted(startFailure: string): ToolProcess {
+function unstarted(startFailure: ToolStartFailure): ToolProcess {
   const stdout = new PassThrough();
   stdout.end();
-  const exitCode = startFailure.endsWith("permission denied") ? 126 : 127;
+  const exitCode = startFailure.errno === "EACCES" ? 126 : 127;
   return {
     stdin: null,
     stdout,
@@ -161,7 +167,7 @@ function unstarted(startFailure: string): ToolProcess {
 
 /** As the runner answers: only after the process was handed out. */
 function refused(message: string): ToolProcess {
-  const error = new BrigError(message, { code: "exec.bad-cwd" });
+  const error = new BrigError(message, { code: "exec.bad-cwd", errno: "ENOENT" });
   const stdout = new PassThrough();
   stdout.on("error", () => undefined);
   stdout.destroy(error);
@@ -170,13 +176,19 @@ function refused(message: string): ToolProcess {
   return { stdin: null, stdout, stderr: null, exit, kill: () => Promise.resolve() };
 }
 
-function findStartFailure(program: string, cwd: string, env: Record<string, string>): string | null {
+function findStartFailure(
+  program: string,
+  cwd: string,
+  env: Record<string, string>,
+): ToolStartFailure | null {
   const candidates = program.includes("/")
     ? [resolve(cwd, program)]
     : (env.PATH ?? "").split(":").map((directory) => join(directory, program));
   const present = candidates.filter((path) => exists(path, constants.F_OK));
-  if (present.length === 0) return `${program}: command not found`;
-  return present.some((path) => exists(path, constants.X_OK)) ? null : `${program}: permission denied`;
+  if (present.length === 0)
+    return { stage: "exec", errno: "ENOENT", message: `${program}: command not found` };
+  if (present.some((path) => exists(path, constants.X_OK))) return null;
+  return { stage: "exec", errno: "EACCES", message: `${program}: permission denied` };
 }
 
 function exists(path: string, mode: number): boolean {

@@ -195,7 +195,7 @@ async function copyTree(from: Sandbox, { to, directory }: { to: Sandbox; directo
   const [first] = (await complaints)
     .map((complaint) => complaint.trim())
     .filter((complaint) => complaint !== "");
-  const reason = first ?? read.startFailure ?? written.startFailure ?? "tar failed";
+  const reason = first ?? (read.startFailure ?? written.startFailure)?.message ?? "tar failed";
   throw new BrigError(`the workspace cannot be copied: ${reason}`, {
     code: "workspace.invalid",
     hint: "copy it yourself, and give the copy with -C and --in-place",

@@ -2,7 +2,7 @@ import { BrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
 import { protocolError } from "../channel/frames.js";
 import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "../channel/protocol.js";
-import type { ExitStatus } from "../sandbox-types.js";
+import type { ExitStatus, StartFailure } from "../sandbox-types.js";
 import { errnoName } from "./errno-names.js";
 import { signalName } from "./signals.js";
 
@@ -74,7 +74,7 @@ export const LEFTOVERS_ENDED =
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
   const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";
-  const startFailure = record.kind === "not-started" ? describeStartFailure(record, program) : null;
+  const startFailure = record.kind === "not-started" ? startFailureOf(record, program) : null;
   const ownCode = bySignal ? 128 + record.code : record.code;
   const startCode = record.stage === "exec" && isNotFound(record) ? NOT_FOUND : NOT_EXECUTABLE;
   return {
@@ -90,6 +90,11 @@ export function exitStatus(record: ExitRecord, program: string): ExitStatus {
 }
 
 const isNotFound = ({ errno }: ExitRecord) => errnoName(errno) === "ENOENT" || errnoName(errno) === "ENOTDIR";
+
+function startFailureOf(record: ExitRecord, program: string): StartFailure {
+  const errno = errnoName(record.errno);
+  return { stage: record.stage, errno, message: describeStartFailure(record, program) };
+}
 
 function describeStartFailure(record: ExitRecord, program: string): string {
   const name = errnoName(record.errno);
@@ -111,11 +116,13 @@ export function startError(
   if (record.stage === "cwd")
     return new BrigError(`the working directory ${request.cwd} cannot be entered: ${name}`, {
       code: "exec.bad-cwd",
+      errno: name,
       hint: "it must exist inside the sandbox; only the workspace and the added directories of the host are there",
     });
   if (name === "E2BIG")
     return new BrigError("the arguments and the environment together are too long for the kernel", {
       code: "exec.invalid",
+      errno: name,
       hint: "pass large data through stdin or a file",
     });
   if (record.stage === "request") return protocolError(`it refused a request: ${name}`);

@@ -106,7 +106,7 @@ class RunningProcess implements SandboxProcess {
     const status = exitStatus(record, program);
     if (this.#command.endedLeftovers) void (outputs[1] ?? outputs[0])?.offer(Buffer.from(LEFTOVERS_ENDED));
     if (status.startFailure !== null)
-      void (outputs[1] ?? outputs[0])?.offer(Buffer.from(`brig: ${status.startFailure}\n`));
+      void (outputs[1] ?? outputs[0])?.offer(Buffer.from(`brig: ${status.startFailure.message}\n`));
     for (const output of outputs) output?.push(null);
     return status;
   }

@@ -103,7 +103,7 @@ class GatheredOutput {
   }
 
   result(status: ExitStatus): ExecResult<string | Buffer> {
-    if (status.startFailure !== null) this.take(Buffer.from(`brig: ${status.startFailure}\n`), true);
+    if (status.startFailure !== null) this.take(Buffer.from(`brig: ${status.startFailure.message}\n`), true);
     const omittedBytes = { stdout: this.#stdout.omittedBytes, stderr: this.#stderr.omittedBytes };
     const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, usage } = status;
     return {

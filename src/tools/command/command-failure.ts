@@ -1,13 +1,12 @@
 import { constants } from "node:os";
 import { isBrigError } from "../../errors.js";
 import { describeOsError, type OsError, osErrorOf } from "../os-error.js";
-import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
+import type { ToolExit, ToolProcess, ToolStartFailure } from "../tool-sandbox.js";
 import { shellQuote } from "./shell-quote.js";
 
 /** What Rust calls the errors that the start of a program can end with, as models have read them. */
 const errorKinds: Readonly<Record<string, string>> = {
   ENOENT: "NotFound",
-  E2BIG: "ArgumentListTooLong",
   ENOEXEC: "Uncategorized",
   EAGAIN: "WouldBlock",
   ENOMEM: "OutOfMemory",
@@ -17,13 +16,6 @@ const errorKinds: Readonly<Record<string, string>> = {
 
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
-
-function errorName(reason: string, exitCode: number): string | undefined {
-  const named = /: (E[A-Z0-9]+)$/.exec(reason)?.[1];
-  if (named !== undefined) return named;
-  if (exitCode === NOT_FOUND) return "ENOENT";
-  return reason.endsWith("permission denied") ? "EACCES" : undefined;
-}
 
 /**
  * Resolves when a process has ended and all it printed was read. A request that the sandbox refused, such as one with a
@@ -39,32 +31,34 @@ export async function endOf(process: ToolProcess, reading: Promise<unknown>): Pr
 /** The refusal of a request as the end of a process; any other error is thrown on. */
 export function refusedStart(error: unknown): ToolExit {
   if (!isBrigError(error, "exec.bad-cwd") && !isBrigError(error, "exec.invalid")) throw error;
+  const { code, errno, message } = error;
+  const isForCwd = code === "exec.bad-cwd";
   return {
-    exitCode: error.code === "exec.bad-cwd" ? NOT_FOUND : NOT_EXECUTABLE,
+    exitCode: isForCwd ? NOT_FOUND : NOT_EXECUTABLE,
     signal: null,
     timedOut: false,
     outOfMemory: false,
     treeEnded: false,
     durationMs: 0,
     usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
-    startFailure: error.message,
+    startFailure: { stage: isForCwd ? "cwd" : "request", errno, message },
   };
 }
 
 /** A start that failed, as `shell` and `shell_command` report it. */
-export function startError(reason: string, exitCode: number): string {
-  const known = systemError(reason, exitCode);
-  if (known === undefined) return `execution error: ${reason}`;
+export function startError(failure: ToolStartFailure): string {
+  const known = systemError(failure);
+  if (known === undefined) return `execution error: ${failure.message}`;
   const { number, kind, text } = known;
-  return `execution error: Io(Os { code: ${number}, kind: ${kind}, message: ${JSON.stringify(text)} })\n${reason}`;
+  return `execution error: Io(Os { code: ${number}, kind: ${kind}, message: ${JSON.stringify(text)} })\n${failure.message}`;
 }
 
 /** A start that failed, as `exec_command` reports it. */
-export function sessionStartError(argv: readonly string[], reason: string, exitCode: number): string {
-  const known = systemError(reason, exitCode);
-  const message = known === undefined ? reason : describeOsError(known);
+export function sessionStartError(argv: readonly string[], failure: ToolStartFailure): string {
+  const known = systemError(failure);
+  const message = known === undefined ? failure.message : describeOsError(known);
   const text = `exec_command failed for \`${shellQuote(argv)}\`: CreateProcess { message: ${JSON.stringify(message)} }`;
-  return known === undefined ? text : `${text}\n${reason}`;
+  return known === undefined ? text : `${text}\n${failure.message}`;
 }
 
 /** A command that was not let start, as `exec_command` reports it. */
@@ -79,9 +73,12 @@ export function signalError(signal: NodeJS.Signals, output: string): string {
   return output === "" ? error : `${error}\n${output}`;
 }
 
-function systemError(reason: string, exitCode: number): (OsError & { kind: string }) | undefined {
-  const name = errorName(reason, exitCode);
-  const error = name === undefined ? undefined : osErrorOf(name);
-  const kind = name === undefined ? undefined : errorKinds[name];
+/** Undefined where the failure's own message says all: of a limit of the sandbox, and of a request that nothing was done for. */
+function systemError({ stage, errno }: ToolStartFailure): (OsError & { kind: string }) | undefined {
+  if (errno === undefined || stage === "fork" || stage === "request") return undefined;
+  // A program below a file is one that is not there, as a shell says it.
+  const name = stage === "exec" && errno === "ENOTDIR" ? "ENOENT" : errno;
+  const error = osErrorOf(name);
+  const kind = errorKinds[name];
   return error === undefined || kind === undefined ? undefined : { ...error, kind };
 }

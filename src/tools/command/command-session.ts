@@ -80,7 +80,7 @@ export class CommandSession {
     onActivity?.({
       kind: "command-ended",
       exitCode: exit.exitCode,
-      output: exit.startFailure ?? renderOutput(transcript.take()),
+      output: exit.startFailure?.message ?? renderOutput(transcript.take()),
       durationMs: exit.durationMs,
       usage: exit.usage,
     });

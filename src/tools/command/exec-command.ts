@@ -192,10 +192,8 @@ function report(
   { argv, maxTokens }: { argv: readonly string[]; maxTokens: number },
 ): ToolOutput {
   const { session, startedAt, output } = outcome;
-  if (session.exit?.startFailure != null) {
-    const { startFailure, exitCode } = session.exit;
-    return { content: sessionStartError(argv, startFailure, exitCode), success: false };
-  }
+  const startFailure = session.exit?.startFailure ?? null;
+  if (startFailure !== null) return { content: sessionStartError(argv, startFailure), success: false };
   const whole = output !== null && isRetryDeclined ? captured(output, RETRY_DECLINED) : output;
   return reportSession(needs, session, { startedAt, maxTokens, output: whole });
 }

@@ -97,7 +97,7 @@ async function capture(stream: Readable | null, ...into: readonly OutputCapture[
 }
 
 function withStartFailure(output: CapturedOutput, { startFailure }: ToolExit): CapturedOutput {
-  return startFailure === null ? output : captured(output, `${startFailure}\n`);
+  return startFailure === null ? output : captured(output, `${startFailure.message}\n`);
 }
 
 function resultOf(

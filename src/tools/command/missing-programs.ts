@@ -1,11 +1,12 @@
 import type { ToolCallOptions } from "../tool.js";
 import type { SandboxAccess } from "../tool-needs.js";
+import type { ToolStartFailure } from "../tool-sandbox.js";
 
 /** What is known of a command that has ended. Its output is its own word. */
 interface EndedCommand {
   argv: readonly string[];
   exitCode: number;
-  startFailure?: string | null | undefined;
+  startFailure?: ToolStartFailure | null | undefined;
   output: string;
 }
 
@@ -61,7 +62,7 @@ export const ADVICE_START = "Warning: the program ";
 function missingProgram({ argv: [program = ""], startFailure, output }: EndedCommand): string | null {
   if (startFailure) {
     const isBareName = new RegExp(`^${name}$`).test(program);
-    return isBareName && startFailure.startsWith(`${program}: `) ? program : null;
+    return isBareName && startFailure.stage === "exec" ? program : null;
   }
   const end = output.slice(-LOOKED_AT_CHARS).replaceAll("\r", "");
   for (const complaint of complaints) {

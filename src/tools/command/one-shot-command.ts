@@ -145,15 +145,14 @@ function report(exit: ToolExit, output: CapturedOutput, call: ToolCallOptions): 
   call.onActivity?.({
     kind: "command-ended",
     exitCode: exit.exitCode,
-    output: exit.startFailure ?? renderOutput(withTimeout({ ...exit, output })),
+    output: exit.startFailure?.message ?? renderOutput(withTimeout({ ...exit, output })),
     durationMs: exit.durationMs,
     usage: exit.usage,
   });
 }
 
 function resultOf(exit: ToolExit, output: CapturedOutput): OneShotResult {
-  if (exit.startFailure !== null)
-    return { kind: "failed", text: startError(exit.startFailure, exit.exitCode) };
+  if (exit.startFailure !== null) return { kind: "failed", text: startError(exit.startFailure) };
   if (exit.signal !== null && !exit.timedOut)
     return { kind: "failed", text: signalError(exit.signal, renderOutput(output)) };
   const { exitCode, timedOut, durationMs } = exit;

@@ -4,7 +4,7 @@ import { renderOutput } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import { endOf, refusedStart } from "../command/command-failure.js";
 import type { CommandEnvironment, SandboxAccess } from "../tool-needs.js";
-import type { ToolExit, ToolSandbox } from "../tool-sandbox.js";
+import type { ToolExit, ToolSandbox, ToolStartFailure } from "../tool-sandbox.js";
 
 /** The toolbox's, which is the same whatever the image and cannot be replaced from inside; else the one on PATH. */
 const programs = ["/.brig/rg", "rg"];
@@ -26,14 +26,14 @@ export interface RipgrepCall {
  */
 export async function runRipgrep(needs: RipgrepNeeds, call: RipgrepCall): Promise<void> {
   const sandbox = await needs.sandbox();
-  let startFailure: string | null = null;
+  let startFailure: ToolStartFailure | null = null;
   for (const program of programs) {
     const { exit, stderr } = await runProgram({ sandbox, env: needs.environment }, program, call);
     call.signal?.throwIfAborted();
     startFailure = exit.startFailure;
     if (startFailure === null) return requireSuccess(exit, stderr);
   }
-  throw failure(`failed to launch rg: ${startFailure}. Ensure ripgrep is installed and on PATH.`);
+  throw failure(`failed to launch rg: ${startFailure?.message}. Ensure ripgrep is installed and on PATH.`);
 }
 
 /** Under --no-messages an unreadable file makes the exit code 2 as a mistake in the call does, but only the latter has a text. */

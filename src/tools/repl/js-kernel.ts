@@ -116,7 +116,7 @@ export class JsKernel {
       const reason =
         exit.startFailure === null
           ? `js_repl kernel exited with code ${exit.exitCode}; its state is lost, the next call starts a new one`
-          : `js_repl needs node in the sandbox's image: ${startError(exit.startFailure, exit.exitCode)}`;
+          : `js_repl needs node in the sandbox's image: ${startError(exit.startFailure)}`;
       this.#stop(ended(reason));
     } catch (error) {
       this.#stop(error);

@@ -129,6 +129,9 @@ describe("the streams of a spawned process", () => {
     const spawned = await sandbox.spawn(["no-such-program"], { stdin: "closed" });
     const [said, exit] = await Promise.all([buffer(spawned.stderr!), spawned.exit]);
     expect(said.toString()).toContain("no-such-program: command not found");
-    expect(exit).toMatchObject({ exitCode: 127, startFailure: "no-such-program: command not found" });
+    expect(exit).toMatchObject({
+      exitCode: 127,
+      startFailure: { stage: "exec", errno: "ENOENT", message: "no-such-program: command not found" },
+    });
   });
 });

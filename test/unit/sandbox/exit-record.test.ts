@@ -75,41 +75,62 @@ describe("the record of an exit", () => {
     [
       "a missing program",
       { kind: 2, errno: ENOENT, stage: EXEC },
-      { exitCode: 127, startFailure: "prog: command not found" },
+      { exitCode: 127, startFailure: { stage: "exec", errno: "ENOENT", message: "prog: command not found" } },
     ],
-    ["a file as directory", { kind: 2, errno: ENOTDIR, stage: EXEC }, { exitCode: 127 }],
+    [
+      "a file as directory",
+      { kind: 2, errno: ENOTDIR, stage: EXEC },
+      {
+        exitCode: 127,
+        startFailure: { stage: "exec", errno: "ENOTDIR", message: "prog: command not found" },
+      },
+    ],
     [
       "a program that may not run",
       { kind: 2, errno: EACCES, stage: EXEC },
-      { exitCode: 126, startFailure: "prog: permission denied" },
+      { exitCode: 126, startFailure: { stage: "exec", errno: "EACCES", message: "prog: permission denied" } },
     ],
     [
       "an errno without a name",
       { kind: 2, errno: 999, stage: EXEC },
-      { exitCode: 126, startFailure: "prog: cannot be executed: errno 999" },
+      {
+        exitCode: 126,
+        startFailure: { stage: "exec", errno: "errno 999", message: "prog: cannot be executed: errno 999" },
+      },
     ],
     [
       "no place for a process",
       { kind: 2, errno: EAGAIN, stage: FORK },
-      { exitCode: 126, startFailure: expect.stringContaining("process or memory limit") },
+      {
+        exitCode: 126,
+        startFailure: {
+          stage: "fork",
+          errno: "EAGAIN",
+          message: expect.stringContaining("process or memory limit"),
+        },
+      },
     ],
     [
       "no place for streams",
       { kind: 2, errno: EMFILE, stage: STREAMS },
-      { exitCode: 126, startFailure: expect.stringContaining("EMFILE") },
+      {
+        exitCode: 126,
+        startFailure: { stage: "streams", errno: "EMFILE", message: expect.stringContaining("EMFILE") },
+      },
     ],
   ])("tells of %s", ([, fields, expected]) => {
     expect(status(fields)).toMatchObject(expected);
   });
 
-  it.for<[string, Fields, string | null]>([
-    ["a directory that cannot be entered", { kind: 2, errno: ENOENT, stage: CWD }, "exec.bad-cwd"],
-    ["arguments that are too long together", { kind: 2, errno: E2BIG, stage: EXEC }, "exec.invalid"],
+  it.for<[string, Fields, string | null, string?]>([
+    ["a directory that cannot be entered", { kind: 2, errno: ENOENT, stage: CWD }, "exec.bad-cwd", "ENOENT"],
+    ["arguments that are too long together", { kind: 2, errno: E2BIG, stage: EXEC }, "exec.invalid", "E2BIG"],
     ["a request the runner did not take", { kind: 2, errno: ENOENT, stage: REQUEST }, "protocol.invalid"],
     ["a missing program", { kind: 2, errno: ENOENT, stage: EXEC }, null],
     ["a command that failed", { kind: 0, code: 1 }, null],
-  ])("of %s is the caller's mistake or a result", ([, fields, code]) => {
+  ])("of %s is the caller's mistake or a result", ([, fields, code, errno]) => {
     const error = startError(parseExit(payload(fields)), { argv: ["prog"], cwd: "/nowhere" });
     expect(error?.code ?? null).toBe(code);
+    expect(error?.errno).toBe(errno);
   });
 });
