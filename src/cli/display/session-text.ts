@@ -3,12 +3,7 @@ import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import type { CallOutput, MessageItem } from "../../model/items.js";
 import type { SessionMeta } from "../../session/read/session-lines.js";
-import {
-  type AgentStep,
-  COMPACTED,
-  type SessionStep,
-  type StepCall,
-} from "../../session/read/session-steps.js";
+import type { AgentStep, SessionStep, SpokenStep, StepCall } from "../../session/read/session-steps.js";
 
 /** Longer summaries, inputs and outputs show their beginning only. */
 const SHOWN_LINES = 12;
@@ -33,8 +28,7 @@ export function shownSession({ id, cwd, timestamp, originator, cli_version, ...m
 
 /** One step of a transcript. Nothing in it does anything to a terminal. */
 export function shownStep(step: SessionStep, { full }: { full: boolean }): string {
-  const lines =
-    step.source === "agent" ? agentLines(step, full) : spokenLines(step.content, step.source, full);
+  const lines = step.source === "agent" ? agentLines(step, full) : spokenLines(step, full);
   return `\n[${step.number}] ${neutraliseLine(heading(step))}\n${lines.map((line) => `${line}\n`).join("")}`;
 }
 
@@ -47,10 +41,10 @@ function heading(step: SessionStep): string {
   return `agent${copied}${model === null ? "" : ` · ${model}`}${time}${tokens}${ending === null ? "" : ` · ${ending}`}`;
 }
 
-function spokenLines(content: MessageItem["content"], source: "user" | "system", full: boolean): string[] {
+function spokenLines({ content, source, isCompaction }: SpokenStep, full: boolean): string[] {
   const parts = content.map(partText);
   if (source === "user" || full) return indented(parts.join("\n"));
-  return parts.flatMap((text) => (text.startsWith(COMPACTED) ? folded(text, full) : instructionLines(text)));
+  return parts.flatMap((text) => (isCompaction ? folded(text, full) : instructionLines(text)));
 }
 
 /** Instructions are the same in every session: what they begin with says which they are. */

@@ -25,9 +25,12 @@ interface StepFrame {
   isCopied: boolean;
 }
 
-interface SpokenStep extends StepFrame {
+/** What a person said, or what the model was told. */
+export interface SpokenStep extends StepFrame {
   source: "system" | "user";
   content: MessageItem["content"];
+  /** It tells of a compaction, and what the summary says. */
+  isCompaction: boolean;
 }
 
 /** One response of the model, with what its calls gave. */
@@ -62,9 +65,6 @@ export interface StepCall {
   /** The model's provider ran it. */
   isHosted: boolean;
 }
-
-/** How the step begins that tells of a compaction; the summary follows. */
-export const COMPACTED = "The conversation was compacted.";
 
 /** The steps of a session, as its lines come. Memory is that of one step. */
 export async function* stepsOf(lines: AsyncIterable<SessionLine>): AsyncIterable<SessionStep> {
@@ -104,7 +104,11 @@ class StepBuilder {
         yield* this.#addItem(record.item, place);
         break;
       case "compacted":
-        yield* this.#note(`${COMPACTED} ${record.message}`.trimEnd(), place);
+        yield* this.end();
+        yield {
+          ...this.#told(`The conversation was compacted. ${record.message}`.trimEnd(), place),
+          isCompaction: true,
+        };
         break;
       case "event_msg":
         yield* this.#addEvent(record.event, place);
@@ -197,11 +201,15 @@ class StepBuilder {
 
   *#note(text: string, place: Place): Iterable<SessionStep> {
     yield* this.end();
-    yield this.#spoken("system", [{ type: "input_text", text }], place);
+    yield this.#told(text, place);
+  }
+
+  #told(text: string, place: Place): SpokenStep {
+    return this.#spoken("system", [{ type: "input_text", text }], place);
   }
 
   #spoken(source: "system" | "user", content: MessageItem["content"], place: Place): SpokenStep {
-    return { ...this.#frame(place), source, content };
+    return { ...this.#frame(place), source, content, isCompaction: false };
   }
 
   #openStep(place: Place): AgentStep {
