@@ -1,3 +1,5 @@
+const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 /** Decodes one stream of bytes piece by piece: a character split between two pieces comes out whole. */
 export class Utf8Stream {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -13,13 +15,60 @@ export class Utf8Stream {
   }
 }
 
-/** Without the last character where some of its bytes are missing. */
-export function wholeCharacters(bytes: Uint8Array): Uint8Array {
+/** The text that bytes are, or why they are none. A byte order mark is kept. */
+export type Decoded = { kind: "text"; text: string } | { kind: "invalid"; reason: string };
+
+export function decodeUtf8(bytes: Uint8Array): Decoded {
+  try {
+    return { kind: "text", text: strictDecoder.decode(bytes) };
+  } catch {
+    return { kind: "invalid", reason: firstFault(bytes) };
+  }
+}
+
+function firstFault(bytes: Uint8Array): string {
+  for (let at = 0; at < bytes.length; ) {
+    const { validBytes, isWhole } = sequenceAt(bytes, at);
+    if (!isWhole)
+      return at + validBytes >= bytes.length
+        ? `incomplete utf-8 byte sequence from index ${at}`
+        : `invalid utf-8 sequence of ${Math.max(validBytes, 1)} bytes from index ${at}`;
+    at += validBytes;
+  }
+  return "invalid utf-8 sequence";
+}
+
+/** How many of the bytes from `at` on belong to one character, and whether it is all of it (Unicode, table 3-7). */
+function sequenceAt(bytes: Uint8Array, at: number): { validBytes: number; isWhole: boolean } {
+  const lead = bytes[at] ?? 0;
+  const isLead = lead < 0x80 || (lead >= 0xc2 && lead < 0xf5);
+  const length = isLead ? characterBytes(lead) : 0;
+  let valid = Math.min(length, 1);
+  while (valid < length && goesOn(bytes[at + valid], valid === 1 ? lead : 0)) valid++;
+  return { validBytes: valid, isWhole: isLead && valid === length };
+}
+
+/** Some leads allow only a part of the second byte's range: no overlong forms, no surrogates, nothing above U+10FFFF. */
+function goesOn(byte: number | undefined, lead: number): boolean {
+  if (byte === undefined) return false;
+  const min = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
+  const max = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
+  return byte >= min && byte <= max;
+}
+
+/** Where the bytes end without their last character, if some of its bytes are missing. */
+export function wholeEnd(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes.at(-back) ?? 0;
-    if (!isContinuation(byte)) return characterBytes(byte) > back ? bytes.subarray(0, -back) : bytes;
+    if (!isContinuation(byte)) return characterBytes(byte) > back ? bytes.length - back : bytes.length;
   }
-  return bytes;
+  return bytes.length;
+}
+
+/** Where they begin without the rest of a character that began before them: at most three bytes of it. */
+export function wholeStart(bytes: Uint8Array): number {
+  const start = bytes.subarray(0, 3).findIndex((byte) => !isContinuation(byte));
+  return start === -1 ? Math.min(3, bytes.length) : start;
 }
 
 /** Whether a byte goes on with a character that another one began. */

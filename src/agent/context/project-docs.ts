@@ -2,7 +2,7 @@ import { lstat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { readFileStart } from "../../lib/bounded-file.js";
-import { wholeCharacters } from "../../lib/utf8.js";
+import { wholeEnd } from "../../lib/utf8.js";
 
 export interface ProjectDocsOptions {
   /** Directories of the user's own on this machine; the first file there that says something comes first. */
@@ -240,7 +240,7 @@ function joined(
 }
 
 function readable(path: string, bytes: Uint8Array, { isCut, warn }: { isCut: boolean; warn: Warn }): string {
-  const { text, isValid } = decodeText(isCut ? wholeCharacters(bytes) : bytes);
+  const { text, isValid } = decodeText(isCut ? bytes.subarray(0, wholeEnd(bytes)) : bytes);
   if (!isValid) warn(`${path} is not UTF-8 text throughout: the bytes that are not are replaced`);
   return text;
 }

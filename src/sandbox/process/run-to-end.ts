@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
-import { OutputCollector } from "../../output/output-collector.js";
+import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../../output/head-and-tail.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExecOptions, ExecResult, ExitStatus } from "../sandbox-types.js";
@@ -80,16 +80,16 @@ function checkedBudget(maxOutputBytes = DEFAULT_MAX_OUTPUT_BYTES): number {
 /** Stdout, stderr and both in order of arrival, each within the same budget. */
 class GatheredOutput {
   readonly #options: ExecOptions;
-  readonly #stdout: OutputCollector;
-  readonly #stderr: OutputCollector;
+  readonly #stdout: HeadAndTail;
+  readonly #stderr: HeadAndTail;
   /** Most commands write to one stream only: the merged output exists apart only once both were used. */
-  #both: OutputCollector | undefined;
+  #both: HeadAndTail | undefined;
 
   constructor(options: ExecOptions) {
     const maxBytes = checkedBudget(options.maxOutputBytes);
     this.#options = options;
-    this.#stdout = new OutputCollector(maxBytes);
-    this.#stderr = new OutputCollector(maxBytes);
+    this.#stdout = new HeadAndTail(maxBytes);
+    this.#stderr = new HeadAndTail(maxBytes);
   }
 
   take(data: Buffer, isStderr: boolean): unknown {
@@ -104,28 +104,32 @@ class GatheredOutput {
 
   result(status: ExitStatus): ExecResult<string | Buffer> {
     if (status.startFailure !== null) this.take(Buffer.from(`brig: ${status.startFailure.message}\n`), true);
-    const omittedBytes = { stdout: this.#stdout.omittedBytes, stderr: this.#stderr.omittedBytes };
+    const isStderrUsed = this.#stderr.totalBytes > 0;
+    const [stdout, stderr, both] = [this.#stdout.take(), this.#stderr.take(), this.#both?.take()];
+    const read = (kept: KeptBytes) =>
+      this.#options.encoding === "buffer" ? Buffer.concat([kept.head, kept.tail]) : textOf(kept);
+    const streams = { stdout: read(stdout), stderr: read(stderr) };
+    const omittedBytes = { stdout: stdout.omittedBytes, stderr: stderr.omittedBytes };
     const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, usage } = status;
     return {
       exitCode,
       signal,
-      ...this.#streams(),
+      ...streams,
+      output: both ? read(both) : isStderrUsed ? streams.stderr : streams.stdout,
       durationMs,
       timedOut,
-      truncated: omittedBytes.stdout + omittedBytes.stderr + (this.#both?.omittedBytes ?? 0) > 0,
+      truncated: omittedBytes.stdout + omittedBytes.stderr + (both?.omittedBytes ?? 0) > 0,
       omittedBytes,
       outOfMemory,
       treeEnded,
       usage,
     };
   }
+}
 
-  #streams(): { stdout: string | Buffer; stderr: string | Buffer; output: string | Buffer } {
-    const read = (from: OutputCollector) =>
-      this.#options.encoding === "buffer" ? from.bytes() : from.text();
-    const stdout = read(this.#stdout);
-    const stderr = read(this.#stderr);
-    const output = this.#both ? read(this.#both) : this.#stderr.totalBytes > 0 ? stderr : stdout;
-    return { stdout, stderr, output };
-  }
+/** Decoded as UTF-8; where something was left out the text says how much, and no character is cut in two. */
+export function textOf(kept: KeptBytes): string {
+  const { head, omittedBytes, tail } = withoutCutCharacters(kept);
+  if (omittedBytes === 0) return head.toString();
+  return `${head.toString()}\n[… ${omittedBytes} bytes left out …]\n${tail.toString()}`;
 }

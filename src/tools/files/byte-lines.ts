@@ -1,3 +1,5 @@
+import { decodeUtf8 } from "../../lib/utf8.js";
+
 /** No name on Linux is longer; what is, is no name. */
 const MAX_LINE_BYTES = 64 * 1024;
 
@@ -5,7 +7,6 @@ const MAX_LINE_BYTES = 64 * 1024;
 export class ByteLines {
   readonly #separator: number;
   readonly #onLine: (line: string) => void;
-  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #open: Uint8Array[] = [];
   #openBytes = 0;
 
@@ -40,12 +41,7 @@ export class ByteLines {
   }
 
   #tell(bytes: Uint8Array): void {
-    let line: string;
-    try {
-      line = this.#decoder.decode(bytes);
-    } catch {
-      return;
-    }
-    this.#onLine(line);
+    const line = decodeUtf8(bytes);
+    if (line.kind === "text") this.#onLine(line.text);
   }
 }

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
+import { decodeUtf8 } from "../../lib/utf8.js";
 import type { FileEdit } from "./file-edit.js";
-import { decodeUtf8 } from "./format/decode-utf8.js";
 import {
   type EditFailure,
   failedTo,

@@ -1,6 +1,6 @@
+import { decodeUtf8 } from "../../lib/utf8.js";
 import { describeOsError, isFileError, osErrors } from "../os-error.js";
 import { DEFAULT_MODE, type FileEdit, type FileUpdate, filesOfEdit } from "./file-edit.js";
-import { decodeUtf8 } from "./format/decode-utf8.js";
 import { type EditFailure, failedTo, failureOf, MAX_FILE_BYTES, type PatchFiles } from "./patch-files.js";
 
 /** One change of the tree. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Utf8Stream, wholeCharacters } from "../../../src/lib/utf8.js";
+import { Utf8Stream, wholeEnd, wholeStart } from "../../../src/lib/utf8.js";
 
 function decode(bytes: Uint8Array, pieceBytes: number): string {
   const stream = new Utf8Stream();
@@ -37,11 +37,30 @@ describe("whole characters", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.nat(400), (text, length) => {
         const bytes = Buffer.from(text).subarray(0, length);
-        const whole = wholeCharacters(bytes);
+        const whole = bytes.subarray(0, wholeEnd(bytes));
         expect(Buffer.from(text).subarray(0, whole.length)).toEqual(Buffer.from(whole));
         expect(() => new TextDecoder("utf-8", { fatal: true }).decode(whole)).not.toThrow();
         expect(bytes.length - whole.length).toBeLessThan(4);
       }),
     );
+  });
+
+  it("are all of a text but its broken start", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), fc.nat(400), (text, from) => {
+        const bytes = Buffer.from(text).subarray(from);
+        const whole = bytes.subarray(wholeStart(bytes));
+        expect(text.endsWith(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(whole))).toBe(
+          true,
+        );
+        expect(bytes.length - whole.length).toBeLessThan(4);
+      }),
+    );
+  });
+
+  it("leave bytes that are no text alone but for three", () => {
+    expect(wholeStart(Buffer.alloc(9, 0x80))).toBe(3);
+    expect(wholeStart(Buffer.alloc(2, 0x80))).toBe(2);
+    expect(wholeEnd(Buffer.alloc(9, 0x80))).toBe(9);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeUtf8 } from "../../../../src/tools/patch/format/decode-utf8.js";
+import { decodeUtf8 } from "../../../src/lib/utf8.js";
 
 describe("decodeUtf8", () => {
   it.each([

@@ -1,12 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { OutputCollector } from "../../../src/output/output-collector.js";
+import { HeadAndTail, type KeptBytes } from "../../../src/output/head-and-tail.js";
+import { textOf } from "../../../src/sandbox/process/run-to-end.js";
 
-function collected(maxBytes: number, chunks: readonly Uint8Array[]): OutputCollector {
-  const collector = new OutputCollector(maxBytes);
-  for (const chunk of chunks) collector.push(Buffer.from(chunk));
+function collected(maxBytes: number, chunks: readonly Uint8Array[]): HeadAndTail {
+  const collector = new HeadAndTail(maxBytes);
+  for (const chunk of chunks) collector.push(chunk);
   return collector;
 }
+
+function joined({ head, tail }: KeptBytes): Buffer {
+  return Buffer.concat([head, tail]);
+}
+
+const chunksOfBytes = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 12 });
 
 /** A text cut into pieces anywhere, also within a character. */
 const choppedText = fc
@@ -17,49 +24,54 @@ const choppedText = fc
     return { text, chunks: at.slice(1).map((end, index) => bytes.subarray(at[index], end)) };
   });
 
-describe("what an output collector keeps", () => {
+describe("what is kept of a stream", () => {
   it("is everything, in order, as long as it fits", () => {
     fc.assert(
       fc.property(choppedText, ({ text, chunks }) => {
         const bytes = Buffer.from(text);
         const collector = collected(bytes.length, chunks);
-        expect(collector.text()).toBe(text);
-        expect(collector.bytes()).toEqual(bytes);
-        expect(collector.omittedBytes).toBe(0);
         expect(collector.totalBytes).toBe(bytes.length);
+        const kept = collector.take();
+        expect(textOf(kept)).toBe(text);
+        expect(kept).toEqual({ head: bytes, omittedBytes: 0, tail: Buffer.alloc(0) });
       }),
     );
   });
 
   it("is the first and the last half of the budget, however the bytes arrive", () => {
     fc.assert(
-      fc.property(
-        fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 12 }),
-        fc.nat(64),
-        (chunks, maxBytes) => {
-          const all = Buffer.concat(chunks);
-          const collector = collected(maxBytes, chunks);
-          const kept =
-            all.length <= maxBytes
-              ? all
-              : Buffer.concat([
-                  all.subarray(0, Math.ceil(maxBytes / 2)),
-                  all.subarray(all.length - Math.floor(maxBytes / 2)),
-                ]);
-          expect(collector.bytes()).toEqual(kept);
-          expect(collector.omittedBytes).toBe(all.length - kept.length);
-        },
-      ),
+      fc.property(chunksOfBytes, fc.nat(64), (chunks, maxBytes) => {
+        const all = Buffer.concat(chunks);
+        const [headBytes, tailBytes] =
+          all.length <= maxBytes ? [all.length, 0] : [Math.ceil(maxBytes / 2), Math.floor(maxBytes / 2)];
+        expect(collected(maxBytes, chunks).take()).toEqual({
+          head: all.subarray(0, headBytes),
+          omittedBytes: all.length - headBytes - tailBytes,
+          tail: all.subarray(all.length - tailBytes),
+        });
+      }),
     );
   });
 
   it("is a copy: the bytes of a chunk may be overwritten once it was pushed", () => {
     const chunk = Buffer.from("abcd");
-    const collector = new OutputCollector(6);
+    const collector = new HeadAndTail(6);
     collector.push(chunk);
     collector.push(chunk);
     chunk.fill("x");
-    expect(collector.bytes().toString()).toBe("abcbcd");
+    expect(joined(collector.take()).toString()).toBe("abcbcd");
+  });
+
+  it("is given once: the next bytes are the first of a new stream", () => {
+    fc.assert(
+      fc.property(chunksOfBytes, chunksOfBytes, fc.nat(30), (first, second, maxBytes) => {
+        const kept = collected(maxBytes, first);
+        const taken = kept.take();
+        for (const chunk of second) kept.push(chunk);
+        expect(kept.take()).toEqual(collected(maxBytes, second).take());
+        expect(taken).toEqual(collected(maxBytes, first).take());
+      }),
+    );
   });
 
   it("goes its own way in a clone", () => {
@@ -71,10 +83,9 @@ describe("what an output collector keeps", () => {
         (first, second, maxBytes) => {
           const original = collected(maxBytes, [first]);
           const clone = original.clone();
-          clone.push(Buffer.from(second));
-          expect(original.bytes()).toEqual(collected(maxBytes, [first]).bytes());
-          expect(clone.bytes()).toEqual(collected(maxBytes, [first, second]).bytes());
-          expect(clone.omittedBytes).toBe(collected(maxBytes, [first, second]).omittedBytes);
+          clone.push(second);
+          expect(original.take()).toEqual(collected(maxBytes, [first]).take());
+          expect(clone.take()).toEqual(collected(maxBytes, [first, second]).take());
         },
       ),
     );
@@ -88,7 +99,7 @@ describe("a text that was cut", () => {
     fc.assert(
       fc.property(choppedText, fc.nat(40), ({ text, chunks }, maxBytes) => {
         fc.pre(Buffer.byteLength(text) > maxBytes && !gap.test(text));
-        const shown = collected(maxBytes, chunks).text();
+        const shown = textOf(collected(maxBytes, chunks).take());
         const [head = "", omitted, tail = ""] = shown.split(gap);
         expect(text.startsWith(head)).toBe(true);
         expect(text.endsWith(tail)).toBe(true);
@@ -103,6 +114,6 @@ describe("a text that was cut", () => {
   it("keeps a character that lies across the seam of the ring", () => {
     // A tail of four bytes: "CD" is overwritten by the first bytes of "€", "A" by its last one.
     const collector = collected(8, [Buffer.from("headABCD"), Buffer.from("AB"), Buffer.from("€")]);
-    expect(collector.text()).toBe("head\n[… 5 bytes left out …]\nB€");
+    expect(textOf(collector.take())).toBe("head\n[… 5 bytes left out …]\nB€");
   });
 });
