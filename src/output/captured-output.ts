@@ -24,60 +24,38 @@ export function captured(...parts: readonly (Piece | CapturedOutput)[]): Capture
 
 /** The text with each gap announced where it is. */
 export function renderOutput({ pieces }: CapturedOutput): string {
-  return pieces.map((piece) => (typeof piece === "string" ? piece : gapNotice(piece))).join("");
+  return pieces
+    .map((piece) => (typeof piece === "string" ? piece : `\n... ${piece.bytes} bytes omitted ...\n`))
+    .join("");
 }
 
-function gapNotice({ bytes }: Pick<Gap, "bytes">): string {
-  return `\n... ${bytes} bytes omitted ...\n`;
-}
+const countsOfText: Record<keyof Gap, (text: string) => number> = {
+  bytes: Buffer.byteLength,
+  // Code points, not UTF-16 units.
+  chars: (text) => text.replace(/[\ud800-\udbff][\udc00-\udfff]/g, ".").length,
+  lineFeeds: countLineFeeds,
+};
 
-export function totalBytes({ pieces }: CapturedOutput): number {
-  return sum(pieces, (piece) => (typeof piece === "string" ? Buffer.byteLength(piece) : piece.bytes));
+/** Of the whole output. */
+export function total({ pieces }: CapturedOutput, what: keyof Gap): number {
+  const counts = pieces.map((piece) => (typeof piece === "string" ? countsOfText[what](piece) : piece[what]));
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Bytes of the texts alone. */
 export function keptBytes({ pieces }: CapturedOutput): number {
-  return sum(pieces, (piece) => (typeof piece === "string" ? Buffer.byteLength(piece) : 0));
-}
-
-export function totalChars({ pieces }: CapturedOutput): number {
-  return sum(pieces, (piece) => (typeof piece === "string" ? countChars(piece) : piece.chars));
-}
-
-export function totalLineFeeds({ pieces }: CapturedOutput): number {
-  return sum(pieces, (piece) => (typeof piece === "string" ? countLineFeeds(piece) : piece.lineFeeds));
+  return total({ pieces: pieces.filter((piece) => typeof piece === "string") }, "bytes");
 }
 
 /** Lines of the whole output: a final line feed adds none, and a carriage return alone does not end one. */
 export function countLines(output: CapturedOutput): number {
   const last = output.pieces.at(-1);
   const hasUnendedLine = last !== undefined && !(typeof last === "string" && last.endsWith("\n"));
-  return totalLineFeeds(output) + (hasUnendedLine ? 1 : 0);
-}
-
-/** Code points, not UTF-16 units. */
-function countChars(text: string): number {
-  let pairs = 0;
-  for (let at = 0; at < text.length - 1; at++) {
-    if (isHighSurrogate(text.charCodeAt(at)) && isLowSurrogate(text.charCodeAt(at + 1))) pairs++;
-  }
-  return text.length - pairs;
+  return total(output, "lineFeeds") + (hasUnendedLine ? 1 : 0);
 }
 
 function countLineFeeds(text: string): number {
   let count = 0;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++;
   return count;
-}
-
-function sum<T>(items: readonly T[], measure: (item: T) => number): number {
-  return items.reduce((total, item) => total + measure(item), 0);
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
-}
-
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff;
 }

@@ -14,7 +14,7 @@ export interface KeptBytes {
   tail: Buffer;
 }
 
-/** Keeps the first and the last half of a stream of bytes within a budget. Copies what it keeps. */
+/** Keeps the first and the last bytes of a stream within a budget. Copies what it keeps. */
 export class HeadAndTail {
   readonly #maxBytes: number;
   readonly #headBytes: number;
@@ -23,10 +23,11 @@ export class HeadAndTail {
   #oldest: number;
   #total = 0;
 
-  constructor(maxBytes: number) {
+  /** `headBytes` of the budget are for the head. Default: half of it, and the odd byte too. */
+  constructor(maxBytes: number, headBytes = Math.ceil(maxBytes / 2)) {
     this.#maxBytes = maxBytes;
-    this.#headBytes = Math.ceil(maxBytes / 2);
-    this.#oldest = this.#headBytes;
+    this.#headBytes = headBytes;
+    this.#oldest = headBytes;
   }
 
   get totalBytes(): number {
@@ -42,7 +43,7 @@ export class HeadAndTail {
 
   /** Another one in the same state. */
   clone(): HeadAndTail {
-    const copy = new HeadAndTail(this.#maxBytes);
+    const copy = new HeadAndTail(this.#maxBytes, this.#headBytes);
     copy.#append(this.#kept.subarray(0, this.#keptBytes));
     copy.#oldest = this.#oldest;
     copy.#total = this.#total;

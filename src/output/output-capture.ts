@@ -15,9 +15,9 @@ export class OutputCapture {
   readonly #bytes: HeadAndTail;
   #seen = { chars: 0, lineFeeds: 0 };
 
-  /** Half of the limit is for the head, half for the tail. Default: `KEPT_OUTPUT_BYTES`. */
+  /** Half of the limit is for the head, the rest for the tail: from its last byte one sees whether the last line has ended. */
   constructor(limitBytes = KEPT_OUTPUT_BYTES) {
-    this.#bytes = new HeadAndTail(limitBytes);
+    this.#bytes = new HeadAndTail(limitBytes, Math.floor(limitBytes / 2));
   }
 
   push(chunk: Uint8Array): void {

@@ -6,10 +6,9 @@ import {
   keptBytes,
   type Piece,
   renderOutput,
-  totalBytes,
-  totalChars,
-  totalLineFeeds,
+  total,
 } from "./captured-output.js";
+import { textEnd, textStart } from "./cut-text.js";
 import type { OutputPart } from "./output-part.js";
 
 /** How much of an output a model is given. One token counts as four bytes. */
@@ -40,10 +39,12 @@ export function truncateText(text: string, policy: TruncationPolicy): string {
 /** As `truncateOutput`; one that was over the budget begins with a warning, and how many tokens and lines the whole of it has. */
 export function truncateWithLineCount(output: CapturedOutput, policy: TruncationPolicy): string {
   const text = truncateOutput(output, policy);
-  return totalBytes(output) <= byteBudget(policy)
-    ? text
-    : `Warning: truncated output (original token count: ${tokensOfBytes(totalBytes(output))})\n` +
-        `Total output lines: ${countLines(output)}\n\n${text}`;
+  const bytes = total(output, "bytes");
+  if (bytes <= byteBudget(policy)) return text;
+  return (
+    `Warning: truncated output (original token count: ${tokensOfBytes(bytes)})\n` +
+    `Total output lines: ${countLines(output)}\n\n${text}`
+  );
 }
 
 /**
@@ -54,10 +55,10 @@ export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy)
   const budget = byteBudget(policy);
   if (keptBytes(output) <= budget) return renderOutput(output);
   const { start, cut, end } = cutMiddle(output, budget);
-  const announcedBytes = totalBytes(start) - keptBytes(start) + totalBytes(end) - keptBytes(end);
+  const missingBytes = cut.bytes + keptBytes(start) + keptBytes(end) - budget;
   const marker =
     policy.mode === "tokens"
-      ? `…${tokensOfBytes(totalBytes(output) - announcedBytes - budget)} tokens truncated…`
+      ? `…${tokensOfBytes(missingBytes)} tokens truncated…`
       : `…${cut.chars} chars truncated…`;
   return renderOutput(start) + marker + renderOutput(end);
 }
@@ -100,12 +101,8 @@ function cutMiddle(
   const startBudget = Math.floor(budget / 2);
   const start = captured(...fitting(output.pieces, startBudget, textStart));
   const end = captured(...fitting(output.pieces.toReversed(), budget - startBudget, textEnd).toReversed());
-  const left = (count: (part: CapturedOutput) => number) => count(output) - count(start) - count(end);
-  return {
-    start,
-    cut: { bytes: left(totalBytes), chars: left(totalChars), lineFeeds: left(totalLineFeeds) },
-    end,
-  };
+  const left = (what: keyof Gap) => total(output, what) - total(start, what) - total(end, what);
+  return { start, cut: { bytes: left("bytes"), chars: left("chars"), lineFeeds: left("lineFeeds") }, end };
 }
 
 /** The first pieces that fit; gaps cost nothing, and one at the cut is left to the cut. */
@@ -119,27 +116,4 @@ function fitting(pieces: readonly Piece[], budget: number, cut: typeof textStart
     left -= typeof part === "string" ? Buffer.byteLength(part) : 0;
   }
   return kept.slice(0, kept.findLastIndex((piece) => typeof piece === "string" && piece !== "") + 1);
-}
-
-/** The longest beginning of whole characters within so many bytes. */
-function textStart(text: string, maxBytes: number): string {
-  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes));
-  return text.slice(0, read);
-}
-
-function textEnd(text: string, maxBytes: number): string {
-  // One UTF-16 unit is at least one byte, so no more units than bytes can fit.
-  let start = Math.max(0, text.length - maxBytes);
-  if (splitsPair(text, start)) start++;
-  let bytes = Buffer.byteLength(text.slice(start));
-  while (bytes > maxBytes) {
-    const char = String.fromCodePoint(text.codePointAt(start) ?? 0);
-    bytes -= Buffer.byteLength(char);
-    start += char.length;
-  }
-  return text.slice(start);
-}
-
-function splitsPair(text: string, at: number): boolean {
-  return at > 0 && (text.codePointAt(at - 1) ?? 0) > 0xffff;
 }

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { isTooDeep } from "../../lib/nesting.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import { clipped } from "../../output/cut-text.js";
 import { shellQuote } from "../../tools/command/shell-quote.js";
 
 const INPUT_CHARS = 160;
@@ -27,7 +28,7 @@ const commandArguments = z.union([
 
 function commandTitle(args: unknown): string | null {
   const command = commandArguments.safeParse(args);
-  return command.success ? neutraliseLine(shortened(`$ ${command.data.trim()}`)) : null;
+  return command.success ? neutraliseLine(clipped(`$ ${command.data.trim()}`, INPUT_CHARS)) : null;
 }
 
 function inputText(args: unknown, input: string): string {
@@ -35,17 +36,13 @@ function inputText(args: unknown, input: string): string {
   const texts = Object.entries(args).map(([key, value]) =>
     typeof value === "string" && /(?:path|pattern)$/.test(key) ? value : `${key}=${valueText(value)}`,
   );
-  return shortened(texts.join(" "));
+  return clipped(texts.join(" "), INPUT_CHARS);
 }
 
 /** Lists of tables tell nobody anything in one line. */
 function valueText(value: unknown): string {
   const isTables = Array.isArray(value) && value.some((each) => typeof each === "object");
   return isTables ? "[…]" : JSON.stringify(value);
-}
-
-function shortened(line: string): string {
-  return line.length > INPUT_CHARS ? `${line.slice(0, INPUT_CHARS)}…` : line;
 }
 
 function parsed(json: string): unknown {

@@ -1,4 +1,5 @@
 import { isSame, type ReplayReport } from "../../agent/replay/replay-session.js";
+import { clipped } from "../../output/cut-text.js";
 
 const SHOWN_INPUT_CHARS = 160;
 const SHOWN_PATHS = 50;
@@ -29,9 +30,8 @@ function differenceLines({
   recorded,
   replayed,
 }: ReplayReport["differences"][number]): string[] {
-  const shown = input.length <= SHOWN_INPUT_CHARS ? input : `${input.slice(0, SHOWN_INPUT_CHARS)}…`;
   return [
-    `[${step}] ${name} ${shown.replace(/\s+/g, " ")}`,
+    `[${step}] ${name} ${clipped(input, SHOWN_INPUT_CHARS).replace(/\s+/g, " ")}`,
     `    from line ${line} on the output is different:`,
     ...recorded.map((text) => `    - ${text}`),
     ...replayed.map((text) => `    + ${text}`),

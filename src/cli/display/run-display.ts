@@ -2,6 +2,7 @@ import { styleText } from "node:util";
 import type { AgentEvent, AgentListener } from "../../agent/turn/events.js";
 import { NeutralStream, neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../output/line-fold.js";
 import type { PlanStep } from "../../tools/tool.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { callTitle, commandText } from "./call-text.js";
@@ -215,31 +216,22 @@ export class RunDisplay {
 /** The output of one command in whole lines, none of which can do anything to a terminal. */
 class CommandOutput {
   readonly #stream = new NeutralStream();
-  readonly #last: string[] = [];
-  #unfinished = "";
+  #fold = emptyFold;
   #shown = 0;
-  #hidden = 0;
 
   /** The lines to show now. */
-  push(chunk: Uint8Array): string[] {
-    return this.#take(this.#stream.push(chunk));
+  push(chunk: Uint8Array): readonly string[] {
+    this.#fold = appendOutput(this.#fold, this.#stream.push(chunk));
+    const now = this.#fold.head.slice(this.#shown, LIVE_LINES);
+    this.#shown += now.length;
+    return now;
   }
 
   /** What is left to show: the last lines of those that were held back, and how many more there were. */
-  end(): { hiddenLines: number; lines: string[] } {
-    const rest = this.#take(this.#stream.end());
-    if (this.#unfinished !== "") rest.push(...this.#take("\n"));
-    return { hiddenLines: this.#hidden - this.#last.length, lines: [...rest, ...this.#last] };
-  }
-
-  #take(text: string): string[] {
-    const lines = (this.#unfinished + text).split("\n");
-    this.#unfinished = lines.pop() ?? "";
-    const now = lines.splice(0, Math.max(0, LIVE_LINES - this.#shown));
-    this.#shown += now.length;
-    this.#hidden += lines.length;
-    this.#last.push(...lines.slice(-LAST_LINES));
-    this.#last.splice(0, this.#last.length - LAST_LINES);
-    return now;
+  end(): { hiddenLines: number; lines: readonly string[] } {
+    this.#fold = appendOutput(this.#fold, this.#stream.end());
+    const heldBack = lineCountOf(this.#fold) - this.#shown;
+    const { lines } = lastLines(this.#fold, Math.min(heldBack, LAST_LINES));
+    return { hiddenLines: heldBack - lines.length, lines };
   }
 }

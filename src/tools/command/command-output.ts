@@ -1,4 +1,4 @@
-import { type CapturedOutput, captured, countLines, totalBytes } from "../../output/captured-output.js";
+import { type CapturedOutput, captured, countLines, total } from "../../output/captured-output.js";
 import {
   type TruncationPolicy,
   tokenBudget,
@@ -60,7 +60,7 @@ export function sessionOutput(report: SessionReport, policy: TruncationPolicy, m
     `Wall time: ${(report.wallMs / 1000).toFixed(4)} seconds`,
     ...(report.exitCode === null ? [] : [`Process exited with code ${report.exitCode}`]),
     ...(report.sessionId === null ? [] : [`Process running with session ID ${report.sessionId}`]),
-    `Original token count: ${tokensOfBytes(totalBytes(report.output))}`,
+    `Original token count: ${tokensOfBytes(total(report.output, "bytes"))}`,
     "Output:",
     truncateWithLineCount(report.output, { mode: "tokens", limit }),
   ].join("\n");

@@ -1,12 +1,10 @@
-import type { CapturedOutput } from "../../output/captured-output.js";
-import { renderOutput } from "../../output/captured-output.js";
+import { type CapturedOutput, renderOutput } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
 import { endOf } from "./command-failure.js";
 import { TREE_ENDED } from "./command-output.js";
-
-const OUTPUT_LIMIT_BYTES = 1024 * 1024;
+import { eachChunk } from "./each-chunk.js";
 
 /** A process that a model can come back to. Its output is read all the time, so that it never waits for a reader. */
 export class CommandSession {
@@ -16,7 +14,7 @@ export class CommandSession {
   /** A stamp that grows with every use. */
   lastUse = 0;
   readonly #process: ToolProcess;
-  readonly #unread = new OutputCapture(OUTPUT_LIMIT_BYTES);
+  readonly #unread = new OutputCapture();
   readonly #ended: Promise<void>;
   #isAbandoned = false;
 
@@ -72,8 +70,13 @@ export class CommandSession {
   }
 
   async #follow(onActivity: ToolCallOptions["onActivity"]): Promise<void> {
-    const transcript = new OutputCapture(onActivity === undefined ? 0 : OUTPUT_LIMIT_BYTES);
-    const exit = await endOf(this.#process, this.#read(transcript, onActivity));
+    const transcript = new OutputCapture(onActivity === undefined ? 0 : undefined);
+    const reading = eachChunk(this.#process.stdout, (chunk) => {
+      this.#unread.push(chunk);
+      if (onActivity !== undefined) transcript.push(chunk);
+      onActivity?.({ kind: "command-output", chunk });
+    });
+    const exit = await endOf(this.#process, reading);
     if (exit.treeEnded) for (const output of [this.#unread, transcript]) output.push(Buffer.from(TREE_ENDED));
     this.exit = exit;
     if (this.#isAbandoned) return;
@@ -84,15 +87,6 @@ export class CommandSession {
       durationMs: exit.durationMs,
       usage: exit.usage,
     });
-  }
-
-  async #read(transcript: OutputCapture, onActivity: ToolCallOptions["onActivity"]): Promise<void> {
-    for await (const chunk of this.#process.stdout as AsyncIterable<Uint8Array>) {
-      this.#unread.push(chunk);
-      if (onActivity === undefined) continue;
-      transcript.push(chunk);
-      onActivity({ kind: "command-output", chunk });
-    }
   }
 }
 

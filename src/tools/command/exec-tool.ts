@@ -1,6 +1,5 @@
-import type { Readable } from "node:stream";
 import { z } from "zod";
-import { type CapturedOutput, captured, renderOutput } from "../../output/captured-output.js";
+import { type CapturedOutput, captured, renderOutput, total } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import { defineTool } from "../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
@@ -11,6 +10,7 @@ import {
   workdirOf,
 } from "../tool-needs.js";
 import type { ToolExit } from "../tool-sandbox.js";
+import { eachChunk } from "./each-chunk.js";
 
 /** What `exec` tells a program; `content` is the aggregated output. */
 export interface ExecToolResult extends ToolOutput {
@@ -31,7 +31,6 @@ export interface ExecText {
   truncatedAfterLines?: number;
 }
 
-const OUTPUT_LIMIT_BYTES = 1024 * 1024;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 
 const parameters = z.object({
@@ -64,10 +63,10 @@ async function exec(
   { signal }: ToolCallOptions,
   { command, cwd, env, timeoutMs }: z.output<typeof parameters>,
 ): Promise<ExecToolResult> {
-  const captures = {
-    stdout: new OutputCapture(OUTPUT_LIMIT_BYTES),
-    stderr: new OutputCapture(OUTPUT_LIMIT_BYTES),
-    both: new OutputCapture(OUTPUT_LIMIT_BYTES),
+  const captures = { stdout: new OutputCapture(), stderr: new OutputCapture(), both: new OutputCapture() };
+  const into = (own: OutputCapture) => (chunk: Uint8Array) => {
+    own.push(chunk);
+    captures.both.push(chunk);
   };
   const sandbox = await needs.sandbox();
   const process = await sandbox.spawn(command, {
@@ -79,8 +78,8 @@ async function exec(
   });
   const [exit] = await Promise.all([
     process.exit,
-    capture(process.stdout, captures.stdout, captures.both),
-    capture(process.stderr, captures.stderr, captures.both),
+    eachChunk(process.stdout, into(captures.stdout)),
+    eachChunk(process.stderr, into(captures.stderr)),
   ]);
   signal?.throwIfAborted();
   return resultOf(exit, {
@@ -88,12 +87,6 @@ async function exec(
     stderr: withStartFailure(captures.stderr.take(), exit),
     both: withStartFailure(captures.both.take(), exit),
   });
-}
-
-async function capture(stream: Readable | null, ...into: readonly OutputCapture[]): Promise<void> {
-  if (stream === null) return;
-  for await (const chunk of stream as AsyncIterable<Uint8Array>)
-    for (const output of into) output.push(chunk);
 }
 
 function withStartFailure(output: CapturedOutput, { startFailure }: ToolExit): CapturedOutput {
@@ -121,6 +114,5 @@ function textOf(output: CapturedOutput): ExecText {
   const gap = output.pieces.findIndex((piece) => typeof piece !== "string");
   const text = renderOutput(output);
   if (gap === -1) return { text };
-  const before = renderOutput(captured(...output.pieces.slice(0, gap)));
-  return { text, truncatedAfterLines: before.split("\n").length - 1 };
+  return { text, truncatedAfterLines: total(captured(...output.pieces.slice(0, gap)), "lineFeeds") };
 }

@@ -1,6 +1,5 @@
-import type { Readable } from "node:stream";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "../../output/captured-output.js";
-import { OutputCapture } from "../../output/output-capture.js";
+import { KEPT_OUTPUT_BYTES, OutputCapture } from "../../output/output-capture.js";
 import { shrinkOutput } from "../../output/truncation.js";
 import { findDenial } from "../../policy/sandbox-denial.js";
 import type { EscalationRequest, SandboxPlace } from "../review/action.js";
@@ -10,6 +9,7 @@ import { type CommandEnvironment, environmentIn, type Reviewed, type SandboxAcce
 import type { ToolExit } from "../tool-sandbox.js";
 import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
 import { type CommandOutcome, TREE_ENDED, withTimeout } from "./command-output.js";
+import { eachChunk } from "./each-chunk.js";
 import { adviseOfMissing, type MissingProgramNeeds } from "./missing-programs.js";
 
 export interface OneShotCommand {
@@ -29,7 +29,6 @@ type OneShotResult = { kind: "ended"; outcome: CommandOutcome } | { kind: "faile
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
-const OUTPUT_LIMIT_BYTES = 1024 * 1024;
 const OUT_OF_MEMORY_NOTICE =
   "\n[the sandbox ran out of memory: the kernel killed a process of this command]\n";
 
@@ -82,8 +81,8 @@ async function runOneShot(
     argv: command.shownArgv ?? command.argv,
     cwd: command.cwd,
   });
-  const stdout = new OutputCapture(OUTPUT_LIMIT_BYTES);
-  const stderr = new OutputCapture(OUTPUT_LIMIT_BYTES);
+  const stdout = new OutputCapture();
+  const stderr = new OutputCapture();
   const exit = await runToEnd(needs, command, { call, stdout, stderr });
   call.signal?.throwIfAborted();
   const output = aggregate(stdout.take(), stderr.take(), exit);
@@ -107,7 +106,14 @@ async function runToEnd(
   try {
     const options = { cwd, env: environmentIn(needs, place), timeoutMs, signal, stdin: "closed" as const };
     const process = await sandbox.spawn(argv, options);
-    const reading = Promise.all([read(process.stdout, stdout, call), read(process.stderr, stderr, call)]);
+    const into = (capture: OutputCapture) => (chunk: Uint8Array) => {
+      capture.push(chunk);
+      call.onActivity?.({ kind: "command-output", chunk });
+    };
+    const reading = Promise.all([
+      eachChunk(process.stdout, into(stdout)),
+      eachChunk(process.stderr, into(stderr)),
+    ]);
     return await endOf(process, reading);
   } catch (error) {
     signal?.throwIfAborted();
@@ -115,23 +121,15 @@ async function runToEnd(
   }
 }
 
-async function read(stream: Readable | null, capture: OutputCapture, call: ToolCallOptions): Promise<void> {
-  if (stream === null) return;
-  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
-    capture.push(chunk);
-    call.onActivity?.({ kind: "command-output", chunk });
-  }
-}
-
 /** One third of the limit is for stdout, two for stderr, and each may use what the other leaves. */
 function aggregate(stdout: CapturedOutput, stderr: CapturedOutput, exit: ToolExit): CapturedOutput {
-  const stderrShare = Math.min(keptBytes(stderr), OUTPUT_LIMIT_BYTES - Math.floor(OUTPUT_LIMIT_BYTES / 3));
+  const stderrShare = Math.min(keptBytes(stderr), KEPT_OUTPUT_BYTES - Math.floor(KEPT_OUTPUT_BYTES / 3));
   const stderrBytes = Math.max(
     stderrShare,
-    Math.min(keptBytes(stderr), OUTPUT_LIMIT_BYTES - keptBytes(stdout)),
+    Math.min(keptBytes(stderr), KEPT_OUTPUT_BYTES - keptBytes(stdout)),
   );
   const output = captured(
-    shrinkOutput(stdout, OUTPUT_LIMIT_BYTES - stderrBytes),
+    shrinkOutput(stdout, KEPT_OUTPUT_BYTES - stderrBytes),
     shrinkOutput(stderr, stderrBytes),
   );
   return captured(

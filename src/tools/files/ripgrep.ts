@@ -1,8 +1,8 @@
-import type { Readable } from "node:stream";
 import { BrigError } from "../../errors.js";
 import { renderOutput } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import { endOf, refusedStart } from "../command/command-failure.js";
+import { eachChunk } from "../command/each-chunk.js";
 import type { CommandEnvironment, SandboxAccess } from "../tool-needs.js";
 import type { ToolExit, ToolSandbox, ToolStartFailure } from "../tool-sandbox.js";
 
@@ -58,8 +58,8 @@ async function runProgram(
       timeoutMs: TIMEOUT_SECONDS * 1000,
     });
     const reading = Promise.all([
-      each(process.stdout, onOutput),
-      each(process.stderr, (chunk) => errors.push(chunk)),
+      eachChunk(process.stdout, onOutput),
+      eachChunk(process.stderr, (chunk) => errors.push(chunk)),
     ]);
     const exit = await endOf(process, reading);
     return { exit, stderr: renderOutput(errors.take()) };
@@ -67,11 +67,6 @@ async function runProgram(
     signal?.throwIfAborted();
     return { exit: refusedStart(error), stderr: "" };
   }
-}
-
-async function each(stream: Readable | null, onChunk: (chunk: Uint8Array) => void): Promise<void> {
-  if (stream === null) return;
-  for await (const chunk of stream as AsyncIterable<Uint8Array>) onChunk(chunk);
 }
 
 function failure(text: string): BrigError {

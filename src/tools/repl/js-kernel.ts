@@ -5,12 +5,12 @@ import { Utf8Stream } from "../../lib/utf8.js";
 import { type CapturedOutput, captured } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import { endOf, startError } from "../command/command-failure.js";
+import { eachChunk } from "../command/each-chunk.js";
 import type { ToolOutput } from "../tool.js";
 import type { CommandEnvironment, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import type { ToolProcess } from "../tool-sandbox.js";
 import { bootSource, kernelSource } from "./kernel-source.js";
 
-const OUTPUT_LIMIT_BYTES = 1024 * 1024;
 const MAX_MESSAGE_CHARS = 32 * 1024 * 1024;
 const MAX_IMAGES = 16;
 const FRAME_START = "\u001e";
@@ -48,7 +48,7 @@ interface KernelNeeds extends SandboxAccess, CommandEnvironment, WorkingDirector
 export class JsKernel {
   readonly #process: ToolProcess;
   readonly #nonce = randomBytes(16).toString("hex");
-  readonly #printed = new OutputCapture(OUTPUT_LIMIT_BYTES);
+  readonly #printed = new OutputCapture();
   #cell: Cell | null = null;
   #cells = 0;
   #unread = "";
@@ -131,8 +131,7 @@ export class JsKernel {
 
   async #read(): Promise<void> {
     const decoder = new Utf8Stream();
-    for await (const chunk of this.#process.stdout as AsyncIterable<Uint8Array>)
-      this.#take(decoder.push(chunk));
+    await eachChunk(this.#process.stdout, (chunk) => this.#take(decoder.push(chunk)));
     this.#print(this.#unread + decoder.end());
   }
 

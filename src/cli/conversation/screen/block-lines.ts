@@ -1,10 +1,10 @@
 import { breakBetweenWords } from "../../../lib/terminal/break-columns.js";
 import { displayWidth } from "../../../lib/terminal/display-width.js";
 import { formatDuration } from "../../../lib/time/durations.js";
+import { keptLines, type LineFold, lastLines, lineCountOf } from "../../../output/line-fold.js";
 import type { FileChange } from "../../../tools/review/action.js";
 import type { PlanStep } from "../../../tools/tool.js";
 import type { Block, CommandEnd, ListingLine } from "./block.js";
-import { keptLines, lastLines, lineCountOf, type OutputFold } from "./output-fold.js";
 import {
   fitLine,
   markedRows,
@@ -136,7 +136,7 @@ export function scriptRows(script: string, columns: number): StyledLine[] {
 
 /** The last lines of an output under the number of those before. */
 export function foldedRows(
-  output: OutputFold,
+  output: LineFold,
   { columns, foldHint = "", shownLines = SHOWN_LINES }: BlockRoom,
 ): StyledLine[] {
   const { lines, hiddenLines } = lastLines(output, shownLines);
@@ -187,7 +187,7 @@ function patchRows(
 }
 
 /** The first lines of what a patch does, and how many come after them. */
-function editRows(edits: OutputFold, { columns, foldHint = "" }: BlockRoom): StyledLine[] {
+function editRows(edits: LineFold, { columns, foldHint = "" }: BlockRoom): StyledLine[] {
   const hiddenLines = lineCountOf(edits) - SHOWN_EDITS;
   const below = span(`⋮ ${plural(hiddenLines, "line")} below${foldHint}`, "quiet");
   return [

@@ -1,6 +1,6 @@
+import type { LineFold } from "../../../output/line-fold.js";
 import type { FileChange } from "../../../tools/review/action.js";
 import type { PlanStep } from "../../../tools/tool.js";
-import type { OutputFold } from "./output-fold.js";
 import type { Tone } from "./styled-line.js";
 import type { NoticeTone } from "./view-event.js";
 
@@ -11,17 +11,17 @@ export type Block =
   /** Lines of a message; it continues the block before where it is not the first. */
   | { kind: "said"; lines: readonly string[]; isFirst: boolean }
   | { kind: "thought"; text: string }
-  | { kind: "command"; script: string; output: OutputFold; end: CommandEnd }
-  | { kind: "call"; title: string; output: OutputFold; success: boolean }
+  | { kind: "command"; script: string; output: LineFold; end: CommandEnd }
+  | { kind: "call"; title: string; output: LineFold; success: boolean }
   /** `edits`: the lines that it takes and gives; none of a patch that failed. */
-  | { kind: "patch"; changes: readonly FileChange[]; edits: OutputFold; success: boolean; failure: string }
+  | { kind: "patch"; changes: readonly FileChange[]; edits: LineFold; success: boolean; failure: string }
   | { kind: "plan"; explanation: string | null; steps: readonly PlanStep[] }
   | { kind: "notice"; tone: NoticeTone; text: string; hint?: string }
   /** What a slash command answered. */
   | { kind: "report"; title: string; rows: readonly (readonly [string, string])[] }
   | { kind: "listing"; title: string; lines: readonly ListingLine[] }
   /** A folded output in full, as far as it was kept. */
-  | { kind: "unfolded"; title: string; output: OutputFold }
+  | { kind: "unfolded"; title: string; output: LineFold }
   /** What a person was asked, and what they said. */
   | { kind: "question"; lines: readonly { text: string; tone: Tone }[] }
   | { kind: "answer"; text: string };

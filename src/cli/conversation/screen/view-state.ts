@@ -1,6 +1,6 @@
+import { appendOutput, emptyFold, foldOf, type LineFold, lineCountOf } from "../../../output/line-fold.js";
 import type { FileChange } from "../../../tools/review/action.js";
 import type { Block, CommandEnd } from "./block.js";
-import { appendOutput, emptyFold, foldOf, lineCountOf, type OutputFold } from "./output-fold.js";
 import type { ViewEvent } from "./view-event.js";
 
 /** A call that has not ended. */
@@ -19,7 +19,7 @@ export interface RunningCall {
 
 interface RunningCommand {
   script: string;
-  output: OutputFold;
+  output: LineFold;
   end: CommandEnd;
 }
 
@@ -34,7 +34,7 @@ export interface ViewState {
   /** Commands that outlived their calls. */
   background: ReadonlyMap<string, RunningCommand>;
   /** The last outputs that were folded away, the latest first. */
-  folded: readonly { title: string; output: OutputFold }[];
+  folded: readonly { title: string; output: LineFold }[];
   isSandboxReady: boolean;
   /** The model sums up what was said. */
   isCompacting: boolean;
@@ -226,7 +226,7 @@ function showCommand(state: ViewState, command: RunningCommand): ViewState {
   return rememberFolded(shown, `$ ${command.script}`, command.output);
 }
 
-function rememberFolded(state: ViewState, title: string, output: OutputFold): ViewState {
+function rememberFolded(state: ViewState, title: string, output: LineFold): ViewState {
   if (lineCountOf(output) <= SHOWN_LINES) return state;
   return { ...state, folded: [{ title, output }, ...state.folded].slice(0, FOLDED_OUTPUTS) };
 }

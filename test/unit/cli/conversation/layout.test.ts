@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { layoutDraft, wrapText } from "../../../../src/cli/conversation/screen/text-layout.js";
+import { displayWidth } from "../../../../src/lib/terminal/display-width.js";
 import {
   appendOutput,
   emptyFold,
@@ -7,9 +9,7 @@ import {
   keptLines,
   lastLines,
   lineCountOf,
-} from "../../../../src/cli/conversation/screen/output-fold.js";
-import { layoutDraft, wrapText } from "../../../../src/cli/conversation/screen/text-layout.js";
-import { displayWidth } from "../../../../src/lib/terminal/display-width.js";
+} from "../../../../src/output/line-fold.js";
 import { processorClock } from "../../../support/processor-clock.js";
 
 describe("wrapping", () => {

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { composerWith } from "../../../../src/cli/conversation/input/composer.js";
 import { liveRegion } from "../../../../src/cli/conversation/screen/live-lines.js";
-import { foldOf } from "../../../../src/cli/conversation/screen/output-fold.js";
 import { initialScreen, type ScreenState } from "../../../../src/cli/conversation/screen/screen-state.js";
 import type { RunningCall } from "../../../../src/cli/conversation/screen/view-state.js";
 import { displayWidth } from "../../../../src/lib/terminal/display-width.js";
+import { foldOf } from "../../../../src/output/line-fold.js";
 
 const open: ScreenState = {
   ...initialScreen({ columns: 60, rows: 24 }, 0),

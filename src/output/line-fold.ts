@@ -1,5 +1,5 @@
 /** The lines of an output: its beginning, its end, and how many there were between. Its size is bounded. */
-export interface OutputFold {
+export interface LineFold {
   readonly head: readonly string[];
   readonly tail: readonly string[];
   /** Of whole lines. */
@@ -13,10 +13,10 @@ const KEPT_LINES = 400;
 /** Of a longer line the rest is left out, and marked. */
 const LINE_CHARS = 2000;
 
-export const emptyFold: OutputFold = { head: [], tail: [], lineCount: 0, unfinished: "" };
+export const emptyFold: LineFold = { head: [], tail: [], lineCount: 0, unfinished: "" };
 
 /** Text without control characters but newlines and tabs. */
-export function appendOutput(fold: OutputFold, text: string): OutputFold {
+export function appendOutput(fold: LineFold, text: string): LineFold {
   const end = text.lastIndexOf("\n");
   if (end === -1) return { ...fold, unfinished: cutLine(fold.unfinished + text.slice(0, LINE_CHARS * 2)) };
   const lines = (fold.unfinished + text.slice(0, end)).split("\n");
@@ -34,17 +34,17 @@ export function appendOutput(fold: OutputFold, text: string): OutputFold {
   };
 }
 
-export function foldOf(text: string): OutputFold {
+export function foldOf(text: string): LineFold {
   return appendOutput(emptyFold, text);
 }
 
 /** An unfinished line counts as one. */
-export function lineCountOf({ lineCount, unfinished }: OutputFold): number {
+export function lineCountOf({ lineCount, unfinished }: LineFold): number {
   return lineCount + (unfinished === "" ? 0 : 1);
 }
 
 /** The last lines, and how many come before them. */
-export function lastLines(fold: OutputFold, count: number): { lines: string[]; hiddenLines: number } {
+export function lastLines(fold: LineFold, count: number): { lines: string[]; hiddenLines: number } {
   const whole = fold.unfinished === "" ? [] : [fold.unfinished];
   const known = [...(fold.tail.length < count ? fold.head : []), ...fold.tail, ...whole];
   const lines = count === 0 ? [] : known.slice(-count);
@@ -52,7 +52,7 @@ export function lastLines(fold: OutputFold, count: number): { lines: string[]; h
 }
 
 /** Everything that was kept; between the parts, how many lines are missing there. */
-export function keptLines(fold: OutputFold): {
+export function keptLines(fold: LineFold): {
   head: readonly string[];
   missingLines: number;
   tail: readonly string[];
