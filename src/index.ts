@@ -50,9 +50,10 @@ export type {
 export type { SessionSetting } from "./session/setting.js";
 export type { SessionFileOptions, SessionLog } from "./session/write/session-file.js";
 export { openSessionFile } from "./session/write/session-file.js";
+export type { ToolName, ToolOf } from "./tools/catalogue.js";
 export type { ExecText, ExecToolResult } from "./tools/command/exec-tool.js";
 export type { FileMatch, FileSearchResult } from "./tools/files/file-search.js";
-export type { ToolOf, ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
+export type { ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";
 export type { FileChange } from "./tools/review/action.js";
 export type { PlanStep, Tool, ToolActivity, ToolCallOptions, ToolOutput, ToolSpec } from "./tools/tool.js";

@@ -30,9 +30,19 @@ export interface ToolDefinition<Parameters extends z.ZodObject, Output extends T
   run(args: z.output<Parameters>, call: ToolCallOptions): Promise<Output>;
 }
 
+/** The arguments of a tool as a program writes them. */
+export type ArgumentsOf<Parameters extends z.ZodObject> = ReadonlyLists<z.input<Parameters>>;
+
+/** A program may give lists that it does not let be changed. */
+type ReadonlyLists<Value> = Value extends readonly (infer Item)[]
+  ? readonly ReadonlyLists<Item>[]
+  : Value extends object
+    ? { [Key in keyof Value]: ReadonlyLists<Value[Key]> }
+    : Value;
+
 export function defineTool<Parameters extends z.ZodObject, Output extends ToolOutput>(
   definition: ToolDefinition<Parameters, Output>,
-): Tool<Output> {
+): Tool<Output, ArgumentsOf<Parameters>> {
   const { name, description, parameters, supportsParallel, isFreeform = false } = definition;
   const { changedFiles, orderedBy } = definition;
   let { spec } = definition;

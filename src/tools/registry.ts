@@ -3,76 +3,21 @@ import { BrigError, isBrigError } from "../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import type { TruncationPolicy } from "../output/truncation.js";
 import { answer } from "./answer.js";
+import { makeTools, type NameOfTool, type SharedParts, type ToolOf } from "./catalogue.js";
 import { CommandSessions, type RandomInteger } from "./command/command-sessions.js";
-import { type ExecCommandNeeds, execCommandTool } from "./command/exec-command.js";
-import { type ExecToolResult, execFace } from "./command/exec-tool.js";
 import { MissingPrograms } from "./command/missing-programs.js";
 import { MAX_POLL_MS } from "./command/session-report.js";
-import { type ShellCommandNeeds, shellCommandTool } from "./command/shell-command.js";
-import { localShellTool, shellTool } from "./command/shell-tool.js";
 import { findUserShell, type UserShell } from "./command/user-shell.js";
-import { type WriteStdinNeeds, writeStdinTool } from "./command/write-stdin.js";
-import { type FileSearchResult, fileSearchFace } from "./files/file-search.js";
-import { grepFilesFace, grepFilesTool } from "./files/grep-files.js";
-import { listDirFace, listDirTool } from "./files/list-dir/list-dir.js";
-import { readFileFace, readFileTool } from "./files/read-file/read-file.js";
 import { strictSchema } from "./json-schema.js";
-import { type ApplyPatchResult, applyPatchFace } from "./patch/apply-patch-face.js";
-import { type PatchInterceptionNeeds, sessionPatchTool } from "./patch/patch-interception.js";
+import type { PatchInterceptionNeeds } from "./patch/patch-interception.js";
 import { createPatcher } from "./patch/patcher.js";
-import { type ViewImageNeeds, viewImageTool } from "./picture/view-image.js";
 import { JsKernel } from "./repl/js-kernel.js";
-import { type JsReplNeeds, jsReplResetTool, jsReplTool } from "./repl/js-repl.js";
 import { KernelSlot } from "./repl/kernel-slot.js";
 import { type ActionReview, unreviewed } from "./review/approval.js";
-import { type AskedUser, requestUserInputTool, type UserInputNeeds } from "./session/request-user-input.js";
-import { updatePlanTool } from "./session/update-plan.js";
-import { type WebSearchNeeds, webSearchTool } from "./session/web-search.js";
+import type { AskedUser } from "./session/request-user-input.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
 import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolGates } from "./tool-gates.js";
 import type { ToolSandbox } from "./tool-sandbox.js";
-
-/** What the tools of one registry share. Each tool names what it uses, and sees no more. */
-interface SharedParts
-  extends ShellCommandNeeds,
-    ExecCommandNeeds,
-    WriteStdinNeeds,
-    ViewImageNeeds,
-    UserInputNeeds,
-    JsReplNeeds,
-    WebSearchNeeds {}
-
-/** Every tool there is, in the order the model sees them. A new one is a file and a line here. */
-const toolMakers: readonly ((parts: SharedParts) => Tool)[] = [
-  shellTool,
-  shellCommandTool,
-  localShellTool,
-  execCommandTool,
-  writeStdinTool,
-  readFileTool,
-  listDirTool,
-  grepFilesTool,
-  viewImageTool,
-  updatePlanTool,
-  sessionPatchTool,
-  requestUserInputTool,
-  jsReplTool,
-  jsReplResetTool,
-  webSearchTool,
-];
-
-/** The same for programs. What one answers besides `ToolOutput` is in its own type. */
-const faceMakers: readonly ((parts: SharedParts) => Tool)[] = [
-  (parts) => applyPatchFace(parts.patcher, parts),
-  readFileFace,
-  listDirFace,
-  grepFilesFace,
-  fileSearchFace,
-  execFace,
-];
-
-/** Other names under which models call a tool. */
-const aliases: Readonly<Record<string, string>> = { "container.exec": "shell" };
 
 const CHUNK_IDS = 0x1_00_00_00;
 
@@ -116,20 +61,10 @@ const optionNames: OptionNames<ToolRegistryOptions> = {
   random: true,
 };
 
-/** Tools that tell a program more than `ToolOutput` does. */
-interface TellingTools {
-  applyPatch: Tool<ApplyPatchResult>;
-  exec: Tool<ExecToolResult>;
-  fileSearch: Tool<FileSearchResult>;
-}
-
-/** The tool of a name, with what it alone tells. */
-export type ToolOf<Name extends string> = Name extends keyof TellingTools ? TellingTools[Name] : Tool;
-
 /** The tools of one sandbox. Close it, or the sandbox, to end the command sessions that are still running. */
 export interface ToolRegistry {
-  /** The tool of that name; `tool.unknown` when there is none. */
-  get<Name extends string>(name: Name): ToolOf<Name>;
+  /** The tool of that name; `tool.unknown` when there is none, which a name that is written out cannot come to. */
+  get<Name extends string>(name: NameOfTool<Name>): ToolOf<Name>;
   has(name: string): boolean;
   getToolNames(): string[];
   getAll(): Tool[];
@@ -155,24 +90,21 @@ export function createToolRegistry(
     gates,
     callTool: (name, args, call) => callTool(registry, { name, args }, call),
   });
-  const tools = new Map(
-    [...toolMakers, ...faceMakers].map((make) => make(parts)).map((tool) => [tool.name, tool]),
-  );
-  const find = (name: string) => tools.get(name) ?? tools.get(aliases[name] ?? "");
+  const { tools, find } = makeTools(parts);
   const registry: ToolRegistry = {
-    get<Name extends string>(name: Name) {
+    get<Name extends string>(name: NameOfTool<Name>) {
       const tool = find(name);
       if (tool !== undefined) return tool as ToolOf<Name>;
       throw new BrigError(`unsupported call: ${name}`, {
         code: "tool.unknown",
-        hint: `the tools are ${[...tools.keys()].join(", ")}`,
+        hint: `the tools are ${tools.map((one) => one.name).join(", ")}`,
       });
     },
     has: (name) => find(name) !== undefined,
-    getToolNames: () => [...tools.keys()],
-    getAll: () => [...tools.values()],
+    getToolNames: () => tools.map(({ name }) => name),
+    getAll: () => [...tools],
     getSpecs: ({ strict = false } = {}) =>
-      [...tools.values()]
+      tools
         .filter(({ name }) => isOffered(name, gates))
         .map(({ spec }) => (strict ? strictSpec(spec) : spec)),
     refusalOf: (name) => refusalOf(find(name)?.name ?? name, gates),

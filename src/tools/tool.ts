@@ -3,8 +3,8 @@ import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import type { ActionToReview, FileChange, SandboxPlace } from "./review/action.js";
 import type { ResourceUsage } from "./tool-sandbox.js";
 
-/** One tool of the registry. */
-export interface Tool<Output extends ToolOutput = ToolOutput> {
+/** One tool of the registry. `Arguments` is what a program gives it; what a model sends is checked when it comes. */
+export interface Tool<Output extends ToolOutput = ToolOutput, Arguments = unknown> {
   readonly name: string;
   readonly description: string;
   /** What the model is told about it. */
@@ -27,7 +27,7 @@ export interface Tool<Output extends ToolOutput = ToolOutput> {
    * Runs the tool. What a command does, a timeout included, is in the content; arguments that do not fit are
    * `tool.invalid-input`, and a sandbox that no longer answers is thrown as it is.
    */
-  execute(args: unknown, call?: ToolCallOptions): Promise<Output>;
+  execute(args: Arguments, call?: ToolCallOptions): Promise<Output>;
 }
 
 /** What the model reads. `success` is for callers and never sent to it. */

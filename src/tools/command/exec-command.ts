@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import { type CapturedOutput, captured, renderOutput } from "../../output/captured-output.js";
 import { findDenial } from "../../policy/sandbox-denial.js";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import type { SandboxPlace } from "../review/action.js";
 import type { RefusalReason } from "../review/approval.js";
@@ -88,7 +88,7 @@ export interface ExecCommandNeeds
     MissingProgramNeeds,
     PatchInterceptionNeeds {}
 
-export function execCommandTool(needs: ExecCommandNeeds): Tool {
+export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name,
     description:

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type CapturedOutput, captured, renderOutput, total } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import {
   type CommandEnvironment,
@@ -48,7 +48,7 @@ const parameters = z.object({
 interface ExecNeeds extends SandboxAccess, CommandEnvironment, WorkingDirectory {}
 
 /** For programs: runs a command to its end. What it does is in the result; only what cannot be asked for is an error. */
-export function execFace(needs: ExecNeeds): Tool<ExecToolResult> {
+export function execFace(needs: ExecNeeds): Tool<ExecToolResult, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "exec",
     description: "Runs a command and returns its outputs and exit code.",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import {
   escalationAliases,
@@ -7,7 +7,7 @@ import {
   escalationParameters,
   refusedEscalation,
 } from "../review/escalation.js";
-import type { Tool } from "../tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
 import { type OutputLimit, type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { freeformOutput } from "./command-output.js";
 import { type OneShotNeeds, runReviewed, timeoutOf } from "./one-shot-command.js";
@@ -34,7 +34,7 @@ export interface ShellCommandNeeds
     PatchInterceptionNeeds,
     ShellAccess {}
 
-export function shellCommandTool(needs: ShellCommandNeeds): Tool {
+export function shellCommandTool(needs: ShellCommandNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name,
     description: "Runs a shell script in the sandbox and returns its exit code, duration and output.",

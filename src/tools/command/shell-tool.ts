@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import {
   escalationAliases,
@@ -7,7 +7,7 @@ import {
   escalationParameters,
   refusedEscalation,
 } from "../review/escalation.js";
-import type { Tool, ToolSpec } from "../tool.js";
+import type { Tool, ToolOutput, ToolSpec } from "../tool.js";
 import { type OutputLimit, type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { structuredOutput } from "./command-output.js";
 import { type OneShotNeeds, runReviewed, timeoutOf } from "./one-shot-command.js";
@@ -29,16 +29,19 @@ const parameters = z.object({
 
 export interface ShellNeeds extends WorkingDirectory, OutputLimit, OneShotNeeds, PatchInterceptionNeeds {}
 
-export function shellTool(needs: ShellNeeds): Tool {
+export function shellTool(needs: ShellNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return argvTool(needs, { name: "shell" });
 }
 
 /** `shell` for models that know it by a kind of item of its own. */
-export function localShellTool(needs: ShellNeeds): Tool {
+export function localShellTool(needs: ShellNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return argvTool(needs, { name: "local_shell", spec: { type: "local_shell" } });
 }
 
-function argvTool(needs: ShellNeeds, { name, spec }: { name: string; spec?: ToolSpec }): Tool {
+function argvTool(
+  needs: ShellNeeds,
+  { name, spec }: { name: string; spec?: ToolSpec },
+): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name,
     spec,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
-import type { Tool } from "../tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
 import type { CommandSession } from "./command-session.js";
 import {
   clampedPoll,
@@ -38,7 +38,7 @@ export interface WriteStdinNeeds extends SessionReportNeeds {
   readonly maxPollMs: number;
 }
 
-export function writeStdinTool(needs: WriteStdinNeeds): Tool {
+export function writeStdinTool(needs: WriteStdinNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "write_stdin",
     description:

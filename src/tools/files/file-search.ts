@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { describeOsError, fileFailure, osErrors } from "../os-error.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
@@ -41,7 +41,9 @@ const parameters = z.object({
 interface FileSearchNeeds extends RipgrepNeeds, WorkingDirectory {}
 
 /** For programs: finds files by their paths, fuzzily, hidden ones too, but neither what git ignores nor `.git`. */
-export function fileSearchFace(needs: FileSearchNeeds): Tool<FileSearchResult> {
+export function fileSearchFace(
+  needs: FileSearchNeeds,
+): Tool<FileSearchResult, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "fileSearch",
     description: "Finds files whose paths match a pattern fuzzily.",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { answer } from "../answer.js";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { fileFailure } from "../os-error.js";
 import { trim } from "../patch/format/white-space.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
@@ -32,7 +32,7 @@ const parameters = z.object({
 
 interface GrepNeeds extends RipgrepNeeds, WorkingDirectory {}
 
-export function grepFilesTool(needs: GrepNeeds): Tool {
+export function grepFilesTool(needs: GrepNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "grep_files",
     description: "Finds files whose contents match the pattern and lists them by modification time.",
@@ -43,7 +43,7 @@ export function grepFilesTool(needs: GrepNeeds): Tool {
 }
 
 /** As programs call it: the same, but every failure is a BrigError. */
-export function grepFilesFace(needs: GrepNeeds): Tool {
+export function grepFilesFace(needs: GrepNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "grepFiles",
     description: "Lists the files whose contents match a regular expression, last modified first.",

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import { summary } from "./patch-output.js";
 import type { Patcher, PatchOutcome } from "./patcher.js";
@@ -10,10 +10,6 @@ export interface ApplyPatchResult extends ToolOutput {
   stdout: string;
   stderr: string;
 }
-
-export type ApplyPatchFace = Omit<Tool, "execute"> & {
-  execute(args: unknown, call?: ToolCallOptions): Promise<ApplyPatchResult>;
-};
 
 const parameters = z.object({
   patch: z
@@ -25,7 +21,10 @@ const parameters = z.object({
 });
 
 /** `applyPatch`, for programs: as `apply_patch`, but takes unified diffs too and keeps results and errors apart. */
-export function applyPatchFace(patcher: Patcher, { cwd }: { cwd: string }): ApplyPatchFace {
+export function applyPatchFace(
+  patcher: Patcher,
+  { cwd }: { cwd: string },
+): Tool<ApplyPatchResult, ArgumentsOf<typeof parameters>> {
   const run = async (args: z.output<typeof parameters>, { signal }: ToolCallOptions) =>
     resultOf(await patcher.applyAnyPatch(args.patch, { cwd: posix.resolve(cwd, args.cwd ?? ""), signal }));
   return defineTool({
@@ -34,7 +33,7 @@ export function applyPatchFace(patcher: Patcher, { cwd }: { cwd: string }): Appl
     parameters,
     supportsParallel: true,
     run,
-  }) as ApplyPatchFace;
+  });
 }
 
 function resultOf(outcome: PatchOutcome): ApplyPatchResult {

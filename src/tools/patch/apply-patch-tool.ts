@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { type RefusalReason, unreviewed } from "../review/approval.js";
 import { RETRY_DECLINED } from "../review/reviewed-action.js";
-import type { Tool } from "../tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
 import { patchGrammar } from "./grammar.js";
 import { type PatchOutputForm, patchOutput } from "./patch-output.js";
 import { type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
@@ -29,7 +29,7 @@ const parameters = z.object({
 export function applyPatchTool(
   patcher: Patcher,
   { cwd, form = "freeform", review = unreviewedPatches, askedTool = name }: ApplyPatchToolOptions,
-): Tool {
+): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   const description =
     form === "function"
       ? `${purpose}\n\n${formatGuide}`

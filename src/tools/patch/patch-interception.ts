@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import type { ToolCallOptions, ToolOutput } from "../tool.js";
 import type { Reviewed, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import { applyPatchTool } from "./apply-patch-tool.js";
 import { barePatchReason, recognisePatchCommand } from "./format/patch-command.js";
@@ -42,7 +42,9 @@ export async function interceptPatch(
 }
 
 /** `apply_patch` as a model calls it. It can be called where it is off, but is not offered. */
-export function sessionPatchTool(needs: PatchInterceptionNeeds & WorkingDirectory): Tool {
+export function sessionPatchTool(
+  needs: PatchInterceptionNeeds & WorkingDirectory,
+): ReturnType<typeof applyPatchTool> {
   return applyPatchTool(needs.patcher, {
     cwd: needs.cwd,
     form: needs.patchForm ?? "freeform",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { answer } from "../answer.js";
-import { defineTool } from "../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { absolutePath } from "../files/file-path.js";
 import { requireInput } from "../files/require-input.js";
 import { fileFailure } from "../os-error.js";
@@ -33,7 +33,7 @@ export interface ViewImageNeeds extends SandboxAccess, WorkingDirectory {
   readonly takesOriginalPictures: boolean | null;
 }
 
-export function viewImageTool(needs: ViewImageNeeds): Tool {
+export function viewImageTool(needs: ViewImageNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   const fitter = new PictureFitter();
   return defineTool({
     name: "view_image",

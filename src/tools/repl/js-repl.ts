@@ -36,7 +36,7 @@ interface KernelAccess {
   readonly jsKernel: KernelSlot;
 }
 
-export function jsReplTool(needs: JsReplNeeds): Tool {
+export function jsReplTool(needs: JsReplNeeds): Tool<ToolOutput, { input: string }> {
   return defineTool({
     name,
     description,
@@ -72,7 +72,7 @@ export function jsReplTool(needs: JsReplNeeds): Tool {
   });
 }
 
-export function jsReplResetTool(needs: KernelAccess): Tool {
+export function jsReplResetTool(needs: KernelAccess): Tool<ToolOutput, Record<string, never>> {
   return defineTool({
     name: "js_repl_reset",
     description: "Ends the Node process of js_repl; the next call starts a new one that remembers nothing.",

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
-import type { Tool } from "../tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
 
 const parameters = z.object({
   questions: z
@@ -42,7 +42,9 @@ export interface UserInputNeeds {
   readonly user: AskedUser | null;
 }
 
-export function requestUserInputTool({ user }: UserInputNeeds): Tool {
+export function requestUserInputTool({
+  user,
+}: UserInputNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "request_user_input",
     description: "Asks the user one to three short questions and waits for the answers.",

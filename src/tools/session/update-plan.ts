@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defineTool } from "../define-tool.js";
-import type { Tool } from "../tool.js";
+import { type ArgumentsOf, defineTool } from "../define-tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
 
 const parameters = z.strictObject({
   explanation: z.string().optional().describe("Why the plan is as it is, or what has changed."),
@@ -17,7 +17,7 @@ const parameters = z.strictObject({
 });
 
 /** The model's own list of what it is doing. The plan goes to whoever follows the call; the model hears that it was heard. */
-export function updatePlanTool(): Tool {
+export function updatePlanTool(): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "update_plan",
     description:

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
-import type { Tool } from "../tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
 
 export interface WebSearchNeeds {
   /** Whether pages are fetched, instead of read from the provider's own store. */
@@ -8,7 +8,7 @@ export interface WebSearchNeeds {
 }
 
 /** A search that the model's provider makes: only its declaration is ours. */
-export function webSearchTool({ searchesLive }: WebSearchNeeds): Tool {
+export function webSearchTool({ searchesLive }: WebSearchNeeds): Tool<ToolOutput, Record<string, never>> {
   return defineTool({
     name: "web_search",
     description: "Searches the web. The model's provider does it, outside the sandbox.",

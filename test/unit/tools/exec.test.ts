@@ -1,10 +1,11 @@
 import { afterAll, describe, expect, it } from "vitest";
+import type { ExecToolResult } from "../../../src/tools/command/exec-tool.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const sandbox = new MemorySandbox();
 const tools = createToolRegistry(sandbox, { cwd: "/tmp", environment: { FROM_REGISTRY: "r", BOTH: "r" } });
-const exec = (args: object) => tools.get("exec").execute(args);
+const exec = (args: object) => tools.get("exec" as string).execute(args) as Promise<ExecToolResult>;
 const sh = (script: string, args: object = {}) => exec({ command: ["/bin/sh", "-c", script], ...args });
 
 afterAll(() => sandbox.close());

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { rgPath } from "@vscode/ripgrep";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import type { ToolOf } from "../../../src/tools/catalogue.js";
+import type { FileSearchResult } from "../../../src/tools/files/file-search.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
 import type { ToolSandbox } from "../../../src/tools/tool-sandbox.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
@@ -37,7 +39,7 @@ function fakeRipgrep(script: string): void {
   chmodSync(join(programs, "rg"), 0o755);
 }
 
-const grep = (args: object) => tools.get("grep_files").execute(args);
+const grep = (args: object) => tools.get("grep_files" as string).execute(args);
 const paths = (...names: string[]) => names.map((name) => join(root, name)).join("\n");
 
 describe("grep_files", () => {
@@ -164,7 +166,8 @@ describe("grep_files", () => {
 
 describe("grepFiles", () => {
   it("answers as grep_files does, and fails by typed errors", async () => {
-    const call = (args: object) => tools.get("grepFiles").execute(args);
+    const call = (args: Parameters<ToolOf<"grepFiles">["execute"]>[0]) =>
+      tools.get("grepFiles").execute(args);
     expect(await call({ pattern: "needle", include: "*.js" })).toEqual({
       content: paths("src/newest.js"),
       success: true,
@@ -177,7 +180,8 @@ describe("grepFiles", () => {
 });
 
 describe("fileSearch", () => {
-  const search = (args: object) => tools.get("fileSearch").execute(args);
+  const search = (args: object) =>
+    tools.get("fileSearch" as string).execute(args) as Promise<FileSearchResult>;
 
   it("finds files by characters of their path in order, the best match first", async () => {
     const found = await search({ pattern: "newest" });

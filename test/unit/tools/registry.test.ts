@@ -68,7 +68,7 @@ describe("createToolRegistry", () => {
       justification: null,
       prefix_rule: null,
     };
-    expect(await tools.get("shell").execute(args)).toMatchObject({ success: true });
+    expect(await tools.get("shell" as string).execute(args)).toMatchObject({ success: true });
     expect(tools.getSpecs().every((spec) => spec.type !== "function" || !spec.strict)).toBe(true);
   });
 
@@ -93,11 +93,11 @@ describe("createToolRegistry", () => {
     const refusal =
       '`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: "require_escalated"` for unsandboxed execution, or omit `justification`.';
     const because = { justification: "to be sure" };
-    for (const [name, args] of [
-      ["shell", { command: ["true"] }],
-      ["shell_command", { command: "true" }],
-      ["exec_command", { cmd: "true", login: false }],
-    ] as const) {
+    for (const [name, args] of Object.entries({
+      shell: { command: ["true"] },
+      shell_command: { command: "true" },
+      exec_command: { cmd: "true", login: false },
+    })) {
       expect(await tools.get(name).execute({ ...args, ...because })).toEqual({
         content: refusal,
         success: false,
@@ -108,7 +108,7 @@ describe("createToolRegistry", () => {
   });
 
   it("says which tools there are when asked for another", () => {
-    expect(() => tools.get("nope")).toThrow(
+    expect(() => tools.get("nope" as string)).toThrow(
       expect.objectContaining({
         code: "tool.unknown",
         message: "unsupported call: nope",
@@ -125,14 +125,14 @@ describe("createToolRegistry", () => {
     [{ command: ["ls"], timeout_ms: -1 }, "invalid value: integer `-1`, expected u64"],
     ["ls", 'invalid type: string "ls", expected struct ShellArgs'],
   ])("refuses the arguments %j with tool.invalid-input", async (args, reason) => {
-    expect(await failureOf(tools.get("shell").execute(args))).toEqual({
+    expect(await failureOf(tools.get("shell" as string).execute(args))).toEqual({
       code: "tool.invalid-input",
       message: `failed to parse function arguments: ${reason}`,
     });
   });
 
   it("ignores argument keys it does not know", async () => {
-    const { success } = await tools.get("shell").execute({ command: ["true"], mood: "good" });
+    const { success } = await tools.get("shell" as string).execute({ command: ["true"], mood: "good" });
     expect(success).toBe(true);
   });
 

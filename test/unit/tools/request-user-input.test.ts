@@ -8,7 +8,7 @@ const question = { id: "go", header: "Go?", question: "Shall I?", options };
 
 async function ask(user: AskedUser | undefined, questions: readonly object[] = [question]) {
   const tools = createToolRegistry(new MemorySandbox(), { cwd: "/tmp", user });
-  return await tools.get("request_user_input").execute({ questions });
+  return await tools.get("request_user_input" as string).execute({ questions });
 }
 
 describe("request_user_input", () => {

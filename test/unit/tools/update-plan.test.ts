@@ -3,7 +3,7 @@ import { createToolRegistry } from "../../../src/tools/registry.js";
 import type { ToolActivity } from "../../../src/tools/tool.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
-const tool = createToolRegistry(new MemorySandbox(), { cwd: "/" }).get("update_plan");
+const tool = createToolRegistry(new MemorySandbox(), { cwd: "/" }).get("update_plan" as string);
 const plan = [
   { step: "look", status: "completed" },
   { step: "change", status: "in_progress" },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { answer } from "../../answer.js";
-import { defineTool } from "../../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
 import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
 import { absolutePath } from "../file-path.js";
@@ -19,7 +19,7 @@ const parameters = z.object({
   ...page,
 });
 
-export function listDirTool(needs: SandboxAccess): Tool {
+export function listDirTool(needs: SandboxAccess): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "list_dir",
     description: "Lists entries in a local directory with 1-indexed entry numbers and simple type labels.",
@@ -29,16 +29,20 @@ export function listDirTool(needs: SandboxAccess): Tool {
   });
 }
 
+const programParameters = z.object({
+  path: z.string().describe("Path of the directory; a relative one starts from workdir."),
+  ...page,
+  workdir: z.string().optional().describe("Directory that relative paths start from."),
+});
+
 /** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
-export function listDirFace(needs: SandboxAccess & WorkingDirectory): Tool {
+export function listDirFace(
+  needs: SandboxAccess & WorkingDirectory,
+): Tool<ToolOutput, ArgumentsOf<typeof programParameters>> {
   return defineTool({
     name: "listDir",
     description: "Lists a directory and those below it as a tree.",
-    parameters: z.object({
-      path: z.string().describe("Path of the directory; a relative one starts from workdir."),
-      ...page,
-      workdir: z.string().optional().describe("Directory that relative paths start from."),
-    }),
+    parameters: programParameters,
     supportsParallel: true,
     run: (args, call) =>
       listDir(needs, call, { ...args, path: absolutePath(workdirOf(needs, args.workdir), args.path) }),

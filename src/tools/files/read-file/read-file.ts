@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { answer } from "../../answer.js";
-import { defineTool } from "../../define-tool.js";
+import { type ArgumentsOf, defineTool } from "../../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
 import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
 import { absolutePath } from "../file-path.js";
@@ -55,7 +55,7 @@ const parameters = z.object({
     .describe("Which lines belong to the block, in indentation mode."),
 });
 
-export function readFileTool(needs: SandboxAccess): Tool {
+export function readFileTool(needs: SandboxAccess): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "read_file",
     description:
@@ -80,23 +80,27 @@ export function readFileTool(needs: SandboxAccess): Tool {
   });
 }
 
+const programParameters = z.object({
+  filePath: z.string().describe("Path of the file; a relative one starts from workdir."),
+  offset,
+  limit,
+  mode: mode.describe('"slice" (default) for a range of lines, "indentation" for the block around one.'),
+  workdir: z.string().optional().describe("Directory that relative paths start from."),
+  anchorLine,
+  maxLevels,
+  includeSiblings,
+  includeHeader,
+  maxLines,
+});
+
 /** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
-export function readFileFace(needs: SandboxAccess & WorkingDirectory): Tool {
+export function readFileFace(
+  needs: SandboxAccess & WorkingDirectory,
+): Tool<ToolOutput, ArgumentsOf<typeof programParameters>> {
   return defineTool({
     name: "readFile",
     description: "Reads lines of a file, with their numbers: a range, or the block around a line.",
-    parameters: z.object({
-      filePath: z.string().describe("Path of the file; a relative one starts from workdir."),
-      offset,
-      limit,
-      mode: mode.describe('"slice" (default) for a range of lines, "indentation" for the block around one.'),
-      workdir: z.string().optional().describe("Directory that relative paths start from."),
-      anchorLine,
-      maxLevels,
-      includeSiblings,
-      includeHeader,
-      maxLines,
-    }),
+    parameters: programParameters,
     supportsParallel: true,
     run: (args, call) =>
       readFile(needs, call, {

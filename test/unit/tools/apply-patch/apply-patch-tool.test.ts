@@ -7,7 +7,7 @@ import { applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js"
 import { parsePatch } from "../../../../src/tools/patch/format/parse-patch.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
 import { createPatcher } from "../../../../src/tools/patch/patcher.js";
-import type { ToolActivity, ToolOutput } from "../../../../src/tools/tool.js";
+import type { Tool, ToolActivity, ToolOutput } from "../../../../src/tools/tool.js";
 import { hostFiles } from "../../../support/host-files.js";
 import { patchOf } from "./patches.js";
 
@@ -147,7 +147,8 @@ describe("apply_patch", () => {
   });
 
   it("refuses arguments without a patch", async ({ tool }) => {
-    await expect(tool.execute({})).rejects.toMatchObject({
+    const untyped: Tool = tool;
+    await expect(untyped.execute({})).rejects.toMatchObject({
       code: "tool.invalid-input",
       message: "failed to parse function arguments: missing field `input`",
     });

@@ -237,7 +237,7 @@ describe("listDir", () => {
       content: `Absolute path: ${root}/sub\nfile`,
       success: true,
     });
-    const fail = (args: object) => tools.get("listDir").execute(args);
+    const fail = (args: object) => tools.get("listDir" as string).execute(args);
     await expect(fail({ path: "missing" })).rejects.toMatchObject({ code: "file.not-found" });
     await expect(fail({ path: "sub/file" })).rejects.toMatchObject({ code: "file.not-directory" });
     await expect(fail({ path: "sub", depth: 0 })).rejects.toMatchObject({ code: "tool.invalid-input" });

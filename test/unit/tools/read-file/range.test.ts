@@ -104,7 +104,9 @@ describe("read_file of a range", () => {
   it.each([{ offset: -1 }, { limit: 1.5 }, { mode: "outline" }, { indentation: { anchor_line: "3" } }])(
     "refuses %j as arguments it cannot parse",
     async (args) => {
-      await expect(tools.get("read_file").execute({ file_path: file("x"), ...args })).rejects.toMatchObject({
+      await expect(
+        tools.get("read_file" as string).execute({ file_path: file("x"), ...args }),
+      ).rejects.toMatchObject({
         code: "tool.invalid-input",
         message: expect.stringMatching(/^failed to parse function arguments: /),
       });
@@ -242,7 +244,7 @@ describe("readFile", () => {
     [{}, "tool.invalid-input"],
   ])("fails with %j by a typed error", async (args, code) => {
     file("one\n");
-    await expect(tools.get("readFile").execute(args)).rejects.toMatchObject({ code });
+    await expect(tools.get("readFile" as string).execute(args)).rejects.toMatchObject({ code });
   });
 
   it("reads the block around a line", async () => {

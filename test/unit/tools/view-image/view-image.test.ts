@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { formatBytes } from "../../../../src/lib/bytes.js";
 import { imageType } from "../../../../src/lib/image-type.js";
+import type { ToolOf } from "../../../../src/tools/catalogue.js";
 import { imageSize } from "../../../../src/tools/picture/image-size.js";
 import { createToolRegistry } from "../../../../src/tools/registry.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
@@ -18,7 +19,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-const view = (args: object) => tools.get("view_image").execute(args);
+const view = (args: Parameters<ToolOf<"view_image">["execute"]>[0]) => tools.get("view_image").execute(args);
 
 function file(name: string, bytes: Uint8Array): string {
   writeFileSync(join(directory, name), bytes);
