@@ -246,6 +246,11 @@ function session(): Record<string, Buffer> {
       ...[...ends(4), ...turn, ...turn],
       ...[...spawned(noStdin), ...spawned(0)],
     ]),
+    // A worker that was dismissed is killed with others before it can end, and is the first of them to be seen dead.
+    "killed-while-dismissed": Buffer.from(
+      "AAIAAAMAAAAAAAEAAAIAAAMAAAAAAAEAyMhkAF/qZAFf6mQCX2QGX+pkB1/qZAhf6mRACV/qyMgGX+oHyGsAbADIyAZf6msBbAHIyAZf6msCbALIyAZf6msDbAPIAmwCyMgGX+prA2wDyMgGX+prBGwEyMgGX+prBWwFyMgGX+prBmwGyMgGX+prB2wHyMj4X+prCGwIyMgGX84GX+oJyMgGX+o=",
+      "base64",
+    ),
     "given-up": Buffer.from([
       ...start,
       ...[5, 0, 0],

@@ -103,7 +103,7 @@ static void question(struct worker *w) {
  * now proves nothing: each is asked whether it lives before it gets another job.
  */
 static void give_up(struct runner *r, struct worker *lost) {
-    bool is_known = lost->state == WORKER_ENDING;
+    bool is_known = lost->state == WORKER_GIVEN_UP;
     worker_kill(lost);
     for (struct worker *w = is_known ? NULL : r->workers; w; w = w->next) {
         if (w->state == WORKER_IDLE) question(w);
@@ -112,9 +112,11 @@ static void give_up(struct runner *r, struct worker *lost) {
 }
 
 /* A command may kill its own worker to get away from it. The channel ends what it left. */
-static void lose(struct runner *r, struct worker *w) {
+static void lose(struct runner *r, struct worker *w, int status) {
     struct channel *c = w->channel;
-    give_up(r, w);
+    /* If a dismissed worker was killed before it could end, others may have been killed with it. */
+    bool has_left = w->state == WORKER_DISMISSED && WIFEXITED(status);
+    if (!has_left) give_up(r, w);
     forget(r, w);
     if (c) w->events->on_loss(r, c, w->slot->orphans_since);
 }
@@ -200,7 +202,7 @@ int pool_file_jobs(const struct runner *r) {
 void worker_continue(struct worker *w) { kill(w->pid, SIGCONT); }
 
 void worker_kill(struct worker *w) {
-    w->state = WORKER_ENDING;
+    w->state = WORKER_GIVEN_UP;
     if (!w->is_reaped) kill(w->pid, SIGKILL);
 }
 
@@ -230,7 +232,7 @@ void pool_keep_ready(struct runner *r) {
         next = w->next;
         if (w->state != WORKER_IDLE) continue;
         close_source(r, &w->control); /* it ends by itself and is reaped */
-        w->state = WORKER_ENDING;
+        w->state = WORKER_DISMISSED;
         idle--;
     }
 }
@@ -248,6 +250,6 @@ void pool_reap(struct runner *r) {
         w->is_reaped = true;
         /* What it reported before it ended still counts. */
         if (w->control.fd >= 0) on_report(r, &w->control, 0);
-        lose(r, w);
+        lose(r, w, status);
     }
 }

@@ -21,8 +21,8 @@ struct job_events {
     void (*on_loss)(struct runner *, struct channel *, uint64_t orphans_since);
 };
 
-/* A worker that is ending gets no job any more, whatever it still reports. */
-enum worker_state { WORKER_IDLE, WORKER_BUSY, WORKER_ENDING };
+/* A dismissed worker ends by itself, one that was given up is killed. Neither gets another job, whatever it still reports. */
+enum worker_state { WORKER_IDLE, WORKER_BUSY, WORKER_DISMISSED, WORKER_GIVEN_UP };
 
 struct worker {
     struct worker *next;

@@ -200,7 +200,7 @@ static pid_t fake_waitpid(pid_t pid, int *status, int flags) {
             bool is_news = fakes[i].killed && !fakes[i].is_suspect;
             for (int k = 0; k < fake_count && is_news; k++)
                 if (fakes[k].killed) suspect(&fakes[k]);
-            *status = SIGKILL;
+            *status = fakes[i].killed ? SIGKILL : 0;
             return pid_of(&fakes[i]);
         }
     return 0;
