@@ -1,8 +1,10 @@
 import { z } from "zod";
-import { LONGEST_TIMER_MS } from "../lib/time/pause.js";
 import { APPROVAL_POLICIES, granularSchema } from "../policy/approval-policy.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/modes.js";
 import { parseNetwork } from "../policy/network.js";
+import { providerSchema } from "./provider-schema.js";
+import { httpUrl, milliseconds, unused } from "./setting-kinds.js";
+import { toolsSchema, webSearchMode } from "./tools-schema.js";
 
 export const DEFAULT_MODEL = "gpt-5.2-codex";
 
@@ -13,12 +15,6 @@ export interface KeyNotes {
   isSecret?: boolean | undefined;
 }
 
-const retries = z.int().min(0).max(100);
-const texts = z.record(z.string(), z.string());
-const secretTexts = z.record(z.string(), z.string().meta({ isSecret: true }));
-const httpUrl = z.url({ protocol: /^https?$/, error: "it must be an http or https URL" });
-/** A timer that is set for longer would end at once. */
-const milliseconds = z.int().min(1).max(LONGEST_TIMER_MS);
 const tokens = z.int().min(1);
 const fileName = z
   .string()
@@ -29,41 +25,6 @@ const variables = z.record(
   z.string().regex(/^[^=\0]+$/, { error: "it must be the name of a variable" }),
   z.string().meta({ isSecret: true }),
 );
-
-/** A key of Codex's that brig accepts and does nothing with, so that one file serves both. */
-const unused = z.unknown().optional();
-
-export const providerSchema = z.object({
-  name: z.string().optional().describe("For people"),
-  base_url: httpUrl.optional().describe("Where requests go, up to and without /responses"),
-  env_key: z.string().optional().describe("The environment variable that holds the API key"),
-  env_key_instructions: z.string().optional().describe("Where to get a key"),
-  experimental_bearer_token: z
-    .string()
-    .optional()
-    .describe("The API key itself; `env_key` is safer")
-    .meta({ isSecret: true }),
-  wire_api: z.enum(["responses", "chat"]).default("responses").describe("Which API it speaks"),
-  query_params: secretTexts.default({}).describe("Added to every request's address"),
-  http_headers: secretTexts.default({}).describe("Added to every request"),
-  env_http_headers: texts.default({}).describe("Header and the environment variable that holds its value"),
-  request_max_retries: retries.default(4).describe("How often a request that failed is sent again"),
-  stream_max_retries: retries.default(5).describe("How often a stream that broke is opened again"),
-  stream_idle_timeout_ms: milliseconds
-    .default(300_000)
-    .describe("A stream without an event for this long is broken; comments do not count"),
-  response_timeout_ms: milliseconds
-    .default(3_600_000)
-    .describe("The longest that one response may take, its retried requests included"),
-  requires_openai_auth: z.boolean().default(false).describe("Whether it takes the login of `brig login`"),
-  auth: unused,
-  aws: unused,
-  gateway_oauth: unused,
-  model_catalog_url: unused,
-  supports_standalone_web_search: unused,
-  supports_websockets: unused,
-  websocket_connect_timeout_ms: unused,
-});
 
 const workspaceWriteSchema = z.object({
   writable_roots: z
@@ -92,44 +53,6 @@ const shellEnvironmentSchema = z.object({
     .describe("If there are any, of `set` only the names that match one of these patterns (`*`, `?`)"),
   experimental_use_profile: unused,
 });
-
-const webSearchMode = z.enum(["cached", "live", "disabled"]);
-
-const toolsSchema = z.object({
-  shell: z
-    .enum(["unified_exec", "shell_command", "default", "local", "disabled"])
-    .optional()
-    .describe("Which tools for commands the model is told of")
-    .meta({ fallback: "unified_exec" }),
-  apply_patch: z
-    .union([z.boolean(), z.enum(["freeform", "function"])])
-    .optional()
-    .describe("As text of a grammar or as a function")
-    .meta({ fallback: "by model" }),
-  read_file: onOrOff("by model"),
-  list_dir: onOrOff("by model"),
-  grep_files: onOrOff("by model"),
-  view_image: onOrOff("by model"),
-  update_plan: z
-    // Codex has a table with one key here.
-    .union([z.boolean(), z.object({ enabled: z.boolean().optional() }).transform(({ enabled }) => enabled)])
-    .optional()
-    .describe("Whether the model is told of it; `{ enabled = … }` as well")
-    .meta({ fallback: "by model" }),
-  request_user_input: onOrOff("on where somebody can answer"),
-  js_repl: onOrOff("false"),
-  web_search: z
-    // Codex has a table of settings here as well, which says nothing about on or off.
-    .union([z.boolean(), webSearchMode, z.object({}).transform(() => undefined)])
-    .optional()
-    .describe("The provider's own search; true is live")
-    .meta({ fallback: "as `web_search`" }),
-  experimental_request_user_input: unused,
-});
-
-function onOrOff(fallback: string) {
-  return z.boolean().optional().describe("Whether the model is told of it").meta({ fallback });
-}
 
 const networkSetting = z.string().check(({ value, issues }) => {
   const network = parseNetwork(value);

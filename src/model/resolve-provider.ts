@@ -1,5 +1,6 @@
-import { type Config, type ProviderConfig, providerSchema } from "../config/config-schema.js";
+import type { Config, ProviderConfig } from "../config/config-schema.js";
 import type { Environment } from "../config/env.js";
+import { providerSchema } from "../config/provider-schema.js";
 import { BrigError } from "../errors.js";
 import { suggest } from "../lib/suggest.js";
 import type { Credentials, ModelProvider, WireApi } from "./provider.js";

@@ -1,0 +1,38 @@
+import { formatBytes } from "../../lib/bytes.js";
+import { fitRows } from "../../lib/terminal/table.js";
+import type { SessionSummary } from "../../session/read/session-index.js";
+import type { CliContext } from "../context.js";
+
+const SHOWN_PROMPT_CHARS = 60;
+
+export const sessionHeader = ["UPDATED", "ID", "STATUS", "TURNS", "SIZE", "MODEL", "DIRECTORY", "PROMPT"];
+
+/** On a terminal a session is one line: what says least about it is left out where there is no room. */
+export function fittingRows(rows: string[][], { stdout }: CliContext): string[][] {
+  const { isTTY, columns } = stdout;
+  if (isTTY !== true || columns === undefined) return rows;
+  return fitRows(rows, { columns, expendable: ["SIZE", "MODEL", "TURNS", "DIRECTORY", "STATUS"] });
+}
+
+export function sessionRow(session: SessionSummary): string[] {
+  return [
+    localTime(session.updatedAt),
+    session.id,
+    session.status,
+    session.turns === null ? "" : String(session.turns),
+    formatBytes(session.sizeBytes),
+    session.model ?? "",
+    session.cwd ?? "",
+    shortened(session.prompt ?? ""),
+  ];
+}
+
+function localTime(time: Date): string {
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 16).replace("T", " ");
+}
+
+function shortened(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length <= SHOWN_PROMPT_CHARS ? line : `${line.slice(0, SHOWN_PROMPT_CHARS - 1)}…`;
+}

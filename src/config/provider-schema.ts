@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { httpUrl, milliseconds, unused } from "./setting-kinds.js";
+
+const retries = z.int().min(0).max(100);
+const texts = z.record(z.string(), z.string());
+const secretTexts = z.record(z.string(), z.string().meta({ isSecret: true }));
+
+export const providerSchema = z.object({
+  name: z.string().optional().describe("For people"),
+  base_url: httpUrl.optional().describe("Where requests go, up to and without /responses"),
+  env_key: z.string().optional().describe("The environment variable that holds the API key"),
+  env_key_instructions: z.string().optional().describe("Where to get a key"),
+  experimental_bearer_token: z
+    .string()
+    .optional()
+    .describe("The API key itself; `env_key` is safer")
+    .meta({ isSecret: true }),
+  wire_api: z.enum(["responses", "chat"]).default("responses").describe("Which API it speaks"),
+  query_params: secretTexts.default({}).describe("Added to every request's address"),
+  http_headers: secretTexts.default({}).describe("Added to every request"),
+  env_http_headers: texts.default({}).describe("Header and the environment variable that holds its value"),
+  request_max_retries: retries.default(4).describe("How often a request that failed is sent again"),
+  stream_max_retries: retries.default(5).describe("How often a stream that broke is opened again"),
+  stream_idle_timeout_ms: milliseconds
+    .default(300_000)
+    .describe("A stream without an event for this long is broken; comments do not count"),
+  response_timeout_ms: milliseconds
+    .default(3_600_000)
+    .describe("The longest that one response may take, its retried requests included"),
+  requires_openai_auth: z.boolean().default(false).describe("Whether it takes the login of `brig login`"),
+  auth: unused,
+  aws: unused,
+  gateway_oauth: unused,
+  model_catalog_url: unused,
+  supports_standalone_web_search: unused,
+  supports_websockets: unused,
+  websocket_connect_timeout_ms: unused,
+});
