@@ -3,7 +3,7 @@ import { BrigError } from "../../errors.js";
 import { askedFor, resume } from "../commands/resume.js";
 import { type RunFlags, runCommand } from "../commands/run.js";
 import type { CliContext } from "../context.js";
-import type { CallerDefaults } from "../setup/agent-setup.js";
+import type { CallerDefaults } from "../setup/agent-flags.js";
 import { collect } from "../setup/option-values.js";
 import { type CodexFlags, readCodexFlags, refuseUnsupported } from "./codex-flags.js";
 

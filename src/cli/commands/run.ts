@@ -16,13 +16,8 @@ import { HeldOutput } from "../display/held-output.js";
 import { showRun } from "../display/run-display.js";
 import { exitStatusOf } from "../exit-status.js";
 import { say, write } from "../render.js";
-import {
-  type AgentFlags,
-  type AgentUse,
-  addAgentOptions,
-  type EarlierSession,
-  prepareAgent,
-} from "../setup/agent-setup.js";
+import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
+import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
 import { CONVERSE } from "../setup/run-words.js";
 import { sandboxOptions } from "../setup/sandbox-options.js";

@@ -7,11 +7,9 @@ import { createInterface } from "node:readline/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import { createThreadId } from "../../agent/thread-id.js";
 import { BrigError } from "../../errors.js";
-import { formatBytes } from "../../lib/bytes.js";
 import { type Claimant, type FileLock, holderOf, readClaimant } from "../../lib/file-lock.js";
 import { jsonText } from "../../lib/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";
-import { fitRows } from "../../lib/terminal/table.js";
 import { atifDocument } from "../../session/export/session-atif.js";
 import { type ForkedSession, forkSession } from "../../session/fork/session-fork.js";
 import {
@@ -26,11 +24,11 @@ import { type SessionStep, stepsOf } from "../../session/read/session-steps.js";
 import { claimSession } from "../../session/write/session-claim.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
+import { fittingRows, sessionHeader, sessionRow } from "../display/session-rows.js";
 import { shownSession, shownStep } from "../display/session-text.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 
 const LISTED = 30;
-const SHOWN_PROMPT_CHARS = 60;
 
 interface ListFlags {
   all?: boolean;
@@ -140,44 +138,13 @@ async function list({ all, limit, json }: ListFlags, context: CliContext): Promi
   const summaries = await summariseAll(shown, processes);
   if (json === true) return await writeJson(context.stdout, summaries.map(listedSession));
   if (summaries.length === 0) return await write(context.stdout, "no sessions\n");
-  const header = ["UPDATED", "ID", "STATUS", "TURNS", "SIZE", "MODEL", "DIRECTORY", "PROMPT"];
-  await writeTable(context.stdout, fitting([header, ...summaries.map(row)], context));
+  await writeTable(context.stdout, fittingRows([sessionHeader, ...summaries.map(sessionRow)], context));
   const hidden = files.length - shown.length;
   if (hidden > 0) await say(context.stderr, `${hidden} more: --all lists them\n`);
 }
 
-/** On a terminal a session is one line: what says least about it is left out where there is no room. */
-function fitting(rows: string[][], { stdout }: CliContext): string[][] {
-  const { isTTY, columns } = stdout;
-  if (isTTY !== true || columns === undefined) return rows;
-  return fitRows(rows, { columns, expendable: ["SIZE", "MODEL", "TURNS", "DIRECTORY", "STATUS"] });
-}
-
-function row(session: SessionSummary): string[] {
-  return [
-    localTime(session.updatedAt),
-    session.id,
-    session.status,
-    session.turns === null ? "" : String(session.turns),
-    formatBytes(session.sizeBytes),
-    session.model ?? "",
-    session.cwd ?? "",
-    shortened(session.prompt ?? ""),
-  ];
-}
-
 function listedSession({ isClaimed: _, updatedAt, ...session }: SessionSummary): object {
   return { ...session, updatedAt: updatedAt.toISOString() };
-}
-
-function localTime(time: Date): string {
-  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 16).replace("T", " ");
-}
-
-function shortened(text: string): string {
-  const line = text.trim().replace(/\s+/g, " ");
-  return line.length <= SHOWN_PROMPT_CHARS ? line : `${line.slice(0, SHOWN_PROMPT_CHARS - 1)}…`;
 }
 
 interface ShowFlags {
@@ -306,7 +273,7 @@ async function confirms(files: readonly SessionFileEntry[], context: CliContext)
     });
   const processes = await readHostProcesses(hostname());
   const summaries = await summariseAll(files, processes);
-  await writeTable(stderr, summaries.map(row));
+  await writeTable(stderr, summaries.map(sessionRow));
   const asking = createInterface({ input: stdin, output: stderr });
   try {
     const question = files.length === 1 ? "Delete it? [y/N] " : `Delete these ${files.length}? [y/N] `;

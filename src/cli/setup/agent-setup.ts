@@ -1,13 +1,12 @@
 import "./jitless.js";
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
 import type { SandboxSource } from "../../agent/agent-sandbox.js";
 import type { Approver } from "../../agent/approvals/approvals.js";
 import { asksForProjectDocs } from "../../agent/context/project-docs.js";
 import type { ConversationOptions } from "../../agent/conversation-options.js";
 import { createThreadId } from "../../agent/thread-id.js";
 import type { Config } from "../../config/config-schema.js";
-import { type ConfigChoice, loadConfig } from "../../config/settings/load-config.js";
+import { loadConfig } from "../../config/settings/load-config.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { createModelClient } from "../../model/create-model-client.js";
 import { requestSent } from "../../model/endpoint/request-sent.js";
@@ -18,7 +17,6 @@ import { profileOf } from "../../model/model-profile.js";
 import { resolveProvider } from "../../model/resolve-provider.js";
 import { createScriptedClient } from "../../model/script/scripted-client.js";
 import { BYTES_PER_TOKEN, type TruncationPolicy } from "../../output/truncation.js";
-import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
 import type { SandboxMode } from "../../policy/modes.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { SandboxOptions } from "../../sandbox/sandbox-options.js";
@@ -28,7 +26,8 @@ import type { AskedUser } from "../../tools/session/request-user-input.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
-import { addConfigOptions, configChoice } from "./config-choice.js";
+import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
+import { configChoice } from "./config-choice.js";
 import {
   checkEngine,
   configuredSandbox,
@@ -42,61 +41,12 @@ import {
   configuredContext,
   configuredInstructions,
 } from "./context-settings.js";
-import { collect } from "./option-values.js";
 import { readOutputSchema } from "./run-input.js";
-import { addSandboxOptions, commandDirectory, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
+import { commandDirectory, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
 import { configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
 
 /** A request that is not sent by then has something of its own to wait for. */
 const REQUEST_PATIENCE_MS = 250;
-
-/** The flags of every command that has a model at work. */
-export interface AgentFlags extends SandboxFlags {
-  askForApproval?: ApprovalPolicy;
-  model?: string;
-  profile?: string;
-  config?: string[];
-  outputSchema?: string;
-  instructionsFile?: string;
-  script?: string;
-  image?: string[];
-  ephemeral?: boolean;
-  treeRecord?: boolean;
-  /** No flag: what a program that stands in for another one does where nothing is said. */
-  caller?: CallerDefaults;
-}
-
-/** What holds for a program with a command line of its own where neither its flags nor the configuration say it. */
-export interface CallerDefaults {
-  /** Where neither a mode nor a policy is chosen. Default: workspace-write. */
-  mode?: SandboxMode | undefined;
-  /** Who the endpoint is told is asking. Default: brig. */
-  originator?: string | undefined;
-  /** Whether config.toml of the user's own directories is left unread. */
-  ignoresUserConfig?: boolean | undefined;
-}
-
-export function addAgentOptions(command: Command): Command {
-  return addConfigOptions(addSandboxOptions(command))
-    .addOption(
-      new Option(
-        "-a, --ask-for-approval <policy>",
-        `when a person is asked: ${APPROVAL_POLICIES.join(", ")} (default: never; in a conversation on-request)`,
-      ).argParser(approvalPolicy),
-    )
-    .option("-m, --model <name>", `the model to ask (default: the configuration's, else ${DEFAULT_MODEL})`)
-    .addOption(
-      new Option("-i, --image <file>", "a picture for the model; may be repeated").argParser(collect),
-    )
-    .option("--instructions-file <file>", "the model's base instructions, in place of brig's own")
-    .option("--output-schema <file>", "a JSON Schema for the final message")
-    .option("--script <file>", "play a script instead of asking a model")
-    .option("--ephemeral", "keep no record of the session")
-    .option(
-      "--no-tree-record",
-      "do not record what the workspace holds at the end, for brig replay to compare",
-    );
-}
 
 /** What is known of a session that goes on. */
 export interface EarlierSession {
@@ -288,25 +238,6 @@ async function openModel(
       serviceTier: config.service_tier,
     },
   });
-}
-
-/** What flags say of keys that config.toml has too. */
-function configuredFlags(flags: AgentFlags): NonNullable<ConfigChoice["flags"]> {
-  return {
-    model: { flag: "--model", value: flags.model },
-    approval_policy: { flag: "--ask-for-approval", value: flags.askForApproval },
-    sandbox_mode: { flag: "--sandbox", value: flags.sandbox },
-    policy: { flag: "--policy", value: flags.policy },
-    network: { flag: "--network", value: flags.network },
-    container_image: { flag: "--container-image", value: flags.containerImage },
-    runtime: { flag: "--runtime", value: flags.runtime },
-  };
-}
-
-function approvalPolicy(name: string): ApprovalPolicy {
-  const parsed = parseApprovalPolicy(name);
-  if (parsed.kind === "refused") throw new InvalidArgumentError(parsed.reason);
-  return parsed.policy;
 }
 
 /** `tool_output_token_limit` counts tokens, whatever the model's own policy counts. */
