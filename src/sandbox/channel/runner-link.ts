@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
+import { FrameCounts } from "./frame-counts.js";
 import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";
-import { ACK_EVERY_BYTES, ACK_EVERY_FRAMES, FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
+import { FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
+import { reopenStream, SilentStream } from "./reopen-stream.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
 
 /** What a channel's owner is told. */
@@ -31,12 +31,8 @@ export interface LinkOptions {
   onLate(channel: number, data: Buffer): void;
 }
 
-const FIRST_RETRY_MS = 20;
-const LAST_RETRY_MS = 1000;
 /** How long nothing may come for somebody who waits before the runner is asked, and then the engine. */
 const SILENCE_MS = 2000;
-/** For how long at least a stream that was given up is tried to be opened again: it may only have been slow, and so the runner. */
-const SLOW_RUNNER_MS = 5 * 60_000;
 
 /**
  * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and opens the
@@ -46,11 +42,7 @@ export class RunnerLink {
   readonly #options: LinkOptions;
   readonly #channels = new Map<number, ChannelEvents>();
   readonly #pings = new Map<string, () => void>();
-  readonly #kept: Buffer[] = [];
-  #acknowledged = 0n;
-  #received = 0n;
-  #untoldFrames = 0;
-  #untoldBytes = 0;
+  readonly #counts = new FrameCounts();
   #lastChannel = 0;
   #pingCount = 0;
   #bootId: bigint | undefined;
@@ -109,7 +101,7 @@ export class RunnerLink {
   send(type: number, channel: number, payload: Uint8Array): void {
     if (this.#gone) return;
     const frame = encodeFrame(type, channel, payload);
-    if (isCounted(type)) this.#kept.push(frame);
+    if (isCounted(type)) this.#counts.keep(frame);
     this.#stream?.write(frame);
   }
 
@@ -164,7 +156,7 @@ export class RunnerLink {
     this.#stream?.destroy(error);
     const channels = [...this.#channels.values()];
     this.#channels.clear();
-    this.#kept.length = 0;
+    this.#counts.forget();
     for (const channel of channels) channel.onGone(error);
     for (const resolve of this.#pings.values()) resolve();
     this.#pings.clear();
@@ -187,7 +179,7 @@ export class RunnerLink {
   }
 
   async #greet(stream: EngineStream): Promise<void> {
-    await greet(stream, { token: this.#options.token, received: this.#received }, (welcome, stream) =>
+    await greet(stream, { token: this.#options.token, received: this.#counts.received }, (welcome, stream) =>
       this.#resume(welcome, stream),
     );
   }
@@ -197,12 +189,10 @@ export class RunnerLink {
     if (this.#bootId !== undefined && this.#bootId !== welcome.bootId)
       throw protocolError("another runner answered");
     this.#bootId = welcome.bootId;
-    this.#acknowledge(welcome.received);
+    this.#counts.acknowledge(welcome.received);
     this.#stream = stream;
-    this.#untoldFrames = 0;
-    this.#untoldBytes = 0;
     this.#silentTurns = 0;
-    for (const frame of this.#kept) stream.write(frame);
+    for (const frame of this.#counts.resume()) stream.write(frame);
     for (const id of this.#pings.keys()) stream.write(encodeFrame(FrameType.ping, 0, Buffer.from(id)));
     return {
       onFrame: (frame) => this.#take(frame),
@@ -215,36 +205,13 @@ export class RunnerLink {
   }
 
   async #reconnect(reason: Error): Promise<void> {
-    const { reconnectForMs } = this.#options;
-    const isSlow = reason instanceof SilentStream;
-    const patience = new Patience(isSlow ? Math.max(reconnectForMs, SLOW_RUNNER_MS) : reconnectForMs);
-    try {
-      await this.#dialUntil(patience, reason);
-    } finally {
-      patience.end();
-    }
-  }
-
-  async #dialUntil(patience: Patience, reason: Error): Promise<void> {
-    const brokenAt = performance.now();
-    let lastReason: unknown = reason;
-    let wasPaused = false;
-    for (let waitMs = FIRST_RETRY_MS; !this.#gone; waitMs = Math.min(waitMs * 2, LAST_RETRY_MS)) {
-      if (isBrigError(lastReason, "protocol.invalid")) return this.close(lastReason);
-      const found = await this.#options
-        .diagnose(performance.now() - brokenAt)
-        .catch((error: unknown) => unreachable(error));
-      if (wasPaused) patience.renew();
-      wasPaused = found === "paused";
-      if (isBrigError(found) && (found.reason !== "engine" || patience.isOver)) return this.close(found);
-      if (patience.isOver && !wasPaused) return this.close(cannotReopen(lastReason));
-      try {
-        if (found === "runs") return await this.#connect();
-      } catch (error) {
-        lastReason = error;
-      }
-      await sleep(waitMs);
-    }
+    const failure = await reopenStream(reason, {
+      forMs: this.#options.reconnectForMs,
+      connect: () => this.#connect(),
+      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs),
+      isGivenUp: () => this.#gone !== undefined,
+    });
+    if (failure !== null) this.close(failure);
   }
 
   /**
@@ -271,11 +238,12 @@ export class RunnerLink {
   #take(frame: Frame): void {
     if (this.#gone) return;
     this.#silentTurns = 0;
-    if (isCounted(frame.type)) this.#count(frame);
+    const acknowledgement = isCounted(frame.type) ? this.#counts.receive(frame) : null;
+    if (acknowledgement !== null) this.send(FrameType.ack, 0, acknowledgement);
     switch (frame.type) {
       case FrameType.ackFromRunner:
         if (frame.payload.length !== 8) throw protocolError("an ACK of the wrong size");
-        this.#acknowledge(frame.payload.readBigUInt64LE(0));
+        this.#counts.acknowledge(frame.payload.readBigUInt64LE(0));
         return;
       case FrameType.pong: {
         const id = frame.payload.toString("latin1");
@@ -319,60 +287,6 @@ export class RunnerLink {
         channel.onOutput(frame.payload, frame.type === FrameType.stderr);
     }
   }
-
-  #count(frame: Frame): void {
-    this.#received++;
-    this.#untoldFrames++;
-    this.#untoldBytes += frame.payload.length;
-    if (this.#untoldFrames < ACK_EVERY_FRAMES && this.#untoldBytes < ACK_EVERY_BYTES) return;
-    this.#untoldFrames = 0;
-    this.#untoldBytes = 0;
-    const payload = Buffer.alloc(8);
-    payload.writeBigUInt64LE(this.#received);
-    this.send(FrameType.ack, 0, payload);
-  }
-
-  #acknowledge(frames: bigint): void {
-    const count = frames - this.#acknowledged;
-    if (count < 0n || count > BigInt(this.#kept.length)) throw protocolError(`an ACK of ${frames} frames`);
-    this.#kept.splice(0, Number(count));
-    this.#acknowledged = frames;
-  }
-}
-
-/** Nobody has closed it, but nothing comes any more. */
-class SilentStream extends Error {
-  constructor() {
-    super("nothing came from the runner any more");
-  }
-}
-
-/** How long a broken stream is tried to be opened again, in time that this process had for it. */
-class Patience {
-  readonly #ms: number;
-  #timer: LivedTimer | undefined;
-  #isOver = false;
-
-  constructor(ms: number) {
-    this.#ms = ms;
-    this.renew();
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  renew(): void {
-    this.end();
-    this.#isOver = false;
-    this.#timer = afterLivedTime(this.#ms, () => {
-      this.#isOver = true;
-    });
-  }
-
-  end(): void {
-    this.#timer?.cancel();
-  }
 }
 
 function notConnected(cause: unknown): BrigError {
@@ -380,24 +294,6 @@ function notConnected(cause: unknown): BrigError {
   return new BrigError(`the sandbox was started, but its runner cannot be reached: ${reason}`, {
     code: "engine.failed",
     hint: "`brig doctor` may say what is wrong with the engine",
-    cause,
-  });
-}
-
-function unreachable(cause: unknown): BrigError {
-  return new BrigError("the container engine stopped answering while the sandbox was in use", {
-    code: "sandbox.gone",
-    reason: "engine",
-    hint: "check the engine with `brig doctor`; the sandbox's processes end with its container",
-    cause,
-  });
-}
-
-function cannotReopen(cause: unknown): BrigError {
-  return new BrigError("the stream to the sandbox broke and could not be opened again", {
-    code: "sandbox.gone",
-    reason: "engine",
-    hint: "check the engine with `brig doctor`",
     cause,
   });
 }
