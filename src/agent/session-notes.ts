@@ -1,0 +1,105 @@
+import { isBrigError } from "../errors.js";
+import { describeTree, recordedTreeLimits, treeRecord } from "../session/read/session-tree.js";
+import { Receipts } from "../session/receipts.js";
+import type { SessionSetting } from "../session/setting.js";
+import { egressRecord, receiptRecord, sandboxRecord, sessionMeta } from "../session/write/session-records.js";
+import { readVersion } from "../version.js";
+import type { AgentSandbox } from "./agent-sandbox.js";
+import type { Transcript } from "./turn/transcript.js";
+import type { Workplace } from "./turn/workplace.js";
+
+/** What does not change while the session lasts. */
+interface SessionFacts {
+  threadId: string;
+  provider: string;
+  /** Whether its file has a beginning already. */
+  isContinued: boolean;
+  /** Whether what it leaves in the workspace is recorded. */
+  recordsTree: boolean;
+  now: () => Date;
+}
+
+/** What a session's listener and its file are told besides its turns: its beginning, its sandboxes, and what it leaves behind. */
+export class SessionNotes {
+  readonly #transcript: Transcript;
+  readonly #facts: SessionFacts;
+  readonly #receipts = new Receipts();
+  #hasBegun = false;
+
+  constructor(transcript: Transcript, facts: SessionFacts) {
+    this.#transcript = transcript;
+    this.#facts = facts;
+  }
+
+  /** A session begins with its first turn: before that nothing is written. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  begin(
+    { started }: Workplace,
+    { setting, instructions }: { setting: SessionSetting; instructions: string },
+  ): void {
+    if (this.#hasBegun) return;
+    const { threadId, provider, isContinued, now } = this.#facts;
+    const meta = { threadId, cwd: setting.cwd, version: readVersion(), provider };
+    if (!isContinued) this.#transcript.keep(sessionMeta({ ...meta, instructions, startedAt: now() }));
+    this.#hasBegun = true;
+    const { sessionFile } = this.#transcript;
+    this.#transcript.emit({ kind: "session-started", threadId, sessionFile });
+    const { network } = setting;
+    if (started !== null) this.started(started.sandbox, { startMs: started.startMs, network });
+  }
+
+  /** What starts before the session has begun is told then. */
+  started(
+    { id, image, proof }: AgentSandbox,
+    { startMs, network }: { startMs: number; network: SessionSetting["network"] },
+  ): void {
+    if (!this.#hasBegun) return;
+    this.#transcript.keep(sandboxRecord({ id, image, proof, startMs }));
+    if (network.kind !== "none") this.#transcript.keep(egressRecord(id, network));
+    this.#transcript.emit({ kind: "sandbox-ready", sandboxId: id, startMs });
+  }
+
+  escalated({ id, image, proof }: AgentSandbox, startMs: number): void {
+    this.#transcript.keep(sandboxRecord({ id, image, proof, startMs, isEscalated: true }));
+    this.#transcript.keep(egressRecord(id, { kind: "full" }));
+  }
+
+  /** What a sandbox gave when it was closed. */
+  addReceipt(given: unknown): void {
+    this.#receipts.add(given);
+  }
+
+  /** What went wrong is told: it takes nothing away from what the session has done. */
+  closed(closings: readonly PromiseSettledResult<unknown>[]): void {
+    for (const closing of closings) {
+      if (closing.status === "fulfilled") {
+        this.addReceipt(closing.value);
+        continue;
+      }
+      if (!isBrigError(closing.reason)) throw closing.reason;
+      const { message, hint } = closing.reason;
+      this.#transcript.emit({
+        kind: "warning",
+        message: hint === undefined ? message : `${message}\n${hint}`,
+      });
+    }
+  }
+
+  receipt(): void {
+    const receipt = this.#receipts.all;
+    if (receipt === null || !this.#hasBegun) return;
+    this.#transcript.keep(receiptRecord(receipt));
+    this.#transcript.emit({ kind: "receipt", receipt });
+  }
+
+  /** What the session leaves behind, for who runs it again. */
+  async tree({ started, isLost }: Workplace, { cwd }: SessionSetting): Promise<void> {
+    const isWanted = this.#facts.recordsTree && this.#transcript.sessionFile !== null && this.#hasBegun;
+    if (!isWanted || started === null || isLost) return;
+    const tree = await describeTree(started.sandbox, cwd, { limits: recordedTreeLimits });
+    this.#transcript.keep(treeRecord(tree));
+  }
+}
