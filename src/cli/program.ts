@@ -5,11 +5,10 @@ import { readVersion } from "../version.js";
 import { checkHome } from "./check-home.js";
 import type { CommandEntry } from "./command-list.js";
 import type { CliContext } from "./context.js";
-import { canConverse } from "./conversation/can-converse.js";
+import { CONVERSE, canConverse } from "./conversation/can-converse.js";
 import { describeError, errorAsEvent, errorAsJson, usageError } from "./display/error-text.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { say, write, writeJson } from "./render.js";
-import { CONVERSE } from "./setup/run-words.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 

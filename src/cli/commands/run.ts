@@ -10,7 +10,7 @@ import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import type { SessionLog } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
-import { canConverse } from "../conversation/can-converse.js";
+import { CONVERSE, canConverse } from "../conversation/can-converse.js";
 import { startConversation } from "../conversation/start-conversation.js";
 import { HeldOutput } from "../display/held-output.js";
 import { showRun } from "../display/run-display.js";
@@ -19,7 +19,6 @@ import { say, write } from "../render.js";
 import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
 import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
-import { CONVERSE } from "../setup/run-words.js";
 import { sandboxOptions } from "../setup/sandbox-options.js";
 import { canAsk } from "../setup/tool-settings.js";
 
