@@ -20,10 +20,10 @@ const LOOKED_AT_CHARS = 4096;
 const name = String.raw`[\w.+-]{1,64}`;
 const complaints: readonly RegExp[] = [
   // bash, dash, busybox.
-  new RegExp(String.raw`(?:^|: )(${name}): (?:command )?not found$`, "m"),
+  new RegExp(`(?:^|: )(${name}): (?:command )?not found$`, "m"),
   // zsh.
-  new RegExp(String.raw`: command not found: (${name})$`, "m"),
-  new RegExp(String.raw`^(?:/usr/bin/)?env: [‘'"]?(${name})[’'"]?: No such file or directory$`, "m"),
+  new RegExp(`: command not found: (${name})$`, "m"),
+  new RegExp(`^(?:/usr/bin/)?env: [‘'"]?(${name})[’'"]?: No such file or directory$`, "m"),
 ];
 
 export interface MissingProgramNeeds extends SandboxAccess {
