@@ -14,7 +14,7 @@ export async function openEngine(work) {
   const [{ connectEngine }, { readEnvironment }, { readSystem }] = await Promise.all([
     import("../../dist/docker/connect.js"),
     import("../../dist/config/env.js"),
-    import("../../dist/docker/system.js"),
+    import("../../dist/docker/diagnosis/system.js"),
   ]);
   const env = readEnvironment();
   const connect = () => connectEngine({ env });
@@ -35,7 +35,7 @@ function isOurs({ platform, distributions, isRoot }) {
 
 async function install({ hasDockerd }, { progress, signal }) {
   if (hasDockerd) return;
-  const { aptInstall } = await import("../../dist/images/apt.js");
+  const { aptInstall } = await import("../../dist/images/parent/apt.js");
   await progress.step(
     "no container engine is here: installing Debian's docker.io with apt",
     async (onProgress) => aptInstall(["docker.io", ...(await companions())], { onProgress, signal }),

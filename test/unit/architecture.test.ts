@@ -248,3 +248,19 @@ describe("rooms that can be overlooked", () => {
     }
   });
 });
+
+describe("scripts that use what was compiled", () => {
+  it("import only what is compiled from a file there is", () => {
+    const root = join(source, "..");
+    const scripts = readdirSync(join(root, "scripts"), { recursive: true, encoding: "utf8" }).filter((path) =>
+      /\.m?js$/.test(path),
+    );
+    const used = scripts.flatMap((path) =>
+      [...readFileSync(join(root, "scripts", path), "utf8").matchAll(/"(?:\.\.\/)+dist\/([^"]+)\.js"/g)].map(
+        ([, name = ""]) => name,
+      ),
+    );
+    expect(used.length).toBeGreaterThan(5);
+    expect(used.filter((name) => !existsSync(join(source, `${name}.ts`)))).toEqual([]);
+  });
+});
