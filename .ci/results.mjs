@@ -4,7 +4,7 @@
 // STEPS: how many steps failed. AGAIN: the second run of the files that failed; may be empty.
 import { readFileSync } from "node:fs";
 
-const NOT_LOADED = "(not loaded)";
+const WHOLE_FILE = "(the file)";
 
 const [what, ...args] = process.argv.slice(2);
 if (what === "failed-files")
@@ -16,11 +16,8 @@ function summarize(failedSteps, again, runs) {
     passed: resultsOf(run).numPassedTests ?? 0,
     failures: failuresOf(run),
   }));
-  const second = failuresOf(again);
-  const ranAgain = new Set(resultsOf(again).testResults.map(({ name }) => name));
-  const failsAgain = ({ file, test }) =>
-    second.some((one) => one.file === file && [test, NOT_LOADED].includes(one.test));
-  const isUnsteady = (failure) => ranAgain.has(failure.file) && !failsAgain(failure);
+  const second = resultsOf(again);
+  const isUnsteady = (failure) => second.success === true && passedIn(second, failure);
   const all = first.flatMap(({ failures }) => failures);
   const unsteady = all.filter(isUnsteady);
   const failures = all.filter((failure) => !unsteady.includes(failure));
@@ -37,6 +34,18 @@ function summarize(failedSteps, again, runs) {
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
+/** Whether a test was run, in every project that has it, and passed each time. A test that was left out has not passed. */
+function passedIn({ testResults }, { file, test }) {
+  const tests = testResults
+    .filter(({ name }) => name === file)
+    .flatMap(({ assertionResults }) => assertionResults);
+  const same = test === WHOLE_FILE ? tests : tests.filter(({ fullName }) => fullName === test);
+  return (
+    same.length > 0 &&
+    same.every(({ status }) => status === "passed" || (test === WHOLE_FILE && status === "skipped"))
+  );
+}
+
 function resultsOf(run) {
   const text = readFileSync(run, "utf8");
   return text === "" ? { testResults: [] } : JSON.parse(text);
@@ -44,9 +53,9 @@ function resultsOf(run) {
 
 function failuresOf(run) {
   return resultsOf(run).testResults.flatMap(({ name: file, status, message, assertionResults }) => {
-    // A test file that cannot be loaded holds no test that could be counted.
-    if (status === "failed" && assertionResults.length === 0)
-      return [{ file, test: NOT_LOADED, message: shortened(String(message)) }];
+    // A file that cannot be loaded, or whose clean-up fails, fails although no test of it does.
+    if (status === "failed" && !assertionResults.some((test) => test.status === "failed"))
+      return [{ file, test: WHOLE_FILE, message: shortened(String(message)) }];
     return assertionResults
       .filter((test) => test.status === "failed")
       .map(({ fullName, failureMessages }) => ({

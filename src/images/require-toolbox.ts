@@ -16,7 +16,7 @@ export function prepareToolbox(): void {
 /** This version's runner, rg and whatever else is mounted. Error: `image.missing` when their image was not built yet. */
 export async function requireToolbox(engine: Engine): Promise<Toolbox> {
   const tag = await toolboxTag(engine.arch);
-  // All that there is to ask at once: a sandbox's start waits for the answers.
+  // Both at once, though the image matters only without a volume: a sandbox's start waits for the answers.
   const [image, toolbox] = await Promise.all([engine.inspectImage(tag), findToolbox(engine, tag)]);
   if (toolbox !== null) return toolbox;
   if (image === null)

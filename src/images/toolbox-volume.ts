@@ -72,11 +72,11 @@ async function fill(engine: Engine, volume: ToolboxVolume): Promise<void> {
   await engine.createVolume(volume.marker, { [toolboxLabel]: volume.hash });
 }
 
-/** Creating the container fills an empty volume; its programs run only from a whole copy. */
+/** Creating the container fills an empty volume; its programs run, and its files are found, only in a whole copy. */
 async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
   for (const [exitCode, ...command] of [
     [0, "runner", "version"],
-    [0, "rg", "--version"],
+    [0, "rg", "--quiet", "localhost", `${mountPoint}/hosts`],
     // Without a patch it says how it is used.
     [2, "bin/apply_patch"],
   ] as const) {

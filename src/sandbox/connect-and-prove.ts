@@ -21,6 +21,7 @@ export interface Running {
   /** What the container was made from. */
   imageId: string;
   token: Buffer;
+  signal?: AbortSignal | undefined;
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
 }
 
@@ -34,6 +35,7 @@ export async function connectAndProve(
   try {
     const proof = await prove(link, running);
     step("the policy is proved");
+    running.signal?.throwIfAborted();
     return { link, proof };
   } catch (error) {
     link.close(

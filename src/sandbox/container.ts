@@ -22,7 +22,7 @@ interface Starting {
   /** What the body's image was when it was looked at. */
   imageId: string;
   signal?: AbortSignal | undefined;
-  /** Begun once the engine has to start the container. What becomes of it is the caller's business. */
+  /** Called when the engine has been asked to start the container. A failure is left to the caller, who waits for the same work later. */
   meanwhile?: (() => Promise<unknown>) | undefined;
 }
 

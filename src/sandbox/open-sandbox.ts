@@ -4,11 +4,11 @@ import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
-import { BrigError } from "../errors.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
+import { beforeAbort } from "../lib/time/before-abort.js";
 import type { LoadedPolicy } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
@@ -39,8 +39,8 @@ export interface OpenedSandbox {
   /** It goes on after `release`. */
   isKept: boolean;
   /**
-   * Removes the container and the placeholders, or lets go of them with `keep`. `isEnding`: the runner was asked to end. Error: `engine.failed` when the container is not proved
-   * gone; then it may be called again.
+   * Removes the container and the placeholders, or leaves both with `keep`. `isEnding`: the runner was asked to end. Error:
+   * `engine.failed` when the container is not proved gone; then it may be called again.
    */
   release(how: { isEnding: boolean }): Promise<void>;
   warn: Warn;
@@ -53,12 +53,11 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   // What takes no engine is read while it answers.
   if (options.toolboxVolume === undefined) prepareToolbox();
   const answering = answeringEngine(options, environment);
-  const [policy, processes] = await Promise.all([
-    loadChosenPolicy(options),
-    readHostProcesses(hostname()),
-    answering.catch(() => undefined),
-  ]);
-  const engine = await answering;
+  // A policy that is wrong is told first, and an engine that fails then is nobody's concern.
+  answering.catch(() => undefined);
+  const [policy, processes] = await Promise.all([loadChosenPolicy(options), readHostProcesses(hostname())]);
+  const { signal } = options;
+  const engine = await (signal === undefined ? answering : beforeAbort(answering, signal));
   step("the policy is read, and the engine has answered");
   return await inTurn(engine.endpoint, options, () =>
     startOn(engine, { options, environment, policy, leaseSeconds, processes }),
@@ -143,12 +142,9 @@ async function startProved(
       engine,
       imageId,
       token,
+      signal: options.signal,
       onLateOutput: options.onLateOutput,
     });
-    if (options.signal?.aborted) {
-      running.link.close(givenUp(options.signal.reason));
-      throw options.signal.reason;
-    }
     const release: OpenedSandbox["release"] = (how) => container.release(how);
     const isKept = options.keep ?? false;
     return { plan, engine, containerId: container.id, ...running, isKept, release, warn };
@@ -204,9 +200,4 @@ async function makePlan(
       ownDirectories: [environment.brigHome, environment.codexHome],
     },
   });
-}
-
-/** What whoever still waits for the sandbox is told. */
-function givenUp(cause: unknown): BrigError {
-  return new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause });
 }

@@ -11,7 +11,7 @@ type RemovingEngine = Pick<
 
 /** How long each attempt may take: an engine that removes many at once takes seconds for each. A removal that the engine goes on with alone is waited for by the next. */
 const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
-/** How long a container that ends by itself, which the engine then removes, is left to that. It takes less than to be killed from outside. */
+/** How long a container whose runner was asked to end may take before the engine is asked to kill it, which takes longer. */
 const BY_ITSELF_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
 /** How long a container may take to appear whose creation the engine did not answer. */

@@ -41,7 +41,7 @@ static const char *environment_value(char **envp, const char *name) {
     return NULL;
 }
 
-/* A text file without an interpreter line is run as a shell script, as execvp(3) does it. */
+/* Like execvp(3): if the kernel does not know the format of the file, it is run as a shell script. */
 static void exec_at(const char *path, struct command *command) {
     execve(path, command->argv, command->envp);
     if (errno != ENOEXEC) return;

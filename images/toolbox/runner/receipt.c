@@ -37,7 +37,7 @@ static const char *const file_names[] = {
     "usercustomize.py",
 };
 
-/* Or every file in directories of these names. */
+/* Every file in a directory of one of these names is reported, whatever its own name is. */
 static const char *const directory_names[] = {
     ".cargo", ".circleci", ".claude", ".cursor", ".devcontainer", ".githooks", ".husky", ".idea", ".vscode", "actions", "hooks", "workflows",
 };

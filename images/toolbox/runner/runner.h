@@ -43,7 +43,7 @@
  *   channel.c          what frames and time do to channels
  *   bridge.c           connections from the host: who may speak
  *
- *   connect.c          the bridge, and the socket on which PID 1 waits for it
+ *   connect.c          `runner connect`, which hands its standard streams to PID 1, and the socket it does that over
  *   serve.c            PID 1 itself
  *   main.c             the command line
  */

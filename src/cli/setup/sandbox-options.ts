@@ -84,7 +84,7 @@ export async function openSandbox(flags: SandboxFlags, context: CliContext): Pro
   const { connectEngine } = await import("./early-engine.js");
   // It answers while the rest of the program is loaded.
   const engine = connectEngine({ env: context.environment });
-  engine.then((connected) => connected.info()).catch(() => undefined);
+  engine.catch(() => undefined);
   const { openSandbox: open } = await import("../../sandbox/open-sandbox.js");
   const options = { ...given, engine };
   if (context.stderr.isTTY !== true) return await asSandbox(open(options));

@@ -10,8 +10,8 @@ const GAP = "  ";
 
 export interface TableOptions {
   /**
-   * Of the terminal that it is for: what does not fit there in the last column goes on below, and where that has hardly any room, cells go below each other. Default:
-   * any number.
+   * The width of the terminal. Text in the last column that does not fit is wrapped within that column. If there is hardly any room for
+   * the last column, the cells of a row are printed below each other. Default: no limit.
    */
   columns?: number | undefined;
 }

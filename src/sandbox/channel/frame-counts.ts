@@ -29,7 +29,7 @@ export class FrameCounts {
     return this.#kept;
   }
 
-  /** The payload of an ACK where one is due. */
+  /** Counts a frame of the runner's. Gives the payload of an ACK when it is time to send one, else null. */
   receive(frame: Frame): Buffer | null {
     this.#received++;
     this.#untoldFrames++;

@@ -21,7 +21,7 @@ export interface CommandToReview {
   argv: readonly string[];
   /** Absolute path inside the sandbox. */
   cwd: string;
-  /** Goes on after the call, so that what the model types into it later, or leaves in it, is not reviewed. */
+  /** Whether the program may still run when the call has returned. The model can type into it then, and nobody reviews what it types. */
   takesInput: boolean;
   escalation: EscalationRequest;
 }

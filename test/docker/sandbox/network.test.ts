@@ -18,7 +18,10 @@ forEachHostUser((test) => {
 
   test("what names mean cannot be changed inside", async ({ open }) => {
     const sandbox = await open({ mode: "danger-full-access", network: "none" });
-    const { exitCode, stderr } = await sandbox.exec(["sh", "-c", "echo 192.0.2.1 localhost >> /etc/hosts"]);
+    const write = (file: string) => sandbox.exec(["sh", "-c", `echo 192.0.2.1 localhost >> ${file}`]);
+    const { exitCode, stderr } = await write("/etc/hosts");
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Read-only file system")]);
+    // It is this file that is held: root may write its neighbours here.
+    expect(await write("/etc/hosts.of-nobody")).toMatchObject({ exitCode: 0 });
   });
 });

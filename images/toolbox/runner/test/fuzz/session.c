@@ -561,7 +561,7 @@ static bool command_reads(struct fake *f, size_t most) {
     return true;
 }
 
-/* A file operation leaves no process behind, so it reports its end and the empty tree in one message. */
+/* What a worker sends when a file operation is over. It started no process, so one message says that it has ended and that nothing is left running. */
 static void report_file_operation(struct fake *f, uint32_t inline_bytes) {
     static uint8_t result[INLINE_READ_MOST];
     struct worker_report what = {.what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_FILE, .result_length = inline_bytes};
