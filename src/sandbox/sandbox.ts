@@ -1,7 +1,6 @@
 import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
-import type { RunnerLink } from "./channel/runner-link.js";
 import { sandboxFiles } from "./files/files.js";
 import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
@@ -19,6 +18,16 @@ import {
 import type { SandboxOptions } from "./sandbox-options.js";
 import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
 import { closeInTurn } from "./turns.js";
+
+let construct: (opened: OpenedSandbox) => Sandbox;
+
+/**
+ * Returns the `Sandbox` for what `openSandbox` has opened. The package does not export this function: it is for the command line, which
+ * loads this module only while the container starts, and for tests that need the stream to the runner.
+ */
+export function sandboxFrom(opened: OpenedSandbox): Sandbox {
+  return construct(opened);
+}
 
 /**
  * One container in which commands run under a policy that was read back from the kernel. Close it, or use `await using`;
@@ -42,6 +51,10 @@ export class Sandbox {
   readonly #channelsOfProof: number;
   #receipt: Receipt | undefined;
   #closing: Promise<Receipt> | undefined;
+
+  static {
+    construct = (opened) => new Sandbox(opened);
+  }
 
   private constructor(opened: OpenedSandbox) {
     const { plan, link } = opened;
@@ -69,15 +82,7 @@ export class Sandbox {
    */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
     refuseUnknownOptions(options, sandboxOptionNames, { of: "Sandbox.create", meant: sandboxOptionsMeant });
-    return Sandbox.over(await openSandbox(options));
-  }
-
-  /**
-   * What `openSandbox` has opened, for the command line, which loads this class while that is under way.
-   * @internal
-   */
-  static over(opened: OpenedSandbox): Sandbox {
-    return new Sandbox(opened);
+    return new Sandbox(await openSandbox(options));
   }
 
   /**
@@ -100,14 +105,6 @@ export class Sandbox {
   /** One byte to the runner and back: the floor under every call. */
   async ping(): Promise<void> {
     await this.#opened.link.ping();
-  }
-
-  /**
-   * The session's stream, for tests that break it.
-   * @internal
-   */
-  get link(): RunnerLink {
-    return this.#opened.link;
   }
 
   get engine(): Engine {

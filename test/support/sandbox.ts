@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "vitest";
-import { Sandbox } from "../../src/sandbox/sandbox.js";
+import type { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
+import { openSandbox } from "../../src/sandbox/open-sandbox.js";
+import { type Sandbox, sandboxFrom } from "../../src/sandbox/sandbox.js";
 import type { SandboxOptions } from "../../src/sandbox/sandbox-options.js";
 import type { ExecResult } from "../../src/sandbox/sandbox-types.js";
 import { testEngine } from "./engine.js";
@@ -31,9 +33,12 @@ export async function temporaryDirectory(): Promise<TemporaryDirectory> {
 /** The tests run on a runner that sanitizers watch, and fail when these find something. */
 export const isWatched = process.env.BRIG_TEST_TOOLBOX === "asan";
 
+/** A sandbox, with its stream to the runner for tests that break it. */
+export type BreakableSandbox = Sandbox & { readonly link: RunnerLink };
+
 /** A sandbox with what was made for it. Disposing of it fails when its container outlives it. */
 export interface TestSandbox extends AsyncDisposable {
-  readonly sandbox: Sandbox;
+  readonly sandbox: BreakableSandbox;
   /** On the host, and at the same path inside. */
   readonly workspace: string;
 }
@@ -44,7 +49,8 @@ export async function openTestSandbox(options: SandboxOptions = {}): Promise<Tes
   const workspace = options.workspace ?? directory.path;
   try {
     const toolboxVolume = await toolboxUnderTest();
-    const sandbox = await Sandbox.create({ runtime: testRuntime, toolboxVolume, ...options, workspace });
+    const opened = await openSandbox({ runtime: testRuntime, toolboxVolume, ...options, workspace });
+    const sandbox = Object.assign(sandboxFrom(opened), { link: opened.link });
     return {
       sandbox,
       workspace,

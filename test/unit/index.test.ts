@@ -19,6 +19,13 @@ it("the package exports these names and no others", () => {
   ]);
 });
 
+it("a sandbox has these members and no others: what only tests need is not among them", () => {
+  const members = (of: object) => Object.getOwnPropertyNames(of).sort();
+  const { Sandbox } = brig;
+  expect(members(Sandbox)).toEqual(["create", "length", "name", "prototype"]);
+  expect(members(Sandbox.prototype)).toEqual(["close", "constructor", "engine", "exec", "ping", "spawn"]);
+});
+
 it("each of them, and each type, has a sentence above it", () => {
   const source = (path: string) => readFileSync(new URL(`../../src/${path}`, import.meta.url), "utf8");
   const exported = [...source("index.ts").matchAll(/\{([^}]*)\} from "\.\/(.*)\.js"/g)].flatMap(

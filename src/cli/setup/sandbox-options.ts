@@ -99,7 +99,7 @@ export async function openSandbox(flags: SandboxFlags, context: CliContext): Pro
 
 async function asSandbox(opening: Promise<OpenedSandbox>): Promise<Sandbox> {
   const opened = await opening;
-  return (await import("../../sandbox/sandbox.js")).Sandbox.over(opened);
+  return (await import("../../sandbox/sandbox.js")).sandboxFrom(opened);
 }
 
 /** With `--keep`: how to come back to the container, and how to get rid of it. */

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
-import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { testEngine } from "../../support/engine.js";
 import { changedPolicy } from "../../support/policies.js";
 import { differs, titled } from "../../support/runtime-differences.js";
-import { sandboxTest } from "../../support/sandbox.js";
+import { type BreakableSandbox, sandboxTest } from "../../support/sandbox.js";
 
 /** For five seconds kills every process that the engine has put here beside PID 1, and notes what the kernel says. */
 const killBridges = `
@@ -34,7 +33,7 @@ describe.skipIf(differs("runner.unkillable"))(
   titled("runner.unkillable", "a process that kills each bridge to the runner"),
   () => {
     for (const user of ["0:0", "1234:4321"]) {
-      const answersTo = async (open: (engine: Engine) => Promise<Sandbox>, engine: Engine) => {
+      const answersTo = async (open: (engine: Engine) => Promise<BreakableSandbox>, engine: Engine) => {
         const sandbox = await open(engine);
         const killer = await sandbox.spawn(["python3", "-c", killBridges]);
         for (let i = 0; i < 5; i++) {

@@ -1,13 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { promised } from "../../guarantees.js";
 import { runningCommands } from "../../support/processes.js";
-import { sandboxTest } from "../../support/sandbox.js";
+import { type BreakableSandbox, sandboxTest } from "../../support/sandbox.js";
 
 /** Cuts the stream again and again until it is disposed of. */
-function keepBreaking(sandbox: Sandbox, everyMs: number): Disposable & { readonly count: number } {
+function keepBreaking(sandbox: BreakableSandbox, everyMs: number): Disposable & { readonly count: number } {
   let count = 0;
   const timer = setInterval(() => {
     sandbox.link.breakStream();
