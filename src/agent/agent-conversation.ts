@@ -14,7 +14,7 @@ import { authorityOf, checkAgainstParent } from "./approvals/authority.js";
 import { EscalatedSandbox } from "./approvals/escalated-sandbox.js";
 import { type LateApprovals, lateApprovals } from "./approvals/late-approvals.js";
 import { Compactor } from "./compaction/compactor.js";
-import { ContextTeller } from "./context/context-teller.js";
+import { ContextMessages } from "./context/context-messages.js";
 import { defaultInstructions } from "./context/prompt.js";
 import { turnInputNames } from "./conversation-option-names.js";
 import type {
@@ -40,7 +40,7 @@ export class AgentConversation implements Conversation {
   readonly #now: () => Date;
   readonly #random: () => number;
   readonly #transcript: Transcript;
-  readonly #teller: ContextTeller;
+  readonly #contextMessages: ContextMessages;
   readonly #escalated: EscalatedSandbox | null;
   readonly #approvals: LateApprovals;
   readonly #compactor: Compactor;
@@ -80,7 +80,8 @@ export class AgentConversation implements Conversation {
       transcript: this.#transcript,
       random: this.#random,
     });
-    this.#teller = new ContextTeller(options.context ?? {}, options.toldContext ?? null);
+    const sentContext = options.sentContext ?? options.toldContext ?? null;
+    this.#contextMessages = new ContextMessages(options.context ?? {}, sentContext);
     this.#escalated = this.#openEscalated();
     this.#approvals = lateApprovals({ situation: () => this.#situation(), approver: options.approver });
     this.#workplace = this.#openWorkplace(options.sandbox);
@@ -148,7 +149,7 @@ export class AgentConversation implements Conversation {
     this.#turn = turn;
     try {
       const outcome = await this.#compactor.compact({ reason: "request", signal: turn.signal });
-      if (outcome.kind === "compacted") this.#teller.forget();
+      if (outcome.kind === "compacted") this.#contextMessages.forget();
       return outcome;
     } catch (error) {
       if (signal?.aborted) return { kind: "interrupted" };
@@ -274,7 +275,7 @@ export class AgentConversation implements Conversation {
       tools,
       sandboxReady: sandbox.ready,
       transcript: this.#transcript,
-      teller: this.#teller,
+      contextMessages: this.#contextMessages,
       compactor: this.#compactor,
       setting: this.#setting,
       instructions: this.#instructions,

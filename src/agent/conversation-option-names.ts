@@ -19,6 +19,7 @@ export const conversationOptionNames: OptionNames<ConversationOptions> = {
   session: true,
   threadId: true,
   initialItems: true,
+  sentContext: true,
   toldContext: true,
   earlierUse: true,
   recordsTree: true,

@@ -3,13 +3,13 @@ import type { ResponseItem } from "../model/items.js";
 import type { ModelClient, TokenUsage } from "../model/model-client.js";
 import type { TruncationPolicy } from "../output/truncation.js";
 import type { SessionAuthority } from "../policy/session-authority.js";
-import type { SessionSetting, ToldContext } from "../session/setting.js";
+import type { SentContext, SessionSetting } from "../session/setting.js";
 import type { SessionLog } from "../session/write/session-file.js";
 import type { ToolRegistry, ToolRegistryOptions } from "../tools/registry.js";
 import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import type { Approver } from "./approvals/approvals.js";
 import type { CompactionOptions, CompactionOutcome } from "./compaction/compactor.js";
-import type { ContextTellerOptions } from "./context/context-teller.js";
+import type { ContextOptions } from "./context/context-messages.js";
 import type { AgentListener } from "./turn/events.js";
 
 /** What a conversation is made of. Only the model, the sandbox and the setting have to be named. */
@@ -32,7 +32,7 @@ export interface ConversationOptions {
   /** Default: brig's own. */
   instructions?: string | undefined;
   /** What the model is told of where and how it works. Default: everything, and no AGENTS.md. */
-  context?: ContextTellerOptions | undefined;
+  context?: ContextOptions | undefined;
   /** When the conversation is summed up to make room. Default: what is known of the model. */
   compaction?: CompactionOptions | undefined;
   /** A turn that takes longer is stopped, and fails with `turn.timed-out`. Default: 24 hours. */
@@ -47,10 +47,12 @@ export interface ConversationOptions {
   /** What was said before, for a session that goes on; its log holds that already. Default: nothing. */
   initialItems?: readonly ResponseItem[] | undefined;
   /**
-   * What `initialItems` tell of where and how the session runs: the last turn's. Default: nothing that still counts, so that it is told in
-   * full.
+   * What `initialItems` last told the model about where and how it works. Default: null, so that the first turn
+   * tells it everything.
    */
-  toldContext?: ToldContext | null | undefined;
+  sentContext?: SentContext | null | undefined;
+  /** @deprecated The old name of `sentContext`. */
+  toldContext?: SentContext | null | undefined;
   /** What a session that goes on has had so far. Default: nothing. */
   earlierUse?: { usage: TokenUsage; turns: number } | undefined;
   /** Whether the record ends with what the working directory holds, where that is small enough. Default: false. */

@@ -17,14 +17,14 @@ export interface SessionSetting {
   timezone: string;
 }
 
-/** What the model was told last of where and how the session runs. */
-export interface ToldContext {
+/** What the conversation last told the model about where and how it works. */
+export interface SentContext {
   setting: SessionSetting;
   /** `YYYY-MM-DD` in the setting's time zone. */
   date: string;
 }
 
-export function toldContext(setting: SessionSetting, now: Date): ToldContext {
+export function sentContext(setting: SessionSetting, now: Date): SentContext {
   return { setting, date: localDate(now, setting.timezone) };
 }
 

@@ -1,9 +1,9 @@
 import { posix } from "node:path";
-import type { SessionSetting, ToldContext } from "../../session/setting.js";
+import type { SentContext, SessionSetting } from "../../session/setting.js";
 import { approvalGuidance } from "./approvals-guidance.js";
 
 /** What the environment block is made of, in its order. */
-const environmentParts: readonly ((told: ToldContext) => EnvironmentPart)[] = [
+const environmentParts: readonly ((context: SentContext) => EnvironmentPart)[] = [
   ({ setting: { cwd } }) => line("cwd", cwd),
   ({ setting: { shell } }) => line("shell", posix.basename(shell)),
   ({ date }) => line("current_date", date),
@@ -23,7 +23,7 @@ interface EnvironmentPart {
 }
 
 /** Where the session works. With what was told before: only what is different now, or null where nothing is. */
-export function environmentBlock(now: ToldContext, before: ToldContext | null): string | null {
+export function environmentBlock(now: SentContext, before: SentContext | null): string | null {
   const changed = environmentParts.flatMap((part) => {
     const { lines, isEmpty } = part(now);
     if (before === null) return isEmpty ? [] : lines;

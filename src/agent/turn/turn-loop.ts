@@ -7,7 +7,7 @@ import type { SessionSetting } from "../../session/setting.js";
 import * as records from "../../session/write/session-records.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import type { CompactionOutcome, Compactor } from "../compaction/compactor.js";
-import type { ContextTeller, TellingPlace } from "../context/context-teller.js";
+import type { ContextMessages, ContextSource } from "../context/context-messages.js";
 import { abortedTurnMessage, userMessage } from "../context/prompt.js";
 import type { TurnInput } from "../conversation-options.js";
 import type { CompactionReason } from "./events.js";
@@ -24,7 +24,7 @@ interface ContextTelling {
   model: { readonly model: string };
   sandboxReady: Promise<AgentSandbox>;
   transcript: Transcript;
-  teller: ContextTeller;
+  contextMessages: ContextMessages;
   now: () => Date;
   signal: AbortSignal;
 }
@@ -61,23 +61,23 @@ export async function takeTurn(input: TurnInput, context: TurnContext): Promise<
 
 /** Everything the model and the session file are told before the first request. */
 async function begin({ prompt, images = [] }: TurnInput, context: RoomMaking): Promise<void> {
-  const { transcript, compactor, teller, signal } = context;
+  const { transcript, compactor, contextMessages, signal } = context;
   const asked = userMessage(prompt, images);
   transcript.keep(records.turnStartedEvent(context.id));
   transcript.emit({ kind: "turn-started" });
   const { kind } = await compactor.compactIfFull({ signal }, { comingTokens: itemTokens(asked) });
-  if (kind === "compacted") teller.forget();
+  if (kind === "compacted") contextMessages.forget();
   try {
-    await tellContext(context);
+    await sendContext(context);
   } finally {
     transcript.recordItem(asked);
     transcript.keep(records.userMessageEvent(asked));
   }
 }
 
-async function tellContext(context: ContextTelling): Promise<void> {
+async function sendContext(context: ContextTelling): Promise<void> {
   const now = context.now();
-  const messages = await context.teller.next(placeToTell(context, now));
+  const messages = await context.contextMessages.next(contextSource(context, now));
   keepTurnContext(context, now);
   for (const message of messages) context.transcript.recordItem(message);
 }
@@ -90,7 +90,10 @@ function keepTurnContext(
   transcript.keep(records.turnContext({ turnId, setting, model: model.model, truncation, now }));
 }
 
-function placeToTell({ setting, sandboxReady, signal, transcript }: ContextTelling, now: Date): TellingPlace {
+function contextSource(
+  { setting, sandboxReady, signal, transcript }: ContextTelling,
+  now: Date,
+): ContextSource {
   return {
     setting,
     now,
@@ -130,9 +133,9 @@ async function makeRoom(
   reason: Exclude<CompactionReason, "request">,
   context: RoomMaking,
 ): Promise<CompactionOutcome> {
-  const { compactor, teller, signal } = context;
+  const { compactor, contextMessages, signal } = context;
   const now = context.now();
-  const pass = { signal, context: () => teller.everything(placeToTell(context, now)) };
+  const pass = { signal, context: () => contextMessages.everything(contextSource(context, now)) };
   const outcome =
     reason === "limit" ? await compactor.compactIfFull(pass) : await compactor.compact({ ...pass, reason });
   if (outcome.kind === "compacted") keepTurnContext(context, now);

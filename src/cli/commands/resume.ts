@@ -114,14 +114,14 @@ async function inItsDirectory(
 }
 
 function earlierSession(recorded: RecordedSession, log: EarlierSession["log"]): EarlierSession {
-  const { threadId, items, meta, told, lastTurn, usage, turns } = recorded;
+  const { threadId, items, meta, sentContext, lastTurn, usage, turns } = recorded;
   const provider = meta.model_provider;
   const name = lastTurn?.model;
   return {
     threadId,
     items,
     instructions: meta.base_instructions ?? null,
-    told,
+    sentContext,
     model: provider && name ? { provider, name } : null,
     usage,
     turns,

@@ -20,7 +20,7 @@ import { BYTES_PER_TOKEN, type TruncationPolicy } from "../../output/truncation.
 import type { SandboxMode } from "../../policy/modes.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { SandboxOptions } from "../../sandbox/sandbox-options.js";
-import type { SessionSetting, ToldContext } from "../../session/setting.js";
+import type { SentContext, SessionSetting } from "../../session/setting.js";
 import { noSessionLog, openSessionFile, type SessionLog } from "../../session/write/session-file.js";
 import type { AskedUser } from "../../tools/session/request-user-input.js";
 import { readVersion } from "../../version.js";
@@ -54,8 +54,8 @@ export interface EarlierSession {
   items: readonly ResponseItem[];
   /** Null where they are not known. */
   instructions: string | null;
-  /** What the items tell of where and how the session runs; null where they tell nothing that still counts. */
-  told: ToldContext | null;
+  /** What the items last told the model about where and how it works; null if nothing they say still applies. */
+  sentContext: SentContext | null;
   /** What was asked last; null where that is not known. */
   model: { provider: string; name: string } | null;
   /** Of all requests so far. */
@@ -125,11 +125,11 @@ export async function prepareAgent(
       ? undefined
       : await readOutputSchema(resolve(cwd, flags.outputSchema), context.signal);
   const source = (options: SandboxOptions) => () => openConfiguredSandbox(options, context);
-  const told = configuredContext(config, { environment, cwd: workplaceOf(sandbox, flags) });
+  const contextOptions = configuredContext(config, { environment, cwd: workplaceOf(sandbox, flags) });
   const asksAtOnce =
     !use.hasManyTurns &&
     flags.script === undefined &&
-    !(await asksForProjectDocs({ ...told.projectDocs, cwd: setting.cwd }));
+    !(await asksForProjectDocs({ ...contextOptions.projectDocs, cwd: setting.cwd }));
   const instructions = await chosenInstructions(flags, config, { context, use });
   await engineCheck;
   return {
@@ -151,13 +151,13 @@ export async function prepareAgent(
       escalatedSandbox: source(withFullAccess(sandbox)),
       outputSchema,
       instructions,
-      context: told,
+      context: contextOptions,
       compaction: configuredCompaction(config),
       turnTimeoutMs: config.turn_timeout_ms,
       session: await openRecord(threadId, { flags, config, context, use }),
       threadId,
       initialItems: use.earlier === undefined ? undefined : itemsFor(model, use.earlier),
-      toldContext: use.earlier?.told,
+      sentContext: use.earlier?.sentContext,
       earlierUse: use.earlier,
       recordsTree: flags.treeRecord !== false,
     },

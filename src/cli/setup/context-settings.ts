@@ -1,6 +1,6 @@
 import type { CompactionOptions } from "../../agent/compaction/compactor.js";
 import { readInstructionsFile } from "../../agent/context/context-file.js";
-import type { ContextTellerOptions } from "../../agent/context/context-teller.js";
+import type { ContextOptions } from "../../agent/context/context-messages.js";
 import type { ProjectDocsOptions } from "../../agent/context/project-docs.js";
 import type { Config } from "../../config/config-schema.js";
 import type { Environment } from "../../config/env.js";
@@ -16,7 +16,7 @@ export interface ContextPlace {
 export function configuredContext(
   config: Config,
   place: ContextPlace,
-): ContextTellerOptions & { projectDocs: ProjectDocsOptions } {
+): ContextOptions & { projectDocs: ProjectDocsOptions } {
   return {
     developerInstructions: config.developer_instructions,
     userInstructions: config.instructions,

@@ -3,7 +3,7 @@ import { type MessageItem, messageText, type ResponseItem } from "../../model/it
 import { noUsage, type TokenUsage } from "../../model/model-client.js";
 import { parseApprovalPolicy } from "../../policy/approval-policy.js";
 import { compactedItems, isFromUser, KEPT_USER_TOKENS } from "../compacted-items.js";
-import type { ToldContext } from "../setting.js";
+import type { SentContext } from "../setting.js";
 import {
   type ReadRecord,
   readSessionLines,
@@ -22,8 +22,8 @@ export interface RecordedSession {
   items: ResponseItem[];
   /** What the last turn ran with; null where there was none. */
   lastTurn: TurnSettings | null;
-  /** What the items tell the model of where and how it works; null where they tell nothing that still counts. */
-  told: ToldContext | null;
+  /** What the items last told the model about where and how it works; null if nothing they say still applies. */
+  sentContext: SentContext | null;
   /** Of all requests together. */
   usage: TokenUsage;
   turns: number;
@@ -103,7 +103,7 @@ class SessionReading {
   #meta: SessionMeta | null = null;
   #items: ResponseItem[] = [];
   #lastTurn: TurnSettings | null = null;
-  #told: ToldContext | null = null;
+  #sentContext: SentContext | null = null;
   #usage: TokenUsage = noUsage;
   #turns = 0;
   #hasForeignDirectory = false;
@@ -126,7 +126,7 @@ class SessionReading {
         break;
       case "turn_context":
         this.#lastTurn = record.context;
-        this.#told = toldIn(record.context);
+        this.#sentContext = contextIn(record.context);
         this.#hasForeignDirectory = false;
         break;
       case "response_item":
@@ -136,7 +136,7 @@ class SessionReading {
         break;
       case "compacted":
         this.#items = record.replacement ?? rebuilt(this.#items, record.message);
-        this.#told = null;
+        this.#sentContext = null;
         this.historyBytes = bytes;
         break;
       case "event_msg":
@@ -162,7 +162,7 @@ class SessionReading {
       meta: this.#meta,
       items: this.#items,
       lastTurn: this.#lastTurn,
-      told: this.#told,
+      sentContext: this.#sentContext,
       usage: this.#usage,
       turns: this.#turns,
       hasForeignDirectory: this.#hasForeignDirectory,
@@ -182,7 +182,7 @@ class SessionReading {
 }
 
 /** Null where the record leaves something out, as another program's may. */
-function toldIn(context: TurnSettings): ToldContext | null {
+function contextIn(context: TurnSettings): SentContext | null {
   const { cwd, current_date, timezone, approval_policy, sandbox_policy, shell } = context;
   if (!cwd || !current_date || !timezone || !sandbox_policy || !shell) return null;
   const approval = parseApprovalPolicy(approval_policy);

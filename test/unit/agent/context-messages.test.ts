@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
-import {
-  type ContextOptions,
-  contextUpdate,
-  initialContext,
-} from "../../../src/agent/context/context-messages.js";
+import { type ContextOptions, contextMessages } from "../../../src/agent/context/context-messages.js";
 import type { MessageItem } from "../../../src/model/items.js";
-import { type SessionSetting, toldContext } from "../../../src/session/setting.js";
+import { type SessionSetting, sentContext } from "../../../src/session/setting.js";
 
 const setting: SessionSetting = {
   cwd: "/repo/a&b",
@@ -25,7 +21,7 @@ function sections(messages: readonly MessageItem[]): unknown[] {
 }
 
 function first(more: Partial<SessionSetting> = {}, options: ContextOptions & { docs?: string | null } = {}) {
-  return initialContext(toldContext({ ...setting, ...more }, now), options);
+  return contextMessages(sentContext({ ...setting, ...more }, now), null, options);
 }
 
 /** The first message's first section: what may be done. */
@@ -108,10 +104,10 @@ describe("what the model is told first", () => {
 });
 
 describe("what the model is told later", () => {
-  const before = toldContext(setting, now);
+  const before = sentContext(setting, now);
   const update = (more: Partial<SessionSetting>, options: ContextOptions & { at?: string } = {}) => {
     const { at = "2026-11-05T23:40:00Z" } = options;
-    return contextUpdate(toldContext({ ...setting, ...more }, new Date(at)), before, options);
+    return contextMessages(sentContext({ ...setting, ...more }, new Date(at)), before, options);
   };
   const environment = (...lines: string[]) => [
     "user",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { textMessage } from "../../../src/model/items.js";
-import { type SessionSetting, toldContext } from "../../../src/session/setting.js";
+import { type SessionSetting, sentContext } from "../../../src/session/setting.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 import { callDone, created, messageDone, type Reply, respond } from "../../support/responses-server.js";
 import { openWireConversation, wireSetting } from "../../support/wire-conversation.js";
@@ -55,17 +55,23 @@ describe("the second turn's request", () => {
 describe("a resumed conversation", () => {
   const initialItems = [textMessage("user", "earlier")];
 
-  it("tells only what is different from what its items tell", async () => {
-    const told = toldContext({ ...setting, network: { kind: "full" } }, new Date("2026-11-05T09:00:00Z"));
-    await using opened = await open([ok], { initialItems, toldContext: told });
-    await opened.conversation.runTurn({ prompt: "go on" });
-    expect(opened.said(0)).toEqual([
-      "user: earlier",
-      expect.stringMatching(/^developer: <permissions instructions>[\s\S]*Network access is restricted/),
-      'user: <environment_context>\n  <network enabled="false" />\n</environment_context>',
-      "user: go on",
-    ]);
-  });
+  it.each(["sentContext", "toldContext"] as const)(
+    "tells only what is different from what its items tell, given as %s",
+    async (option) => {
+      const context = sentContext(
+        { ...setting, network: { kind: "full" } },
+        new Date("2026-11-05T09:00:00Z"),
+      );
+      await using opened = await open([ok], { initialItems, [option]: context });
+      await opened.conversation.runTurn({ prompt: "go on" });
+      expect(opened.said(0)).toEqual([
+        "user: earlier",
+        expect.stringMatching(/^developer: <permissions instructions>[\s\S]*Network access is restricted/),
+        'user: <environment_context>\n  <network enabled="false" />\n</environment_context>',
+        "user: go on",
+      ]);
+    },
+  );
 
   it("tells everything where nobody knows what its items tell", async () => {
     await using opened = await open([ok], { initialItems });

@@ -85,7 +85,7 @@ describe("a session that goes on", { timeout: 30_000 }, () => {
       session: await continueSessionFile(session.path ?? "", { now }),
       threadId: recorded.threadId,
       initialItems: recorded.items,
-      toldContext: recorded.told,
+      sentContext: recorded.sentContext,
       earlierUse: recorded,
     });
     await resumed.runTurn({ prompt: "third" });
