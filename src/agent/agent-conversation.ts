@@ -12,7 +12,7 @@ import type { AgentSandbox, SandboxSource } from "./agent-sandbox.js";
 import type { ApprovalSituation } from "./approvals/approvals.js";
 import { authorityOf, checkAgainstParent } from "./approvals/authority.js";
 import { EscalatedSandbox } from "./approvals/escalated-sandbox.js";
-import { type LateApprovals, lateApprovals } from "./approvals/late-approvals.js";
+import { type LazyApprovals, lazyApprovals } from "./approvals/lazy-approvals.js";
 import { Compactor } from "./compaction/compactor.js";
 import { ContextMessages } from "./context/context-messages.js";
 import { defaultInstructions } from "./context/prompt.js";
@@ -25,7 +25,7 @@ import type {
   TurnInput,
   TurnResult,
 } from "./conversation-options.js";
-import { SessionNotes } from "./session-notes.js";
+import { SessionRecorder } from "./session-recorder.js";
 import { openSessionTools } from "./session-tools.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./turn/transcript.js";
@@ -42,10 +42,10 @@ export class AgentConversation implements Conversation {
   readonly #transcript: Transcript;
   readonly #contextMessages: ContextMessages;
   readonly #escalated: EscalatedSandbox | null;
-  readonly #approvals: LateApprovals;
+  readonly #approvals: LazyApprovals;
   readonly #compactor: Compactor;
   #setting: SessionSetting;
-  readonly #notes: SessionNotes;
+  readonly #recorder: SessionRecorder;
   #workplace: Workplace;
   #turn: Turn | null = null;
   #turns: number;
@@ -65,7 +65,7 @@ export class AgentConversation implements Conversation {
       initialItems: options.initialItems,
       usage: options.earlierUse?.usage,
     });
-    this.#notes = new SessionNotes(this.#transcript, {
+    this.#recorder = new SessionRecorder(this.#transcript, {
       threadId: this.threadId,
       provider: options.model.provider,
       isContinued: options.initialItems !== undefined,
@@ -83,7 +83,7 @@ export class AgentConversation implements Conversation {
     const sentContext = options.sentContext ?? options.toldContext ?? null;
     this.#contextMessages = new ContextMessages(options.context ?? {}, sentContext);
     this.#escalated = this.#openEscalated();
-    this.#approvals = lateApprovals({ situation: () => this.#situation(), approver: options.approver });
+    this.#approvals = lazyApprovals({ situation: () => this.#situation(), approver: options.approver });
     this.#workplace = this.#openWorkplace(options.sandbox);
     this.#checkAuthority(options.setting);
   }
@@ -166,7 +166,7 @@ export class AgentConversation implements Conversation {
     this.#setting = setting;
     this.#approvals.forget();
     if (sandbox === undefined) return;
-    this.#notes.addReceipt(await this.#workplace.close());
+    this.#recorder.addReceipt(await this.#workplace.close());
     this.#workplace = this.#openWorkplace(sandbox);
   }
 
@@ -174,16 +174,16 @@ export class AgentConversation implements Conversation {
     try {
       await this.#workplace.tools.close();
       // Whoever interrupts a session does not want to wait.
-      if (!this.#wasInterrupted) await this.#notes.tree(this.#workplace, this.#setting);
+      if (!this.#wasInterrupted) await this.#recorder.tree(this.#workplace, this.#setting);
       await this.#closeSandboxes();
-      this.#notes.receipt();
+      this.#recorder.receipt();
     } finally {
       this.#options.session?.close();
     }
   }
 
   async #closeSandboxes(): Promise<void> {
-    this.#notes.closed(await Promise.allSettled([this.#workplace.close(), this.#escalated?.close()]));
+    this.#recorder.closed(await Promise.allSettled([this.#workplace.close(), this.#escalated?.close()]));
   }
 
   #checkAuthority(setting: SessionSetting): void {
@@ -197,7 +197,7 @@ export class AgentConversation implements Conversation {
     return new Workplace(source, {
       openTools: (ready) => this.#openTools(ready),
       onStart: (sandbox, startMs) => {
-        this.#notes.started(sandbox, { startMs, network: this.#setting.network });
+        this.#recorder.started(sandbox, { startMs, network: this.#setting.network });
       },
       onFailure: (error) => {
         this.#turn?.stop.abort(error);
@@ -209,7 +209,7 @@ export class AgentConversation implements Conversation {
     const { escalatedSandbox } = this.#options;
     if (escalatedSandbox === undefined) return null;
     return new EscalatedSandbox(escalatedSandbox, (sandbox, startMs) => {
-      this.#notes.escalated(sandbox, startMs);
+      this.#recorder.escalated(sandbox, startMs);
     });
   }
 
@@ -246,14 +246,14 @@ export class AgentConversation implements Conversation {
   /** A sandbox that died, or never started, is made anew where that is ours to do. */
   async #replaceLostWorkplace(): Promise<void> {
     const { isLost, source } = this.#workplace;
-    if (!isLost || !this.#notes.hasBegun || typeof source !== "function") return;
+    if (!isLost || !this.#recorder.hasBegun || typeof source !== "function") return;
     await this.#closeSandboxes();
     this.#workplace = this.#openWorkplace(source);
   }
 
   async #takeTurn(input: TurnInput, turn: Turn): Promise<TurnEnding> {
     this.#transcript.beginTurn();
-    this.#notes.begin(this.#workplace, { setting: this.#setting, instructions: this.#instructions });
+    this.#recorder.begin(this.#workplace, { setting: this.#setting, instructions: this.#instructions });
     try {
       await takeTurn(input, this.#contextOf(turn));
       return { status: "completed" };

@@ -13,8 +13,8 @@ import { readTreeRecord, type TreeDescription } from "../../session/read/session
 /** A session as something to be run again. */
 export interface Recording {
   meta: SessionMeta;
-  /** Stretches of work with one setting, in order. */
-  stretches: RecordedStretch[];
+  /** Segments of work with one setting, in order. */
+  segments: RecordedSegment[];
   /** What the session left behind; null where the record does not say. */
   tree: TreeDescription | null;
   /** The image of the last sandbox; null where the record does not say. */
@@ -25,7 +25,7 @@ export interface Recording {
   skipped: { call: RecordedCall; reason: string }[];
 }
 
-export interface RecordedStretch {
+export interface RecordedSegment {
   turn: TurnSettings | null;
   responses: RecordedCall[][];
 }
@@ -49,17 +49,17 @@ interface RecordedAnswer {
   isForFullAccess: boolean;
 }
 
-/** Reads what a session did. One that did nothing has no stretches. */
+/** Reads what a session did. One that did nothing has no segments. */
 export async function readRecording(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<Recording> {
   const about: About = { meta: null, tree: null, image: null, imageId: null };
-  const recording = { stretches: [] as RecordedStretch[], skipped: [] as Recording["skipped"] };
+  const recording = { segments: [] as RecordedSegment[], skipped: [] as Recording["skipped"] };
   for await (const step of stepsOf(watched(readSessionLines(path, options), about)))
     if (step.source === "agent") addStep(recording, step);
-  const { stretches, skipped } = recording;
-  if (about.meta === null && stretches.length === 0 && skipped.length === 0) throw noSession(path);
+  const { segments, skipped } = recording;
+  if (about.meta === null && segments.length === 0 && skipped.length === 0) throw noSession(path);
   return { ...about, meta: about.meta ?? { id: "unknown" }, ...recording };
 }
 
@@ -98,7 +98,7 @@ export function imageIdIn(proof: unknown): string | null {
   return proofShape.safeParse(proof).data?.imageId ?? null;
 }
 
-function addStep({ stretches, skipped }: Pick<Recording, "stretches" | "skipped">, step: AgentStep): void {
+function addStep({ segments, skipped }: Pick<Recording, "segments" | "skipped">, step: AgentStep): void {
   const calls: RecordedCall[] = [];
   for (const [index, call] of step.calls.entries()) {
     const recorded = {
@@ -118,9 +118,9 @@ function addStep({ stretches, skipped }: Pick<Recording, "stretches" | "skipped"
     else skipped.push({ call: recorded, reason });
   }
   if (calls.length === 0) return;
-  const last = stretches.at(-1);
+  const last = segments.at(-1);
   if (last !== undefined && isSameSetting(last.turn, step.turn)) last.responses.push(calls);
-  else stretches.push({ turn: step.turn, responses: [calls] });
+  else segments.push({ turn: step.turn, responses: [calls] });
 }
 
 function skipReason(call: StepCall): string | null {

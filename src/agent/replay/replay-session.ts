@@ -24,7 +24,7 @@ import {
   hadFullAccess,
   imageIdIn,
   type RecordedCall,
-  type RecordedStretch,
+  type RecordedSegment,
   type Recording,
 } from "./replay-recording.js";
 
@@ -71,8 +71,8 @@ export async function replaySession(options: ReplayOptions): Promise<ReplayRepor
   const back = pathAdapter(directory, before);
   const notes = new Set<string>();
   let tree: ReplayReport["tree"] = { kind: "not compared", reason: "the session made no calls" };
-  for (const stretch of recording.stretches) {
-    const conversation = openStretch(stretch, { options, outputs, before });
+  for (const segment of recording.segments) {
+    const conversation = openSegment(segment, { options, outputs, before });
     try {
       const turn = await conversation.runTurn({ prompt: "replay", signal: options.signal });
       options.signal?.throwIfAborted();
@@ -80,12 +80,12 @@ export async function replaySession(options: ReplayOptions): Promise<ReplayRepor
       await conversation.tools.close();
       if (await hasOtherImage(conversation, recording))
         notes.add(`the image ${recording.image ?? ""} is not what it was when the session ran`);
-      if (stretch === recording.stretches.at(-1)) tree = await compareTree(conversation, options);
+      if (segment === recording.segments.at(-1)) tree = await compareTree(conversation, options);
     } finally {
       await conversation.close();
     }
   }
-  const calls = recording.stretches.flatMap(({ responses }) => responses.flat());
+  const calls = recording.segments.flatMap(({ responses }) => responses.flat());
   return {
     sessionId: recording.meta.id,
     calls: calls.length,
@@ -103,12 +103,12 @@ async function hasOtherImage(conversation: Conversation, { imageId }: Recording)
 }
 
 /** Where a session worked. */
-export function workDirectory({ meta, stretches }: Recording): string {
-  return stretches[0]?.turn?.cwd ?? meta.cwd ?? "/";
+export function workDirectory({ meta, segments }: Recording): string {
+  return segments[0]?.turn?.cwd ?? meta.cwd ?? "/";
 }
 
-function openStretch(
-  { turn, responses }: RecordedStretch,
+function openSegment(
+  { turn, responses }: RecordedSegment,
   about: { options: ReplayOptions; outputs: Map<string, CallOutput>; before: string },
 ): Conversation {
   const { options, outputs, before } = about;
@@ -138,17 +138,17 @@ function noFullAccess(): Promise<AgentSandbox> {
 
 /** Without the calls that may have run with full access. */
 function withinSandbox(recording: Recording): Recording {
-  const all = recording.stretches.flatMap(({ responses }) => responses.flat());
+  const all = recording.segments.flatMap(({ responses }) => responses.flat());
   const outside = all.filter(hadFullAccess);
   const reason = "it may have run with full access";
   const skipped = [...recording.skipped, ...outside.map((call) => ({ call, reason }))];
-  const stretches = recording.stretches.flatMap(({ turn, responses }) => {
+  const segments = recording.segments.flatMap(({ turn, responses }) => {
     const within = responses.map((calls) => calls.filter((call) => !outside.includes(call)));
     // A response without calls would end the turn.
     const left = within.filter((calls) => calls.length > 0);
     return left.length === 0 ? [] : [{ turn, responses: left }];
   });
-  return { ...recording, stretches, skipped };
+  return { ...recording, segments, skipped };
 }
 
 /** Answers as the person did then; what nobody was asked then is refused. */

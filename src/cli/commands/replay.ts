@@ -52,11 +52,11 @@ export function defineReplay(command: Command, context: CliContext): void {
 async function replay(given: string, flags: ReplayFlags, context: CliContext): Promise<void> {
   const { stdout, signal, cwd } = context;
   const recording = await readRecording(await sessionFile(given, context), { signal });
-  if (recording.stretches.length === 0)
+  if (recording.segments.length === 0)
     throw new BrigError("there is nothing to run again: the session made no tool calls", {
       code: "session.invalid",
     });
-  for (const { turn } of recording.stretches) asRecorded(turn, flags);
+  for (const { turn } of recording.segments) asRecorded(turn, flags);
   if (flags.inPlace === true && flags.cd === undefined && isFile(given))
     throw refused("a file does not say which directory its calls may change", "name it with -C");
   const source = resolve(cwd, flags.cd ?? workDirectory(recording));

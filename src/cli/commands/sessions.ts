@@ -21,7 +21,7 @@ import {
 } from "../../session/read/session-index.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import { type SessionStep, stepsOf } from "../../session/read/session-steps.js";
-import { claimSession } from "../../session/write/session-claim.js";
+import { lockSessionFile } from "../../session/write/session-lock.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { fittingRows, sessionHeader, sessionRow } from "../display/session-rows.js";
@@ -257,7 +257,7 @@ async function deleteSession(path: string, claimant: Claimant): Promise<void> {
 /** On a full disk there is no room for a claim, and all the more reason to delete: there nobody else has to hold one. */
 async function claimToDelete(path: string, claimant: Claimant): Promise<FileLock | null> {
   try {
-    return await claimSession(path, claimant);
+    return await lockSessionFile(path, claimant);
   } catch (error) {
     if (error instanceof BrigError || (await holderOf(path, claimant.processes)) !== null) throw error;
     return null;

@@ -4,7 +4,7 @@ import { BrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
 import { type Claimant, type FileLock, placeLock, readClaimant } from "../../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
-import { claimSession } from "./session-claim.js";
+import { lockSessionFile } from "./session-lock.js";
 
 /** Where a session's records go. */
 export interface SessionLog {
@@ -103,7 +103,7 @@ export async function continueSessionFile(
   { now, claimant, write }: Pick<SessionFileOptions, "now" | "claimant" | "write">,
 ): Promise<SessionLog> {
   try {
-    const claim = await claimSession(path, claimant ?? (await readClaimant()));
+    const claim = await lockSessionFile(path, claimant ?? (await readClaimant()));
     try {
       const file = appendToFile(path, write);
       return new SessionFile({ path, now, open: { file, claim } });

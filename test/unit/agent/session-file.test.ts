@@ -21,13 +21,13 @@ import { runAgent } from "../../../src/agent/run-agent.js";
 import { type Claimant, holderOf, readClaimant } from "../../../src/lib/file-lock.js";
 import { parseScript } from "../../../src/model/script/script.js";
 import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
-import { claimSession } from "../../../src/session/write/session-claim.js";
 import {
   continueSessionFile,
   openSessionFile,
   type SessionLog,
   type SessionRecord,
 } from "../../../src/session/write/session-file.js";
+import { lockSessionFile } from "../../../src/session/write/session-lock.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const writer = fileURLToPath(new URL("../../fixtures/session-writer.ts", import.meta.url));
@@ -339,7 +339,7 @@ describe("going on with a session file", () => {
     const path = await written();
     const claimant = await readClaimant();
     for (let round = 0; round < 20; round++) {
-      const tries = Array.from({ length: 8 }, () => claimSession(path, claimant));
+      const tries = Array.from({ length: 8 }, () => lockSessionFile(path, claimant));
       const claims = (await Promise.allSettled(tries)).flatMap((one) =>
         one.status === "fulfilled" ? [one.value] : [],
       );
@@ -357,10 +357,10 @@ describe("going on with a session file", () => {
       ...here,
       owner: { ...here.owner, ...owner },
     });
-    await claimSession(path, as({ startedAt: "1" }));
+    await lockSessionFile(path, as({ startedAt: "1" }));
     expect(await holderOf(path, here.processes)).toBeNull();
-    const elsewhere = await claimSession(path, as({ host: "elsewhere", pid: 7 }));
-    await expect(claimSession(path, here)).rejects.toMatchObject({
+    const elsewhere = await lockSessionFile(path, as({ host: "elsewhere", pid: 7 }));
+    await expect(lockSessionFile(path, here)).rejects.toMatchObject({
       code: "session.busy",
       message: expect.stringContaining("by process 7 on elsewhere"),
       hint: expect.stringMatching(/remove .*\.lock/),

@@ -6,7 +6,7 @@ import { acquireLock, type Claimant, type FileLock, type LockHolder } from "../.
  * Claims the right to write a session file that others may know of. One that another process writes is `session.busy`, which names that
  * process.
  */
-export async function claimSession(file: string, claimant: Claimant): Promise<FileLock> {
+export async function lockSessionFile(file: string, claimant: Claimant): Promise<FileLock> {
   const outcome = await acquireLock(file, { claimant });
   if (outcome.kind === "held") return outcome.lock;
   throw busy(file, outcome.holder, claimant);

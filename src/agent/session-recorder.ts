@@ -20,7 +20,7 @@ interface SessionFacts {
 }
 
 /** What a session's listener and its file are told besides its turns: its beginning, its sandboxes, and what it leaves behind. */
-export class SessionNotes {
+export class SessionRecorder {
   readonly #transcript: Transcript;
   readonly #facts: SessionFacts;
   readonly #receipts = new Receipts();

@@ -3,16 +3,16 @@ import type { ActionReview } from "../../tools/review/approval.js";
 import type { ApprovalSituation, Approver } from "./approvals.js";
 
 /** The approvals of a session, in one setting after the other. */
-export interface LateApprovals extends ActionReview {
+export interface LazyApprovals extends ActionReview {
   /** In a new setting nothing counts any more that was approved in the one before: no question has named it. */
   forget(): void;
 }
 
 /** Loaded with the first action: judging a script takes a parser, and most of a session's start is loading. */
-export function lateApprovals(options: {
+export function lazyApprovals(options: {
   situation: () => ApprovalSituation;
   approver: Approver | undefined;
-}): LateApprovals {
+}): LazyApprovals {
   let loading: Promise<ActionReview> | null = null;
   const approvals = () => {
     loading ??= import("./approvals.js").then(({ createApprovals }) =>
