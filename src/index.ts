@@ -1,7 +1,11 @@
 export type { AgentSandbox, SandboxSource } from "./agent/agent-sandbox.js";
 export type { ApprovalAnswer, ApprovalRequest, Approver } from "./agent/approvals/approvals.js";
+export type { CompactionOptions, CompactionOutcome } from "./agent/compaction/compactor.js";
+export type { ContextOptions } from "./agent/context/context-messages.js";
+export type { ProjectDocsOptions } from "./agent/context/project-docs.js";
 export { openConversation } from "./agent/conversation.js";
 export type {
+  CompactionResult,
   Conversation,
   ConversationOptions,
   SettingChange,
@@ -10,21 +14,37 @@ export type {
 } from "./agent/conversation-options.js";
 export type { AgentResult, RunAgentOptions } from "./agent/run-agent.js";
 export { runAgent } from "./agent/run-agent.js";
-export type { AgentEvent, AgentListener } from "./agent/turn/events.js";
+export type { AgentEvent, AgentListener, CompactionReason } from "./agent/turn/events.js";
+export type { WebSearch } from "./agent/turn/web-search-event.js";
 export type { BrigErrorOptions, ErrorCode, GoneReason } from "./errors.js";
 export { BrigError, isBrigError } from "./errors.js";
 export { createModelClient } from "./model/create-model-client.js";
+export type { ConnectionOptions } from "./model/endpoint/connection.js";
 export type { ModelClientOptions } from "./model/endpoint/endpoint-client.js";
-export type { ModelClient, ModelEvent, ModelRequest, TokenUsage } from "./model/model-client.js";
+export type { OpaqueItem, ResponseItem } from "./model/items.js";
+export type {
+  BrokenResponse,
+  ModelClient,
+  ModelEvent,
+  ModelRequest,
+  TokenUsage,
+  ToolDeclaration,
+} from "./model/model-client.js";
+export type { ModelSettings } from "./model/model-settings.js";
 export type { Credentials, ModelProvider, WireApi } from "./model/provider.js";
+export type { Script, ScriptOptions, ScriptStep } from "./model/script/script.js";
 export { loadScript } from "./model/script/script.js";
 export { createScriptedClient } from "./model/script/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
 export type { OutputPart } from "./output/output-part.js";
-export type { ApprovalPolicy } from "./policy/approval-policy.js";
+export type { TruncationPolicy } from "./output/truncation.js";
+export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js";
 export type { SandboxMode } from "./policy/modes.js";
+export type { SandboxDenial } from "./policy/sandbox-denial.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
-export type { Proof } from "./sandbox/proof/proof.js";
+export type { NetworkScope } from "./policy/strictness.js";
+export type { Assertion, Difference } from "./sandbox/proof/difference.js";
+export type { NotProvable, Proof } from "./sandbox/proof/proof.js";
 export type { Finding, FindingReason, Receipt } from "./sandbox/receipt/receipt.js";
 export { Sandbox } from "./sandbox/sandbox.js";
 export type { SandboxOptions } from "./sandbox/sandbox-options.js";
@@ -47,14 +67,59 @@ export type {
   StartFailure,
   WritesDone,
 } from "./sandbox/sandbox-types.js";
-export type { SessionSetting } from "./session/setting.js";
-export type { SessionFileOptions, SessionLog } from "./session/write/session-file.js";
+export type { ReceiptFinding, SessionReceipt } from "./session/receipts.js";
+export type { SentContext, SessionSetting } from "./session/setting.js";
+export type { SessionFileOptions, SessionLog, SessionRecord } from "./session/write/session-file.js";
 export { openSessionFile } from "./session/write/session-file.js";
-export type { ToolName, ToolOf } from "./tools/catalogue.js";
+export type { NameOfTool, ToolName, ToolOf } from "./tools/catalogue.js";
 export type { ExecText, ExecToolResult } from "./tools/command/exec-tool.js";
 export type { FileMatch, FileSearchResult } from "./tools/files/file-search.js";
+export type { PatchFiles, PatchPathOptions, PatchWrite, PatchWritesDone } from "./tools/patch/patch-files.js";
 export type { ToolRegistry, ToolRegistryOptions } from "./tools/registry.js";
 export { createToolRegistry } from "./tools/registry.js";
-export type { FileChange } from "./tools/review/action.js";
-export type { PlanStep, Tool, ToolActivity, ToolCallOptions, ToolOutput, ToolSpec } from "./tools/tool.js";
-export type { ToolSandbox } from "./tools/tool-sandbox.js";
+export type {
+  ActionToReview,
+  CommandToReview,
+  EscalationRequest,
+  FileChange,
+  PatchToReview,
+  SandboxPlace,
+} from "./tools/review/action.js";
+export type {
+  ActionReview,
+  DeniedAttempt,
+  RefusalReason,
+  SecondVerdict,
+  Verdict,
+} from "./tools/review/approval.js";
+export type { AskedUser, UserQuestion } from "./tools/session/request-user-input.js";
+export type {
+  AnsweredApproval,
+  ApprovalQuestion,
+  CallOrigin,
+  CustomToolSpec,
+  FunctionToolSpec,
+  JsonSchema,
+  LocalShellSpec,
+  PlanStep,
+  Tool,
+  ToolActivity,
+  ToolCallOptions,
+  ToolOutput,
+  ToolSpec,
+  WebSearchSpec,
+} from "./tools/tool.js";
+export type { ShellKind, ToolGates } from "./tools/tool-gates.js";
+export type {
+  ResourceUsage,
+  ToolDirectoryEntry,
+  ToolExit,
+  ToolFileStat,
+  ToolFiles,
+  ToolListOptions,
+  ToolProcess,
+  ToolReadOptions,
+  ToolSandbox,
+  ToolSpawnOptions,
+  ToolStartFailure,
+} from "./tools/tool-sandbox.js";

@@ -91,6 +91,7 @@ export interface TurnResult {
   error?: BrigError;
 }
 
+/** How a compaction ended. */
 export type CompactionResult =
   | CompactionOutcome
   /** The conversation is as it was. */

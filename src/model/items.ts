@@ -122,7 +122,7 @@ export type ToolOutputItem =
   | z.infer<typeof customToolCallOutputItem>;
 
 /** An item of a kind brig does nothing with, kept and sent back as it came. */
-interface OpaqueItem {
+export interface OpaqueItem {
   type: "opaque";
   item: Readonly<Record<string, unknown>>;
 }

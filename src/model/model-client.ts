@@ -5,13 +5,13 @@ import type { ResponseItem } from "./items.js";
 export interface ModelRequest {
   instructions: string;
   input: readonly ResponseItem[];
-  /** Declarations as the Responses API takes them. */
   tools: readonly ToolDeclaration[];
   /** A JSON Schema that the final text has to follow. */
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
 }
 
-interface ToolDeclaration {
+/** The declaration of a tool, as the Responses API takes it. */
+export interface ToolDeclaration {
   readonly type: string;
   /** Absent for kinds of tools that there is one of. */
   readonly name?: string;
@@ -44,6 +44,7 @@ export type ModelEvent =
   /** The response ended early; another request with the items so far may go on. */
   | BrokenResponse;
 
+/** The end of a response that is not complete. */
 export interface BrokenResponse {
   kind: "broken";
   error: BrigError;

@@ -16,7 +16,9 @@ export const granularSchema = z.strictObject({
 
 /** When a person is asked about a command, and when it is refused instead. */
 export type ApprovalPolicy = (typeof APPROVAL_POLICIES)[number] | GranularPolicy;
-type GranularPolicy = z.infer<typeof granularSchema>;
+
+/** Which kinds of questions are asked; the others are refused. */
+export type GranularPolicy = z.infer<typeof granularSchema>;
 
 export type ApprovalPolicyParse =
   | { kind: "parsed"; policy: ApprovalPolicy }

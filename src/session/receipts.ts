@@ -7,6 +7,7 @@ export interface SessionReceipt {
   readonly incomplete: string | null;
 }
 
+/** A file that runs by itself later, and why brig says so. */
 export interface ReceiptFinding {
   readonly path: string;
   readonly reasons: readonly string[];

@@ -4,7 +4,7 @@ import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import type { TruncationPolicy } from "../output/truncation.js";
 import { answer } from "./answer.js";
 import { makeTools, type NameOfTool, type SharedParts, type ToolOf } from "./catalogue.js";
-import { CommandSessions, type RandomInteger } from "./command/command-sessions.js";
+import { CommandSessions } from "./command/command-sessions.js";
 import { MissingPrograms } from "./command/missing-programs.js";
 import { MAX_POLL_MS } from "./command/session-report.js";
 import { findUserShell, type UserShell } from "./command/user-shell.js";
@@ -43,8 +43,8 @@ export interface ToolRegistryOptions {
   review?: ActionReview | undefined;
   /** Gives the sandbox with full access for what the review lets leave the first. Asked for each such action: remember it. */
   escalatedSandbox?: (() => Promise<ToolSandbox>) | undefined;
-  /** Numbers for session and chunk ids. Default: random ones. */
-  random?: RandomInteger | undefined;
+  /** Gives an integer from `min` up to but not including `max`, for the ids of sessions and chunks. Default: a random one. */
+  random?: ((min: number, max: number) => number) | undefined;
 }
 
 const optionNames: OptionNames<ToolRegistryOptions> = {

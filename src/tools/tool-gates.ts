@@ -16,6 +16,7 @@ export interface ToolGates {
   web_search?: "cached" | "live" | "disabled" | undefined;
 }
 
+/** Which tools for commands a model is offered. */
 export type ShellKind = "unified_exec" | "shell_command" | "default" | "local" | "disabled";
 
 /** What one source says, e.g. a configuration file. */

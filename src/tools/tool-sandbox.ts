@@ -24,23 +24,27 @@ export interface ToolFiles {
   list(path: string | Uint8Array, options: ToolListOptions): Promise<unknown>;
 }
 
+/** The part of a file to read. */
 export interface ToolReadOptions {
   offsetBytes: number;
   lengthBytes: number;
   signal?: AbortSignal | undefined;
 }
 
-interface ToolFileStat {
+/** What the tools need to know of a file. */
+export interface ToolFileStat {
   /** "file", "directory", "fifo" … */
   type: string;
   sizeBytes: number;
 }
 
-interface ToolListOptions {
+/** Where the entries of a directory go. */
+export interface ToolListOptions {
   onEntries(entries: readonly ToolDirectoryEntry[]): void;
   signal?: AbortSignal | undefined;
 }
 
+/** One entry of a directory. */
 export interface ToolDirectoryEntry {
   /** A name need not be UTF-8. */
   nameBytes: Uint8Array;
@@ -48,6 +52,7 @@ export interface ToolDirectoryEntry {
   type: string;
 }
 
+/** How a program is started. */
 export interface ToolSpawnOptions {
   /** Absolute path inside the sandbox. */
   cwd?: string | undefined;
@@ -66,6 +71,7 @@ export interface ToolSpawnOptions {
   endsTree?: boolean | undefined;
 }
 
+/** A program that was started. */
 export interface ToolProcess {
   readonly stdin: Writable | null;
   readonly stdout: Readable;
@@ -77,6 +83,7 @@ export interface ToolProcess {
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
+/** How a program ended. */
 export interface ToolExit {
   /** 128 + n when signal n ended it, 124 on timeout, 127 or 126 when it could not be started. */
   exitCode: number;
@@ -91,6 +98,7 @@ export interface ToolExit {
   startFailure: ToolStartFailure | null;
 }
 
+/** Why a program could not be started. */
 export interface ToolStartFailure {
   /** What failed: "exec" where it is the program itself, "fork" for want of a process, "cwd", "streams", "request" … */
   stage: string;

@@ -48,7 +48,8 @@ export interface ToolCallOptions {
   onActivity?: ((activity: ToolActivity) => void) | undefined;
 }
 
-interface CallOrigin {
+/** Which call of a model's response this is. */
+export interface CallOrigin {
   callId: string;
   /** Counts the calls of one response, so that what several of them ask can be put in their order. */
   position: number;
@@ -102,6 +103,7 @@ export interface PlanStep {
 /** How a tool is declared to the Responses API. */
 export type ToolSpec = FunctionToolSpec | CustomToolSpec | LocalShellSpec | WebSearchSpec;
 
+/** A tool that takes JSON. */
 export interface FunctionToolSpec {
   type: "function";
   name: string;
@@ -111,7 +113,7 @@ export interface FunctionToolSpec {
 }
 
 /** A tool that takes text of a grammar instead of JSON. */
-interface CustomToolSpec {
+export interface CustomToolSpec {
   type: "custom";
   name: string;
   description: string;
@@ -119,17 +121,18 @@ interface CustomToolSpec {
 }
 
 /** A tool that models of one family know without being told. */
-interface LocalShellSpec {
+export interface LocalShellSpec {
   type: "local_shell";
 }
 
 /** A tool that the model's provider runs. */
-interface WebSearchSpec {
+export interface WebSearchSpec {
   type: "web_search";
   /** Whether pages are fetched, instead of read from the provider's own store. */
   external_web_access: boolean;
 }
 
+/** The part of JSON Schema that describes the arguments of tools. */
 export interface JsonSchema {
   type?: string | readonly string[];
   description?: string;

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import * as brig from "../../src/index.js";
+import { exportsOf, forgottenTypes } from "../support/public-types.js";
 
 it("the package exports these names and no others", () => {
   expect(Object.keys(brig).sort()).toEqual([
@@ -37,4 +39,14 @@ it("each of them, and each type, has a sentence above it", () => {
     return !new RegExp(`\\*/\\n${declaration}`).test(source(file));
   });
   expect(bare).toEqual([]);
+});
+
+/** Types that are computed from the tools themselves; `ToolName` and `ToolOf` are how to name what comes out. */
+const computed = ["Aliases", "Makers"];
+/** Members of public types that are not meant for users: they are to leave those types. */
+const internal = ["Engine", "Environment", "OpenedSandbox", "RunnerLink"];
+
+it("every type that one of them mentions is exported, too", () => {
+  const forgotten = forgottenTypes(exportsOf(fileURLToPath(new URL("../../src/index.ts", import.meta.url))));
+  expect(forgotten.filter(({ name }) => ![...computed, ...internal].includes(name))).toEqual([]);
 });

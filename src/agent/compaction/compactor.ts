@@ -8,6 +8,7 @@ import type { AgentEvent, CompactionReason } from "../turn/events.js";
 import { defaultCompactPrompt } from "./compaction.js";
 import { requestSummary } from "./compaction-request.js";
 
+/** When and how a conversation is summarized. */
 export interface CompactionOptions {
   /** How many tokens the model can read at once. Default: what is known of it by its name. */
   contextWindowTokens?: number | undefined;
@@ -43,6 +44,7 @@ interface CompactionPass {
   context?: (() => Promise<readonly MessageItem[]>) | undefined;
 }
 
+/** How a compaction ended that did not fail. */
 export type CompactionOutcome =
   | { kind: "compacted"; tokensBefore: number; tokensAfter: number }
   /** There is nothing that a summary could stand for. */

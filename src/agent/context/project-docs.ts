@@ -4,6 +4,7 @@ import { type BrigError, isBrigError } from "../../errors.js";
 import { readFileStart } from "../../lib/bounded-file.js";
 import { wholeEnd } from "../../lib/utf8.js";
 
+/** Where AGENTS.md files are looked for, and how much of them is sent. */
 export interface ProjectDocsOptions {
   /** Directories of the user's own on this machine; the first file there that says something comes first. */
   homes: readonly string[];

@@ -10,6 +10,7 @@ import { isLoopbackHost } from "./loopback.js";
 import { type ClassifiedFailure, classifyRefusal, transportFailure } from "./model-failure.js";
 import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
 
+/** Where requests go, and in whose name. */
 export interface ConnectionOptions {
   provider: ModelProvider;
   /** Tells the endpoint which requests belong together, for its cache. */

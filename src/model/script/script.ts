@@ -60,6 +60,7 @@ const scriptSchema = z.strictObject({ steps: z.array(stepSchema).min(1) });
 
 export type Expectation = z.output<typeof expectationSchema>;
 export type ScriptedCall = z.output<typeof callSchema>;
+/** One step of a script: what is expected of the request, and what the model answers. */
 export type ScriptStep = z.output<typeof stepSchema> & {
   /** Where the step, and each of its expectations, stands in the file; from 1. */
   line: number;
@@ -72,6 +73,7 @@ export interface Script {
   steps: readonly ScriptStep[];
 }
 
+/** How a script is read. */
 export interface ScriptOptions {
   /** Whether steps may follow one that calls nothing, for the turns after it. Default: false. */
   hasManyTurns?: boolean;

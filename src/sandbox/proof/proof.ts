@@ -7,7 +7,8 @@ import type { Assertion, Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 import { runtimeDifferences } from "./runtime-differences.js";
 
-interface NotProvable extends Difference {
+/** A promise that this engine or runtime cannot show. */
+export interface NotProvable extends Difference {
   /** Why this runtime or engine cannot show it. */
   reason: string;
 }

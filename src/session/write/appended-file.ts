@@ -28,11 +28,11 @@ export function createFile(path: string, write?: WriteBytes): AppendedFile {
 }
 
 /** A file that is there. Only a regular one will do. */
-export function appendToFile(path: string, write?: WriteBytes): AppendedFile {
+export function appendToFile(path: string): AppendedFile {
   // Without O_CREAT; and a FIFO must not keep us waiting.
   const { O_APPEND, O_RDWR, O_NONBLOCK } = constants;
   const file = openSync(path, O_APPEND | O_RDWR | O_NONBLOCK);
-  if (fstatSync(file).isFile()) return new AppendedFile(file, write);
+  if (fstatSync(file).isFile()) return new AppendedFile(file);
   closeSync(file);
   throw new Error("it is not a regular file");
 }

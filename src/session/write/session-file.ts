@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
-import { type Claimant, type FileLock, placeLock, readClaimant } from "../../lib/file-lock.js";
+import { type FileLock, placeLock, readClaimant } from "../../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { lockSessionFile } from "./session-lock.js";
 
@@ -47,18 +47,12 @@ export interface SessionFileOptions {
   home: string;
   threadId: string;
   now: () => Date;
-  /** Default: this process. */
-  claimant?: Claimant | undefined;
-  /** Default: the system call. */
-  write?: WriteBytes | undefined;
 }
 
 const sessionFileOptionNames: OptionNames<SessionFileOptions> = {
   home: true,
   threadId: true,
   now: true,
-  claimant: true,
-  write: true,
 };
 
 /** Keeps nothing. */
@@ -75,8 +69,15 @@ export const noSessionLog: SessionLog = {
  */
 export async function openSessionFile(session: SessionFileOptions): Promise<SessionLog> {
   refuseUnknownOptions(session, sessionFileOptionNames, { of: "openSessionFile" });
-  const { home, threadId, now, write } = session;
-  const claimant = session.claimant ?? (await readClaimant());
+  return await newSessionFile(session);
+}
+
+/** For tests, `write` may be something other than the system call. */
+export async function newSessionFile(
+  { home, threadId, now }: SessionFileOptions,
+  write?: WriteBytes,
+): Promise<SessionLog> {
+  const claimant = await readClaimant();
   const path = sessionPath(home, threadId, now());
   return new SessionFile({
     path,
@@ -100,12 +101,12 @@ export async function openSessionFile(session: SessionFileOptions): Promise<Sess
  */
 export async function continueSessionFile(
   path: string,
-  { now, claimant, write }: Pick<SessionFileOptions, "now" | "claimant" | "write">,
+  { now }: Pick<SessionFileOptions, "now">,
 ): Promise<SessionLog> {
   try {
-    const claim = await lockSessionFile(path, claimant ?? (await readClaimant()));
+    const claim = await lockSessionFile(path, await readClaimant());
     try {
-      const file = appendToFile(path, write);
+      const file = appendToFile(path);
       return new SessionFile({ path, now, open: { file, claim } });
     } catch (error) {
       claim.release();

@@ -7,34 +7,37 @@ import { isFileError, osErrorText } from "../os-error.js";
  */
 export interface PatchFiles {
   /** Regular files only. */
-  read(path: string, options: PathOptions & { maxBytes: number }): Promise<Uint8Array>;
+  read(path: string, options: PatchPathOptions & { maxBytes: number }): Promise<Uint8Array>;
   /**
    * Writes files one after the other, up to the first that fails. Each is replaced atomically and keeps its mode; `mode` is for a
    * new one. Follows symbolic links.
    */
-  writeEach(files: readonly PatchWrite[], options: PathOptions): Promise<PatchWritesDone>;
+  writeEach(files: readonly PatchWrite[], options: PatchPathOptions): Promise<PatchWritesDone>;
   stat(
     path: string,
-    options: PathOptions & { followSymlinks: boolean },
+    options: PatchPathOptions & { followSymlinks: boolean },
   ): Promise<{ type: string; mode: number; dev: bigint; ino: bigint; linkTarget: string | null }>;
-  mkdir(path: string, options: PathOptions & { recursive: true }): Promise<void>;
+  mkdir(path: string, options: PatchPathOptions & { recursive: true }): Promise<void>;
   /** The name itself: of a link not what it points to. */
-  remove(path: string, options: PathOptions): Promise<void>;
+  remove(path: string, options: PatchPathOptions): Promise<void>;
 }
 
-interface PathOptions {
+/** Options of every file operation of a patch. */
+export interface PatchPathOptions {
   /** Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there meanwhile. */
   refuseSymlinks?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
+/** A file to write. `mode` is its permission bits, as in 0o644. */
 export interface PatchWrite {
   path: string;
   data: string;
   mode: number;
 }
 
-interface PatchWritesDone {
+/** How far the writes of a patch got. */
+export interface PatchWritesDone {
   /** How many files were written, from the first on. */
   written: number;
   /** Why the one after them was not, the reason of an abort included; else null. */

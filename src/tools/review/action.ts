@@ -1,11 +1,9 @@
-import type { CommandSituation } from "../../policy/approval-decision.js";
-
 /** The session's own sandbox, or its second one, which has full access. */
 export type SandboxPlace = "sandbox" | "escalated";
 
 /** What a model says about leaving the sandbox. */
 export interface EscalationRequest {
-  isAsked: CommandSituation["isEscalationAsked"];
+  isAsked: boolean;
   /** The model's words to the user. */
   justification: string | null;
   /** A beginning of commands that the model proposes to allow in the future. */
@@ -37,6 +35,7 @@ export interface PatchToReview {
   cwd: string;
 }
 
+/** What a tool is about to do. */
 export type ActionToReview = CommandToReview | PatchToReview;
 
 /** What a patch does to one file. A file that moves is an update of where it was. */

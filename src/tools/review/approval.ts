@@ -3,6 +3,7 @@ import type { SandboxDenial } from "../../policy/sandbox-denial.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ActionToReview, SandboxPlace } from "./action.js";
 
+/** Whether an action starts, and in which of the two sandboxes. */
 export type Verdict = { kind: "run"; place: SandboxPlace } | { kind: "refused"; reason: RefusalReason };
 
 /** Why an action does not start. */
@@ -14,6 +15,7 @@ export type RefusalReason =
 /** After the sandbox stood in the way: the outcome stands, or the action is done again with full access. */
 export type SecondVerdict = "stands" | "stands-by-user" | "run-escalated";
 
+/** An action that failed in the sandbox. */
 export interface DeniedAttempt {
   /** Looks for what the sandbox refused; null where it was not the sandbox that made the attempt fail. */
   findDenial(sandbox: { hasNetwork: boolean }): SandboxDenial | null;

@@ -26,6 +26,7 @@ const parameters = z.object({
     .describe("One to three questions, one being best."),
 });
 
+/** A question of the model's, as `request_user_input` takes it. */
 export type UserQuestion = z.output<typeof parameters>["questions"][number];
 
 /** Somebody who can be asked. */

@@ -23,6 +23,7 @@ import { parseScript } from "../../../src/model/script/script.js";
 import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
 import {
   continueSessionFile,
+  newSessionFile,
   openSessionFile,
   type SessionLog,
   type SessionRecord,
@@ -140,7 +141,7 @@ describe("a new session file", () => {
   });
 
   it("is refused where its very first line does not fit, and leaves nothing", async () => {
-    const log = await openSessionFile({ home, threadId: "abc", now, write: scriptedWrite([5, null]) });
+    const log = await newSessionFile({ home, threadId: "abc", now }, scriptedWrite([5, null]));
     expect(() => {
       log.append(numbered(1));
     }).toThrow(/cannot create .*: no space left on the device/);
@@ -181,7 +182,7 @@ describe("a session file that cannot be written to", () => {
 
   it("takes back a line of which only a part could be written", async () => {
     const write = scriptedWrite([1000, 20, null]);
-    const log = await openSessionFile({ home, threadId: "abc", now, write });
+    const log = await newSessionFile({ home, threadId: "abc", now }, write);
     log.append(numbered(1));
     log.append(numbered(2));
     expect(numbersIn(log)).toEqual([1]);
@@ -200,7 +201,7 @@ describe("a session file that cannot be written to", () => {
       if (sizes[0] === null) appendFileSync(path, "other\n");
       return scripted(file, bytes, at);
     };
-    const log = await openSessionFile({ home, threadId: "abc", now, write });
+    const log = await newSessionFile({ home, threadId: "abc", now }, write);
     path = log.path ?? "";
     for (const n of [1, 2, 3]) log.append(numbered(n));
     expect(numbersIn(log)).toEqual([1, "torn", 2, 3]);
@@ -213,7 +214,7 @@ describe("a session file that cannot be written to", () => {
       if (isFull) throw Object.assign(new Error("full"), { code: "ENOSPC" });
       return writeSync(file, bytes, at);
     };
-    const session = await openSessionFile({ home, threadId: "abc", now, write });
+    const session = await newSessionFile({ home, threadId: "abc", now }, write);
     const warnings: string[] = [];
     const result = await runAgent({
       prompt: "go",
@@ -246,7 +247,7 @@ describe("a session file that cannot be written to", () => {
       if (isFull) throw Object.assign(new Error("full"), { code: "ENOSPC" });
       return writeSync(file, bytes, at);
     };
-    const log = await openSessionFile({ home, threadId: "abc", now, write });
+    const log = await newSessionFile({ home, threadId: "abc", now }, write);
     log.append(numbered(0));
     isFull = true;
     for (let n = 1; n <= 6; n++)
