@@ -15,7 +15,7 @@ const optionNames: OptionNames<ModelClientOptions> = {
   sleep: true,
 };
 
-/** A model behind an endpoint, spoken to as its provider wants it. */
+/** A client for a model at an endpoint, which speaks the provider's wire API. */
 export function createModelClient(options: ModelClientOptions): ModelClient {
   refuseUnknownOptions(options, optionNames, { of: "createModelClient" });
   return options.provider.wireApi === "chat" ? createChatClient(options) : createResponsesClient(options);

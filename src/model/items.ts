@@ -5,14 +5,14 @@ const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text: z
 const imagePart = z.object({ type: z.literal("input_image"), image_url: z.string() });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
-/** The parts that are of a kind brig knows: a newer one is no reason to lose the others. */
+/** Drops parts of unknown types, so that a new kind of part does not make the whole item invalid. */
 function partsOf(types: readonly string[]) {
   return z
     .array(z.looseObject({ type: z.string() }))
     .transform((parts) => parts.filter(({ type }) => types.includes(type)));
 }
 
-/** What an endpoint knows an item by. Only some endpoints want it back. */
+/** The endpoint's id of the item. Only some endpoints accept it in later requests. */
 const id = z.string().optional().catch(undefined);
 
 const messageItem = z.object({
@@ -22,7 +22,7 @@ const messageItem = z.object({
   content: partsOf(["input_text", "output_text", "input_image", "refusal"]).pipe(
     z.array(z.discriminatedUnion("type", [textPart, imagePart, refusalPart])),
   ),
-  /** Whether it is said on the way or at the end. Models that say so want it back. */
+  /** Models that send a phase expect it back in later requests. */
   phase: z.enum(["commentary", "final_answer"]).optional().catch(undefined),
 });
 
@@ -33,7 +33,7 @@ const reasoningItem = z.object({
     .nullish()
     .transform((parts) => parts ?? [])
     .pipe(z.array(z.object({ type: z.literal("summary_text"), text: z.string() }))),
-  /** The thoughts themselves, of models that show them. */
+  /** The unencrypted reasoning of models that show it. */
   content: z
     .array(z.object({ type: z.enum(["reasoning_text", "text"]), text: z.string() }))
     .min(1)
@@ -59,7 +59,6 @@ const outputPart = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** A text, or texts and pictures. */
 const output = z.union([z.string(), z.array(outputPart)]);
 
 const functionCallOutputItem = z.object({
@@ -84,7 +83,7 @@ const customToolCallOutputItem = z.object({
   output,
 });
 
-/** The call of a tool that has a kind of item to itself; it is answered as a function is. */
+/** A call of the hosted `local_shell` tool. Its output is a `function_call_output`. */
 const localShellCallItem = z.object({
   id,
   type: z.literal("local_shell_call"),
@@ -121,23 +120,20 @@ export type ToolOutputItem =
   | z.infer<typeof functionCallOutputItem>
   | z.infer<typeof customToolCallOutputItem>;
 
-/** An item of a kind brig does nothing with, kept and sent back as it came. */
+/** An item of a type that brig does not interpret. It is kept and sent back unchanged. */
 export interface OpaqueItem {
   type: "opaque";
   item: Readonly<Record<string, unknown>>;
 }
 
-/** One item of a conversation, in the Responses API's own spelling; statuses are not kept, as they are not sent back. */
+/** One item of a conversation, in the Responses API's format, without statuses, which are never sent back. */
 export type ResponseItem = z.infer<typeof knownItem> | OpaqueItem;
 
 const anyItem = z
   .looseObject({ type: z.string() })
   .refine((item) => !isTooDeep(item), { error: "is nested too deeply", abort: true });
 
-/**
- * Reads an item that an endpoint sent or a session file holds, with its id unless it is not wanted. Throws a ZodError for one that
- * has lost its parts.
- */
+/** Reads an item that came from an endpoint or a session file. Throws a ZodError for an incomplete one. */
 export function parseItem(value: unknown, { withId = true }: { withId?: boolean } = {}): ResponseItem {
   const item = anyItem.parse(value);
   const named = item.type === "local_shell_call" ? { ...item, call_id: item.call_id ?? item.id } : item;
@@ -149,12 +145,12 @@ export function parseItem(value: unknown, { withId = true }: { withId?: boolean 
   return { type: "opaque", item: withId ? kept : withoutId(kept) };
 }
 
-/** The item as the session file has it. */
+/** The item as it is written to the session file. */
 export function wireItem(item: ResponseItem): Readonly<Record<string, unknown>> {
   return item.type === "opaque" ? item.item : item;
 }
 
-/** The item as a request has it. */
+/** The item as it is sent in a request. */
 export function requestItem(
   item: ResponseItem,
   { withId }: { withId: boolean },
@@ -163,7 +159,6 @@ export function requestItem(
   return withId ? wire : withoutId(wire);
 }
 
-/** An id is optional in every item, so that what is left is one still. */
 function withoutId<Item extends object>(item: Item): Item {
   if (!("id" in item)) return item;
   const { id: _id, ...kept } = item;
@@ -186,7 +181,7 @@ export function messageText(item: MessageItem): string {
     .join("");
 }
 
-/** The texts of an output; a picture has none. */
+/** The text of an output, without its images. */
 export function outputText({ output }: Pick<ToolOutputItem, "output">): string {
   if (typeof output === "string") return output;
   return output.flatMap((part) => (part.type === "input_text" ? [part.text] : [])).join("\n");

@@ -1,27 +1,27 @@
 import type { BrigError } from "../errors.js";
 import type { ResponseItem } from "./items.js";
 
-/** One request: everything the model is to know. Nothing is remembered between requests. */
+/** One request, with the whole conversation: nothing is remembered between requests. */
 export interface ModelRequest {
   instructions: string;
   input: readonly ResponseItem[];
   tools: readonly ToolDeclaration[];
-  /** A JSON Schema that the final text has to follow. */
+  /** A JSON Schema that the final text must match. */
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The declaration of a tool, as the Responses API takes it. */
+/** The declaration of a tool, in the Responses API's format. */
 export interface ToolDeclaration {
   readonly type: string;
-  /** Absent for kinds of tools that there is one of. */
+  /** Absent for hosted tools such as `local_shell`, which `type` already identifies. */
   readonly name?: string;
 }
 
-/** What requests cost, in tokens. The cached ones are among the input's, those of reasoning among the output's. */
+/** Token counts. Cached tokens are part of the input, reasoning tokens part of the output. */
 export interface TokenUsage {
   inputTokens: number;
   cachedInputTokens: number;
-  /** Of the input's, those that the endpoint says it has put into its cache. Default: 0. */
+  /** Input tokens that the endpoint wrote to its cache. Default: 0. */
   cacheWriteInputTokens?: number;
   outputTokens: number;
   reasoningOutputTokens: number;
@@ -34,14 +34,13 @@ export const noUsage: Readonly<TokenUsage> = {
   reasoningOutputTokens: 0,
 };
 
-/** What one response consists of, in order; the last one is `completed` or `broken`. */
+/** One event of a response. The last event is `completed` or `broken`. */
 export type ModelEvent =
   | { kind: "text-delta"; text: string }
   | { kind: "reasoning-delta"; text: string }
-  /** A finished item. */
   | { kind: "item"; item: ResponseItem }
   | { kind: "completed"; usage: TokenUsage | null }
-  /** The response ended early; another request with the items so far may go on. */
+  /** The response ended early. Another request with the items so far may continue it. */
   | BrokenResponse;
 
 /** The end of a response that is not complete. */
@@ -50,22 +49,22 @@ export interface BrokenResponse {
   error: BrigError;
   /** How long the endpoint asks to wait before the next request. */
   retryAfterMs: number | null;
-  /** The endpoint sent nothing that counts for as long as the provider allows. Default: false. */
+  /** The endpoint sent no event within the provider's idle timeout. Default: false. */
   isSilent?: boolean | undefined;
 }
 
-/** A model that can be asked. */
+/** Sends requests to one model. */
 export interface ModelClient {
   /** The provider's id, e.g. `openai` or `scripted`. */
   readonly provider: string;
   readonly model: string;
-  /** How often a broken response may be tried again. */
+  /** How often a broken response may be requested again. */
   readonly maxStreamRetries: number;
-  /** Whether it cannot be told of tools that are no functions: freeform, local and hosted ones. Default: false. */
+  /** Whether it accepts function tools only, and no freeform, local or hosted ones. Default: false. */
   readonly takesOnlyFunctions?: boolean | undefined;
   /**
-   * Sends a request and reads the response as it arrives. Failures that no retry mends are thrown as `model.*`; an abort
-   * rejects with the signal's reason.
+   * Sends a request and reads the response as it arrives. Throws `model.*` for failures that a retry cannot
+   * fix, and the signal's reason after an abort.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }

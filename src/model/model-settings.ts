@@ -1,15 +1,15 @@
-/** What a configuration says about a model's answers. Unset means the endpoint's own default. */
+/** Settings for a model's answers. An unset one is left to the endpoint's default. */
 export interface ModelSettings {
-  /** Whether the model can be asked to reason. Default: what is known of it. */
+  /** Whether the model can be asked to reason. Default: as its profile says. */
   reasons?: boolean | undefined;
   reasoningEffort?: string | undefined;
-  /** On the Responses API only. */
+  /** Only used with the Responses API. */
   reasoningSummary?: string | undefined;
   verbosity?: string | undefined;
   serviceTier?: string | undefined;
 }
 
-/** The wire's own word for a tier. */
+/** Endpoints call the tier `fast` "priority". */
 export function serviceTierField({ serviceTier: tier }: ModelSettings): { service_tier?: string } {
   return tier === undefined ? {} : { service_tier: tier === "fast" ? "priority" : tier };
 }

@@ -1,35 +1,34 @@
 /**
- * What an endpoint knows the caller by. At an abort both end as soon as they can: who is about to get a new
- * token for the old one has to keep it first. So they are waited for.
+ * The caller's credentials. brig waits for both methods even after an abort, so that an implementation can
+ * store a token for which it has just given up the old one.
  */
 export interface Credentials {
-  /** Header values for the next request, e.g. Authorization. */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** After a 401: true when other credentials are there and the request is worth one more try. */
+  /** Called after a 401. Returns true if there are new credentials, to send the request once more. */
   renew(signal: AbortSignal): Promise<boolean>;
 }
 
-/** The Responses API, or Chat Completions. */
+/** `responses` is the Responses API, `chat` is Chat Completions. */
 export type WireApi = "responses" | "chat";
 
-/** Where a model is reached and how. */
+/** An endpoint of models, and how to use it. */
 export interface ModelProvider {
-  /** As in `[model_providers.<id>]`. */
+  /** The id as in `[model_providers.<id>]`. */
   id: string;
   wireApi: WireApi;
-  /** Up to and without `/responses` or `/chat/completions`. */
+  /** The part of the address before `/responses` or `/chat/completions`. */
   baseUrl: string;
   credentials: Credentials;
-  /** Added to every request, above those of the credentials. */
+  /** Added to every request. They override those of the credentials. */
   headers: Readonly<Record<string, string>>;
-  /** Added to the address of every request. */
+  /** Query parameters, added to the address of every request. */
   query: Readonly<Record<string, string>>;
   /** How often a request that got no answer is sent again. */
   maxRequestRetries: number;
-  /** How often a response that broke off is asked for again. */
+  /** How often a response that broke off is requested again. */
   maxStreamRetries: number;
-  /** A response without an event for so long counts as broken off; comments and half an event do not count. */
+  /** The longest time between two events of a response. Comments and parts of events do not count. */
   streamIdleTimeoutMs: number;
-  /** One response may take so long, from its request to its end. Default: an hour. */
+  /** How long one response may take, from its request to its end. Default: one hour. */
   responseTimeoutMs?: number | undefined;
 }

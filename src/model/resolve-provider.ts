@@ -3,33 +3,33 @@ import type { Environment } from "../config/env.js";
 import { providerSchema } from "../config/provider-schema.js";
 import { BrigError } from "../errors.js";
 import { suggest } from "../lib/suggest.js";
+import type { LoginKind } from "./login/login-kind.js";
 import type { Credentials, ModelProvider, WireApi } from "./provider.js";
 import { bearerKey, noCredentials } from "./static-credentials.js";
 
 export const OPENAI_URL = "https://api.openai.com/v1";
 
-/** Providers that need no configuration. */
 const localProviders: Readonly<Record<string, string>> = {
   ollama: "http://127.0.0.1:11434/v1",
   lmstudio: "http://127.0.0.1:1234/v1",
 };
-/** What is no endpoint though it stands in for one, and the command that has it. */
-const standIns: Readonly<Record<string, { is: string; command: string }>> = {
-  scripted: { is: "a script in the place of a model", command: "brig run --script FILE" },
-  replay: { is: "a recorded session in the place of a model", command: "brig replay ID|FILE" },
+/** Providers in session files that are not endpoints, and the command that uses each. */
+const notEndpoints: Readonly<Record<string, { is: string; command: string }>> = {
+  scripted: { is: "a script instead of a model", command: "brig run --script FILE" },
+  replay: { is: "a recorded session instead of a model", command: "brig replay ID|FILE" },
 };
 const builtIn = ["openai", ...Object.keys(localProviders)];
 
-/** What `brig login` has stored, ready for use. */
+/** The login that `brig login` has stored, ready for use. */
 export interface ProviderLogin {
-  kind: "chatgpt" | "api-key";
+  kind: LoginKind;
   credentials: Credentials;
-  /** Where it is good for; null where only the configuration knows. */
+  /** The endpoint that accepts it; null if only the configuration can say. */
   baseUrl: string | null;
 }
 
 export interface ResolveProviderOptions {
-  /** Used where no key is set, by OpenAI and by providers with `requires_openai_auth`. Default: nobody has logged in. */
+  /** Used if no key is set, by OpenAI and by providers with `requires_openai_auth`. Default: none. */
   login?: ProviderLogin | null | undefined;
 }
 
@@ -40,15 +40,15 @@ type ModelConfig = Pick<
 type ModelEnvironment = Pick<Environment, "variables" | "openaiApiKey" | "openaiBaseUrl">;
 
 /**
- * The provider that the configuration names, with its key from the environment, or the login. A provider that is not whole is
- * `config.invalid`, a missing key `model.auth`.
+ * The configured provider, with its key from the environment or with the login. Errors: `config.invalid` for
+ * an incomplete provider, `model.auth` for a missing key.
  */
 export function resolveProvider(
   config: ModelConfig,
   environment: ModelEnvironment,
   { login = null }: ResolveProviderOptions = {},
 ): ModelProvider {
-  refuseReplaced(config);
+  refuseReplacedBuiltIn(config);
   const id = config.model_provider ?? "openai";
   const provider = providerConfig(id, config);
   const key = keyOf(provider, environment.variables);
@@ -67,7 +67,7 @@ export function resolveProvider(
   };
 }
 
-/** Whether the provider that the configuration names is used with a login: it takes one, and no key is set. */
+/** Whether the configured provider is used with a login: it accepts one, and no key is set. */
 export function takesLogin(config: ModelConfig, environment: Pick<Environment, "variables">): boolean {
   const id = config.model_provider ?? "openai";
   const provider = providerConfig(id, config);
@@ -81,14 +81,14 @@ function wantsLogin(
   return key === null && (id === "openai" || provider.requires_openai_auth);
 }
 
-/** Which wire the configured provider speaks; Responses for one that is not configured. */
+/** The wire API of the configured provider; Responses if the provider is not configured. */
 export function configuredWireApi(config: ModelConfig): WireApi {
   const id = config.model_provider ?? "openai";
   if (Object.hasOwn(localProviders, id)) return "chat";
   return (Object.hasOwn(config.model_providers, id) && config.model_providers[id]?.wire_api) || "responses";
 }
 
-function refuseReplaced({ model_providers }: ModelConfig): void {
+function refuseReplacedBuiltIn({ model_providers }: ModelConfig): void {
   const replaced = builtIn.find((id) => Object.hasOwn(model_providers, id));
   if (replaced !== undefined)
     throw invalid(
@@ -103,20 +103,23 @@ function providerConfig(id: string, config: ModelConfig): ProviderConfig {
       env_key: "OPENAI_API_KEY",
       env_key_instructions: "get a key from your provider, or log in with brig login",
     });
-  // Every version of theirs that knows tools speaks Chat Completions; the Responses API came later.
+  // All their versions with tools speak Chat Completions; the Responses API came later.
   if (Object.hasOwn(localProviders, id))
     return providerSchema.parse({ base_url: localProviders[id], wire_api: "chat" });
   const provider = Object.hasOwn(config.model_providers, id) ? config.model_providers[id] : undefined;
   if (provider !== undefined) return provider;
-  const standIn = Object.hasOwn(standIns, id) ? standIns[id] : undefined;
-  if (standIn !== undefined)
-    throw invalid(`\`${id}\` is ${standIn.is}, and not set as the model_provider`, `use: ${standIn.command}`);
+  const notEndpoint = Object.hasOwn(notEndpoints, id) ? notEndpoints[id] : undefined;
+  if (notEndpoint !== undefined)
+    throw invalid(
+      `\`${id}\` is ${notEndpoint.is} and cannot be the model_provider`,
+      `use: ${notEndpoint.command}`,
+    );
   const known = [...builtIn, ...Object.keys(config.model_providers)];
   const meant = suggest(id, known);
   throw invalid(
     `there is no model provider \`${id}\``,
     meant === null
-      ? `there are ${known.join(", ")}; add [model_providers.${id}] to config.toml`
+      ? `the known ones are ${known.join(", ")}; to add one, put [model_providers.${id}] into config.toml`
       : `did you mean ${meant}?`,
   );
 }
@@ -125,12 +128,11 @@ interface Address {
   provider: ProviderConfig;
   config: ModelConfig;
   environment: ModelEnvironment;
-  /** Null where a key is used. */
   login: ProviderLogin | null;
 }
 
 function baseUrlOf(id: string, { provider, config, environment, login }: Address): string {
-  // Codex's key of this name ends before the part that its models are behind.
+  // As in Codex, chatgpt_base_url ends with /backend-api; its models are below /backend-api/codex.
   const forLogin =
     login?.kind === "chatgpt"
       ? config.chatgpt_base_url?.replace(/\/backend-api\/?$/, "/backend-api/codex")
@@ -142,11 +144,14 @@ function baseUrlOf(id: string, { provider, config, environment, login }: Address
   if (url !== null)
     return checkedUrl(url, own === environment.openaiBaseUrl ? "OPENAI_BASE_URL" : "the base_url");
   if (id === "openai")
-    throw invalid("the login says nothing of where requests go", "set chatgpt_base_url in config.toml");
+    throw invalid(
+      "the address of the endpoint is not set for this login",
+      "set chatgpt_base_url in config.toml",
+    );
   throw invalid(`[model_providers.${id}] has no base_url`, "add the address of its API, up to /v1");
 }
 
-/** Never says the address itself: it may hold a password. */
+/** The error does not quote the address, because it may contain a password. */
 function checkedUrl(url: string, name: string): string {
   if (!providerSchema.shape.base_url.safeParse(url).success)
     throw invalid(`${name} is not an http or https URL`, "for example: http://127.0.0.1:8080/v1");
@@ -156,7 +161,7 @@ function checkedUrl(url: string, name: string): string {
       `${name} has a name or password in it`,
       'give them in env_http_headers, e.g. { "Authorization" = "MY_VARIABLE" }',
     );
-  // The path of a request goes behind it, and would become a part of the query.
+  // The path of a request is appended to it and would become part of the query.
   if (search !== "")
     throw invalid(`${name} has a query in it`, 'give it in query_params, e.g. { "api-version" = "…" }');
   return url;

@@ -2,13 +2,13 @@ import { BrigError } from "../errors.js";
 
 const SHORTEST_SECRET = 4;
 const SHORTEST_HEADER = 8;
-/** Endpoints like to quote the beginning and end of a key. */
+/** Endpoints often quote the beginning and end of a key, such as `sk-ab***yz`. */
 const quotedKey = /\bsk-[\w*.-]{6,}/g;
 const secretName = /key|token|secret|pass|auth|sig|cookie/i;
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Knows what must not be shown, and takes it out of what an endpoint said. */
+/** Collects the secrets of an endpoint and removes them from texts that are shown. */
 export class Secrets {
   readonly #values = new Set<string>();
 
@@ -41,12 +41,12 @@ export function isHeaderValue(text: string): boolean {
   return headerValue.test(text);
 }
 
-/** Node's own complaint about a header quotes its value: `config.invalid` with the name alone. */
+/** Error: `config.invalid`, which names the header only. Node's own error would quote the value. */
 export function checkHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
-    if (!headerName.test(name)) throw invalid(`${JSON.stringify(name)} is not a name for a header`);
+    if (!headerName.test(name)) throw invalid(`${JSON.stringify(name)} is not a valid header name`);
     if (!isHeaderValue(value))
-      throw invalid(`the value of the header ${name} has a character that none may have`);
+      throw invalid(`the value of the header ${name} has a character that is not allowed in headers`);
   }
 }
 

@@ -187,7 +187,7 @@ describe("brig run with a script", () => {
     const done = await run(["--script", file, "go"]);
     expect(done.exitCode).toBe(1);
     expect(done.stdout).toBe("");
-    expect(done.stderr).toContain(`${file}:3: the output of the call before does not contain "two"`);
+    expect(done.stderr).toContain(`${file}:3: the output of the previous call does not contain "two"`);
     expect(done.stderr).toContain('{"output":"one\\n"');
   });
 

@@ -1,13 +1,13 @@
 import { createEndpointClient, type ModelClientOptions } from "../endpoint/endpoint-client.js";
-import { knowsDeveloperRole } from "../endpoint/endpoint-quirks.js";
+import { supportsDeveloperRole } from "../endpoint/endpoint-quirks.js";
 import type { ModelClient } from "../model-client.js";
 import { ChatReader } from "./chat-reader.js";
 import { chatBody } from "./chat-request.js";
 
-/** A model behind Chat Completions. */
+/** A client for a model behind Chat Completions. */
 export function createChatClient(options: ModelClientOptions): ModelClient {
   const { provider, model, settings = {} } = options;
-  // Endpoints name the thoughts of a model differently, and want them back as they named them.
+  // Endpoints have different names for a model's reasoning, and expect it back under the name that they used.
   let reasoningField = "reasoning";
   return createEndpointClient(options, {
     path: "/chat/completions",
@@ -18,7 +18,7 @@ export function createChatClient(options: ModelClientOptions): ModelClient {
         model,
         settings,
         reasoningField,
-        keepsDeveloperRole: knowsDeveloperRole(provider),
+        keepsDeveloperRole: supportsDeveloperRole(provider),
       }),
     openReader: (request, refused) =>
       new ChatReader(request, {

@@ -26,7 +26,7 @@ export interface ChatMessage {
   content: string | ChatPart[] | null;
   tool_calls?: ChatToolCall[];
   tool_call_id?: string;
-  /** The thoughts, under the name that the endpoint has for them. */
+  /** The model's reasoning, under the endpoint's name for it. */
   [reasoning: string]: unknown;
 }
 
@@ -36,13 +36,13 @@ export interface ChatMessageOptions {
 }
 
 type ReasoningItem = ResponseItem & { type: "reasoning" };
-type SpokenItem = MessageItem & { role: "assistant" };
-/** What an assistant does in one go. */
-type AssistantItem = SpokenItem | ReasoningItem | ToolCallItem;
+type AssistantMessage = MessageItem & { role: "assistant" };
+type AssistantItem = AssistantMessage | ReasoningItem | ToolCallItem;
 
 /**
- * The conversation as Chat Completions has it. What an assistant said and called in one go is one message, and the outputs of its calls
- * follow it at once: endpoints insist on that. Items of kinds that Chat does not have are left out.
+ * The conversation as Chat Completions messages. Endpoints insist that the outputs directly follow the
+ * message with their calls, so consecutive texts and calls become one message. Items that Chat cannot express
+ * are left out.
  */
 export function chatMessages(request: ModelRequest, options: ChatMessageOptions): ChatMessage[] {
   const { head, items } = splitHead(request, options);
@@ -50,7 +50,7 @@ export function chatMessages(request: ModelRequest, options: ChatMessageOptions)
   return [...head, ...conversation.messages()];
 }
 
-/** Models' templates take one message of the system, and only as the first. */
+/** The prompt templates of many models accept one system message only, and only at the beginning. */
 function splitHead(
   { instructions, input }: ModelRequest,
   { keepsDeveloperRole }: ChatMessageOptions,
@@ -66,7 +66,7 @@ class ChatConversation {
   readonly #items: readonly ResponseItem[];
   readonly #options: ChatMessageOptions;
   readonly #outputs: ReadonlyMap<ToolCallItem, ToolOutputItem>;
-  /** Thoughts are given back only while the model goes on with what it was asked last. */
+  /** Reasoning is sent back only as long as the model works on the last user message. */
   readonly #lastUserIndex: number;
 
   constructor(items: readonly ResponseItem[], options: ChatMessageOptions) {
@@ -79,13 +79,13 @@ class ChatConversation {
   *messages(): Iterable<ChatMessage> {
     let run: AssistantItem[] = [];
     for (const [index, item] of this.#items.entries()) {
-      if (isAssistants(item)) {
+      if (isAssistantItem(item)) {
         if (item.type !== "reasoning" || index > this.#lastUserIndex) run.push(item);
       } else if (item.type === "message" || isToolOutput(item)) {
-        // What follows an output was said knowing it. The output itself stands beside its call.
+        // An output ends the message. It has already been put after its call.
         yield* this.#runMessages(run);
         run = [];
-        if (item.type === "message") yield this.#givenMessage(item);
+        if (item.type === "message") yield this.#inputMessage(item);
       }
     }
     yield* this.#runMessages(run);
@@ -93,17 +93,17 @@ class ChatConversation {
 
   #runMessages(run: readonly AssistantItem[]): Iterable<ChatMessage> {
     const calls = run.filter(isToolCall);
-    return calls.length === 0 ? this.#spokenMessages(run) : this.#callMessages(run, calls);
+    return calls.length === 0 ? this.#textMessages(run) : this.#callMessages(run, calls);
   }
 
-  *#spokenMessages(run: readonly AssistantItem[]): Iterable<ChatMessage> {
+  *#textMessages(run: readonly AssistantItem[]): Iterable<ChatMessage> {
     const messages: ChatMessage[] = [];
     let thoughts: string[] = [];
     for (const item of run) {
       if (item.type === "reasoning") thoughts.push(thoughtOf(item));
       if (item.type !== "message") continue;
       const content = textOf(item);
-      // A response that was asked for again says the same again.
+      // A response that was requested again may repeat its text.
       if (messages.at(-1)?.content === content) continue;
       messages.push({ role: "assistant", content, ...this.#reasoning(thoughts) });
       thoughts = [];
@@ -137,13 +137,13 @@ class ChatConversation {
     return text === "" ? {} : { [this.#options.reasoningField]: text };
   }
 
-  #givenMessage(item: MessageItem): ChatMessage {
+  #inputMessage(item: MessageItem): ChatMessage {
     const role = item.role === "user" || this.#options.keepsDeveloperRole ? item.role : "user";
     return { role, content: contentOf(item) };
   }
 }
 
-/** The output of a call is the next one with its id: sessions of some endpoints use an id again. */
+/** The output of a call is the next one with its id: some endpoints reuse ids in a session. */
 function pairOutputs(items: readonly ResponseItem[]): Map<ToolCallItem, ToolOutputItem> {
   const next = new Map<string, ToolOutputItem>();
   const pairs = new Map<ToolCallItem, ToolOutputItem>();
@@ -162,7 +162,7 @@ function toolCall(item: ToolCallItem): ChatToolCall {
 function calledFunction(item: ToolCallItem): ChatToolCall["function"] {
   if (item.type === "custom_tool_call")
     return { name: item.name, arguments: JSON.stringify({ input: item.input }) };
-  if (item.type === "function_call") return { name: item.name, arguments: soundArguments(item.arguments) };
+  if (item.type === "function_call") return { name: item.name, arguments: validArguments(item.arguments) };
   const { command, working_directory, timeout_ms } = item.action;
   const workdir = working_directory ?? undefined;
   return {
@@ -171,8 +171,8 @@ function calledFunction(item: ToolCallItem): ChatToolCall["function"] {
   };
 }
 
-/** Endpoints read the arguments of past calls too, and refuse the whole conversation for one that is no object. */
-function soundArguments(text: string): string {
+/** Endpoints refuse the whole conversation if the arguments of a past call are not a JSON object. */
+function validArguments(text: string): string {
   return isJsonObject(text) ? text : JSON.stringify({ unreadable_arguments: text });
 }
 
@@ -181,7 +181,7 @@ function isJsonObject(text: string): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Chat has no pictures in outputs of tools: they follow as the user's. */
+/** Chat has no images in tool outputs, so they follow as a message of the user. */
 function* pictureMessage(answer: ToolOutputItem | undefined): Iterable<ChatMessage> {
   if (answer === undefined || typeof answer.output === "string") return;
   const { call_id, output } = answer;
@@ -218,7 +218,7 @@ function isGuidance(item: ResponseItem): item is MessageItem {
   return item.type === "message" && (item.role === "developer" || item.role === "system");
 }
 
-function isAssistants(item: ResponseItem): item is AssistantItem {
+function isAssistantItem(item: ResponseItem): item is AssistantItem {
   return (
     item.type === "reasoning" || isToolCall(item) || (item.type === "message" && item.role === "assistant")
   );

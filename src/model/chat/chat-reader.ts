@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseJson } from "../../lib/parse-json.js";
 import { broken, type RefusalReader, type ResponseReader } from "../endpoint/endpoint-client.js";
-import { classifyRefusal, senselessAnswer } from "../endpoint/model-failure.js";
+import { classifyRefusal, unusableResponse } from "../endpoint/model-failure.js";
 import { readStreamError } from "../endpoint/refusal.js";
 import { ResponseLimits } from "../endpoint/response-limits.js";
 import type { BrokenStream } from "../endpoint/server-events.js";
@@ -43,7 +43,7 @@ const delta = z.object({
 
 const choice = z.object({
   delta: delta.nullish().catch(null),
-  /** In its place where an endpoint does not stream. */
+  /** Sent instead of `delta` by endpoints that do not stream. */
   message: delta.nullish().catch(null),
   finish_reason: z.string().nullish().catch(null),
 });
@@ -71,11 +71,10 @@ interface PendingCall {
 
 export interface ChatReaderOptions {
   refused: RefusalReader;
-  /** Told of the name that an endpoint has for thoughts. */
   onReasoningField: (name: string) => void;
 }
 
-/** Reads a stream of Chat Completions. Its items are finished when the whole response is: deltas may come in any order. */
+/** Reads a Chat Completions stream. Items come at the end: the deltas may be in any order. */
 export class ChatReader implements ResponseReader {
   readonly #options: ChatReaderOptions;
   readonly #usedIds: Set<string>;
@@ -104,14 +103,13 @@ export class ChatReader implements ResponseReader {
     }
     const usage = readUsage(said.usage);
     if (usage !== null) this.#usage = usage;
-    // Only ever one answer is asked for.
     const [answer] = said.choices;
     if (answer !== undefined) yield* this.#readChoice(answer);
-    // Some endpoints count with every delta: what counts comes with the end of the answer, or after it.
+    // Some endpoints send usage with every delta. The final one comes with the finish reason or after it.
     if (this.#finishReason !== null && usage !== null) yield* this.#complete();
   }
 
-  /** Without a word of its being finished, a stream that ends by itself is, unless it ends in the middle of a call. */
+  /** Without a finish reason a stream is complete unless it ends within a call. */
   *end(cut: BrokenStream | null): Iterable<ModelEvent> {
     const isEmpty = this.#text === "" && this.#calls.length === 0;
     const isWhole = !isEmpty && this.#calls.every(({ arguments: args }) => parseJson(args) !== undefined);
@@ -128,7 +126,7 @@ export class ChatReader implements ResponseReader {
   *#readDelta(said: z.output<typeof delta>): Iterable<ModelEvent> {
     if (said.reasoning_content !== "") this.#options.onReasoningField("reasoning_content");
     else if (said.reasoning !== "") this.#options.onReasoningField("reasoning");
-    // Some endpoints send it under both names.
+    // Some endpoints send the same reasoning under both names.
     const thoughts = said.reasoning_content === "" ? said.reasoning : said.reasoning_content;
     const text = said.content + said.refusal;
     this.#thoughts += thoughts;
@@ -154,7 +152,10 @@ export class ChatReader implements ResponseReader {
     this.#limits.addChars(args.length + name.length + (id?.length ?? 0));
   }
 
-  /** Which call a delta goes on with. Some endpoints give every call the same index, some none, some a new id with every delta. */
+  /**
+   * The call that a delta continues. Some endpoints send the same index for all calls, some send none, and
+   * some send a new id with every delta.
+   */
   #findCall({ index, id, name }: Pick<PendingCall, "index" | "id" | "name">): PendingCall | undefined {
     if (index === null) {
       const last = this.#calls.at(-1);
@@ -172,7 +173,7 @@ export class ChatReader implements ResponseReader {
         code: "context_length_exceeded",
       }).error;
     if (reason === "content_filter")
-      throw senselessAnswer("the endpoint's content filter stopped the answer");
+      throw unusableResponse("the endpoint's content filter stopped the answer");
     this.#finishReason = reason;
   }
 
@@ -191,12 +192,12 @@ export class ChatReader implements ResponseReader {
   }
 
   #callItem({ index, id, name, arguments: args }: PendingCall, position: number): ToolCallItem {
-    if (name === "") throw senselessAnswer("the endpoint sent a call without the name of a tool");
+    if (name === "") throw unusableResponse("the endpoint sent a call without the name of a tool");
     const call_id = this.#unusedId(id === "" ? `tool-call-${index ?? position}` : id);
     return { type: "function_call", call_id, name, arguments: args.trim() === "" ? "{}" : args };
   }
 
-  /** Outputs are told apart by the ids of their calls, and some endpoints begin anew with every response. */
+  /** Outputs refer to calls by id, and some endpoints number their calls from the start in every response. */
   #unusedId(wanted: string): string {
     let id = wanted;
     for (let copy = 2; this.#usedIds.has(id); copy++) id = `${wanted}-${copy}`;

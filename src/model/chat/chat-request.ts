@@ -6,9 +6,7 @@ import { chatMessages } from "./chat-messages.js";
 export interface ChatBodyOptions {
   model: string;
   settings: ModelSettings;
-  /** Under which name a message gives the thoughts that led to it. */
   reasoningField: string;
-  /** Whether the endpoint knows the role `developer`. */
   keepsDeveloperRole: boolean;
 }
 
@@ -29,7 +27,7 @@ export function chatBody(request: ModelRequest, options: ChatBodyOptions): Reado
   };
 }
 
-/** An endpoint refuses an empty list of tools, and settings about tools without any. */
+/** Endpoints refuse an empty list of tools, and settings for tools without any tool. */
 function toolFields({ tools }: ModelRequest): Readonly<Record<string, unknown>> {
   const functions = tools.flatMap(({ type, ...declared }) =>
     type === "function" ? [{ type, function: declared }] : [],

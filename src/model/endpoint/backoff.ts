@@ -1,8 +1,8 @@
 const BASE_DELAY_MS = 200;
-/** Nobody waits longer for an endpoint, whatever it asks for. */
+/** The longest wait before a retry, even if the endpoint asks for more. */
 export const LONGEST_WAIT_MS = 10 * 60 * 1000;
 
-/** How long to wait before the nth retry, n from 1: what the endpoint asked for, else doubling from 200 ms, ±10 %. */
+/** The delay that the endpoint asked for, else 200 ms, doubled for each further attempt, ±10 %. */
 export function retryDelayMs(
   attempt: number,
   { retryAfterMs, random }: { retryAfterMs: number | null; random: () => number },
@@ -11,7 +11,7 @@ export function retryDelayMs(
   return Math.min(BASE_DELAY_MS * 2 ** (attempt - 1), LONGEST_WAIT_MS) * (0.9 + 0.2 * random());
 }
 
-/** Reads `retry-after-ms`, or `retry-after` as seconds or as a date; null when neither says anything sensible. */
+/** Reads `retry-after-ms`, or `retry-after` in seconds or as a date; null if neither is valid. */
 export function retryAfterOf(headers: Headers | undefined, nowMs: number): number | null {
   const ms = number(headers?.get("retry-after-ms"));
   if (ms !== null) return ms;
@@ -22,7 +22,7 @@ export function retryAfterOf(headers: Headers | undefined, nowMs: number): numbe
   return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
 }
 
-/** The wait that a rate limit's message names: "try again in 1.5s", "20ms" or "3 seconds"; null without one. */
+/** The delay in a message such as "try again in 1.5s", "20ms" or "3 seconds"; null without one. */
 export function retryAfterInMessage(message: string): number | null {
   const match = /try again in\s*(\d+(?:\.\d+)?)\s*(ms|s|seconds?)\b/i.exec(message);
   if (match === null) return null;
@@ -31,6 +31,5 @@ export function retryAfterInMessage(message: string): number | null {
 }
 
 function number(text: string | null | undefined): number | null {
-  // A number with too many digits is none.
   return text !== null && text !== undefined && /^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : null;
 }

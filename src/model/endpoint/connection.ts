@@ -13,45 +13,39 @@ import { type ReadRefusal, readBody, readRefusal } from "./refusal.js";
 /** Where requests go, and in whose name. */
 export interface ConnectionOptions {
   provider: ModelProvider;
-  /** Tells the endpoint which requests belong together, for its cache. */
+  /** Tells the endpoint's cache which requests belong together. */
   threadId: string;
   /** Default: brig. */
   userAgent?: string | undefined;
-  /** Who is asking, for the endpoint's own statistics; left out where no header could say it. Default: brig. */
+  /** The client's name in the endpoint's statistics. Default: brig, also for an invalid header value. */
   originator?: string | undefined;
-  /** From 0 up to but not including 1. Default: Math.random. */
+  /** Returns a number from 0 up to but not including 1. Default: Math.random. */
   random?: (() => number) | undefined;
   /** Default: a timer. */
   sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-/** Where on an endpoint requests go. */
 export interface Route {
-  /** E.g. `/responses`. */
   path: string;
-  /**
-   * Fields of a body that an endpoint may do without: one that refuses them by name is not sent them again. `a.b` is a field of the
-   * field `a`.
-   */
+  /** Fields that are no longer sent once the endpoint has refused them by name; `a.b` is `b` in `a`. */
   optionalFields: readonly string[];
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A person would ask what is going on. */
+/** The caller shows longer waits: without a word a person would wonder what is going on. */
 const LONGEST_SILENT_WAIT_MS = 5000;
 const LONGEST_MESSAGE = 2000;
 
 /**
- * Sends requests through the SDK, which makes them what an endpoint expects. When to send one again is decided here: the SDK's own
- * retries are off, and its reading of refusals, which knows OpenAI's form only, is not used.
+ * Sends requests through the OpenAI SDK, but without its retries and without its parser for error responses,
+ * which knows only OpenAI's format.
  */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #route: Route;
   readonly #secrets = new Secrets();
-  /** Fields that this endpoint refused. */
-  readonly #unwanted = new Set<string>();
+  readonly #refusedFields = new Set<string>();
   #client: Promise<OpenAI> | undefined;
 
   constructor(options: ConnectionOptions, route: Route) {
@@ -62,20 +56,20 @@ export class Connection {
     this.#secrets.addQuery({ password: new URL(options.provider.baseUrl).password });
   }
 
-  /** What an endpoint said, as far as anybody reads it, without what it must not tell anybody: half a secret would not be found. */
-  tellable(text: string): string {
+  /** The text without secrets, shortened. Secrets are removed first: half of one would not be found. */
+  redacted(text: string): string {
     return this.#secrets.hide(text).slice(0, LONGEST_MESSAGE);
   }
 
-  /** The response, once its headers are there, or why it is worth asking again later. Other failures are thrown as `model.*`. */
+  /** Returns the response, or `broken` if a later retry makes sense. Throws other failures. */
   async send(body: Body, signal: AbortSignal): Promise<Response | BrokenResponse> {
     const { provider, random = Math.random, sleep = pause } = this.#options;
     let hasRenewed = false;
     for (let attempt = 1; ; ) {
-      const answer = await this.#post(this.#withoutUnwanted(body), signal);
+      const answer = await this.#post([...this.#refusedFields].reduce(withoutField, body), signal);
       if (answer instanceof Response) return answer;
       const { refusal, failure } = answer;
-      if (refusal !== null && this.#dropField(refusal, body)) continue;
+      if (refusal !== null && this.#dropRefusedField(refusal, body)) continue;
       if (refusal?.status === 401 && !hasRenewed) {
         hasRenewed = true;
         if (await provider.credentials.renew(signal)) continue;
@@ -84,9 +78,9 @@ export class Connection {
       if (!canRetry) throw error;
       const isLong = kind === "rate-limit" || (retryAfterMs ?? 0) > LONGEST_SILENT_WAIT_MS;
       const isLastAttempt = attempt > provider.maxRequestRetries;
-      // What is not running on this machine does not come up by being asked more often.
-      if (isLastAttempt && answer.isRefusedHere) throw error;
-      // For the turn to sit out: it keeps what it has done so far, and tells that it waits.
+      // A server on this machine that is not running is reported at once: further waiting would not start it.
+      if (isLastAttempt && answer.isLocalServerDown) throw error;
+      // The turn can show that it waits, and keeps its items so far.
       if (isLong || isLastAttempt || answer.isSilent)
         return { kind: "broken", error, retryAfterMs, isSilent: answer.isSilent };
       await beforeAbort(sleep(retryDelayMs(attempt, { retryAfterMs, random }), signal), signal);
@@ -108,58 +102,56 @@ export class Connection {
     } catch (error) {
       signal.throwIfAborted();
       const reason = error instanceof Error ? error.cause : undefined;
-      if (!(reason instanceof Unanswered)) throw error;
+      if (!(reason instanceof NoResponse)) throw error;
       return this.#failed(reason);
     }
   }
 
-  #failed({ reason }: Unanswered): Failed {
+  #failed({ reason }: NoResponse): Failed {
     if (!(reason instanceof Error)) {
-      const hint = reason.hint === undefined ? undefined : this.tellable(reason.hint);
-      const refusal = { ...reason, message: this.tellable(reason.message), hint };
-      const failure = classifyRefusal(this.#withWireHint(refusal));
-      return { refusal, failure, isSilent: false, isRefusedHere: false };
+      const hint = reason.hint === undefined ? undefined : this.redacted(reason.hint);
+      const refusal = { ...reason, message: this.redacted(reason.message), hint };
+      const failure = classifyRefusal(this.#withPathHint(refusal));
+      return { refusal, failure, isSilent: false, isLocalServerDown: false };
     }
     const { baseUrl, streamIdleTimeoutMs } = this.#options.provider;
     const isSilent = reason.name === "AbortError";
     const first = firstOf(reason);
-    const isRefusedHere =
+    const isLocalServerDown =
       "code" in first && first.code === "ECONNREFUSED" && isLoopbackHost(new URL(baseUrl).hostname);
     const why = isSilent ? `no answer within ${streamIdleTimeoutMs} ms` : first.message;
-    const hint = isRefusedHere ? `nothing listens at ${new URL(baseUrl).host}: is it running?` : undefined;
-    const failure = transportFailure(this.tellable(`cannot reach ${baseUrl}: ${why}`), {
+    const hint = isLocalServerDown
+      ? `nothing listens at ${new URL(baseUrl).host}: is it running?`
+      : undefined;
+    const failure = transportFailure(this.redacted(`cannot reach ${baseUrl}: ${why}`), {
       cause: reason,
       hint,
     });
-    return { refusal: null, failure, isSilent, isRefusedHere };
+    return { refusal: null, failure, isSilent, isLocalServerDown };
   }
 
-  /** An endpoint that has never heard of the path most likely speaks the older API only. */
-  #withWireHint(refusal: ReadRefusal): ReadRefusal {
+  /** An endpoint that does not know the path most likely supports only Chat Completions. */
+  #withPathHint(refusal: ReadRefusal): ReadRefusal {
     const { id, wireApi } = this.#options.provider;
     const isUnknownPath = refusal.status === 404 || refusal.status === 405;
     if (!isUnknownPath || wireApi !== "responses" || id === "openai") return refusal;
     return {
       ...refusal,
-      hint: `check base_url and model; an endpoint without the Responses API wants wire_api = "chat" in [model_providers.${id}]`,
+      hint: `check base_url and model; an endpoint without the Responses API needs wire_api = "chat" in [model_providers.${id}]`,
     };
   }
 
-  #withoutUnwanted(body: Body): Body {
-    return [...this.#unwanted].reduce(withoutField, body);
-  }
-
-  /** Whether a field was refused that can be left out from now on. */
-  #dropField({ status, param, message }: ReadRefusal, body: Body): boolean {
+  /** Whether the endpoint refused an optional field, which is left out from now on. */
+  #dropRefusedField({ status, param, message }: ReadRefusal, body: Body): boolean {
     if (status !== 400 && status !== 422) return false;
     const field = this.#route.optionalFields.find(
       (name) =>
-        hasField(body, name) &&
-        !this.#unwanted.has(name) &&
+        withoutField(body, name) !== body &&
+        !this.#refusedFields.has(name) &&
         (param === name || new RegExp(`(?<!\\w)${name.replace(".", "\\.")}(?!\\w)`).test(message)),
     );
     if (field === undefined) return false;
-    this.#unwanted.add(field);
+    this.#refusedFields.add(field);
     return true;
   }
 
@@ -169,11 +161,7 @@ export class Connection {
   }
 }
 
-function hasField(body: Body, field: string): boolean {
-  return withoutField(body, field) !== body;
-}
-
-/** The same body where it has no such field. */
+/** Returns the same object if it has no such field. */
 function withoutField(body: Body, field: string): Body {
   const [name = "", inner] = field.split(".");
   if (!(name in body)) return body;
@@ -186,16 +174,13 @@ function withoutField(body: Body, field: string): Body {
 
 interface Failed {
   failure: ClassifiedFailure;
-  /** Null where the endpoint said nothing. */
   refusal: ReadRefusal | null;
-  /** It took the request, and said nothing for as long as it may. */
   isSilent: boolean;
-  /** No program listens at an address of this machine. */
-  isRefusedHere: boolean;
+  isLocalServerDown: boolean;
 }
 
-/** Carries through the SDK why there is no response: what the endpoint said, or what went wrong on the way. */
-class Unanswered extends Error {
+/** Carries the reason for a missing response through the SDK: the endpoint's refusal, or a network error. */
+class NoResponse extends Error {
   override readonly name = "Unanswered";
   readonly reason: ReadRefusal | Error;
 
@@ -207,13 +192,13 @@ class Unanswered extends Error {
 
 async function openClient(options: ConnectionOptions): Promise<OpenAI> {
   const { provider, threadId, userAgent = "brig", originator = "brig" } = options;
-  // Loading the SDK takes as long as starting Node: only who talks to an endpoint pays for it.
+  // Loaded only for the first request: loading the SDK takes as long as starting Node.
   const { default: Client } = await import("openai");
   return new Client({
-    // The SDK wants one; the header is left out, for the provider's credentials to give.
+    // The SDK requires a key. Its header is removed below: the provider's credentials set it.
     apiKey: "none",
     baseURL: provider.baseUrl,
-    // Named, so that the SDK does not look for them in the environment.
+    // Set explicitly, so that the SDK does not read them from the environment.
     organization: null,
     project: null,
     adminAPIKey: null,
@@ -237,14 +222,14 @@ async function fetchAnswer(url: string | URL | Request, init?: RequestInit): Pro
   try {
     response = await httpFetch(url, init);
   } catch (error) {
-    // biome-ignore lint/style/useErrorCause: it is the reason, and the SDK would take one in `cause` for a timeout.
-    throw new Unanswered(error instanceof Error ? error : new Error(String(error)));
+    // biome-ignore lint/style/useErrorCause: it is in `reason`; the SDK would take an error in `cause` for a timeout.
+    throw new NoResponse(error instanceof Error ? error : new Error(String(error)));
   }
   if (response.ok) return response;
-  throw new Unanswered(readRefusal(response.status, response.headers, await readBody(response)));
+  throw new NoResponse(readRefusal(response.status, response.headers, await readBody(response)));
 }
 
-/** A name with several addresses fails with one error for each. */
+/** A host name with several addresses fails with one error for each address. */
 function firstOf(error: Error): Error {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
   return first instanceof Error ? first : error;

@@ -1,42 +1,40 @@
 import type { BrigError } from "../../errors.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "../model-client.js";
 import type { ModelSettings } from "../model-settings.js";
 import { Connection, type ConnectionOptions, type Route } from "./connection.js";
-import { classifyRefusal, type Refusal, senselessAnswer, transportFailure } from "./model-failure.js";
+import { classifyRefusal, type Refusal, transportFailure, unusableResponse } from "./model-failure.js";
 import { BrokenStream, readServerEvents, SilentStream } from "./server-events.js";
 
-/** Models that think for long answer within half of it. */
+/** Models with long reasoning answer within half of it. */
 const DEFAULT_RESPONSE_TIMEOUT_MS = 3_600_000;
 
-/** Which model is asked, where, and how. */
 export interface ModelClientOptions extends ConnectionOptions {
   model: string;
   settings?: ModelSettings | undefined;
 }
 
-/** How requests and responses look at an endpoint. */
+/** The request and response formats of one wire API. */
 export interface Wire extends Route {
   takesOnlyFunctions: boolean;
   body(request: ModelRequest): Readonly<Record<string, unknown>>;
   openReader(request: ModelRequest, refused: RefusalReader): ResponseReader;
 }
 
-/** What a failure within a stream means: broken where it is worth asking again, else it is thrown. */
+/** Returns `broken` for an error in the stream that is worth a retry; throws any other. */
 export type RefusalReader = (refusal: Refusal) => ModelEvent;
 
-/** Reads one response. What it says is over with `completed` or `broken`; a failure that no retry mends is thrown. */
+/** Reads one response, up to `completed` or `broken`. A failure that a retry cannot fix is thrown. */
 export interface ResponseReader {
-  /** What the data of a server-sent event means. */
   read(data: string): Iterable<ModelEvent>;
-  /** What it means that the stream is over, by itself or cut. */
+  /** `cut` is null if the stream ended by itself. */
   end(cut: BrokenStream | null): Iterable<ModelEvent>;
 }
 
-/** A model behind an endpoint. */
 export function createEndpointClient(options: ModelClientOptions, wire: Wire): ModelClient {
   const { provider, model } = options;
+  const { responseTimeoutMs = DEFAULT_RESPONSE_TIMEOUT_MS, streamIdleTimeoutMs: idleTimeoutMs } = provider;
   const connection = new Connection(options, wire);
   return {
     provider: provider.id,
@@ -45,40 +43,32 @@ export function createEndpointClient(options: ModelClientOptions, wire: Wire): M
     takesOnlyFunctions: wire.takesOnlyFunctions,
     async *stream(request, signal) {
       signal.throwIfAborted();
-      // The SDK never takes its listener off a signal again: it is given one that lasts as long as the request.
-      const own = new AbortController();
-      const follow = () => own.abort(signal.reason);
-      signal.addEventListener("abort", follow, { once: true });
-      const { responseTimeoutMs = DEFAULT_RESPONSE_TIMEOUT_MS } = provider;
-      const limit = setTimeout(
-        () => own.abort(tookTooLong(responseTimeoutMs)),
-        Math.min(responseTimeoutMs, LONGEST_TIMER_MS),
-      );
+      // The SDK never removes its listener from a signal, so every request gets a signal of its own.
+      using limit = new TimeLimit(responseTimeoutMs, signal);
       try {
-        const answer = await connection.send(wire.body(request), own.signal);
+        const answer = await connection.send(wire.body(request), limit.signal);
         if ("kind" in answer) yield answer;
         else {
           const reader = wire.openReader(request, (refusal) => readRefused(refusal, connection));
-          const idleTimeoutMs = provider.streamIdleTimeoutMs;
-          yield* readAnswer(answer, { reader, idleTimeoutMs, signal: own.signal });
+          yield* readAnswer(answer, { reader, idleTimeoutMs, signal: limit.signal });
         }
-      } finally {
-        clearTimeout(limit);
-        signal.removeEventListener("abort", follow);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw limit.isOver ? responseTimedOut(responseTimeoutMs) : error;
       }
     },
   };
 }
 
-/** Asking again would take as long. */
-function tookTooLong(responseTimeoutMs: number): BrigError {
+/** Thrown, and not a `broken` event: a retry would take as long. */
+function responseTimedOut(responseTimeoutMs: number): BrigError {
   const message = `the model's response was not complete within ${formatDuration(responseTimeoutMs)}`;
-  const hint = "a model that needs longer wants a larger response_timeout_ms for its provider";
+  const hint = "if the model needs longer, set a larger response_timeout_ms for its provider";
   return transportFailure(message, { hint }).error;
 }
 
 function readRefused(refusal: Refusal, connection: Connection): ModelEvent {
-  const message = connection.tellable(refusal.message);
+  const message = connection.redacted(refusal.message);
   const { canRetry, error, retryAfterMs } = classifyRefusal({ ...refusal, message });
   if (!canRetry) throw error;
   return { kind: "broken", error, retryAfterMs };
@@ -94,7 +84,7 @@ async function* readAnswer(
   response: Response,
   { reader, idleTimeoutMs, signal }: Reading,
 ): AsyncIterable<ModelEvent> {
-  if (response.body === null) throw senselessAnswer("the endpoint answered without a body");
+  if (response.body === null) throw unusableResponse("the endpoint answered without a body");
   let hasEvents = false;
   let cut: BrokenStream | null = null;
   try {
@@ -115,13 +105,12 @@ async function* readAnswer(
   yield* reader.end(cut);
 }
 
-/** A web page, say, of a proxy that wants a login. */
 function refuseOtherContent({ headers }: Response): void {
   const type = headers.get("content-type")?.split(";", 1)[0] ?? "text/event-stream";
   if (type === "text/event-stream") return;
-  throw senselessAnswer(
-    `the endpoint answered with ${type} and not with a stream of events`,
-    "check the provider's base_url: it ends before /responses or /chat/completions, mostly with /v1",
+  throw unusableResponse(
+    `the endpoint answered with ${type} instead of a stream of events`,
+    "check the provider's base_url: it ends before /responses or /chat/completions, usually with /v1",
   );
 }
 

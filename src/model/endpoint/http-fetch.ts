@@ -6,14 +6,14 @@ import { noteRequestSent } from "./request-sent.js";
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
- * `fetch` for one request whose body is a text. Node's own gives up on an endpoint that says nothing for five minutes, whatever is
- * configured. Redirects are not followed: they would take the credentials elsewhere.
+ * `fetch` with a string as body. Node's own gives up after five minutes of silence, whatever is configured.
+ * Redirects are not followed: they would send the credentials to another host.
  */
 export async function httpFetch(address: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const url = new URL(address instanceof Request ? address.url : address);
   const { method = "GET", body, signal } = init;
   const headers = Object.fromEntries(new Headers(init.headers));
-  // TLS takes ten milliseconds to load, which a model on this machine can do without.
+  // Loading TLS takes ten milliseconds, and a model on this machine does not need it.
   const open = url.protocol === "https:" ? (await import("node:https")).request : openHttp;
   return await new Promise((resolve, reject) => {
     const request = open(url, { method, headers, signal: signal ?? undefined });

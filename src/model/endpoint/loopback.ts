@@ -1,4 +1,4 @@
-/** Whether a URL's host is this machine, whatever a resolver says. */
+/** Whether the host of a URL is this machine. Decided by name: a resolver is not asked. */
 export function isLoopbackHost(hostname: string): boolean {
   return (
     hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)

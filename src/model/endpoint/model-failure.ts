@@ -2,7 +2,6 @@ import { BrigError, type ErrorCode } from "../../errors.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { LONGEST_WAIT_MS, retryAfterInMessage } from "./backoff.js";
 
-/** Why a model gave no answer. */
 export type FailureKind =
   | "auth"
   | "quota"
@@ -13,7 +12,7 @@ export type FailureKind =
   | "transport"
   | "refused";
 
-/** The cause of every `model.*` error that came from an endpoint; tests and callers read `kind`. */
+/** The cause of every `model.*` error that came from an endpoint. */
 export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
   readonly kind: FailureKind;
@@ -26,20 +25,16 @@ export class ModelFailure extends Error {
   }
 }
 
-/** What an endpoint said instead of an answer. */
+/** An endpoint's error response, or an error within its stream. */
 export interface Refusal {
   message: string;
-  /** HTTP status; absent for a failure within a stream. */
+  /** HTTP status; absent for an error within a stream. */
   status?: number | undefined;
-  /** The endpoint's own code, e.g. `insufficient_quota`. */
   code?: string | null | undefined;
-  /** Its kind of error. Some have the code here. */
+  /** The endpoint's own kind of error. Some endpoints put the code here. */
   type?: string | null | undefined;
-  /** From the response's headers. */
   retryAfterMs?: number | null;
-  /** Until a spent quota is filled again. */
   resetsInMs?: number | null;
-  /** Better than the usual one for this kind of failure. */
   hint?: string | undefined;
 }
 
@@ -65,7 +60,7 @@ const kindOfCode: ReadonlyMap<string, FailureKind> = new Map<string, FailureKind
   ["rate_limit_exceeded", "rate-limit"],
 ]);
 
-/** How endpoints say in words, and in words only, that a conversation is too long. */
+/** Messages for a conversation that is too long, from endpoints that have no code for it. */
 const tooLong =
   /maximum context length|context[ _](?:window|length|size)|prompt is too long|too many (?:input |prompt )?tokens|tokens? (?:count )?(?:\([^)]*\) )?exceeds?/i;
 
@@ -81,15 +76,15 @@ const traits: Record<FailureKind, KindTraits> = {
   "context-window": {
     code: "model.context-window",
     canRetry: false,
-    hint: "the conversation is longer than the model can read: start anew or use a model with a larger window",
+    hint: "start a new conversation, or use a model with a larger context window",
   },
   "rate-limit": { code: "model.rate-limit", canRetry: true, hint: "wait, or ask for a higher rate limit" },
-  // For everyone: trying at once again is what the endpoint asks not to do.
+  // Not retried: with this code the endpoint asks its clients to slow down.
   overloaded: { code: "model.failed", canRetry: false, hint: "the model is overloaded: try again later" },
   server: {
     code: "model.failed",
     canRetry: true,
-    hint: "the endpoint has a problem of its own: try again later",
+    hint: "the endpoint has an internal problem: try again later",
   },
   transport: {
     code: "model.unreachable",
@@ -105,11 +100,11 @@ export function classifyRefusal(refusal: Refusal): ClassifiedFailure {
   const retryAfterMs =
     refusal.retryAfterMs ?? (kind === "rate-limit" ? retryAfterInMessage(refusal.message) : null);
   if (kind === "quota" && typeof resetsInMs === "number")
-    return failure(kind, message, { status, hint: `there is a new one in ${formatDuration(resetsInMs)}` });
+    return failure(kind, message, { status, hint: `it is renewed in ${formatDuration(resetsInMs)}` });
   return failure(kind, message, { status, hint, retryAfterMs });
 }
 
-/** Nothing, or not all, came back. */
+/** For a response that did not arrive, or not completely. */
 export function transportFailure(
   message: string,
   details: { cause?: unknown; hint?: string | undefined } = {},
@@ -117,8 +112,8 @@ export function transportFailure(
   return failure("transport", message, details);
 }
 
-/** What came back makes no sense, and would not the next time. */
-export function senselessAnswer(message: string, hint?: string): BrigError {
+/** For a response that cannot be used, and that a retry would not change. */
+export function unusableResponse(message: string, hint?: string): BrigError {
   return failure("refused", message, { hint }).error;
 }
 
@@ -134,7 +129,6 @@ function failure(
 ): ClassifiedFailure {
   const { status, cause, retryAfterMs = null } = details;
   const { code, canRetry, hint } = traits[kind];
-  // What is due tomorrow is not waited for.
   const isTooFarOff = canRetry && retryAfterMs !== null && retryAfterMs > LONGEST_WAIT_MS;
   const waitHint = isTooFarOff ? `the endpoint asks to wait for ${formatDuration(retryAfterMs)}` : undefined;
   return {
@@ -151,7 +145,7 @@ function failure(
 
 function kindOf({ status, code, type, message }: Refusal): FailureKind {
   const named = kindOfCode.get(code ?? "") ?? kindOfCode.get(type ?? "");
-  // An overloaded server is worth the retries that any other failing one is worth, unless it had taken the request.
+  // Outside a stream, an overload is retried like any other server error.
   if (named !== undefined && !(named === "overloaded" && status !== undefined)) return named;
   if (status === undefined) return tooLong.test(message) ? "context-window" : "server";
   if (status === 401 || status === 403) return "auth";

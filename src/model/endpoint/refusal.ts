@@ -8,7 +8,7 @@ const LONGEST_BODY = 64 * 1024;
 
 const text = z.string().nullish().catch(undefined);
 
-/** Endpoints give their codes as texts, and their statuses once more as numbers. */
+/** `code` is ignored if it is a number: then it only repeats the HTTP status. */
 const details = z.object({
   message: text,
   code: text,
@@ -18,14 +18,17 @@ const details = z.object({
 });
 type Details = Partial<z.output<typeof details>>;
 
-const place = z.object({ msg: z.string(), loc: z.array(z.union([z.string(), z.number()])).optional() });
+const invalidField = z.object({
+  msg: z.string(),
+  loc: z.array(z.union([z.string(), z.number()])).optional(),
+});
 
-/** What a refusal says. Besides OpenAI's form there are vLLM's, FastAPI's, Ollama's and Google's. */
+/** The body of a refusal, in the formats of OpenAI, vLLM, FastAPI, Ollama and Google. */
 const refusalBody = z.union([
   z.object({ error: details }).transform(({ error }): Details => error),
   z.object({ error: z.string() }).transform(({ error }): Details => ({ message: error })),
   z.object({ detail: z.string() }).transform(({ detail }): Details => ({ message: detail })),
-  z.object({ detail: z.array(place) }).transform(
+  z.object({ detail: z.array(invalidField) }).transform(
     ({ detail }): Details => ({
       message: detail.map(({ msg, loc = [] }) => `${loc.join(".")}: ${msg}`).join("; "),
     }),
@@ -33,13 +36,12 @@ const refusalBody = z.union([
   details.refine(({ message }) => message !== undefined && message !== null),
 ]);
 
-/** A refusal as an endpoint worded it, and the parameter that it is about. */
 export interface ReadRefusal extends Refusal {
   status: number;
   param: string | null;
 }
 
-/** Reads what an endpoint said with a status that is no success: all of it, to be cut once no secret is in it. */
+/** The message is not shortened yet: secrets have to be removed from all of it first. */
 export function readRefusal(status: number, headers: Headers, body: string): ReadRefusal {
   const said = readDetails(body);
   const { code, type, param = null, resets_in_seconds: resetsIn } = said;
@@ -56,7 +58,7 @@ export function readRefusal(status: number, headers: Headers, body: string): Rea
   };
 }
 
-/** The error object of a stream's event, whole as well. */
+/** Reads the error object of an event in a stream. The message is not shortened either. */
 export function readStreamError(error: unknown): Refusal {
   const said = refusalBody.safeParse({ error }).data ?? {};
   return {
@@ -66,7 +68,7 @@ export function readStreamError(error: unknown): Refusal {
   };
 }
 
-/** The text of a body, as far as anybody would read it. */
+/** The beginning of a body, as text. */
 export async function readBody(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();
@@ -79,7 +81,7 @@ export async function readBody(response: Response): Promise<string> {
       body += decoder.decode(value, { stream: true });
     }
   } catch {
-    // What came before the connection broke may say enough.
+    // The part that arrived before the connection broke may be enough.
   } finally {
     reader.cancel().catch(() => undefined);
   }
@@ -103,6 +105,6 @@ function statusText(status: number): string {
 function hintOf(status: number, headers: Headers): string | undefined {
   const location = headers.get("location");
   if (status >= 300 && status < 400 && location !== null)
-    return `set the provider's base_url to where it points: ${location}`;
+    return `set the provider's base_url to the address it redirects to: ${location}`;
   return undefined;
 }

@@ -1,17 +1,15 @@
 import { EventEmitter, once } from "node:events";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 
 const requests = new EventEmitter();
 
-/** Told by whatever sends a request, once its last byte has left this process. */
+/** Must be called when the last byte of a request has left this process. */
 export function noteRequestSent(): void {
   requests.emit("sent");
 }
 
-/** Resolves when this process has sent a request to any endpoint, or after so many milliseconds. */
+/** Resolves when this process has sent a request to any endpoint, or after `withinMs`. */
 export async function requestSent({ withinMs }: { withinMs: number }): Promise<void> {
-  const patience = new AbortController();
-  // An AbortSignal of a timeout keeps no process alive: after an interrupt there may be nothing else to.
-  const timer = setTimeout(() => patience.abort(), withinMs);
-  await once(requests, "sent", { signal: patience.signal }).catch(() => undefined);
-  clearTimeout(timer);
+  using limit = new TimeLimit(withinMs);
+  await once(requests, "sent", { signal: limit.signal }).catch(() => undefined);
 }

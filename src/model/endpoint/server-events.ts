@@ -1,28 +1,28 @@
 import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
 import { Utf8Stream } from "../../lib/utf8.js";
-import { senselessAnswer } from "./model-failure.js";
+import { unusableResponse } from "./model-failure.js";
 
 const MAX_EVENT_CHARS = 64 * 1024 * 1024;
-/** Comments and keep-alives that no event comes between. More than the longest event, which comes in one piece after another. */
+/** Mostly for comments and keep-alives. Larger than the longest event, whose bytes count too. */
 const MAX_BYTES_WITHOUT_EVENT = 2 * MAX_EVENT_CHARS;
-/** How much of a response that says no more is read, so that its connection can be used again. */
+/** How much of the rest of a finished response is read, so that its connection can be used again. */
 const DRAINED_BYTES = 64 * 1024;
 const DRAIN_MS = 250;
-/** Reading what had already arrived takes less. */
+/** Enough to read everything that arrived while the process was suspended. */
 const BACKLOG_MS = 250;
 const SILENT = "idle timeout waiting for SSE";
 
-/** The stream ended before its time, by silence or by a broken connection. */
+/** The stream ended early, by silence or by a broken connection. */
 export class BrokenStream extends Error {
   override readonly name = "BrokenStream";
 }
 
-/** Nothing that counts came for as long as may be waited. */
+/** No event came within the idle timeout. */
 export class SilentStream extends BrokenStream {}
 
 /**
- * Reads the data of each server-sent event. One that the stream's end cuts off is dropped. What the bytes are split into makes no
- * difference. The idle timeout is from one event to the next: comments would keep a dead response alive for ever.
+ * The data of each server-sent event; one that the end of the stream cuts off is dropped. The idle timeout
+ * runs from event to event: comments would keep a dead response alive for ever.
  */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
@@ -30,26 +30,26 @@ export async function* readServerEvents(
 ): AsyncIterable<string> {
   const decoder = new Utf8Stream();
   const lines = new EventLines();
-  const patience = new Patience(idleTimeoutMs);
+  const deadline = new IdleDeadline(idleTimeoutMs);
   let bytesWithoutEvent = 0;
-  for await (const bytes of readChunks(body, patience)) {
+  for await (const bytes of readChunks(body, deadline)) {
     bytesWithoutEvent += bytes.length;
     for (const data of lines.push(decoder.push(bytes))) {
       yield data;
       bytesWithoutEvent = 0;
-      patience.renew();
+      deadline.renew();
     }
-    if (patience.isSpent) throw new SilentStream(SILENT);
+    if (deadline.isOver) throw new SilentStream(SILENT);
     if (bytesWithoutEvent > MAX_BYTES_WITHOUT_EVENT)
-      throw senselessAnswer("the endpoint sent more than 128 MiB without an event");
+      throw unusableResponse("the endpoint sent more than 128 MiB without an event");
   }
 }
 
-/** How long the next event may still take. Time that the reader of the events takes for itself is not counted. */
-class Patience {
+/** When the next event must arrive. The time that the caller takes for an event does not count. */
+class IdleDeadline {
   readonly #idleTimeoutMs: number;
   #deadline: number;
-  #seenOverAt: number | null = null;
+  #firstSeenOverAt: number | null = null;
 
   constructor(idleTimeoutMs: number) {
     this.#idleTimeoutMs = Math.min(idleTimeoutMs, LONGEST_TIMER_MS);
@@ -60,31 +60,29 @@ class Patience {
     return Math.max(0, this.#deadline - performance.now());
   }
 
-  /** A while after it is over: what arrived while the process was suspended is read first. */
-  get isSpent(): boolean {
+  /** Some time after the deadline: data that arrived while the process was suspended is read first. */
+  get isOver(): boolean {
     if (this.leftMs > 0) return false;
-    this.#seenOverAt ??= performance.now();
-    return performance.now() - this.#seenOverAt > BACKLOG_MS;
+    this.#firstSeenOverAt ??= performance.now();
+    return performance.now() - this.#firstSeenOverAt > BACKLOG_MS;
   }
 
   renew(): void {
-    this.#seenOverAt = null;
+    this.#firstSeenOverAt = null;
     this.#deadline = performance.now() + this.#idleTimeoutMs;
   }
 }
 
 /**
- * Each character is looked at once, however many pieces a line comes in. Not eventsource-parser: it makes an error of each line that it does
- * not know, 3 s of work for 1 MiB of them, which is a way for a hostile endpoint to stop the process.
+ * Looks at each character once, however many pieces a line comes in. Not eventsource-parser: it creates an
+ * error for each unknown line, 3 s of work for 1 MiB, so a hostile endpoint could stop the process.
  */
 class EventLines {
-  /** Of the line that has no end yet. */
   #pieces: string[] = [];
   #pieceChars = 0;
-  /** Of the event that has no end yet. */
   #data: string[] = [];
   #dataChars = 0;
-  /** Whether a line feed at the beginning belongs to the line before. */
+  /** Whether the last piece ended with CR: an LF at the beginning of the next one belongs to it. */
   #endedInReturn = false;
 
   *push(text: string): Iterable<string> {
@@ -101,7 +99,7 @@ class EventLines {
     this.#keep(text.slice(start));
   }
 
-  /** The data of the event that ends here; null where none does, or one without data. */
+  /** The data of the event that ends with this line; null if none does, or if it has no data. */
   #endLine(rest: string): string | null {
     this.#keep(rest);
     const line = this.#pieces.join("");
@@ -124,25 +122,27 @@ class EventLines {
     if (piece !== "") this.#pieces.push(piece);
     this.#pieceChars += piece.length;
     if (this.#pieceChars + this.#dataChars > MAX_EVENT_CHARS)
-      throw senselessAnswer("the endpoint sent an event of more than 64 MiB");
+      throw unusableResponse("the endpoint sent an event of more than 64 MiB");
   }
 }
 
-async function* readChunks(body: ReadableStream<Uint8Array>, patience: Patience): AsyncIterable<Uint8Array> {
+async function* readChunks(
+  body: ReadableStream<Uint8Array>,
+  deadline: IdleDeadline,
+): AsyncIterable<Uint8Array> {
   const reader = body.getReader();
   try {
     for (;;) {
-      const { done, value } = await beforeIdle(reader.read(), patience.leftMs);
+      const { done, value } = await beforeIdle(reader.read(), deadline.leftMs);
       if (done) return;
       yield value;
     }
   } finally {
-    // Not awaited: a peer that went silent would hold us here.
+    // Not awaited: a silent peer would block us here.
     void drain(reader);
   }
 }
 
-/** Reads the little that is left. A connection whose response goes on is given up. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const deadline = setTimeout(() => {
     reader.cancel().catch(() => undefined);
@@ -155,7 +155,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
     }
     await reader.cancel();
   } catch {
-    // It broke: there is nothing to use again.
+    // The connection is broken.
   } finally {
     clearTimeout(deadline);
   }
@@ -165,7 +165,7 @@ async function beforeIdle<T>(reading: Promise<T>, leftMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const idle = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      // What arrived while the process was busy or suspended is read first.
+      // Data that arrived while the process was busy or suspended is read first.
       setImmediate(() => {
         reject(new SilentStream(SILENT));
       });

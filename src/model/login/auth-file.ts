@@ -6,14 +6,12 @@ import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { readStart } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
-import { acquireLock, type FileLock, type LockHolder } from "../../lib/file-lock.js";
+import { acquireLock, type FileLock } from "../../lib/file-lock.js";
 import { parseJson } from "../../lib/parse-json.js";
 
-/** Far more than a login takes. */
 const maxBytes = 1024 * 1024;
-/** Longer than anybody works on a login. */
 const presumedDeadAfterMs = 2 * 60 * 1000;
-/** What can stand in a header of a request without changing its meaning. */
+/** These values go into headers of requests: a line break would begin another header. */
 const headerValue = z
   .string()
   .max(100_000)
@@ -24,12 +22,12 @@ export const tokensSchema = z.looseObject({
   access_token: headerValue,
   refresh_token: headerValue,
   account_id: headerValue.nullish(),
-  expires_at: z.iso.datetime().nullish().describe("Until when the access token holds. A key of brig's own"),
+  expires_at: z.iso.datetime().nullish().describe("When the access token expires. A key of brig's own"),
 });
 
-/** `auth.json` as Codex has it. Keys that brig does not know stay as they are. */
+/** `auth.json` in Codex's format. Keys that brig does not know are kept. */
 const authFileSchema = z.looseObject({
-  auth_mode: z.string().nullish().describe("apikey or chatgpt. Default: apikey where there is a key"),
+  auth_mode: z.string().nullish().describe("apikey or chatgpt. Default: apikey if there is a key"),
   OPENAI_API_KEY: headerValue.nullish(),
   tokens: tokensSchema.nullish(),
   last_refresh: z.iso.datetime({ offset: true }).nullish(),
@@ -40,7 +38,7 @@ export type AuthFile = z.infer<typeof authFileSchema>;
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
-  /** How long to wait for other processes that change the login. Default one minute. */
+  /** Default: one minute. */
   patienceMs?: number | undefined;
 }
 
@@ -49,15 +47,16 @@ export function authFilePath(home: string): string {
 }
 
 /**
- * Reads `auth.json` of brig's home; null where there is none. A file that others can read is closed to them first. One
- * that is no regular file, not valid or not ours to close is `model.auth`.
+ * Reads `auth.json` of brig's home; null if there is none. If other users can read the file, their access is
+ * removed first. Error: `model.auth` if it is not a regular file, is not valid, or its mode cannot be
+ * changed.
  */
 export async function readAuthFile(home: string): Promise<AuthFile | null> {
   const file = authFilePath(home);
   const handle = await openForReading(file);
   if (handle === null) return null;
   try {
-    await requireClosedFile(handle, file);
+    await requirePrivateFile(handle, file);
     return parseAuthFile(await readBounded(handle, file), file);
   } finally {
     await handle.close();
@@ -65,84 +64,79 @@ export async function readAuthFile(home: string): Promise<AuthFile | null> {
 }
 
 /**
- * Changes `auth.json`, one process at a time. `change` may read what is stored by now and returns what shall be; undefined
- * leaves it as it is. What it throws is passed on.
+ * Changes `auth.json`, one process at a time. `change` may read the current content and returns the new one,
+ * or undefined to leave the file as it is. Its errors are passed on.
  */
 export async function changeAuthFile(
   home: string,
   change: (read: () => Promise<AuthFile | null>) => Promise<AuthFile | undefined>,
   options: WaitOptions = {},
 ): Promise<void> {
-  await requireClosedHome(home);
+  await requirePrivateHome(home);
   using _lock = await lockAuthFile(home, options);
   const next = await change(() => readAuthFile(home));
   if (next === undefined) return;
-  await removeLeftovers(home);
+  await removeStaleDrafts(home);
   await replaceAuthFile(home, next);
 }
 
-/** Removes `auth.json` whatever is in it, readable or not. False where there was none. */
+/** Removes `auth.json`, even an invalid or unreadable one. False if there was none. */
 export async function removeAuthFile(home: string, options: WaitOptions = {}): Promise<boolean> {
   if (!(await isDirectory(home))) return false;
   using _lock = await lockAuthFile(home, options);
-  await removeLeftovers(home);
+  await removeStaleDrafts(home);
   try {
     await rm(authFilePath(home));
     return true;
   } catch (cause) {
     if (errnoOf(cause) === "ENOENT") return false;
-    throw unusable(`${authFilePath(home)} cannot be removed`, { cause });
+    throw authFileError(`${authFilePath(home)} cannot be removed`, { cause });
   }
 }
 
-/** One at a time changes the login. A lock that is not free in time is `model.auth`. */
 async function lockAuthFile(home: string, options: WaitOptions): Promise<FileLock> {
   const { signal, patienceMs = 60_000 } = options;
   const file = authFilePath(home);
   try {
     const outcome = await acquireLock(file, { signal, patienceMs, presumedDeadAfterMs });
     if (outcome.kind === "held") return outcome.lock;
-    throw stillLocked(outcome.holder);
+    const { owner, claim } = outcome.holder;
+    const hint = `if that process is not brig, remove ${claim}`;
+    throw authFileError(`process ${owner.pid} holds the lock of the login`, { hint });
   } catch (cause) {
     if (cause instanceof BrigError || signal?.aborted === true) throw cause;
-    throw unusable(`${file} cannot be locked`, {
-      hint: "a login is renewed in the directory it is kept in, which must be writable",
+    throw authFileError(`${file} cannot be locked`, {
+      hint: "brig must be able to write to the directory of auth.json to renew a login",
       cause,
     });
   }
 }
 
-function stillLocked({ owner, claim }: LockHolder): BrigError {
-  return unusable(`process ${owner.pid} keeps the login locked`, {
-    hint: `if no brig is at work there, remove ${claim}`,
-  });
-}
-
-/** A link is not followed: what it points to may be anybody's. A FIFO must not keep us waiting. */
+/** A symbolic link may lead to another user's file, so it is refused. Opening a FIFO must not block. */
 async function openForReading(file: string): Promise<FileHandle | null> {
   try {
     return await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (cause) {
     if (errnoOf(cause) === "ENOENT" || errnoOf(cause) === "ENOTDIR") return null;
     if (errnoOf(cause) === "ELOOP")
-      throw unusable(`${file} is a symbolic link`, {
+      throw authFileError(`${file} is a symbolic link`, {
         hint: "put the file itself there, or log in again: brig login",
       });
-    throw unusable(`${file} cannot be read`, { cause });
+    throw authFileError(`${file} cannot be read`, { cause });
   }
 }
 
-async function requireClosedFile(handle: FileHandle, file: string): Promise<void> {
+async function requirePrivateFile(handle: FileHandle, file: string): Promise<void> {
   const status = await handle.stat();
   if (!status.isFile())
-    throw unusable(`${file} is not a regular file`, { hint: "remove it and log in again" });
+    throw authFileError(`${file} is not a regular file`, { hint: "remove it and log in again" });
   if ((status.mode & 0o077) === 0) return;
   try {
     await handle.chmod(0o600);
   } catch (cause) {
-    throw unusable(`others can read ${file}, and it cannot be closed to them`, {
+    throw authFileError(`other users can read ${file}, and brig cannot change its mode`, {
       cause,
-      hint: `chmod 600 ${file}`,
+      hint: `run: chmod 600 ${file}`,
     });
   }
 }
@@ -150,30 +144,30 @@ async function requireClosedFile(handle: FileHandle, file: string): Promise<void
 async function readBounded(handle: FileHandle, file: string): Promise<string> {
   const bytes = await readStart(handle, maxBytes + 1);
   if (bytes.length <= maxBytes) return bytes.toString("utf8");
-  throw unusable(`${file} is larger than a login can be`, { hint: "remove it and log in again" });
+  throw authFileError(`${file} is too large for a login`, { hint: "remove it and log in again" });
 }
 
-/** The complaint names keys and types, never a value. */
+/** The error names keys and types, never a value. */
 function parseAuthFile(text: string, file: string): AuthFile {
   const hint = "log in again: brig login";
   const source = parseJson(text);
-  if (source === undefined) throw unusable(`${file} is not JSON`, { hint });
+  if (source === undefined) throw authFileError(`${file} is not JSON`, { hint });
   const parsed = authFileSchema.safeParse(source);
   if (parsed.success) return parsed.data;
-  throw unusable(`${file} is not a valid login:\n${z.prettifyError(parsed.error)}`, { hint });
+  throw authFileError(`${file} is not a valid login:\n${z.prettifyError(parsed.error)}`, { hint });
 }
 
-/** Makes brig's home, closed to others, or takes from others the right to replace files in an existing one. */
-async function requireClosedHome(home: string): Promise<void> {
+/** Creates brig's home as a private directory, or removes other users' write access to an existing one. */
+async function requirePrivateHome(home: string): Promise<void> {
   try {
     await mkdir(home, { recursive: true, mode: 0o700 });
     await using directory = await openDirectory(home);
     const { mode } = await directory.stat();
     if ((mode & 0o022) !== 0) await directory.chmod(mode & 0o7755);
   } catch (cause) {
-    throw unusable(`${home} cannot keep a login`, {
+    throw authFileError(`${home} cannot hold a login`, {
       cause,
-      hint: "it must be a directory of yours that others cannot write to; BRIG_HOME names another one",
+      hint: "it must be your own directory, writable by nobody else; BRIG_HOME sets another one",
     });
   }
 }
@@ -182,7 +176,7 @@ async function openDirectory(path: string): Promise<FileHandle> {
   return await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
 }
 
-/** The new content is on the disk before it gets the name: a reader sees the old file or the new one, whole. */
+/** Writes and syncs a draft first, so that a reader sees the whole old file or the whole new one. */
 async function replaceAuthFile(home: string, content: AuthFile): Promise<void> {
   const file = authFilePath(home);
   const draft = `${file}.${randomBytes(8).toString("hex")}.tmp`;
@@ -193,7 +187,7 @@ async function replaceAuthFile(home: string, content: AuthFile): Promise<void> {
     await directory.sync();
   } catch (cause) {
     await rm(draft, { force: true });
-    throw unusable(`${file} cannot be written`, { cause, hint: "the login was not saved" });
+    throw authFileError(`${file} cannot be written`, { cause, hint: "the login was not saved" });
   }
 }
 
@@ -204,8 +198,8 @@ async function writeDraft(draft: string, text: string): Promise<void> {
   await handle.sync();
 }
 
-/** Drafts of processes that were killed. Whoever holds the lock is the only writer. */
-async function removeLeftovers(home: string): Promise<void> {
+/** Drafts that killed processes left: the caller has the lock, so no draft is in use. */
+async function removeStaleDrafts(home: string): Promise<void> {
   for (const name of await readdir(home))
     if (/^auth\.json\.[0-9a-f]{16}\.tmp$/.test(name)) await rm(join(home, name), { force: true });
 }
@@ -218,6 +212,6 @@ async function isDirectory(path: string): Promise<boolean> {
   }
 }
 
-function unusable(message: string, { hint, cause }: { hint?: string; cause?: unknown }): BrigError {
+function authFileError(message: string, { hint, cause }: { hint?: string; cause?: unknown }): BrigError {
   return new BrigError(message, { code: "model.auth", hint, cause });
 }

@@ -18,22 +18,21 @@ import { type IssuerSettings, isOpenai } from "./issuer/issuer-settings.js";
 import { issuerFailure } from "./issuer/login-failure.js";
 import { tokensOf } from "./issuer/tokens.js";
 
-/** The ports that OpenAI lets Codex's client come back to. */
+/** The ports that OpenAI accepts in the redirect address of Codex's client. */
 const registeredPorts = [1455, 1457];
 
 export interface BrowserLoginOptions {
   settings: IssuerSettings;
-  /** Where the browser comes back to on this machine; 0 is any port. Default 1455, else 1457. */
+  /** The local port that the browser is redirected to; 0 is any free one. Default: 1455, else 1457. */
   port?: number | undefined;
-  /** Shows a person the address to open. */
   show: (url: URL) => Promise<void>;
   timeoutMs: number;
   signal: AbortSignal;
 }
 
 /**
- * Logs a person in through a browser: authorization code with PKCE, and a server on the loopback for the browser to come back to. What
- * the issuer or the person refuses is `model.auth`, nobody coming back in time too.
+ * Logs a person in through a browser: authorization code with PKCE, and a server on the loopback interface
+ * for the redirect. Error: `model.auth` if the issuer or the person refuses, or nobody logs in in time.
  */
 export async function logInWithBrowser(options: BrowserLoginOptions): Promise<StoredTokens> {
   const { settings, port, show, signal } = options;
@@ -48,16 +47,13 @@ export async function logInWithBrowser(options: BrowserLoginOptions): Promise<St
     state: secrets.state,
   });
   await show(await authorizationUrl(configuration, { settings, secrets, redirectUri: server.redirectUri }));
-  const callback = await comingBack(server, options);
-  return await finish(callback, { configuration, settings, secrets, signal });
+  const callback = await waitForCallback(server, options);
+  return await redeemCode(callback, { configuration, settings, secrets, signal });
 }
 
 interface LoginSecrets {
-  /** Ties the callback to this login. */
   state: string;
-  /** Ties the id_token to this login. */
   nonce: string;
-  /** Proves that who redeems the code is who asked for it. */
   verifier: string;
 }
 
@@ -78,15 +74,15 @@ async function authorizationUrl(
     code_challenge_method: "S256",
     state: secrets.state,
     nonce: secrets.nonce,
-    // OpenAI's own: it names the account in the id_token and leaves out what is for its web site. Others hand out a refresh
-    // token only if they may ask for consent.
+    // OpenAI's own parameters: they put the account into the id_token and skip steps that are for its web
+    // site. Other issuers grant a refresh token only if they may ask for consent.
     ...(isOpenai(settings)
       ? { id_token_add_organizations: "true", codex_cli_simplified_flow: "true", originator: "brig" }
       : { prompt: "consent" }),
   });
 }
 
-async function comingBack(
+async function waitForCallback(
   server: CallbackServer,
   { timeoutMs, signal }: BrowserLoginOptions,
 ): Promise<Callback> {
@@ -95,7 +91,7 @@ async function comingBack(
     return await beforeAbort(server.callback, limit.signal);
   } catch (error) {
     signal.throwIfAborted();
-    throw limit.isOver ? nobodyCame(timeoutMs) : error;
+    throw limit.isOver ? timedOut(timeoutMs) : error;
   }
 }
 
@@ -106,8 +102,7 @@ interface Exchange {
   signal: AbortSignal;
 }
 
-/** Redeems the code, and tells the browser how it went. */
-async function finish(
+async function redeemCode(
   callback: Callback,
   { configuration, settings, secrets, signal }: Exchange,
 ): Promise<StoredTokens> {
@@ -132,9 +127,9 @@ async function finish(
   }
 }
 
-function nobodyCame(timeoutMs: number): BrigError {
+function timedOut(timeoutMs: number): BrigError {
   return new BrigError(`nobody logged in within ${Math.round(timeoutMs / 1000)} seconds`, {
     code: "model.auth",
-    hint: "try again; a browser of another machine needs brig login --device-auth",
+    hint: "try again; to use a browser on another machine: brig login --device-auth",
   });
 }

@@ -1,11 +1,11 @@
-/** What the browser shows once the login has come back to brig. */
+/** A page that the browser shows when the issuer redirects it back to brig. */
 export interface CallbackPage {
   status: number;
   title: string;
   text: string;
 }
 
-/** No scripts, no other host, nothing kept: the page's address holds the code of the login. */
+/** The page's address contains the login code: no scripts, no other host, no cache. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   "content-type": "text/html; charset=utf-8",
   "cache-control": "no-store",
@@ -18,32 +18,32 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 export const loggedInPage: CallbackPage = {
   status: 200,
   title: "You are logged in to brig",
-  text: "This window can be closed. brig goes on in the terminal.",
+  text: "This window can be closed. brig continues in the terminal.",
 };
 
-/** The reason stays in the terminal: what the page's address says may be anybody's words. */
+/** The reason is shown in the terminal only: anybody may have written the text in the page's address. */
 export const failedPage: CallbackPage = {
   status: 400,
   title: "The login did not succeed",
-  text: "The terminal that brig runs in says why. This window can be closed.",
+  text: "The terminal in which brig runs shows why. This window can be closed.",
 };
 
-export const strangePage: CallbackPage = {
+export const otherLoginPage: CallbackPage = {
   status: 400,
-  title: "This is not the login that brig waits for",
-  text: "It may belong to an earlier attempt. Use the address that brig shows in the terminal now.",
+  title: "This is not the login that brig is waiting for",
+  text: "It may belong to an earlier attempt. Use the address that the terminal shows now.",
 };
 
-export const secondPage: CallbackPage = {
+export const usedLoginPage: CallbackPage = {
   status: 409,
   title: "This login was already used",
-  text: "The terminal that brig runs in says how it went. This window can be closed.",
+  text: "The terminal in which brig runs shows the result. This window can be closed.",
 };
 
-export const nothingPage: CallbackPage = {
+export const notFoundPage: CallbackPage = {
   status: 404,
   title: "There is nothing here",
-  text: "brig waits for a login. The terminal that it runs in shows where to go.",
+  text: "brig is waiting for a login. The terminal in which it runs shows the address to open.",
 };
 
 export function renderPage({ title, text }: CallbackPage): string {

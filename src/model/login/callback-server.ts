@@ -3,38 +3,36 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { BrigError } from "../../errors.js";
 import {
   type CallbackPage,
-  nothingPage,
+  notFoundPage,
+  otherLoginPage,
   pageHeaders,
   renderPage,
-  secondPage,
-  strangePage,
+  usedLoginPage,
 } from "./callback-page.js";
 
 const path = "/auth/callback";
-/** A browser is on the same machine and sends its few headers at once. */
+/** Generous: the browser is on the same machine and sends its few headers at once. */
 const requestTimeoutMs = 10_000;
 
-/** The browser back from the issuer, waiting for a page. */
+/** The browser's request after the issuer has sent it back to brig. It waits for a page. */
 export interface Callback {
   url: URL;
-  /** Resolves when the page is sent, or when the browser has gone. */
+  /** Resolves when the page is sent, or when the browser has closed the connection. */
   answer(page: CallbackPage): Promise<void>;
 }
 
 export interface CallbackServer extends AsyncDisposable {
-  /** Where the issuer sends the browser. */
   readonly redirectUri: string;
-  /** The first request that carries our state. Those that do not are turned away, and the wait goes on. */
+  /** The first request with the expected `state`. Others get an error page, and the wait goes on. */
   readonly callback: Promise<Callback>;
 }
 
 export interface CallbackServerOptions {
-  /** Tried in this order; 0 takes any free port. */
   ports: readonly number[];
   state: string;
 }
 
-/** Listens on the loopback for the end of one login. No port that is free: `model.auth`. */
+/** Listens for the end of one login. Error: `model.auth` if none of the ports is free. */
 export async function openCallbackServer({ ports, state }: CallbackServerOptions): Promise<CallbackServer> {
   const server = createServer({ requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs });
   server.maxConnections = 32;
@@ -44,9 +42,9 @@ export async function openCallbackServer({ ports, state }: CallbackServerOptions
     let isTaken = false;
     server.on("request", (request, response) => {
       const url = callbackUrl(request, { origin, state });
-      if (url === "nothing") return void send(response, nothingPage);
-      if (url === "strange") return void send(response, strangePage);
-      if (isTaken) return void send(response, secondPage);
+      if (url === "not-found") return void send(response, notFoundPage);
+      if (url === "other-login") return void send(response, otherLoginPage);
+      if (isTaken) return void send(response, usedLoginPage);
       isTaken = true;
       resolve({ url, answer: (page) => send(response, page) });
     });
@@ -70,25 +68,25 @@ async function listen(server: Server, ports: readonly number[]): Promise<number>
       cause = error;
     }
   }
-  throw new BrigError(`port ${ports.join(" and ")} of this machine cannot be listened on`, {
+  throw new BrigError(`cannot listen on port ${ports.join(" or ")} of this machine`, {
     code: "model.auth",
-    hint: "end the other login that waits there, choose another --port, or use --device-auth",
+    hint: "end the other login that is waiting, choose another --port, or use --device-auth",
     cause,
   });
 }
 
-/** The address of a request, if it is the end of our login. A page of another site cannot pass for it: it lacks the state. */
+/** The address of a request that ends this login. Pages of other sites cannot know the state. */
 function callbackUrl(
   { method, url = "", headers }: IncomingMessage,
   { origin, state }: { origin: string; state: string },
-): URL | "nothing" | "strange" {
+): URL | "not-found" | "other-login" {
   const ownHosts = [origin, origin.replace("localhost", "127.0.0.1")];
-  if (method !== "GET" || !ownHosts.includes(`http://${headers.host}`)) return "nothing";
-  if (!url.startsWith("/") || !URL.canParse(`${origin}${url}`)) return "nothing";
+  if (method !== "GET" || !ownHosts.includes(`http://${headers.host}`)) return "not-found";
+  if (!url.startsWith("/") || !URL.canParse(`${origin}${url}`)) return "not-found";
   const address = new URL(`${origin}${url}`);
-  if (address.pathname !== path) return "nothing";
+  if (address.pathname !== path) return "not-found";
   const states = address.searchParams.getAll("state");
-  return states.length === 1 && states[0] === state ? address : "strange";
+  return states.length === 1 && states[0] === state ? address : "other-login";
 }
 
 async function send(response: ServerResponse, page: CallbackPage): Promise<void> {
@@ -99,7 +97,7 @@ async function send(response: ServerResponse, page: CallbackPage): Promise<void>
   });
 }
 
-/** Whoever still holds a connection has its answer, or is not who we wait for. */
+/** Open connections are cut: each has its answer by now, or is not part of the login. */
 async function close(server: Server): Promise<void> {
   const isClosed = once(server, "close");
   server.close();

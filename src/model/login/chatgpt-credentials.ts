@@ -5,10 +5,10 @@ import { type IssuerSettings, requireIssuer } from "./issuer/issuer-settings.js"
 import { expiryOfTokens, isSamePerson } from "./issuer/tokens.js";
 import { type ChatGptFile, chatGptFile } from "./login-kind.js";
 
-/** A token is renewed so long before it expires, but not before four fifths of its life are over. */
-const marginMs = 60_000;
-/** Two requests that were refused together bring one renewal: the second refusal is of the token before. */
-const togetherMs = 5_000;
+/** How long before its expiry a token is renewed, but never before four fifths of its lifetime. */
+const renewalMarginMs = 60_000;
+/** A refusal this soon after a renewal belongs to a request that was still sent with the old token. */
+const sameRefusalMs = 5_000;
 
 export interface ChatGptLogin {
   home: string;
@@ -19,8 +19,8 @@ export interface ChatGptLogin {
 }
 
 /**
- * Credentials of a ChatGPT login. They are renewed before they expire and after a refusal, by one process at a time: an issuer that
- * replaces the refresh token at each use takes a second use for theft and ends the login.
+ * Credentials of a ChatGPT login, renewed before they expire and after a refusal, by one process at a time:
+ * an issuer that replaces refresh tokens takes a second use of an old one for theft and ends the login.
  */
 export class ChatGptCredentials implements Credentials {
   readonly #home: string;
@@ -31,7 +31,7 @@ export class ChatGptCredentials implements Credentials {
   #renewedAt: Date | null = null;
   #refusal: { refreshToken: string; error: BrigError } | null = null;
 
-  /** A login at another issuer than the configured one is `model.auth`: its refresh token is not for others' eyes. */
+  /** Error: `model.auth` for a login from another issuer: it must not get the refresh token. */
   constructor({ home, settings, stored, now = () => new Date() }: ChatGptLogin) {
     requireIssuer(stored.tokens.id_token, settings);
     this.#home = home;
@@ -51,13 +51,13 @@ export class ChatGptCredentials implements Credentials {
 
   async renew(signal: AbortSignal): Promise<boolean> {
     const sinceMs = this.#now().getTime() - (this.#renewedAt?.getTime() ?? Number.NEGATIVE_INFINITY);
-    if (sinceMs < togetherMs) return true;
+    if (sinceMs < sameRefusalMs) return true;
     const refused = this.#stored.tokens.access_token;
     await this.#renewUnless(() => this.#stored.tokens.access_token !== refused, signal);
     return true;
   }
 
-  /** An issuer that cannot be reached is no fault while the token still holds. */
+  /** An issuer that cannot be reached is not an error while the token is still valid. */
   async #renewInTime(signal: AbortSignal): Promise<void> {
     try {
       await this.#renewUnless(() => !this.#isDue(), signal);
@@ -67,14 +67,14 @@ export class ChatGptCredentials implements Credentials {
     }
   }
 
-  /** One after the other, also within this process: whoever comes second finds it done. */
+  /** One renewal at a time in this process: the second one finds that the first has done it. */
   async #renewUnless(isDone: () => boolean, signal: AbortSignal): Promise<void> {
     const own = this.#renewals.then(() => this.#renewStored(isDone, signal));
     this.#renewals = own.catch(() => undefined);
     await own;
   }
 
-  /** The wait can be aborted, the renewal cannot: the refresh token may be spent already, and the new one would be lost. */
+  /** Only the wait for the lock can be aborted: an aborted renewal could lose the new refresh token. */
   async #renewStored(isDone: () => boolean, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await changeAuthFile(
@@ -90,12 +90,12 @@ export class ChatGptCredentials implements Credentials {
     );
   }
 
-  /** What another process has stored meanwhile, if it is a later state of the same login. */
+  /** Uses the tokens that another process has stored meanwhile, if they belong to the same person. */
   #adopt(file: AuthFile | null): void {
     const login = file === null ? null : chatGptFile(file);
-    if (login === null) throw ended("it is no longer stored");
+    if (login === null) throw loginEnded("it is no longer stored");
     if (!isSamePerson(login.tokens.id_token, this.#stored.tokens.id_token))
-      throw ended("somebody else has logged in meanwhile");
+      throw loginEnded("somebody else has logged in meanwhile");
     this.#stored = login;
   }
 
@@ -103,7 +103,7 @@ export class ChatGptCredentials implements Credentials {
     const { refresh_token } = this.#stored.tokens;
     if (this.#refusal?.refreshToken === refresh_token) throw this.#refusal.error;
     try {
-      // Only now: most runs end before their token does, and need no OAuth client.
+      // Loaded only here: most runs end before their token expires and never need an OAuth client.
       const { refreshTokens } = await import("./issuer/refresh-tokens.js");
       const now = this.#now();
       const tokens = await refreshTokens(this.#stored.tokens, { settings: this.#settings, now });
@@ -118,21 +118,21 @@ export class ChatGptCredentials implements Credentials {
     const expiry = this.#expiryMs();
     const begin = Date.parse(this.#stored.last_refresh ?? "");
     const lifetimeMs = Number.isNaN(begin) ? Number.POSITIVE_INFINITY : Math.max(0, expiry - begin);
-    return this.#now().getTime() >= expiry - Math.min(marginMs, lifetimeMs / 5);
+    return this.#now().getTime() >= expiry - Math.min(renewalMarginMs, lifetimeMs / 5);
   }
 
   #isExpired(): boolean {
     return this.#now().getTime() >= this.#expiryMs();
   }
 
-  /** A token of unknown life holds until it is refused. */
+  /** A token with an unknown lifetime is used until it is refused. */
   #expiryMs(): number {
     const expiry = expiryOfTokens(this.#stored.tokens, this.#stored.last_refresh);
     return expiry?.getTime() ?? Number.POSITIVE_INFINITY;
   }
 }
 
-function ended(why: string): BrigError {
+function loginEnded(why: string): BrigError {
   return new BrigError(`the ChatGPT login of this run has ended: ${why}`, {
     code: "model.auth",
     hint: "log in again: brig login",

@@ -18,12 +18,12 @@ export interface DeviceLoginOptions {
   signal: AbortSignal;
 }
 
-/** How an issuer is asked for a code, and for the tokens once a person has entered it. */
+/** Asks an issuer for a code, shows it, and waits for the tokens. */
 export type CodeFlow = (options: Omit<DeviceLoginOptions, "timeoutMs">) => Promise<StoredTokens>;
 
 /**
- * Logs a person in who has no browser here. A refusal and a code that nobody entered in time are `model.auth`, an issuer that hands out
- * no codes is `config.invalid`.
+ * Logs in a person who has no browser on this machine. Errors: `model.auth` if the issuer refuses or nobody
+ * enters the code in time, `config.invalid` if the issuer does not support device codes.
  */
 export async function logInWithCode(
   options: DeviceLoginOptions,
@@ -32,12 +32,12 @@ export async function logInWithCode(
   const { settings, show, timeoutMs } = options;
   using limit = new TimeLimit(timeoutMs, options.signal);
   try {
-    // The library looks at the signal between two waits only.
+    // openid-client looks at the signal only between two requests.
     const { signal } = limit;
     return await beforeAbort(flow({ settings, show, signal }), signal);
   } catch (error) {
     options.signal.throwIfAborted();
-    if (limit.isOver) throw nobodyCame(timeoutMs);
+    if (limit.isOver) throw timedOut(timeoutMs);
     throw issuerFailure(error, { doing: "log in", issuer: settings.issuer });
   }
 }
@@ -51,19 +51,19 @@ const issuedSchema = z.looseObject({
 const standardCodeTokens: CodeFlow = async ({ settings, show, signal }) => {
   const configuration = await connectIssuer(settings, { signal });
   if (configuration.serverMetadata().device_authorization_endpoint === undefined)
-    throw new BrigError(`${settings.issuer} hands out no codes for devices`, {
+    throw new BrigError(`${settings.issuer} does not support logging in with a device code`, {
       code: "config.invalid",
       hint: "log in without --device-auth",
     });
   const issued = await initiateDeviceAuthorization(configuration, { scope: loginScope });
   const shown = issuedSchema.safeParse(issued);
-  if (!shown.success) throw new BrigError("the issuer's code is of no use", { code: "model.failed" });
+  if (!shown.success) throw new BrigError("the issuer sent an invalid device code", { code: "model.failed" });
   await show({ url: shown.data.verification_uri, code: shown.data.user_code });
   const answer = await pollDeviceAuthorizationGrant(configuration, issued, undefined, { signal });
   return tokensOf(answer, { now: new Date() });
 };
 
-function nobodyCame(timeoutMs: number): BrigError {
+function timedOut(timeoutMs: number): BrigError {
   return new BrigError(`nobody entered the code within ${Math.round(timeoutMs / 1000)} seconds`, {
     code: "model.auth",
     hint: "try again: brig login --device-auth",

@@ -6,20 +6,15 @@ import { connectIssuer } from "./issuer/issuer.js";
 import { type IssuerSettings, requireIssuer } from "./issuer/issuer-settings.js";
 import { issuerFailure } from "./issuer/login-failure.js";
 
-/** Nobody waits longer for an issuer to be told of what they forget. */
 const REVOCATION_LIMIT_MS = 10_000;
 
 export interface LogoutOutcome {
-  /** False where nobody was logged in. */
   wasLoggedIn: boolean;
-  /** Why the issuer was not told, or could not be; null where it was, or need not be. */
+  /** Why the tokens could not be revoked at the issuer; null if they were or there were none. */
   notRevoked: string | null;
 }
 
-/**
- * Forgets the login. The issuer is told first, so that a copy of the tokens is of no use to anybody; that it cannot be told does not
- * keep the file.
- */
+/** Revokes the tokens at the issuer, so that copies become worthless, and removes `auth.json` anyway. */
 export async function logOut(
   home: string,
   settings: IssuerSettings,

@@ -2,10 +2,10 @@ import type { AuthFile, StoredTokens } from "./auth-file.js";
 
 export type LoginKind = "api-key" | "chatgpt";
 
-/** An `auth.json` with a ChatGPT login in force. */
+/** An `auth.json` whose ChatGPT login is the one in use. */
 export type ChatGptFile = AuthFile & { tokens: StoredTokens };
 
-/** What `auth.json` says is in force; where it does not say, a key before tokens, as Codex has it. Null for an empty login. */
+/** The login that `auth_mode` selects; without it a key precedes tokens, as in Codex. Null: no login. */
 export function loginKind({ auth_mode, OPENAI_API_KEY, tokens }: AuthFile): LoginKind | null {
   if (auth_mode === "chatgpt" && tokens != null) return "chatgpt";
   if (OPENAI_API_KEY != null) return "api-key";

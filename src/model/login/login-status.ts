@@ -1,15 +1,15 @@
 import { authFilePath, readAuthFile } from "./auth-file.js";
 import { identityOf } from "./issuer/id-token.js";
 import { expiryOfTokens } from "./issuer/tokens.js";
-import { type LoginKind, loginKind } from "./login-kind.js";
+import { chatGptFile, type LoginKind, loginKind } from "./login-kind.js";
 
-/** What can be told of a login without telling a secret. */
+/** What can be shown of a login. It contains no secrets. */
 export interface LoginStatus {
-  /** What requests to OpenAI are made with; null where nobody has logged in. */
+  /** What requests to OpenAI use; null if nobody has logged in. */
   kind: LoginKind | null;
   source: "environment" | "auth.json" | null;
   file: string;
-  /** What is in the file, also where the environment comes before it. */
+  /** The login in the file, even if a key in the environment takes precedence. */
   stored: StoredStatus | null;
 }
 
@@ -19,12 +19,12 @@ export interface StoredStatus {
   accountId: string | null;
   plan: string | null;
   issuer: string | null;
-  /** Of the access token, which brig renews by itself. ISO 8601. */
+  /** When the access token expires. ISO 8601. */
   expiresAt: string | null;
   lastRefresh: string | null;
 }
 
-/** `OPENAI_API_KEY` in the environment comes before the file. */
+/** `OPENAI_API_KEY` in the environment takes precedence over the file. */
 export async function loginStatus(
   home: string,
   { openaiApiKey }: { openaiApiKey: string | undefined },
@@ -39,23 +39,16 @@ async function storedStatus(home: string): Promise<StoredStatus | null> {
   const file = await readAuthFile(home);
   const kind = file === null ? null : loginKind(file);
   if (file === null || kind === null) return null;
-  const nothing = {
-    email: null,
-    accountId: null,
-    plan: null,
-    issuer: null,
-    expiresAt: null,
-    lastRefresh: null,
-  };
-  if (kind === "api-key" || file.tokens == null) return { kind, ...nothing };
-  const { email, plan, issuer, accountId } = identityOf(file.tokens.id_token);
+  const login = chatGptFile(file);
+  const identity = login === null ? null : identityOf(login.tokens.id_token);
+  const expiry = login === null ? null : expiryOfTokens(login.tokens, login.last_refresh);
   return {
     kind,
-    email,
-    accountId: file.tokens.account_id ?? accountId,
-    plan,
-    issuer,
-    expiresAt: expiryOfTokens(file.tokens, file.last_refresh)?.toISOString() ?? null,
-    lastRefresh: file.last_refresh ?? null,
+    email: identity?.email ?? null,
+    accountId: login?.tokens.account_id ?? identity?.accountId ?? null,
+    plan: identity?.plan ?? null,
+    issuer: identity?.issuer ?? null,
+    expiresAt: expiry?.toISOString() ?? null,
+    lastRefresh: login?.last_refresh ?? null,
   };
 }

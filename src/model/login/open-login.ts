@@ -10,7 +10,7 @@ import { chatGptFile } from "./login-kind.js";
 const chatGptUrl = "https://chatgpt.com/backend-api/codex";
 
 /**
- * The login that the configured provider is used with: null where a key comes before it, where the provider takes none, and where
+ * The login for the configured provider; null if a key takes precedence, the provider uses no login, or
  * nobody has logged in.
  */
 export async function configuredLogin(
@@ -21,7 +21,7 @@ export async function configuredLogin(
   return await openLogin(environment.brigHome, issuerSettings(config.oauth));
 }
 
-/** Opens what `auth.json` in brig's home holds; null where nobody has logged in. Nothing is sent yet. */
+/** The login in `auth.json` of brig's home; null if nobody has logged in. Sends nothing. */
 export async function openLogin(home: string, settings: IssuerSettings): Promise<ProviderLogin | null> {
   const file = await readAuthFile(home);
   if (file === null) return null;

@@ -1,13 +1,9 @@
 import { BrigError } from "../../errors.js";
-import { changeAuthFile, type StoredTokens } from "./auth-file.js";
+import { type AuthFile, changeAuthFile, type StoredTokens } from "./auth-file.js";
 
-/** No key is nearly as long. */
 const maxKeyLength = 10_000;
 
-/**
- * The key in what somebody typed or piped: without the white space around it. Anything but one line of printable ASCII is
- * `usage.invalid`.
- */
+/** Error: `usage.invalid` unless the trimmed text is one line of printable ASCII. */
 export function parseApiKey(text: string): string {
   const key = text.trim();
   if (/^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength) return key;
@@ -17,29 +13,23 @@ export function parseApiKey(text: string): string {
   });
 }
 
-/** Replaces whatever login there was. */
+/** Replaces any stored login. */
 export async function storeApiKey(
   home: string,
   key: string,
   options: { signal?: AbortSignal } = {},
 ): Promise<void> {
-  await changeAuthFile(
-    home,
-    async () => ({ auth_mode: "apikey", OPENAI_API_KEY: key, tokens: null }),
-    options,
-  );
+  const file: AuthFile = { auth_mode: "apikey", OPENAI_API_KEY: key, tokens: null };
+  await changeAuthFile(home, async () => file, options);
 }
 
-/** Replaces whatever login there was. */
+/** Replaces any stored login. */
 export async function storeTokens(
   home: string,
   tokens: StoredTokens,
   options: { signal?: AbortSignal } = {},
 ): Promise<void> {
   const last_refresh = new Date().toISOString();
-  await changeAuthFile(
-    home,
-    async () => ({ auth_mode: "chatgpt", OPENAI_API_KEY: null, tokens, last_refresh }),
-    options,
-  );
+  const file: AuthFile = { auth_mode: "chatgpt", OPENAI_API_KEY: null, tokens, last_refresh };
+  await changeAuthFile(home, async () => file, options);
 }

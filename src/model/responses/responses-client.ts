@@ -4,7 +4,7 @@ import type { ModelClient } from "../model-client.js";
 import { ResponsesReader } from "./responses-reader.js";
 import { responsesBody } from "./responses-request.js";
 
-/** A model behind the Responses API. */
+/** A client for a model behind the Responses API. */
 export function createResponsesClient(options: ModelClientOptions): ModelClient {
   const { provider, settings = {} } = options;
   return createEndpointClient(options, {
@@ -12,7 +12,7 @@ export function createResponsesClient(options: ModelClientOptions): ModelClient 
     optionalFields: [
       "parallel_tool_calls",
       "prompt_cache_key",
-      // OpenAI gives summaries to verified organisations only. Who has asked for one is told so.
+      // Only verified organisations get summaries from OpenAI. Anyone who configured one sees the refusal.
       ...(settings.reasoningSummary === undefined ? ["reasoning.summary"] : []),
     ],
     takesOnlyFunctions: false,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseJson } from "../../lib/parse-json.js";
 import { broken, type RefusalReader, type ResponseReader } from "../endpoint/endpoint-client.js";
-import { senselessAnswer } from "../endpoint/model-failure.js";
+import { unusableResponse } from "../endpoint/model-failure.js";
 import { readStreamError } from "../endpoint/refusal.js";
 import { ResponseLimits } from "../endpoint/response-limits.js";
 import type { BrokenStream } from "../endpoint/server-events.js";
@@ -28,7 +28,7 @@ const incompleteResponse = z.object({
 });
 const named = z.object({ type: z.string() });
 
-/** Reads a stream of the Responses API. Its finished items are the truth: what came of them before is only shown. */
+/** Reads a Responses API stream. Only finished items are kept; deltas are for display. */
 export class ResponsesReader implements ResponseReader {
   readonly #keepsIds: boolean;
   readonly #refused: RefusalReader;
@@ -40,7 +40,7 @@ export class ResponsesReader implements ResponseReader {
   }
 
   *read(data: string): Iterable<ModelEvent> {
-    // Gateways put pings of their own between a model's events.
+    // Some gateways insert pings of their own, which may not be JSON.
     const event = parseJson(data);
     const meaning = this.#meaningOf(named.safeParse(event).data?.type, event);
     if (meaning === null) return;
@@ -56,7 +56,6 @@ export class ResponsesReader implements ResponseReader {
     yield broken(cut?.message ?? "stream closed before response.completed", cut ?? undefined);
   }
 
-  /** Null for an event that brig does not act on. */
   #meaningOf(type: string | undefined, event: unknown): ModelEvent | null {
     switch (type) {
       case "response.output_text.delta":
@@ -89,7 +88,7 @@ export class ResponsesReader implements ResponseReader {
       return parseItem(value, { withId: this.#keepsIds });
     } catch (cause) {
       if (!(cause instanceof z.ZodError)) throw cause;
-      throw senselessAnswer(`the endpoint sent an item that is not whole:\n${z.prettifyError(cause)}`);
+      throw unusableResponse(`the endpoint sent an incomplete item:\n${z.prettifyError(cause)}`);
     }
   }
 }
@@ -114,5 +113,5 @@ function readUsage(usage: z.output<typeof usageShape> | null | undefined): Token
 }
 
 function incomplete(reason = "unknown"): Error {
-  return senselessAnswer(`Incomplete response returned, reason: ${reason}`);
+  return unusableResponse(`Incomplete response returned, reason: ${reason}`);
 }

@@ -5,7 +5,10 @@ import { profileOf } from "../model-profile.js";
 import { type ModelSettings, serviceTierField } from "../model-settings.js";
 import type { ModelProvider } from "../provider.js";
 
-/** The body of `POST /responses`. Only Azure is asked to keep anything: it refuses reasoning without its id, or an id it has not kept. */
+/**
+ * The body of `POST /responses`. Only Azure is asked to store items: it refuses reasoning without an id, and
+ * unknown ids.
+ */
 export function responsesBody(
   request: ModelRequest,
   {
@@ -60,5 +63,5 @@ function textFormat({ outputSchema }: ModelRequest, { verbosity }: ModelSettings
   };
 }
 
-/** Under which name an endpoint is given the schema of the final text. */
+/** The name that requests give to the schema of the final text. */
 export const OUTPUT_SCHEMA_NAME = "codex_output_schema";

@@ -21,12 +21,12 @@ const pattern = z.string().transform((source, context) => {
 
 const expectationSchema = z
   .strictObject({
-    contains: oneOrMore.optional().describe("Texts that the output has"),
-    notContains: oneOrMore.optional().describe("Texts that the output does not have"),
+    contains: oneOrMore.optional().describe("Texts that the output contains"),
+    notContains: oneOrMore.optional().describe("Texts that the output does not contain"),
     matches: pattern
       .optional()
-      .describe("A regular expression; what its named groups match fill their placeholders in later calls"),
-    exitCode: z.int().optional().describe("The exit code that the output tells"),
+      .describe("A regular expression; named groups fill the placeholders of the same name in later calls"),
+    exitCode: z.int().optional().describe("The exit code that the output reports"),
   })
   .refine((expectation) => Object.keys(expectation).length > 0, { error: "expects nothing" });
 
@@ -44,13 +44,15 @@ const stepSchema = z
       .union([expectationSchema, z.array(expectationSchema).min(1)])
       .transform((value) => [value].flat())
       .optional()
-      .describe("What the outputs of the calls before look like: one for each, in their order"),
+      .describe("Checks of the outputs of the previous step's calls, one for each call, in their order"),
     text: z.string().optional().describe("What the model says"),
     calls: z
       .array(callSchema)
       .min(1)
       .optional()
-      .describe("Tools to call: an object is a function's arguments, a text the input of a freeform tool"),
+      .describe(
+        "Tools to call: an object is the arguments of a function, a string the input of a freeform tool",
+      ),
   })
   .refine(({ text, calls }) => text !== undefined || calls !== undefined, {
     error: "has neither text nor calls",
@@ -62,12 +64,12 @@ export type Expectation = z.output<typeof expectationSchema>;
 export type ScriptedCall = z.output<typeof callSchema>;
 /** One step of a script: what is expected of the request, and what the model answers. */
 export type ScriptStep = z.output<typeof stepSchema> & {
-  /** Where the step, and each of its expectations, stands in the file; from 1. */
+  /** The line of the step in the file, from 1; `expectLines` are those of its expectations. */
   line: number;
   expectLines: readonly number[];
 };
 
-/** What a scripted model says and does, one step for each request. */
+/** The answers of a scripted model: one step for each request. */
 export interface Script {
   file: string;
   steps: readonly ScriptStep[];
@@ -75,16 +77,16 @@ export interface Script {
 
 /** How a script is read. */
 export interface ScriptOptions {
-  /** Whether steps may follow one that calls nothing, for the turns after it. Default: false. */
+  /** Whether a step without calls may be followed by others, for further turns. Default: false. */
   hasManyTurns?: boolean;
 }
 
-/** Reads a scripted model's YAML file. One that is missing or wrong is `config.invalid`, with line and column. */
+/** Error: `config.invalid`, with line and column, if the YAML file is missing or wrong. */
 export async function loadScript(file: string, options: ScriptOptions = {}): Promise<Script> {
   return parseScript(await readScript(file), file, options);
 }
 
-/** `file` is only for messages. Whatever is wrong with the text is `config.invalid`, with line and column. */
+/** `file` is only used in messages. Error: `config.invalid`, with line and column, for an invalid text. */
 export function parseScript(yaml: string, file: string, options: ScriptOptions = {}): Script {
   const lines = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: lines, prettyErrors: false });
@@ -121,7 +123,7 @@ async function readScript(file: string): Promise<string> {
   }
 }
 
-/** A turn ends with the first step that calls nothing, so the last one has to, and where there is one turn no other may. */
+/** A turn ends at the first step without calls. */
 function refuseUnplayable(
   source: Source,
   steps: readonly ScriptStep[],
@@ -130,12 +132,16 @@ function refuseUnplayable(
   const end = steps.findIndex(({ calls }) => calls === undefined);
   const offset = (index: number) => offsetOf(source, ["steps", index]);
   if (steps.at(-1)?.calls !== undefined)
-    throw invalid(source, offset(steps.length - 1), "the last step must call nothing: its text ends the run");
+    throw invalid(
+      source,
+      offset(steps.length - 1),
+      "the last step must not call a tool: its text ends the run",
+    );
   if (!hasManyTurns && end < steps.length - 1)
     throw invalid(
       source,
       offset(end + 1),
-      "this step is never reached: the one before calls nothing, which ends the run",
+      "this step is never reached: the previous one calls no tool, which ends the run",
     );
   for (const [index, { expect = [] }] of steps.entries()) {
     const callsBefore = steps[index - 1]?.calls?.length ?? 0;
@@ -143,7 +149,7 @@ function refuseUnplayable(
       throw invalid(
         source,
         offset(index),
-        `expects ${expect.length} output(s), but the step before makes ${callsBefore} call(s)`,
+        `expects ${expect.length} output(s), but the previous step makes ${callsBefore} call(s)`,
       );
   }
 }
@@ -158,7 +164,7 @@ function invalidShape(source: Source, error: z.ZodError): BrigError {
   return invalid(source, keyOffsetOf(source, issue.path, key), `unknown key \`${key}\`${hint}`);
 }
 
-/** Of a union's branches, the issue that got furthest into the document says most. */
+/** The most helpful issue of a union is the one from the branch that matched the document furthest. */
 function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue {
   const flat = issues.flatMap((issue) =>
     issue.code === "invalid_union"
@@ -185,7 +191,6 @@ function lineOf(source: Source, path: Path): number {
   return source.lines.linePos(offsetOf(source, path)).line;
 }
 
-/** Where a value starts; of its nearest parent where it is missing. */
 function offsetOf(source: Source, path: Path): number {
   const node = path.length === 0 ? source.document.contents : source.document.getIn(path, true);
   if (isNode(node) && node.range) return node.range[0];

@@ -6,8 +6,8 @@ import type { Expectation, Script, ScriptedCall, ScriptStep } from "./script.js"
 const SHOWN_OUTPUT_CHARS = 4000;
 
 /**
- * A model that plays a script: a step for each request, whatever the request says, as long as the outputs of its calls are as
- * expected. One that is not ends the run with `model.script`.
+ * Plays one step for each request, whatever it contains. Error: `model.script` for an unexpected output of a
+ * call.
  */
 export function createScriptedClient(script: Script): ModelClient {
   const captures = new Map<string, string>();
@@ -20,7 +20,7 @@ export function createScriptedClient(script: Script): ModelClient {
       signal.throwIfAborted();
       const index = next++;
       const step = script.steps[index];
-      if (step === undefined) throw overplayed(script);
+      if (step === undefined) throw outOfSteps(script);
       checkExpectations({ script, step, index, request, captures });
       yield* play(step, index, captures);
     },
@@ -52,16 +52,16 @@ function checkExpectations({ script, step, index, request, captures }: Check): v
     const unmet = unmetPart(expectation, output);
     if (unmet !== null)
       throw new BrigError(
-        `${script.file}:${step.expectLines[position] ?? step.line}: the output of the call before ${unmet}\n` +
+        `${script.file}:${step.expectLines[position] ?? step.line}: the output of the previous call ${unmet}\n` +
           `--- output ---\n${shortened(output)}\n--- end of output ---`,
-        { code: "model.script", hint: "the script expects what the sandbox did not do" },
+        { code: "model.script", hint: "the sandbox did not do what the script expects" },
       );
     const groups = expectation.matches?.exec(output)?.groups ?? {};
     for (const [name, value] of Object.entries(groups)) captures.set(name, value);
   }
 }
 
-/** What is wrong with the output, in words; null when it is as expected. */
+/** What is wrong with the output, as words that follow "the output"; null if it is as expected. */
 function unmetPart(expectation: Expectation, output: string): string | null {
   const missing = expectation.contains?.find((text) => !output.includes(text));
   if (missing !== undefined) return `does not contain ${JSON.stringify(missing)}`;
@@ -73,16 +73,16 @@ function unmetPart(expectation: Expectation, output: string): string | null {
   const exitCode = exitCodeOf(output);
   if (exitCode === expectation.exitCode) return null;
   return exitCode === null
-    ? `tells no exit code, and ${expectation.exitCode} was expected`
-    : `tells exit code ${exitCode}, and ${expectation.exitCode} was expected`;
+    ? `reports no exit code, and ${expectation.exitCode} was expected`
+    : `reports exit code ${exitCode}, and ${expectation.exitCode} was expected`;
 }
 
-/** Read from the head of the output only: what a command printed cannot pass for it. */
+/** Reads only what comes before the command's own output, which could contain the same words. */
 function exitCodeOf(output: string): number | null {
   const [head = ""] = output.split("\nOutput:\n", 1);
-  const told = /^Exit code: (\d+)$/m.exec(head) ?? /^Process exited with code (\d+)$/m.exec(head);
+  const plain = /^Exit code: (\d+)$/m.exec(head) ?? /^Process exited with code (\d+)$/m.exec(head);
   const structured = /"metadata":\{"exit_code":(\d+),"duration_seconds":[\d.]+\}\}$/.exec(output);
-  const digits = output.startsWith('{"output":') ? structured?.[1] : told?.[1];
+  const digits = output.startsWith('{"output":') ? structured?.[1] : plain?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
@@ -98,7 +98,7 @@ function callItem(call: ScriptedCall, id: string, captures: ReadonlyMap<string, 
     : { type: "function_call", call_id: id, name: call.tool, arguments: JSON.stringify(args) };
 }
 
-/** Puts captured texts in place of `${name}`; a value that is nothing else becomes a number where it looks like one. */
+/** Replaces each `${name}`. A value that is only a placeholder becomes a number if its text is one. */
 function withCaptures(value: unknown, captures: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((item) => withCaptures(item, captures));
   if (typeof value === "object" && value !== null)
@@ -123,8 +123,8 @@ function shortened(output: string): string {
   return `${output.slice(0, half)}\n… ${cut} characters not shown …\n${output.slice(-half)}`;
 }
 
-function overplayed({ file, steps }: Script): BrigError {
-  return new BrigError(`${file}: the script has ${steps.length} steps, and one more was asked for`, {
+function outOfSteps({ file, steps }: Script): BrigError {
+  return new BrigError(`${file}: the script has only ${steps.length} steps, and the run needs another one`, {
     code: "model.script",
   });
 }

@@ -404,11 +404,11 @@ describe.each<{ wireApi: WireApi; path: string }>([
       expect(describeFailure(error)).toEqual({ code, kind });
     });
 
-    it("on a spent quota, and says when there is a new one", async () => {
+    it("on a spent quota, and says when it is renewed", async () => {
       const error = { type: "usage_limit_reached", message: "limit", resets_in_seconds: 5400 };
       expect((await over([refused(429, error)])).error).toMatchObject({
         code: "model.quota",
-        hint: "there is a new one in 1 h 30 m",
+        hint: "it is renewed in 1 h 30 m",
       });
     });
 
@@ -416,7 +416,7 @@ describe.each<{ wireApi: WireApi; path: string }>([
       const page: Reply = { kind: "stream", events: ["<html></html>"], contentType: "text/html" };
       expect((await over([page])).error).toMatchObject({
         code: "model.failed",
-        message: "the endpoint answered with text/html and not with a stream of events",
+        message: "the endpoint answered with text/html instead of a stream of events",
       });
     });
 
@@ -425,7 +425,7 @@ describe.each<{ wireApi: WireApi; path: string }>([
       expect(requests).toHaveLength(1);
       expect(error).toMatchObject({
         code: "model.failed",
-        hint: "set the provider's base_url to where it points: http://127.0.0.1:1/v1",
+        hint: "set the provider's base_url to the address it redirects to: http://127.0.0.1:1/v1",
       });
     });
 

@@ -49,7 +49,7 @@ describe("a response that never ends is refused", () => {
     const reader = readers[wire]();
     for (let id = 0; id < 1000; id++) Array.from(reader.read(JSON.stringify(nth(id))));
     expect(() => [...reader.read(JSON.stringify(nth(1000)))]).toThrow(
-      "the endpoint made more than 1000 calls at once",
+      "the endpoint sent more than 1000 calls at once",
     );
   });
 });

@@ -191,7 +191,7 @@ describe("the responses client gives up", () => {
       respond(itemDone({ type: "some_call", nested: nested(300) })),
       /nested too deeply/,
     ],
-    ["on an item that is none", respond({ type: "response.output_item.done" }), /not whole/],
+    ["on an item that is none", respond({ type: "response.output_item.done" }), /incomplete item/],
     [
       "on an error event",
       { kind: "stream", events: [{ type: "error", code: "invalid_prompt", message: "no such thing" }] },
@@ -206,7 +206,7 @@ describe("the responses client gives up", () => {
     const { error } = await ask([{ kind: "status", status: 404 }]);
     expect(error).toMatchObject({
       message: "HTTP 404 Not Found",
-      hint: 'check base_url and model; an endpoint without the Responses API wants wire_api = "chat" in [model_providers.local]',
+      hint: 'check base_url and model; an endpoint without the Responses API needs wire_api = "chat" in [model_providers.local]',
     });
   });
 });

@@ -89,7 +89,7 @@ steps:
     [
       "a last step that calls something",
       steps("  - calls: [{shell: {}}]\n"),
-      /^play\.yaml:2:5: the last step must call nothing/,
+      /^play\.yaml:2:5: the last step must not call a tool/,
     ],
     [
       "a step after the end",
@@ -99,7 +99,7 @@ steps:
     [
       "an expectation without a call before it",
       steps("  - expect: { contains: a }\n    text: b\n"),
-      /^play\.yaml:2:5: expects 1 output\(s\), but the step before makes 0 call\(s\)$/,
+      /^play\.yaml:2:5: expects 1 output\(s\), but the previous step makes 0 call\(s\)$/,
     ],
   ])("refuses %s and says where", (_, yaml, message) => {
     const error = failureOf(yaml);

@@ -70,17 +70,17 @@ describe("the scripted model", () => {
     ["{ contains: [one, three] }", "one two", 'does not contain "three"'],
     ["{ notContains: two }", "one two", 'contains "two"'],
     ['{ matches: "^tw$" }', "two", "does not match /^tw$/mu"],
-    ["{ exitCode: 0 }", "Exit code: 3\nOutput:\nx", "tells exit code 3, and 0 was expected"],
-    ["{ exitCode: 0 }", "no code", "tells no exit code, and 0 was expected"],
+    ["{ exitCode: 0 }", "Exit code: 3\nOutput:\nx", "reports exit code 3, and 0 was expected"],
+    ["{ exitCode: 0 }", "no code", "reports no exit code, and 0 was expected"],
     [
       "{ exitCode: 0 }",
       "Exit code: 1\nWall time: 0 seconds\nOutput:\nExit code: 0\nProcess exited with code 0",
-      "tells exit code 1, and 0 was expected",
+      "reports exit code 1, and 0 was expected",
     ],
   ])("fails the run when %s is not met by %j", async (expectation, output, reason) => {
     await expect(play(check(expectation), () => output)).rejects.toMatchObject({
       code: "model.script",
-      message: `play.yaml:4: the output of the call before ${reason}\n--- output ---\n${output}\n--- end of output ---`,
+      message: `play.yaml:4: the output of the previous call ${reason}\n--- output ---\n${output}\n--- end of output ---`,
     });
   });
 

@@ -76,7 +76,7 @@ describe.each<WireApi>(["responses", "chat"])("no key is shown over the wire %s"
     expect(requests).toEqual([]);
     expect(error).toMatchObject({
       code: "config.invalid",
-      message: "the value of the header Authorization has a character that none may have",
+      message: "the value of the header Authorization has a character that is not allowed in headers",
     });
     expect(everythingOf(error)).not.toMatch(secret);
   });
@@ -117,9 +117,9 @@ describe("secrets", () => {
 
 describe("checkHeaders", () => {
   it.each([
-    [{ "x y": "1" }, '"x y" is not a name for a header'],
-    [{ "": "1" }, '"" is not a name for a header'],
-    [{ "x-a": "a\r\nx-b: c" }, "the value of the header x-a has a character that none may have"],
+    [{ "x y": "1" }, '"x y" is not a valid header name'],
+    [{ "": "1" }, '"" is not a valid header name'],
+    [{ "x-a": "a\r\nx-b: c" }, "the value of the header x-a has a character that is not allowed in headers"],
   ])("refuses %j", (headers, message) => {
     expect(() => checkHeaders(headers)).toThrow(expect.objectContaining({ code: "config.invalid", message }));
   });

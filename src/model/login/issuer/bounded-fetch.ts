@@ -2,15 +2,14 @@ import type { CustomFetch } from "openid-client";
 import { AnySignal } from "../../../lib/time/any-signal.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 
-/** Discovery documents, keys and tokens are a few kilobytes. */
 const maxBytes = 1024 * 1024;
 const statusesWithoutBody = [204, 205, 304];
 
-/** `fetch` for an issuer that may be hostile: a longer answer is an error, and an abort of `signal` ends it. */
+/** `fetch` for an issuer that may be hostile. A too long answer is an error; an abort of `signal` ends it. */
 export function boundedFetch(signal?: AbortSignal): CustomFetch {
   return async (url, options) => {
     using ends = new AnySignal([signal, options.signal]);
-    // While a body arrives, `fetch` itself may have lost sight of the signal.
+    // Node's `fetch` may miss an abort that happens while the body arrives.
     return await beforeAbort(fetchWhole(url, { ...options, signal: ends.signal }), ends.signal);
   };
 }
@@ -22,7 +21,7 @@ async function fetchWhole(url: string, options: RequestInit): Promise<Response> 
   return new Response(body, { status, statusText, headers });
 }
 
-/** The whole body, so that an answer that never ends meets the timeout of the request. */
+/** Reads the whole body now, so that the request's timeout also ends an endless answer. */
 async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -1,4 +1,4 @@
-/** What a person does in a browser of any machine. */
+/** The code that a person enters at `url`, in a browser on any machine. */
 export interface DeviceCode {
   url: string;
   code: string;

@@ -14,17 +14,17 @@ const claimsSchema = z.looseObject({
   "https://api.openai.com/profile": z.looseObject({ email: text }).nullish().catch(null),
 });
 
-/** Whom an id_token speaks of. What it does not say is null. */
+/** The person that an id_token identifies. Claims that it lacks are null. */
 export interface Identity {
   issuer: string | null;
   subject: string | null;
   email: string | null;
   plan: string | null;
-  /** The ChatGPT account, which the API wants named beside the token. */
+  /** The ChatGPT account, which requests name in a header of its own. */
   accountId: string | null;
 }
 
-/** Reads an id_token that was verified when it came. One that is no JWT says nothing. */
+/** Does not verify the id_token: that was done when it arrived. All claims are null if it is not a JWT. */
 export function identityOf(idToken: string): Identity {
   const parsed = claimsSchema.safeParse(payloadOf(idToken));
   const claims = parsed.success ? parsed.data : {};
@@ -38,7 +38,7 @@ export function identityOf(idToken: string): Identity {
   };
 }
 
-/** When a token that is a JWT expires; null for any other. */
+/** When a JWT expires; null for a token that is not a JWT or names no expiry. */
 export function expiryOf(token: string): Date | null {
   const parsed = z.looseObject({ exp: z.number().min(0).max(1e11) }).safeParse(payloadOf(token));
   return parsed.success ? new Date(parsed.data.exp * 1000) : null;

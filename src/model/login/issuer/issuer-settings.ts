@@ -1,16 +1,16 @@
 import { BrigError } from "../../../errors.js";
 import { identityOf } from "./id-token.js";
 
-/** Who logs people in, and as what brig is known there. */
+/** The OAuth issuer that brig logs in to. */
 export interface IssuerSettings {
-  /** The issuer's address, as it stands in its tokens. */
+  /** The issuer's address, spelled as in its tokens. */
   issuer: string;
   clientId: string;
 }
 
 /**
- * OpenAI's issuer, and the public client of the Codex CLI: whoever has a ChatGPT plan logs in to that one. Both are constants of
- * openai/codex (codex-rs/login/src/server.rs and codex-rs/login/src/auth/manager.rs).
+ * OpenAI's issuer, and the public client of the Codex CLI, which ChatGPT plans can log in to. Both are
+ * constants in openai/codex (codex-rs/login/src/server.rs and codex-rs/login/src/auth/manager.rs).
  */
 export const openaiIssuer: IssuerSettings = {
   issuer: "https://auth.openai.com",
@@ -18,8 +18,8 @@ export const openaiIssuer: IssuerSettings = {
 };
 
 /**
- * Who logs people in, by `[oauth]` of config.toml; OpenAI where it says nothing. An issuer without a client id is `config.invalid`: the
- * one that OpenAI knows means nothing to others.
+ * The issuer in `[oauth]` of config.toml. Default: OpenAI. Error: `config.invalid` for another issuer without
+ * a client id: OpenAI's is not registered there.
  */
 export function issuerSettings({
   issuer = openaiIssuer.issuer,
@@ -32,7 +32,7 @@ export function issuerSettings({
   if (isOpenai({ issuer })) return openaiIssuer;
   throw new BrigError(`oauth.issuer is ${issuer}, and oauth.client_id is missing`, {
     code: "config.invalid",
-    hint: "set what brig is registered as there, a public client",
+    hint: "set it to the id of the public client that brig is registered as there",
   });
 }
 
@@ -40,11 +40,11 @@ export function isOpenai({ issuer }: Pick<IssuerSettings, "issuer">): boolean {
   return isSameAddress(issuer, openaiIssuer.issuer);
 }
 
-/** A refresh token is shown to nobody but who issued it: a login at another issuer is `model.auth`. */
+/** Error: `model.auth` if another issuer issued the token: it must not get the refresh token. */
 export function requireIssuer(idToken: string, { issuer }: IssuerSettings): void {
-  const told = identityOf(idToken).issuer;
-  if (told !== null && isSameAddress(told, issuer)) return;
-  throw new BrigError(`the stored login is one of ${told ?? "an unknown issuer"}, not of ${issuer}`, {
+  const tokenIssuer = identityOf(idToken).issuer;
+  if (tokenIssuer !== null && isSameAddress(tokenIssuer, issuer)) return;
+  throw new BrigError(`the stored login is from ${tokenIssuer ?? "an unknown issuer"}, not from ${issuer}`, {
     code: "model.auth",
     hint: "log in again: brig login, or set oauth.issuer back",
   });

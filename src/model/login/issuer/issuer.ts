@@ -14,7 +14,7 @@ import { boundedFetch } from "./bounded-fetch.js";
 import { type IssuerSettings, isOpenai, openaiIssuer } from "./issuer-settings.js";
 import { issuerFailure } from "./login-failure.js";
 
-/** The discovery document of OpenAI's issuer names the endpoints of other clients; these are the ones that Codex's client has. */
+/** OpenAI's discovery document names other clients' endpoints; these are the ones of Codex's client. */
 const openaiEndpoints: ServerMetadata = {
   issuer: openaiIssuer.issuer,
   authorization_endpoint: `${openaiIssuer.issuer}/oauth/authorize`,
@@ -23,46 +23,41 @@ const openaiEndpoints: ServerMetadata = {
   jwks_uri: `${openaiIssuer.issuer}/.well-known/jwks.json`,
 };
 
-/** What a login asks for: who it is, and a refresh token. */
+/** The identity of the person, and a refresh token (`offline_access`). */
 export const loginScope = "openid profile email offline_access";
 
 const timeoutSeconds = 30;
 
 /**
- * What a conversation with the issuer needs: its endpoints, and the checks of everything it answers. An abort ends the requests that
- * are made with it. `http` is refused but on this machine (`config.invalid`); an issuer that is not there is `model.unreachable`.
+ * The issuer's endpoints and checks of its answers. An abort ends requests that use the result. Errors:
+ * `config.invalid` for an `http` address of another machine, `model.unreachable` without an answer.
  */
 export async function connectIssuer(
   settings: IssuerSettings,
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<Configuration> {
-  const address = checkedAddress(settings.issuer);
   const fetch = boundedFetch(signal);
   const configuration = isOpenai(settings)
-    ? knownIssuer(openaiEndpoints, { clientId: settings.clientId, fetch })
-    : await discover(address, { settings, fetch, signal });
-  // The signature of an id_token is checked even though it comes straight from the issuer: its claims decide whose login it is.
+    ? openaiConfiguration(settings.clientId, fetch)
+    : await discover(settings, fetch, signal);
+  // Checked even though id_tokens come straight from the issuer: they decide whose login it is.
   enableNonRepudiationChecks(configuration);
   return configuration;
 }
 
-function knownIssuer(
-  endpoints: ServerMetadata,
-  { clientId, fetch }: { clientId: string; fetch: CustomFetch },
-): Configuration {
-  const configuration = new Configuration(endpoints, clientId, undefined, None());
+function openaiConfiguration(clientId: string, fetch: CustomFetch): Configuration {
+  const configuration = new Configuration(openaiEndpoints, clientId, undefined, None());
   configuration[customFetch] = fetch;
   configuration.timeout = timeoutSeconds;
   return configuration;
 }
 
-interface Discovery {
-  settings: IssuerSettings;
-  fetch: CustomFetch;
-  signal: AbortSignal | undefined;
-}
-
-async function discover(address: URL, { settings, fetch, signal }: Discovery): Promise<Configuration> {
+async function discover(
+  settings: IssuerSettings,
+  fetch: CustomFetch,
+  signal: AbortSignal | undefined,
+): Promise<Configuration> {
+  const address = checkedAddress(settings.issuer);
   try {
     return await discovery(address, settings.clientId, undefined, None(), {
       [customFetch]: fetch,
@@ -80,7 +75,7 @@ function checkedAddress(issuer: string): URL {
   if (isPlain && (address.protocol === "https:" || isPlainLoopback(address))) return address;
   throw new BrigError(`oauth.issuer is not an https URL: ${issuer}`, {
     code: "config.invalid",
-    hint: "for example: https://auth.example.com; http is for this machine only",
+    hint: "for example: https://auth.example.com; http is accepted only for this machine",
   });
 }
 

@@ -4,10 +4,9 @@ import { errnoOf } from "../../../lib/errno.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 
 export interface IssuerFailure {
-  /** As in "cannot …". */
+  /** Follows "cannot" in the message. */
   doing: string;
   issuer: string;
-  /** What must not be quoted, should the issuer's words contain it. */
   secrets?: readonly string[];
   signal?: AbortSignal | undefined;
 }
@@ -15,8 +14,9 @@ export interface IssuerFailure {
 const MAX_WORDS_CHARS = 300;
 
 /**
- * What went wrong with an issuer, as a BrigError. `model.unreachable`: no answer, worth another try. `model.failed`: an answer that
- * is of no use. `model.auth`: a refusal. The library's errors hold whole answers, tokens included, so they are no cause.
+ * Turns an error of a request to an issuer into a BrigError: `model.unreachable` without an answer,
+ * `model.failed` for an invalid answer, `model.auth` for a refusal. openid-client's errors contain whole
+ * answers, tokens included, so they are not attached as the cause.
  */
 export function issuerFailure(error: unknown, failure: IssuerFailure): BrigError {
   if (failure.signal?.aborted && failure.signal.reason instanceof BrigError) return failure.signal.reason;
@@ -53,21 +53,19 @@ function classified(error: unknown, secrets: readonly string[]): Classified {
       code: status >= 500 ? "model.unreachable" : "model.failed",
       reason: `answers with status ${status}`,
     };
-  const wire = wireFault(error);
-  if (wire !== null)
-    return { code: "model.unreachable", reason: wire, hint: "is the network there? oauth.issuer right?" };
+  const fault = networkFault(error);
+  if (fault !== null)
+    return { code: "model.unreachable", reason: fault, hint: "check the network and oauth.issuer" };
   const why = shown(deepestMessage(error), secrets);
-  return { code: "model.failed", reason: `gives an answer that cannot be trusted: ${why}` };
+  return { code: "model.failed", reason: `sent an answer that cannot be trusted: ${why}` };
 }
 
-/** An answer with a status that the protocol does not know. */
 function statusOf(error: unknown): number | null {
   const cause = error instanceof ClientError ? error.cause : null;
   return cause instanceof Response ? cause.status : null;
 }
 
-/** A connection that did not come about or broke off, and an answer that did not come in time. */
-function wireFault(error: unknown): string | null {
+function networkFault(error: unknown): string | null {
   for (const one of chain(error)) {
     if (one.name === "TimeoutError") return "does not answer in time";
     if (one instanceof TypeError && one.message === "fetch failed")
@@ -76,7 +74,7 @@ function wireFault(error: unknown): string | null {
   return null;
 }
 
-/** The library's own words for what it checked; the answer itself is not in them. */
+/** openid-client's innermost message names the check that failed, and does not quote the answer. */
 function deepestMessage(error: unknown): string {
   return [...chain(error)].at(-1)?.message ?? "unknown fault";
 }
@@ -89,10 +87,10 @@ function* chain(error: unknown): Iterable<Error> {
   }
 }
 
-/** The issuer's words on one line of a terminal. A secret is taken out first: cut in two it would not be found. */
+/** One line for a terminal. Secrets are removed before it is cut: half of one would not be found. */
 function shown(words: string, secrets: readonly string[]): string {
-  const told = secrets
+  const redacted = secrets
     .filter((one) => one !== "")
     .reduce((text, one) => text.replaceAll(one, "[secret]"), words);
-  return neutraliseLine(told.slice(0, MAX_WORDS_CHARS));
+  return neutraliseLine(redacted.slice(0, MAX_WORDS_CHARS));
 }

@@ -20,7 +20,7 @@ const issuedSchema = z
     device_auth_id: text,
     user_code: text.optional(),
     usercode: text.optional(),
-    /** Seconds, as a text. */
+    /** Seconds, sent as a string. */
     interval: z.coerce.number().min(0).max(60).default(5),
   })
   .transform(({ user_code, usercode, ...issued }) => ({ ...issued, code: user_code ?? usercode }))
@@ -28,7 +28,6 @@ const issuedSchema = z
 
 const enteredSchema = z.looseObject({ authorization_code: text, code_verifier: text });
 
-/** The person has not entered the code yet. */
 const pendingStatuses = [403, 404];
 
 interface CodeLogin {
@@ -38,8 +37,8 @@ interface CodeLogin {
 }
 
 /**
- * OpenAI's way to log in with a code, which is not the standard's: what the wait brings is an authorization code with its verifier
- * (openai/codex, codex-rs/login/src/device_code_auth.rs).
+ * OpenAI's login with a device code. Unlike in RFC 8628 the issuer finally sends an authorization code and
+ * its PKCE verifier (openai/codex, codex-rs/login/src/device_code_auth.rs).
  */
 export async function openaiCodeTokens({ settings, show, signal }: CodeLogin): Promise<StoredTokens> {
   const issuer = settings.issuer.replace(/\/$/, "");
@@ -64,7 +63,7 @@ async function redeem(
   const configuration = await connectIssuer(settings, { signal });
   const callback = new URL(`${issuer}/deviceauth/callback`);
   callback.searchParams.set("code", authorization_code);
-  // The code came in the answer to our own request, not by way of a browser.
+  // No browser brings an `iss` here to be checked: the code came in the issuer's answer to our own request.
   callback.searchParams.set("iss", configuration.serverMetadata().issuer);
   const answer = await authorizationCodeGrant(configuration, callback, {
     pkceCodeVerifier: code_verifier,
@@ -91,12 +90,12 @@ async function post(
 function parsed<T>(schema: z.ZodType<T>, body: string): T {
   const result = schema.safeParse(parseJson(body));
   if (result.success) return result.data;
-  throw new BrigError("the issuer's code is of no use", { code: "model.failed" });
+  throw new BrigError("the issuer sent an invalid device code", { code: "model.failed" });
 }
 
 function refused(status: number): BrigError {
-  return new BrigError(`the issuer hands out no code: status ${status}`, {
+  return new BrigError(`the issuer refuses a device code: status ${status}`, {
     code: status >= 500 || status === 429 ? "model.unreachable" : "model.auth",
-    hint: "codes may be switched off for your account; log in without --device-auth",
+    hint: "device codes may be disabled for your account; log in without --device-auth",
   });
 }

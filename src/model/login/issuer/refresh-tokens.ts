@@ -6,8 +6,8 @@ import { issuerFailure } from "./login-failure.js";
 import { tokensOf } from "./tokens.js";
 
 /**
- * Fresh tokens for those before, which may be spent from then on. A refusal is `model.auth`; an issuer that is not there is
- * `model.unreachable`, one that answers nonsense `model.failed`.
+ * Exchanges the tokens for new ones, which may end the old ones. Errors: `model.auth` if the issuer refuses,
+ * `model.unreachable` without an answer, `model.failed` for an invalid answer.
  */
 export async function refreshTokens(
   before: StoredTokens,

@@ -59,7 +59,7 @@ describe("auth.json", () => {
     const change = async () => ({ OPENAI_API_KEY: "b" });
     await expect(changeAuthFile(home, change, { patienceMs: 100 })).rejects.toMatchObject({
       code: "model.auth",
-      message: `process ${process.pid} keeps the login locked`,
+      message: `process ${process.pid} holds the lock of the login`,
       hint: expect.stringContaining(join(home, claim)),
     });
     lock.release();
@@ -161,7 +161,7 @@ describe("auth.json", () => {
     await writeFile(home, "");
     await expect(storeApiKey(home, secret)).rejects.toMatchObject({
       code: "model.auth",
-      message: `${home} cannot keep a login`,
+      message: `${home} cannot hold a login`,
     });
   });
 });

@@ -203,7 +203,7 @@ describe("a login through a browser", { timeout: 30_000 }, () => {
     const { port } = provider.server.address() as AddressInfo;
     await expect(attempt(provider, { port }).tokens).rejects.toMatchObject({
       code: "model.auth",
-      message: `port ${port} of this machine cannot be listened on`,
+      message: `cannot listen on port ${port} of this machine`,
       hint: expect.stringContaining("--port"),
     });
   });

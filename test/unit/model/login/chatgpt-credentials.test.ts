@@ -270,7 +270,7 @@ describe("a login that cannot be renewed", () => {
     await keepChatGptLogin(provider, home);
     await expect(openLogin(home, settingsOf(other))).rejects.toMatchObject({
       code: "model.auth",
-      message: `the stored login is one of ${provider.issuer}, not of ${other.issuer}`,
+      message: `the stored login is from ${provider.issuer}, not from ${other.issuer}`,
     });
     expect(other.requests.size).toBe(0);
   });
@@ -284,7 +284,7 @@ describe("a login that cannot be renewed", () => {
     });
     await expect((await credentials(provider)).renew(signal)).rejects.toMatchObject({
       code: "model.failed",
-      message: expect.stringContaining("somebody else"),
+      message: expect.stringContaining("another person"),
     });
   });
 

@@ -77,7 +77,7 @@ describe("a login with a code", { timeout: 30_000 }, () => {
     await expect(attempt(provider).tokens).rejects.toMatchObject({ code: "config.invalid" });
     await expect(attempt(provider, {}, openaiCodeTokens).tokens).rejects.toMatchObject({
       code: "model.auth",
-      message: "the issuer hands out no code: status 404",
+      message: "the issuer refuses a device code: status 404",
     });
   });
 

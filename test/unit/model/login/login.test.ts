@@ -163,7 +163,7 @@ describe("a logout", () => {
     await keepCodexFile();
     expect(await logOut(home, settingsOf(other), { signal })).toMatchObject({
       wasLoggedIn: true,
-      notRevoked: expect.stringContaining("is one of https://auth.openai.com"),
+      notRevoked: expect.stringContaining("is from https://auth.openai.com"),
     });
     expect(other.requests.size).toBe(0);
   });
