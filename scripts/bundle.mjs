@@ -33,7 +33,7 @@ const groups = [
   // What the flags of a command need that opens a sandbox.
   {
     name: "options",
-    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/(?:receipt-text|terminal-session)|setup\/(?:duration-argument|option-values|sandbox-options)|streams))\.ts$/,
+    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/(?:receipt-text|terminal-session)|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
     priority: 6,
   },
   // Loaded next, so that the engine answers while the rest is loaded.

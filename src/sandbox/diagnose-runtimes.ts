@@ -1,16 +1,19 @@
+import type { Environment } from "../config/env.js";
 import { type Check, check } from "../docker/diagnosis/check.js";
 import { ignoresLimits, isCommon, loadsFilters } from "../docker/diagnosis/gvisor.js";
 import type { Engine, EngineRuntime } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
-import type { SandboxOptions } from "./sandbox-options.js";
+import { resolveSettings } from "./settings/resolve-settings.js";
 
 /** An engine has a handful of runtimes; one that lists thousands is not asked about all of them. */
 const MAX_TRIED = 8;
 
 const OTHER_DEFAULT = "repair its program, or name another default-runtime in the engine's daemon.json";
 
-type Setting = Pick<SandboxOptions, "environment" | "signal">;
+interface Setting {
+  environment: Environment;
+}
 
 /** Whether a sandbox starts on each runtime that is not a common one, by starting one, and what is worth doing about it. */
 export async function diagnoseRuntimes(engine: Engine, setting: Setting): Promise<Check[]> {
@@ -31,13 +34,13 @@ async function tryRuntime(engine: Engine, { runtime, isDefault, setting }: Trial
   const about = { id: `runtime-${runtime.name}`, title: `runtime ${runtime.name}` };
   let opened: OpenedSandbox;
   try {
-    opened = await openSandbox({
+    const settings = await resolveSettings({
       ...setting,
-      engine,
       runtime: runtime.name,
       mode: "read-only",
-      workspaceKind: "none",
+      workspace: null,
     });
+    opened = await openSandbox(settings, { engine });
   } catch (error) {
     if (!isBrigError(error)) throw error;
     const notBuilt = error.code === "image.missing";

@@ -1,31 +1,28 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { currentDirectory } from "../config/current-directory.js";
-import { type Environment, readEnvironment } from "../config/env.js";
-import { connectEngine } from "../docker/connect.js";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import type { LoadedPolicy } from "../policy/policy.js";
 import { loadSeccompProfile } from "../policy/policy-directory.js";
 import { readVersion } from "../version.js";
 import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import { sessionLabels } from "./labels.js";
-import { checkedLease, loadChosenPolicy } from "./plan/chosen-policy.js";
 import { createContainerBody } from "./plan/create-body.js";
 import { withImage } from "./plan/image-settings.js";
-import { DEFAULT_IMAGE, missingImage } from "./plan/missing-image.js";
+import { missingImage } from "./plan/missing-image.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { planSandbox } from "./plan/plan-sandbox.js";
 import type { Proof } from "./proof/proof.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./proof/right-kernel.js";
 import type { SandboxOptions } from "./sandbox-options.js";
 import { reclaimPlaceholders } from "./sandbox-records.js";
+import { hostPlaces } from "./settings/resolve-settings.js";
+import type { SandboxSettings } from "./settings/sandbox-settings.js";
 import { inTurn } from "./turns.js";
 import { type Warn, warner } from "./warnings.js";
 
@@ -46,75 +43,71 @@ export interface OpenedSandbox {
   warn: Warn;
 }
 
-export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbox> {
-  options.signal?.throwIfAborted();
-  const environment = options.environment ?? readEnvironment();
-  const leaseSeconds = checkedLease(options.leaseSeconds);
+/** How a sandbox is started, besides what it is to be. */
+export interface StartOptions
+  extends Pick<SandboxOptions, "signal" | "maxStartsAtOnce" | "onLateOutput" | "onWarning"> {
+  /** May still be connecting. */
+  engine: Engine | Promise<Engine>;
+  /** A volume to mount at /.brig instead of this version's toolbox. */
+  toolboxVolume?: string | undefined;
+}
+
+/** Opens a sandbox. Settings that are wrong are reported first, even when the engine fails or never answers. */
+export async function openSandbox(
+  settings: SandboxSettings | Promise<SandboxSettings>,
+  options: StartOptions,
+): Promise<OpenedSandbox> {
+  const answering = answeringEngine(options.engine);
+  answering.catch(() => undefined);
+  const { signal } = options;
   // What takes no engine is read while it answers.
   if (options.toolboxVolume === undefined) prepareToolbox();
-  const answering = answeringEngine(options, environment);
-  // A policy that is wrong is told first, and an engine that fails then is nobody's concern.
-  answering.catch(() => undefined);
-  const [policy, processes] = await Promise.all([loadChosenPolicy(options), readHostProcesses(hostname())]);
-  const { signal } = options;
+  const [resolved, processes] = await Promise.all([settings, readHostProcesses(hostname())]);
   const engine = await (signal === undefined ? answering : beforeAbort(answering, signal));
   step("the policy is read, and the engine has answered");
   return await inTurn(engine.endpoint, options, () =>
-    startOn(engine, { options, environment, policy, leaseSeconds, processes }),
+    startOn(engine, { settings: resolved, options, processes }),
   );
 }
 
-async function answeringEngine(options: SandboxOptions, environment: Environment): Promise<Engine> {
-  const engine = await (options.engine ?? connectEngine({ env: environment }));
+async function answeringEngine(connecting: Engine | Promise<Engine>): Promise<Engine> {
+  const engine = await connecting;
   // The slowest of the answers that a start waits for. What goes wrong here goes wrong where it is needed.
   void engine.info().catch(() => undefined);
   return engine;
 }
 
-interface Wanted {
-  options: SandboxOptions;
-  environment: Environment;
-  policy: LoadedPolicy;
-  leaseSeconds: number;
-  processes: HostProcesses;
+interface Start {
+  settings: SandboxSettings;
+  options: StartOptions;
 }
 
 async function startOn(
   engine: Engine,
-  { options, environment, policy, leaseSeconds, processes }: Wanted,
+  { settings, options, processes }: Start & { processes: HostProcesses },
 ): Promise<OpenedSandbox> {
-  const { brigHome } = environment;
+  const { brigHome } = settings.environment;
   const looking = Promise.all([
-    requireImage(engine, options.image ?? DEFAULT_IMAGE),
+    requireImage(engine, settings.image),
     options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
   ]);
   looking.catch(() => undefined);
   // Before the plan, which takes over what a killed session left in the same workspace.
   await reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
   const owner = await ownerOf(process.pid, processes);
-  const [[image, toolbox], planned] = await Promise.all([
-    looking,
-    makePlan(options, { environment, engine, policy, leaseSeconds, owner }),
-  ]);
+  const [[image, toolbox], planned] = await Promise.all([looking, makePlan(settings, { engine, owner })]);
   step("image, toolbox and workspace are looked at");
   const plan = withImage(planned, image);
   return await onRightKernel(plan.kernel, (kernel) =>
     startProved(
       { ...plan, kernel },
-      {
-        engine,
-        options,
-        toolbox,
-        imageId: image.id,
-        known: { brigHome, owner },
-      },
+      { engine, settings, options, toolbox, imageId: image.id, known: { brigHome, owner } },
     ),
   );
 }
 
-interface Start {
+interface ProvedStart extends Start {
   engine: Engine;
-  options: SandboxOptions;
   toolbox: Toolbox;
   imageId: string;
   known: { brigHome: string; owner: Owner };
@@ -122,7 +115,7 @@ interface Start {
 
 async function startProved(
   plan: SandboxPlan,
-  { engine, options, toolbox, imageId, known }: Start,
+  { engine, settings: { keep }, options, toolbox, imageId, known }: ProvedStart,
 ): Promise<OpenedSandbox> {
   const token = randomBytes(TOKEN_BYTES);
   const body = createContainerBody(plan, {
@@ -131,7 +124,7 @@ async function startProved(
     seccompJson: await loadSeccompProfile(plan.seccomp),
   });
   const warn = warner(options);
-  const container = new SandboxContainer(engine, { plan, keep: options.keep ?? false, warn, known });
+  const container = new SandboxContainer(engine, { plan, keep, warn, known });
   try {
     // What is needed only from here on is loaded while the engine starts the container.
     const loadRest = () => import("./connect-and-prove.js");
@@ -146,8 +139,7 @@ async function startProved(
       onLateOutput: options.onLateOutput,
     });
     const release: OpenedSandbox["release"] = (how) => container.release(how);
-    const isKept = options.keep ?? false;
-    return { plan, engine, containerId: container.id, ...running, isKept, release, warn };
+    return { plan, engine, containerId: container.id, ...running, isKept: keep, release, warn };
   } catch (error) {
     await container.giveUp();
     throw cannotLoadRunner(error) ? new OtherKernel("gvisor", { cause: error }) : error;
@@ -161,43 +153,23 @@ async function requireImage(engine: Engine, ref: string): Promise<ImageSummary> 
 }
 
 async function makePlan(
-  options: SandboxOptions,
-  found: {
-    environment: Environment;
-    engine: Engine;
-    policy: LoadedPolicy;
-    leaseSeconds: number;
-    owner: Owner;
-  },
+  settings: SandboxSettings,
+  { engine, owner }: { engine: Engine; owner: Owner },
 ): Promise<SandboxPlan> {
-  const { environment, engine, policy, leaseSeconds, owner } = found;
   const sessionId = randomUUID();
-  const keep = options.keep ?? false;
   return await planSandbox({
-    policy,
-    workspace: options.workspace ?? currentDirectory(process),
-    workspaceKind: options.workspaceKind ?? "bind",
-    image: options.image ?? DEFAULT_IMAGE,
-    runtime: options.runtime,
-    addDirs: options.addDirs ?? [],
-    writableRoots: options.writableRoots ?? [],
-    env: options.env ?? {},
+    ...settings,
     hostUser: { uid: process.getuid?.() ?? 1000, gid: process.getgid?.() ?? 1000 },
-    leaseSeconds,
-    keep,
     sessionId,
     labels: sessionLabels({
       sessionId,
       version: readVersion(),
       owner,
       createdAt: new Date(),
-      leaseSeconds: keep ? 0 : leaseSeconds,
+      leaseSeconds: settings.keep ? 0 : settings.leaseSeconds,
     }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
-    host: {
-      homeDirectory: environment.home,
-      ownDirectories: [environment.brigHome, environment.codexHome],
-    },
+    host: hostPlaces(settings.environment),
   });
 }

@@ -23,7 +23,6 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   maxStartsAtOnce: true,
   onProgress: true,
   onWarning: true,
-  toolboxVolume: true,
   onLateOutput: true,
 };
 

@@ -41,11 +41,6 @@ export interface SandboxOptions {
   maxStartsAtOnce?: number | undefined;
   /** Told what the start is at, in a few words. */
   onProgress?: ((line: string) => void) | undefined;
-  /**
-   * A volume to mount at /.brig instead of this version's toolbox: for tests of other builds of the runner.
-   * @internal
-   */
-  toolboxVolume?: string | undefined;
   /** Output of a process that outlived its call; `call` counts the sandbox's requests from 1. */
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
   /**

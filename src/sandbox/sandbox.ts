@@ -1,8 +1,9 @@
 import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
+import { createSandbox } from "./create-sandbox.js";
 import { sandboxFiles } from "./files/files.js";
-import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
+import type { OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import { spawn } from "./process/process.js";
 import { type CommandSetting, exec } from "./process/run-to-end.js";
@@ -82,7 +83,7 @@ export class Sandbox {
    */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
     refuseUnknownOptions(options, sandboxOptionNames, { of: "Sandbox.create", meant: sandboxOptionsMeant });
-    return new Sandbox(await openSandbox(options));
+    return new Sandbox(await createSandbox(options));
   }
 
   /**

@@ -35,7 +35,6 @@ async function planFor(wanted: Partial<SandboxRequest> & { mode?: string } = {})
   return await planSandbox({
     policy: await loadPolicy(mode),
     workspace,
-    workspaceKind: "bind",
     image: "brig/base",
     addDirs: [],
     writableRoots: [],
@@ -67,7 +66,7 @@ describe("the engine enforces", () => {
 
     it(promised("contained.network", "the same without a workspace"), async () => {
       const [uid, gid] = [`${hostUser.uid}`, `${hostUser.gid}`];
-      expect(await proofOf(await planFor({ workspaceKind: "none", hostUser }))).toMatchObject({
+      expect(await proofOf(await planFor({ workspace: null, hostUser }))).toMatchObject({
         differences: [],
         summary: { uid, gid, groups: gid, interfaces: "lo", seccompMode: "2" },
       });
@@ -265,9 +264,9 @@ describe("the system call filter", () => {
   let control: Map<string, string>;
 
   beforeAll(async () => {
-    const plans = HOST_USERS.map((user) => planFor({ workspaceKind: "none", hostUser: user }));
+    const plans = HOST_USERS.map((user) => planFor({ workspace: null, hostUser: user }));
     filtered = await Promise.all(plans.map(async (plan) => await probe(await plan)));
-    forRoot = await probe(await planFor({ workspaceKind: "none", mode: "danger-full-access" }));
+    forRoot = await probe(await planFor({ workspace: null, mode: "danger-full-access" }));
     control = await probe(await planFor({ hostUser: { uid: 0, gid: 0 } }), ({ HostConfig }) => {
       HostConfig.SecurityOpt = ["seccomp=unconfined"];
       HostConfig.CapDrop = [];
@@ -407,7 +406,7 @@ describe("the system call filter", () => {
     for (const user of HOST_USERS) {
       await using container = await startRawContainer(
         engine,
-        await planFor({ workspaceKind: "none", hostUser: user }),
+        await planFor({ workspace: null, hostUser: user }),
       );
       const { output, exitCode } = await container.exec(["bash", "-c", script]);
       expect(output.trim().split("\n").at(-1), output).toBe("all done");

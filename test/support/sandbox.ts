@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "vitest";
 import type { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
-import { openSandbox } from "../../src/sandbox/open-sandbox.js";
+import { createSandbox, type TestChoice } from "../../src/sandbox/create-sandbox.js";
 import { type Sandbox, sandboxFrom } from "../../src/sandbox/sandbox.js";
 import type { SandboxOptions } from "../../src/sandbox/sandbox-options.js";
 import type { ExecResult } from "../../src/sandbox/sandbox-types.js";
@@ -44,12 +44,17 @@ export interface TestSandbox extends AsyncDisposable {
 }
 
 /** Opens a sandbox on the runtime under test; without a workspace given it gets an empty one of its own. */
-export async function openTestSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
+export async function openTestSandbox({
+  toolboxVolume,
+  ...options
+}: SandboxOptions & TestChoice = {}): Promise<TestSandbox> {
   const directory = await temporaryDirectory();
   const workspace = options.workspace ?? directory.path;
   try {
-    const toolboxVolume = await toolboxUnderTest();
-    const opened = await openSandbox({ runtime: testRuntime, toolboxVolume, ...options, workspace });
+    const opened = await createSandbox(
+      { runtime: testRuntime, ...options, workspace },
+      { toolboxVolume: toolboxVolume ?? (await toolboxUnderTest()) },
+    );
     const sandbox = Object.assign(sandboxFrom(opened), { link: opened.link });
     return {
       sandbox,

@@ -132,6 +132,24 @@ describe("one door each", () => {
     expect(readers.map(({ path }) => path)).toEqual(["config/env.ts"]);
   });
 
+  it("only the command line's host and the library's door ask where the process works and in which environment", () => {
+    const readers = files.filter(
+      ({ code, imports }) =>
+        /\bprocess\s*\.\s*cwd\b|\bcwd\b[^;]*"node:process"/.test(code) ||
+        (/\b(?:readEnvironment|currentDirectory)\b/.test(code) &&
+          imports.some((name) => /\/(?:env|current-directory)\.js$/.test(name))),
+    );
+    expect(readers.map(({ path }) => path).toSorted()).toEqual([
+      "cli/host.ts",
+      "config/current-directory.ts",
+      // The defaults of `readEnvironment` itself.
+      "config/env.ts",
+      "sandbox/create-sandbox.ts",
+      // A program for the sandbox, as text.
+      "tools/repl/kernel-source.ts",
+    ]);
+  });
+
   it("on the command line only the main file of each program touches the process", () => {
     const users = filesOf("cli").filter(({ code }) =>
       /\bprocess\s*[.[]|"node:process"|\bconsole\b/.test(code),

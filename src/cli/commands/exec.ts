@@ -10,15 +10,14 @@ import type { CliContext, InputStream } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import { attachTerminal, terminalSize } from "../display/terminal-session.js";
 import { say, writeJson } from "../render.js";
-import { durationArgument } from "../setup/duration-argument.js";
+import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
+import { durationArgument } from "../setup/option-values.js";
 import {
   addSandboxOptions,
   commandDirectory,
-  keptNote,
-  openSandbox,
   READS_NO_CONFIGURATION,
   type SandboxFlags,
-} from "../setup/sandbox-options.js";
+} from "../setup/sandbox-flags.js";
 import { passInput, passOutput } from "../streams.js";
 
 /** With `--json` the command's input is held in memory. */
@@ -62,7 +61,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
       code: "usage.invalid",
       hint: "a terminal has one stream and no separate stderr: leave one of them out",
     });
-  await using sandbox = await openSandbox(flags, context);
+  await using sandbox = await openFlaggedSandbox(flags, context);
   const status = await runIn(sandbox, { argv, flags, context });
   step("the command has ended");
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));

@@ -7,9 +7,8 @@ import type { LoginStatus, StoredStatus } from "../../model/login/login-status.j
 import type { CliContext } from "../context.js";
 import { readHidden } from "../questions/hidden-prompt.js";
 import { say, write, writeJson } from "../render.js";
-import { durationArgument } from "../setup/duration-argument.js";
 import { openBrowser } from "../setup/open-browser.js";
-import { collect } from "../setup/option-values.js";
+import { collect, durationArgument } from "../setup/option-values.js";
 
 export interface ConfigFlags {
   config?: string[];

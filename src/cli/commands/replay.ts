@@ -15,12 +15,14 @@ import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { isSandboxMode } from "../../policy/modes.js";
 import { Sandbox } from "../../sandbox/sandbox.js";
+import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { TurnSettings } from "../../session/read/session-lines.js";
 import type { CliContext } from "../context.js";
 import { describeReplay } from "../display/replay-text.js";
 import { RunDisplay } from "../display/run-display.js";
 import { say, write, writeJson } from "../render.js";
-import { addSandboxOptions, type SandboxFlags, sandboxOptions } from "../setup/sandbox-options.js";
+import { openSandbox } from "../setup/open-sandbox.js";
+import { addSandboxOptions, type SandboxFlags, sandboxSource } from "../setup/sandbox-flags.js";
 import { isFile, sessionFile } from "./sessions.js";
 
 interface ReplayFlags extends SandboxFlags {
@@ -134,9 +136,8 @@ async function createSandbox(
   { recording, flags, context, directory }: Surroundings & { directory: string },
 ): Promise<Sandbox> {
   const containerImage = flags.containerImage ?? recording.image ?? undefined;
-  return await Sandbox.create(
-    sandboxOptions({ ...flags, ...special, containerImage, cd: directory }, context),
-  );
+  const source = sandboxSource({ ...flags, ...special, containerImage, cd: directory }, context);
+  return await openSandbox(() => resolveSettings(source), context);
 }
 
 /** Where the calls run. */

@@ -4,14 +4,13 @@ import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import { attachTerminal, terminalSize } from "../display/terminal-session.js";
 import { say } from "../render.js";
+import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
   addSandboxOptions,
   commandDirectory,
-  keptNote,
-  openSandbox,
   READS_NO_CONFIGURATION,
   type SandboxFlags,
-} from "../setup/sandbox-options.js";
+} from "../setup/sandbox-flags.js";
 
 /** Bash where the image has it. */
 const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -30,7 +29,7 @@ async function runShell(flags: SandboxFlags, context: CliContext): Promise<numbe
       code: "usage.invalid",
       hint: "for a script: brig exec -i -- sh < FILE",
     });
-  await using sandbox = await openSandbox(flags, context);
+  await using sandbox = await openFlaggedSandbox(flags, context);
   const program = await sandbox.spawn(shell, {
     cwd: commandDirectory(flags),
     signal: context.signal,

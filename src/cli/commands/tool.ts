@@ -5,13 +5,13 @@ import { createToolRegistry } from "../../tools/registry.js";
 import type { ToolOutput } from "../../tools/tool.js";
 import type { CliContext, InputStream } from "../context.js";
 import { write, writeJson } from "../render.js";
+import { openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
   addSandboxOptions,
   commandDirectory,
-  openSandbox,
   READS_NO_CONFIGURATION,
   type SandboxFlags,
-} from "../setup/sandbox-options.js";
+} from "../setup/sandbox-flags.js";
 import { requireTool } from "../setup/tool-catalogue.js";
 
 const maxInputBytes = 64 * 1024 * 1024;
@@ -39,7 +39,7 @@ async function callTool(
   flags: ToolFlags,
   context: CliContext,
 ): Promise<ToolOutput> {
-  await using sandbox = await openSandbox(flags, context);
+  await using sandbox = await openFlaggedSandbox(flags, context);
   const registry = createToolRegistry(sandbox, { cwd: commandDirectory(flags) ?? sandbox.workingDirectory });
   try {
     return await registry.get(call.name).execute(call.args, { signal: context.signal });

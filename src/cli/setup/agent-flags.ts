@@ -5,7 +5,7 @@ import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../
 import type { SandboxMode } from "../../policy/modes.js";
 import { addConfigOptions } from "./config-choice.js";
 import { collect } from "./option-values.js";
-import { addSandboxOptions, type SandboxFlags } from "./sandbox-options.js";
+import { addSandboxOptions, type SandboxFlags } from "./sandbox-flags.js";
 import { DEFAULT_MODEL } from "./tool-settings.js";
 
 /** The flags of every command that has a model at work. */

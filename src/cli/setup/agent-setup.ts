@@ -6,8 +6,8 @@ import { asksForProjectDocs } from "../../agent/context/project-docs.js";
 import type { ConversationOptions } from "../../agent/conversation-options.js";
 import { createThreadId } from "../../agent/thread-id.js";
 import type { Config } from "../../config/config-schema.js";
-import { loadConfig } from "../../config/settings/load-config.js";
-import { neutralise } from "../../lib/terminal/terminal.js";
+import { connectEngine } from "../../docker/connect.js";
+import { glanceAtEngine } from "../../docker/glance.js";
 import { createModelClient } from "../../model/create-model-client.js";
 import { requestSent } from "../../model/endpoint/request-sent.js";
 import type { ResponseItem } from "../../model/items.js";
@@ -18,32 +18,32 @@ import { resolveProvider } from "../../model/resolve-provider.js";
 import { createScriptedClient } from "../../model/script/scripted-client.js";
 import { BYTES_PER_TOKEN, type TruncationPolicy } from "../../output/truncation.js";
 import type { SandboxMode } from "../../policy/modes.js";
+import { missingImage } from "../../sandbox/plan/missing-image.js";
+import { refuseUnknownRuntime } from "../../sandbox/plan/unknown-runtime.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { SandboxOptions } from "../../sandbox/sandbox-options.js";
+import { withFullAccess } from "../../sandbox/settings/resolve-settings.js";
+import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 import type { SentContext, SessionSetting } from "../../session/setting.js";
 import { noSessionLog, openSessionFile, type SessionLog } from "../../session/write/session-file.js";
 import type { AskedUser } from "../../tools/session/request-user-input.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
-import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
-import { configChoice } from "./config-choice.js";
-import {
-  checkEngine,
-  configuredSandbox,
-  describeSetting,
-  openConfiguredSandbox,
-  withFullAccess,
-} from "./configured-sandbox.js";
+import type { AgentFlags } from "./agent-flags.js";
 import {
   type ContextPlace,
   configuredCompaction,
   configuredContext,
   configuredInstructions,
 } from "./context-settings.js";
+import { keptNote, openSandbox } from "./open-sandbox.js";
 import { readOutputSchema } from "./run-input.js";
-import { commandDirectory, type SandboxFlags, sandboxOptions } from "./sandbox-options.js";
+import { inMode, resolveRun } from "./run-settings.js";
+import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";
 import { configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
+
+/** An engine that takes longer to say whether it has an image is not waited for. */
+const GLANCE_MS = 1000;
 
 /** A request that is not sent by then has something of its own to wait for. */
 const REQUEST_PATIENCE_MS = 250;
@@ -89,34 +89,19 @@ export interface AgentSetup {
   inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
 }
 
-/** Reads the configuration, and says on stderr what is odd about it. */
+/** Resolves the run, and opens what else a conversation needs. Errors: those of `resolveRun`, `checkEngine` and of the model. */
 export async function prepareAgent(
   flags: AgentFlags,
   context: CliContext,
   use: AgentUse,
 ): Promise<AgentSetup> {
   const { environment, cwd } = context;
-  // Flags are wrong in their own words before they are in those of the configuration.
-  sandboxOptions(flags, context);
-  const usualApproval = use.hasManyTurns ? "on-request" : "never";
-  const { config: configured, warnings } = await loadConfig(environment, {
-    ...configChoice(flags, context),
-    ignoresUserFile: flags.caller?.ignoresUserConfig,
-    approvalPolicy: usualApproval,
-    ...(flags.workspace === "none" ? { workspace: undefined } : {}),
-    flags: configuredFlags(flags),
+  const run = await resolveRun(flags, context, {
+    usualApproval: use.hasManyTurns ? "on-request" : "never",
   });
-  for (const warning of warnings) await say(context.stderr, `brig: ${neutralise(warning)}\n`);
-  const config = withUsualMode(configured, flags.caller);
-  const sandbox = configuredSandbox(flags, config, context);
-  const approvalPolicy = config.approval_policy ?? usualApproval;
-  const describe = async (options: SandboxOptions): Promise<SessionSetting> => ({
-    ...(await describeSetting(options, flags, context)),
-    approvalPolicy,
-  });
-  const setting = await describe(sandbox);
+  const { config, sandbox, setting } = run;
   // A conversation starts its container before anything is asked, and says in its place what is wrong; an engine may come back.
-  const engineCheck = use.hasManyTurns ? Promise.resolve() : checkEngine(sandbox, context);
+  const engineCheck = use.hasManyTurns ? Promise.resolve() : checkEngine(sandbox);
   engineCheck.catch(() => undefined);
   const threadId = use.earlier?.threadId ?? createThreadId(new Date());
   const model = await openModel(flags, { config, context, threadId, use });
@@ -124,7 +109,6 @@ export async function prepareAgent(
     flags.outputSchema === undefined
       ? undefined
       : await readOutputSchema(resolve(cwd, flags.outputSchema), context.signal);
-  const source = (options: SandboxOptions) => () => openConfiguredSandbox(options, context);
   const contextOptions = configuredContext(config, { environment, cwd: workplaceOf(sandbox, flags) });
   const asksAtOnce =
     !use.hasManyTurns &&
@@ -132,13 +116,14 @@ export async function prepareAgent(
     !(await asksForProjectDocs({ ...contextOptions.projectDocs, cwd: setting.cwd }));
   const instructions = await chosenInstructions(flags, config, { context, use });
   await engineCheck;
+  const open = () => openRunSandbox(sandbox, context);
   return {
     config,
     threadId,
     setting,
     options: {
       model,
-      sandbox: asksAtOnce ? afterRequest(source(sandbox)) : source(sandbox),
+      sandbox: asksAtOnce ? afterRequest(open) : open,
       setting,
       truncation: configuredTruncation(config, model.model),
       toolOptions: {
@@ -148,7 +133,7 @@ export async function prepareAgent(
         user: use.user,
       },
       approver: use.approver,
-      escalatedSandbox: source(withFullAccess(sandbox)),
+      escalatedSandbox: async () => await openRunSandbox(await withFullAccess(sandbox), context),
       outputSchema,
       instructions,
       context: contextOptions,
@@ -162,17 +147,31 @@ export async function prepareAgent(
       recordsTree: flags.treeRecord !== false,
     },
     async inMode(mode) {
-      const { policy: _flag, ...others } = flags;
-      const inMode = { ...config, sandbox_mode: mode, policy: undefined };
-      const options = configuredSandbox({ ...others, sandbox: mode }, inMode, context);
-      return { setting: await describe(options), sandbox: source(options) };
+      const other = await inMode(run, mode);
+      return { setting: other.setting, sandbox: () => openRunSandbox(other.sandbox, context) };
     },
   };
 }
 
-function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
-  const isChosen = config.sandbox_mode !== undefined || config.policy !== undefined;
-  return isChosen || mode === undefined ? config : { ...config, sandbox_mode: mode };
+/**
+ * Asks the engine whether it has the image and the runtime, before anybody pays for a request whose calls could not run. Errors:
+ * `image.missing`, `usage.invalid`, `engine.unreachable`.
+ */
+async function checkEngine({ image, runtime, environment: env }: SandboxSettings): Promise<void> {
+  const needsRuntimes = runtime !== undefined;
+  const glance = await glanceAtEngine({ env, image, needsRuntimes, withinMs: GLANCE_MS });
+  // Whatever connects in earnest says best what is wrong.
+  if (glance.kind === "silent") await connectEngine({ env });
+  if (glance.kind !== "answered") return;
+  refuseUnknownRuntime(runtime, glance);
+  if (!glance.hasImage) throw missingImage(image);
+}
+
+/** Says on stderr what `--keep` keeps. */
+async function openRunSandbox(settings: SandboxSettings, context: CliContext): Promise<Sandbox> {
+  const sandbox = await openSandbox(() => settings, context);
+  if (settings.keep) await say(context.stderr, keptNote(sandbox));
+  return sandbox;
 }
 
 /** A session that goes on keeps its own, unless a flag says otherwise. */
@@ -187,8 +186,8 @@ async function chosenInstructions(
 }
 
 /** Whose directory commands start in. */
-function workplaceOf({ workspace }: SandboxOptions, flags: SandboxFlags): ContextPlace["cwd"] {
-  if (workspace !== undefined) return "host";
+function workplaceOf({ workspace }: SandboxSettings, flags: SandboxFlags): ContextPlace["cwd"] {
+  if (workspace !== null) return "host";
   return commandDirectory(flags) === undefined ? "none" : "image";
 }
 

@@ -1,3 +1,17 @@
+import { InvalidArgumentError } from "commander";
+import { formatDuration, parseDuration } from "../../lib/time/durations.js";
+
+/** Reads a flag's duration, as milliseconds. */
+export function durationArgument({ atMostMs }: { atMostMs: number }): (text: string) => number {
+  return (text) => {
+    const ms = parseDuration(text);
+    if (ms === null && !/^[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h)?$/.test(text))
+      throw new InvalidArgumentError("It must be seconds, or a number with ms, s, m or h.");
+    if (ms !== null && ms <= atMostMs) return ms;
+    throw new InvalidArgumentError(`It must be more than nothing, and at most ${formatDuration(atMostMs)}.`);
+  };
+}
+
 /** For an option that may be repeated: each value after those before it. */
 export function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];

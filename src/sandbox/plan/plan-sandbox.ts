@@ -4,6 +4,7 @@ import { BrigError } from "../../errors.js";
 import { describeNetwork } from "../../policy/network.js";
 import type { LoadedPolicy, Policy } from "../../policy/policy.js";
 import { LABELS } from "../labels.js";
+import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { isRootless, type MemoryPlan, resolveLimits } from "./plan-memory.js";
@@ -12,25 +13,8 @@ import { findParents } from "./tmpfs-parents.js";
 import { refuseUnknownRuntime } from "./unknown-runtime.js";
 import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
 
-export interface SandboxRequest {
-  policy: LoadedPolicy;
-  /** The directory the work is about; not looked at when `workspaceKind` is "none". */
-  workspace: string;
-  workspaceKind: "bind" | "none";
-  /** Reference or id of the image. */
-  image: string;
-  /** OCI runtime; default: the engine's. */
-  runtime?: string | undefined;
-  /** `--add-dir`: refused where the policy takes no further writable directories. */
-  addDirs: readonly string[];
-  /** `writable_roots` of the configuration: left aside where the policy takes none. */
-  writableRoots: readonly string[];
-  /** For commands, never for the container. */
-  env: Readonly<Record<string, string>>;
+export interface SandboxRequest extends Omit<SandboxSettings, "environment"> {
   hostUser: { uid: number; gid: number };
-  leaseSeconds: number;
-  /** The container outlives its host process. */
-  keep: boolean;
   sessionId: string;
   labels: Readonly<Record<string, string>>;
   engine: EngineInfo;
@@ -106,7 +90,7 @@ export function refuseUnenforceable({ policy, name }: LoadedPolicy): void {
 /** What is asked of the host's directories. */
 export type RootsRequest = Pick<
   SandboxRequest,
-  "policy" | "workspace" | "workspaceKind" | "addDirs" | "writableRoots" | "endpoint" | "host"
+  "policy" | "workspace" | "addDirs" | "writableRoots" | "endpoint" | "host"
 > & { engine: Pick<EngineInfo, "dockerRootDir"> };
 
 /** The directories a sandbox is to see, checked. Errors: `workspace.invalid`, `usage.invalid`. */
@@ -128,7 +112,7 @@ export async function checkRoots(request: RootsRequest): Promise<Root[]> {
     if (!roots.some((root) => root.directory.path === directory.path))
       roots.push({ kind, access, directory });
   };
-  if (request.workspaceKind === "bind") await add("workspace", policy.workspace.access, request.workspace);
+  if (request.workspace !== null) await add("workspace", policy.workspace.access, request.workspace);
   const extra = policy.overrides.writableRoots ? [...request.addDirs, ...request.writableRoots] : [];
   for (const path of extra) await add("writable-root", "rw", path);
   return roots;

@@ -44,8 +44,7 @@ async function rootPlan(engine: Engine): Promise<SandboxPlan> {
   const policy = await loadPolicy("read-only");
   return await planSandbox({
     policy: { ...policy, policy: { ...policy.policy, user: "root" } },
-    workspace: "/",
-    workspaceKind: "none",
+    workspace: null,
     image: "brig/base",
     runtime: testRuntime,
     addDirs: [],

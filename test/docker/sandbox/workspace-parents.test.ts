@@ -67,7 +67,6 @@ describe("a workspace below a directory in memory", () => {
     const plan = await planSandbox({
       policy: await loadPolicy("workspace-write"),
       workspace,
-      workspaceKind: "bind",
       image: "brig/base",
       addDirs: [],
       writableRoots: [],

@@ -8,7 +8,7 @@ import { planFor } from "./plan-fixture.js";
 const imageId = "sha256:1";
 
 async function bodyOf(overridden: SandboxPlan["overridden"]) {
-  const plan = await planFor("", { workspaceKind: "none" });
+  const plan = await planFor(null);
   return createContainerBody(
     { ...plan, overridden },
     { toolbox: { volume: "t", directory: "/t" }, tokenHash: "", seccompJson: "" },

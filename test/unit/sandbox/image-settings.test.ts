@@ -3,8 +3,8 @@ import type { ImageSummary } from "../../../src/docker/engine-types.js";
 import { commandEnvironment, withImage } from "../../../src/sandbox/plan/image-settings.js";
 import { planFor } from "./plan-fixture.js";
 
-const plan = await planFor("", { workspaceKind: "none", env: { LANG: "C" } });
-const danger = await planFor("", { workspaceKind: "none", mode: "danger-full-access" });
+const plan = await planFor(null, { env: { LANG: "C" } });
+const danger = await planFor(null, { mode: "danger-full-access" });
 
 function image(says: Partial<ImageSummary>): ImageSummary {
   return {

@@ -28,14 +28,13 @@ export interface Wanted extends Partial<Omit<SandboxRequest, "policy">> {
   network?: NetworkPolicy;
 }
 
-/** A request with a workspace, for an ordinary machine and user, in workspace-write unless `wanted` says otherwise. */
-export async function requestFor(workspace: string, wanted: Wanted = {}): Promise<SandboxRequest> {
+/** A request for an ordinary machine and user, in workspace-write unless `wanted` says otherwise. */
+export async function requestFor(workspace: string | null, wanted: Wanted = {}): Promise<SandboxRequest> {
   const { mode = "workspace-write", network, ...rest } = wanted;
   const loaded = await loadPolicy(mode);
   return {
     policy: network === undefined ? loaded : { ...loaded, policy: { ...loaded.policy, network } },
     workspace,
-    workspaceKind: "bind",
     image: "brig/base",
     addDirs: [],
     writableRoots: [],
@@ -52,7 +51,7 @@ export async function requestFor(workspace: string, wanted: Wanted = {}): Promis
   };
 }
 
-export async function planFor(workspace: string, wanted: Wanted = {}): Promise<SandboxPlan> {
+export async function planFor(workspace: string | null, wanted: Wanted = {}): Promise<SandboxPlan> {
   return await planSandbox(await requestFor(workspace, wanted));
 }
 

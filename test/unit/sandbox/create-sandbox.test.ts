@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
-import { openSandbox } from "../../../src/sandbox/open-sandbox.js";
+import { createSandbox } from "../../../src/sandbox/create-sandbox.js";
 
 const neverAnswers = new Promise<Engine>(() => undefined);
 
 it("gives up an engine that never answers when its signal is aborted", async () => {
   const controller = new AbortController();
-  const opening = openSandbox({ engine: neverAnswers, signal: controller.signal });
+  const opening = createSandbox({ engine: neverAnswers, signal: controller.signal });
   const reason = new Error("enough");
   controller.abort(reason);
   await expect(opening).rejects.toBe(reason);
@@ -15,7 +15,7 @@ it("gives up an engine that never answers when its signal is aborted", async () 
 it("tells of a policy that is wrong before an engine that never answers, or fails", async () => {
   const wrong = { policyFile: "/there/is/no-such-policy.toml" };
   const refused = { code: "policy.invalid" };
-  await expect(openSandbox({ ...wrong, engine: neverAnswers })).rejects.toMatchObject(refused);
+  await expect(createSandbox({ ...wrong, engine: neverAnswers })).rejects.toMatchObject(refused);
   const fails = Promise.reject(new Error("no engine"));
-  await expect(openSandbox({ ...wrong, engine: fails })).rejects.toMatchObject(refused);
+  await expect(createSandbox({ ...wrong, engine: fails })).rejects.toMatchObject(refused);
 });

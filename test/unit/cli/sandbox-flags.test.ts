@@ -1,10 +1,6 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import {
-  addSandboxOptions,
-  commandDirectory,
-  sandboxOptions,
-} from "../../../src/cli/setup/sandbox-options.js";
+import { addSandboxOptions, commandDirectory, sandboxSource } from "../../../src/cli/setup/sandbox-flags.js";
 import { testContext } from "../../support/cli-context.js";
 
 function parse(...argv: string[]) {
@@ -14,21 +10,19 @@ function parse(...argv: string[]) {
   return command.parse(argv, { from: "user" }).opts();
 }
 
-describe("sandboxOptions", () => {
+describe("sandboxSource", () => {
   it("without flags is the current directory under the default policy", () => {
     const context = testContext();
-    expect(sandboxOptions(parse(), context)).toMatchObject({
+    expect(sandboxSource(parse(), context)).toMatchObject({
       workspace: "/start",
-      workspaceKind: "bind",
       mode: undefined,
       environment: context.environment,
-      signal: context.signal,
     });
   });
 
   it("resolves every path against the directory brig was started in", () => {
     const flags = parse("-C", "in", "--policy", "p.toml", "--add-dir", "a", "--add-dir", "/b");
-    expect(sandboxOptions(flags, testContext())).toMatchObject({
+    expect(sandboxSource(flags, testContext())).toMatchObject({
       workspace: "/start/in",
       policyFile: "/start/p.toml",
       addDirs: ["/start/a", "/b"],
@@ -40,7 +34,7 @@ describe("sandboxOptions", () => {
       ...["-s", "read-only", "--container-image", "i", "--runtime", "runsc", "--network", "none", "--keep"],
       ...["--env", "A=1", "--env", "B=", "--env", "C=x=y"],
     );
-    expect(sandboxOptions(flags, testContext())).toMatchObject({
+    expect(sandboxSource(flags, testContext())).toMatchObject({
       mode: "read-only",
       image: "i",
       runtime: "runsc",
@@ -51,13 +45,11 @@ describe("sandboxOptions", () => {
   });
 
   it("a mode is never taken for a file's path", () => {
-    expect(() => sandboxOptions(parse("-s", "./danger.toml"), testContext())).toThrow(
-      "is not a sandbox mode",
-    );
+    expect(() => sandboxSource(parse("-s", "./danger.toml"), testContext())).toThrow("is not a sandbox mode");
   });
 
   it.each(["overlay", "copy", "tmpfs"])("refuses a workspace of kind %s", (kind) => {
-    expect(() => sandboxOptions(parse("--workspace", kind), testContext())).toThrow(kind);
+    expect(() => sandboxSource(parse("--workspace", kind), testContext())).toThrow(kind);
   });
 
   it.each(["A", "=x", ""])("refuses --env %j", (assignment) => {

@@ -1,14 +1,9 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import { createProgress } from "../../lib/terminal/progress.js";
 import { isSandboxMode, SANDBOX_MODES } from "../../policy/modes.js";
-import type { OpenedSandbox } from "../../sandbox/open-sandbox.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import type { SandboxOptions } from "../../sandbox/sandbox-options.js";
+import type { SettingsSource } from "../../sandbox/settings/resolve-settings.js";
 import type { CliContext } from "../context.js";
-import { describeError } from "../display/error-text.js";
-import { fitted } from "../render.js";
 import { collect } from "./option-values.js";
 
 /** The flags every command shares that opens a sandbox. */
@@ -50,13 +45,11 @@ export function addSandboxOptions(command: Command): Command {
 export const READS_NO_CONFIGURATION =
   "\nWhat the flags do not say is as it is by default: no config.toml is read.\n";
 
-/** Turns the flags into what `Sandbox.create` takes. Errors: `usage.invalid`. */
-export function sandboxOptions(flags: SandboxFlags, context: CliContext): SandboxOptions {
-  const { cwd, environment, signal } = context;
+/** What the flags say of a sandbox. Errors: `usage.invalid`. */
+export function sandboxSource(flags: SandboxFlags, { cwd, environment }: CliContext): SettingsSource {
   const hasWorkspace = workspaceKind(flags.workspace) === "bind";
   return {
-    workspace: hasWorkspace ? resolve(cwd, flags.cd ?? ".") : undefined,
-    workspaceKind: workspaceKind(flags.workspace),
+    workspace: hasWorkspace ? resolve(cwd, flags.cd ?? ".") : null,
     mode: sandboxMode(flags.sandbox),
     policyFile: flags.policy === undefined ? undefined : resolve(cwd, flags.policy),
     image: flags.containerImage,
@@ -66,10 +59,6 @@ export function sandboxOptions(flags: SandboxFlags, context: CliContext): Sandbo
     keep: flags.keep,
     env: flags.env,
     environment,
-    signal,
-    onWarning: (warning) => {
-      context.stderr.write(fitted(context.stderr, describeError(warning, { showsCauses: false })));
-    },
   };
 }
 
@@ -78,36 +67,7 @@ export function commandDirectory(flags: SandboxFlags): string | undefined {
   return workspaceKind(flags.workspace) === "none" ? flags.cd : undefined;
 }
 
-/** Creates the sandbox, with a live line on a terminal. Elsewhere stderr belongs to the command. */
-export async function openSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
-  const given = sandboxOptions(flags, context);
-  const { connectEngine } = await import("./early-engine.js");
-  // It answers while the rest of the program is loaded.
-  const engine = connectEngine({ env: context.environment });
-  engine.catch(() => undefined);
-  const { openSandbox: open } = await import("../../sandbox/open-sandbox.js");
-  const options = { ...given, engine };
-  if (context.stderr.isTTY !== true) return await asSandbox(open(options));
-  const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
-  progress.step("starting the sandbox");
-  try {
-    return await asSandbox(open({ ...options, onProgress: progress.step }));
-  } finally {
-    progress.close();
-  }
-}
-
-async function asSandbox(opening: Promise<OpenedSandbox>): Promise<Sandbox> {
-  const opened = await opening;
-  return (await import("../../sandbox/sandbox.js")).sandboxFrom(opened);
-}
-
-/** With `--keep`: how to come back to the container, and how to get rid of it. */
-export function keptNote(sandbox: Sandbox): string {
-  return `brig: the container ${sandbox.containerId.slice(0, 12)} keeps running; brig gc --kept removes it\n`;
-}
-
-function sandboxMode(mode: string | undefined): SandboxOptions["mode"] {
+function sandboxMode(mode: string | undefined): SettingsSource["mode"] {
   if (mode === undefined || isSandboxMode(mode)) return mode;
   throw new BrigError(`"${mode}" is not a sandbox mode`, {
     code: "usage.invalid",

@@ -1,0 +1,112 @@
+import "./jitless.js";
+import { resolve } from "node:path";
+import type { Config } from "../../config/config-schema.js";
+import { loadConfig } from "../../config/settings/load-config.js";
+import { commandVariables } from "../../config/shell-environment.js";
+import { neutralise } from "../../lib/terminal/terminal.js";
+import type { ApprovalPolicy } from "../../policy/approval-policy.js";
+import { DEFAULT_MODE, type SandboxMode } from "../../policy/modes.js";
+import { loadChosenPolicy, type PolicyChoice } from "../../sandbox/settings/chosen-policy.js";
+import {
+  checkedSettings,
+  resolveSettings,
+  type SettingsSource,
+} from "../../sandbox/settings/resolve-settings.js";
+import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
+import type { SessionSetting } from "../../session/setting.js";
+import type { CliContext } from "../context.js";
+import { say } from "../render.js";
+import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
+import { configChoice } from "./config-choice.js";
+import { commandDirectory, sandboxSource } from "./sandbox-flags.js";
+
+/**
+ * What flags, configuration and policy decide about a run. Each file is read once: the model is told of the policy under which its sandbox
+ * starts, even when the file has changed in between.
+ */
+export interface RunSettings {
+  config: Config;
+  sandbox: SandboxSettings;
+  /** What the model is told of the sandbox. */
+  setting: SessionSetting;
+}
+
+/**
+ * Warns on stderr of what is odd about the configuration. Errors: `config.invalid`, and everything that can be seen to keep the sandbox
+ * from starting.
+ */
+export async function resolveRun(
+  flags: AgentFlags,
+  context: CliContext,
+  { usualApproval }: { usualApproval: ApprovalPolicy },
+): Promise<RunSettings> {
+  const { environment, stderr } = context;
+  // A wrong flag is reported in terms of the flag, before the configuration is in its own.
+  const flagged = sandboxSource(flags, context);
+  const { config: configured, warnings } = await loadConfig(environment, {
+    ...configChoice(flags, context),
+    ignoresUserFile: flags.caller?.ignoresUserConfig,
+    approvalPolicy: usualApproval,
+    ...(flags.workspace === "none" ? { workspace: undefined } : {}),
+    flags: configuredFlags({ ...flags, policy: flagged.policyFile }),
+  });
+  for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
+  const config = withUsualMode(configured, flags.caller);
+  const sandbox = await checkedSettings(await resolveSettings(withConfiguration(flagged, config, context)));
+  return {
+    config,
+    sandbox,
+    setting: {
+      cwd: sandbox.workspace ?? commandDirectory(flags) ?? "/",
+      ...describePolicy(sandbox),
+      approvalPolicy: config.approval_policy ?? usualApproval,
+      shell: "bash",
+      timezone: environment.timezone,
+    },
+  };
+}
+
+/** The same run in another mode. Errors: as those of `resolveRun` about the sandbox. */
+export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSettings> {
+  const config = { ...run.config, sandbox_mode: mode, policy: undefined };
+  const policy = await loadChosenPolicy(configuredPolicy(config));
+  const sandbox = await checkedSettings({ ...run.sandbox, policy });
+  return { config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
+}
+
+function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
+  const isChosen = config.sandbox_mode !== undefined || config.policy !== undefined;
+  return isChosen || mode === undefined ? config : { ...config, sandbox_mode: mode };
+}
+
+/** The configuration has the flags in it already, but for those that have no key. */
+function withConfiguration(flagged: SettingsSource, config: Config, { cwd }: CliContext): SettingsSource {
+  return {
+    ...flagged,
+    ...configuredPolicy(config),
+    image: config.container_image,
+    runtime: config.runtime,
+    writableRoots: config.sandbox_workspace_write.writable_roots.map((root) => resolve(cwd, root)),
+    leaseSeconds: config.lease_seconds,
+    env: { ...commandVariables(config), ...flagged.env },
+  };
+}
+
+function configuredPolicy(config: Config): PolicyChoice {
+  const { policy: policyFile, sandbox_mode: mode, sandbox_workspace_write: workspaceWrite } = config;
+  const isWorkspaceWrite = policyFile === undefined && (mode ?? DEFAULT_MODE) === "workspace-write";
+  const opensNetwork = isWorkspaceWrite && workspaceWrite.network_access;
+  return { mode, policyFile, network: config.network ?? (opensNetwork ? "full" : undefined) };
+}
+
+function describePolicy({
+  policy: { name, policy },
+  addDirs,
+  writableRoots,
+}: SandboxSettings): Pick<SessionSetting, "sandboxMode" | "network" | "writableRoots"> {
+  return {
+    sandboxMode: name,
+    network: policy.network,
+    writableRoots: [...addDirs, ...(policy.overrides.writableRoots ? writableRoots : [])],
+  };
+}

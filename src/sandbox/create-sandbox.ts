@@ -1,0 +1,32 @@
+import { currentDirectory } from "../config/current-directory.js";
+import { readEnvironment } from "../config/env.js";
+import { connectEngine } from "../docker/connect.js";
+import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
+import type { SandboxOptions } from "./sandbox-options.js";
+import { resolveSettings } from "./settings/resolve-settings.js";
+
+/** What only tests choose about a sandbox. */
+export interface TestChoice {
+  /** A volume to mount at /.brig instead of this version's toolbox, with another build of the runner. */
+  toolboxVolume?: string | undefined;
+}
+
+/**
+ * Opens the sandbox that the options of `Sandbox.create` describe. Nothing below reads this process's environment or its current
+ * directory: where the options leave them out, they are read here.
+ */
+export async function createSandbox(
+  options: SandboxOptions,
+  { toolboxVolume }: TestChoice = {},
+): Promise<OpenedSandbox> {
+  options.signal?.throwIfAborted();
+  const environment = options.environment ?? readEnvironment();
+  const hasWorkspace = (options.workspaceKind ?? "bind") === "bind";
+  const workspace = hasWorkspace ? (options.workspace ?? currentDirectory(process)) : null;
+  const engine = Promise.resolve(options.engine ?? connectEngine({ env: environment }));
+  return await openSandbox(resolveSettings({ ...options, workspace, environment }), {
+    ...options,
+    engine,
+    toolboxVolume,
+  });
+}

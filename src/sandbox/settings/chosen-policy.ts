@@ -1,0 +1,58 @@
+import { BrigError } from "../../errors.js";
+import { loadPolicy } from "../../policy/load-policy.js";
+import { DEFAULT_MODE } from "../../policy/modes.js";
+import { parseNetwork } from "../../policy/network.js";
+import type { LoadedPolicy } from "../../policy/policy.js";
+import type { SandboxOptions } from "../sandbox-options.js";
+
+export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "protectsLike">;
+
+/** The policy of a mode or a file, with the network setting and the protected names that the options change in it. */
+export async function loadChosenPolicy({ protectsLike, ...choice }: PolicyChoice): Promise<LoadedPolicy> {
+  const likeNames = protectsLike === undefined ? [] : loadPolicy(protectsLike).then(protectedNames);
+  const [chosen, names] = await Promise.all([loadNamedPolicy(choice), likeNames]);
+  return protecting(chosen, names);
+}
+
+/** Full access that still protects what the given policy protects. */
+export async function loadFullAccess({
+  protectsLike,
+}: {
+  protectsLike: LoadedPolicy;
+}): Promise<LoadedPolicy> {
+  return protecting(await loadPolicy("danger-full-access"), await protectedNames(protectsLike));
+}
+
+/** A policy that lets nothing be written need not name what it protects: then the names of workspace-write count. */
+async function protectedNames({ name, policy: { workspace } }: LoadedPolicy): Promise<string[]> {
+  if (workspace.access === "rw" || name === DEFAULT_MODE) return workspace.protected;
+  return (await loadPolicy(DEFAULT_MODE)).policy.workspace.protected;
+}
+
+function protecting(loaded: LoadedPolicy, names: readonly string[]): LoadedPolicy {
+  const { policy } = loaded;
+  const all = [...new Set([...policy.workspace.protected, ...names])];
+  return { ...loaded, policy: { ...policy, workspace: { ...policy.workspace, protected: all } } };
+}
+
+async function loadNamedPolicy({ mode, policyFile, network }: PolicyChoice): Promise<LoadedPolicy> {
+  if (mode !== undefined && policyFile !== undefined)
+    throw new BrigError("a mode and a policy file were both given", {
+      code: "usage.invalid",
+      hint: "leave one of them out",
+    });
+  const loaded = await loadPolicy(policyFile ?? mode ?? DEFAULT_MODE);
+  if (network === undefined) return loaded;
+  const parsed = parseNetwork(network);
+  if (parsed.kind === "refused")
+    throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, {
+      code: "usage.invalid",
+    });
+  if (parsed.network.kind === loaded.policy.network.kind) return loaded;
+  if (!loaded.policy.overrides.network && parsed.network.kind !== "none")
+    throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
+      code: "usage.invalid",
+      hint: "leave out --network, or use --sandbox workspace-write",
+    });
+  return { ...loaded, policy: { ...loaded.policy, network: parsed.network } };
+}

@@ -1,0 +1,78 @@
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { AgentSandbox } from "../../src/agent/agent-sandbox.js";
+import { type AgentSetup, prepareAgent } from "../../src/cli/setup/agent-setup.js";
+import { readEnvironment } from "../../src/config/env.js";
+import { policyDirectory } from "../../src/policy/policy-directory.js";
+import { Sandbox } from "../../src/sandbox/sandbox.js";
+import { testContext } from "../support/cli-context.js";
+import { testRuntime } from "../support/runtime-differences.js";
+import { temporaryDirectory } from "../support/sandbox.js";
+
+/** A policy of the test's own, with a name that only it protects. */
+const kept = "kept-by-this-policy";
+
+async function prepared() {
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory[Symbol.asyncDispose]());
+  const [home, workspace, policy, script] = ["home", "work", "policy.toml", "script.yaml"].map((name) =>
+    join(directory.path, name),
+  ) as [string, string, string, string];
+  await mkdir(join(workspace, kept), { recursive: true });
+  const text = await readFile(join(policyDirectory, "workspace-write.toml"), "utf8");
+  await writeFile(policy, text.replace('[".git"', `["${kept}", ".git"`));
+  await writeFile(script, JSON.stringify({ steps: [{ text: "done" }] }));
+  const context = {
+    ...testContext(),
+    environment: readEnvironment({ ...process.env, BRIG_HOME: home, CODEX_HOME: home }),
+  };
+  const flags = { policy, script, cd: workspace, runtime: testRuntime, ephemeral: true };
+  const setup = await prepareAgent(flags, context, { hasManyTurns: false });
+  return { setup, policy, workspace };
+}
+
+async function opened(source: AgentSetup["options"]["sandbox"] | undefined): Promise<Sandbox> {
+  if (typeof source !== "function") throw new Error("the sandbox is started by the caller");
+  const sandbox: AgentSandbox = await source();
+  if (!(sandbox instanceof Sandbox)) throw new Error("not a sandbox of the engine");
+  onTestFinished(async () => void (await sandbox.close()));
+  return sandbox;
+}
+
+const makeFile = (sandbox: Sandbox, workspace: string) =>
+  sandbox.exec(["touch", join(workspace, kept, "new")]);
+
+describe("a policy file that changes after the model was told of it", () => {
+  it("does not change the sandbox that starts", async () => {
+    const { setup, policy, workspace } = await prepared();
+    const loosened = (await readFile(policy, "utf8"))
+      .replace('network = "none"', 'network = "full"')
+      .replace(`"${kept}", `, "");
+    await writeFile(policy, loosened);
+    const sandbox = await opened(setup.options.sandbox);
+    expect(setup.setting).toMatchObject({ sandboxMode: policy, network: { kind: "none" } });
+    expect((await sandbox.exec(["ls", "/sys/class/net"])).stdout).not.toContain("eth");
+    expect((await makeFile(sandbox, workspace)).exitCode).not.toBe(0);
+  });
+
+  it("nor does it keep a sandbox from starting, or full access from protecting the same names", async () => {
+    const { setup, policy, workspace } = await prepared();
+    await rm(policy);
+    expect((await (await opened(setup.options.sandbox)).exec(["true"])).exitCode).toBe(0);
+    const escalated = await opened(setup.options.escalatedSandbox);
+    expect((await makeFile(escalated, workspace)).exitCode).not.toBe(0);
+    expect((await escalated.exec(["touch", join(workspace, "new")])).exitCode).toBe(0);
+  });
+});
+
+describe("another mode of the same run", () => {
+  it("is described as it starts", async () => {
+    const { setup, policy, workspace } = await prepared();
+    await rm(policy);
+    const { setting, sandbox: source } = await setup.inMode("read-only");
+    expect(setting).toMatchObject({ cwd: workspace, sandboxMode: "read-only", network: { kind: "none" } });
+    const sandbox = await opened(source);
+    expect((await sandbox.exec(["touch", join(workspace, "new")])).exitCode).not.toBe(0);
+  });
+});
