@@ -4,33 +4,11 @@ import type { ToolSandbox } from "../tools/tool-sandbox.js";
 export interface AgentSandbox extends ToolSandbox {
   readonly id: string;
   readonly image?: string;
-  /** What the kernel was read back to enforce; kept in the session file as it is. */
+  /** What the kernel was read back to enforce. The session file records it unchanged. */
   readonly proof?: unknown;
-  /** What it gives, if anything, is the receipt of what the session left on the host; kept in the session file as it is. */
+  /** May resolve to a receipt of what the session left on the host, which the session file records. */
   close(): Promise<unknown>;
 }
 
-/** A sandbox that is there, one that is coming, or a way to get one, which is then the agent's to close. */
+/** A sandbox, one that is starting, or a function that opens one, which the agent then closes. */
 export type SandboxSource = AgentSandbox | Promise<AgentSandbox> | (() => Promise<AgentSandbox>);
-
-export interface StartedSandbox {
-  readonly ready: Promise<AgentSandbox>;
-  /** Closes the sandbox if it was started here, even while it is still starting. Gives what the sandbox gives. */
-  close(): Promise<unknown>;
-}
-
-/** Starts at once and waits for nothing. */
-export function startSandbox(source: SandboxSource): StartedSandbox {
-  const isOurs = typeof source === "function";
-  const ready = isOurs ? Promise.resolve().then(source) : Promise.resolve(source);
-  // Whoever needs the sandbox gets the failure from `ready`.
-  ready.catch(() => undefined);
-  return {
-    ready,
-    async close() {
-      if (!isOurs) return null;
-      const sandbox = await ready.catch(() => null);
-      return await sandbox?.close();
-    },
-  };
-}

@@ -3,17 +3,19 @@ import { AgentConversation } from "./agent-conversation.js";
 import { conversationOptionNames } from "./conversation-option-names.js";
 import type { Conversation, ConversationOptions } from "./conversation-options.js";
 
-/** Starts its sandbox at once. A session that may do more than its `parent` is `policy.invalid`, and nothing starts. Close it. */
+/**
+ * Opens a conversation, whose sandbox starts at once; the caller closes it. Error: `policy.invalid` for a session
+ * that may do more than its `parent`; its sandbox does not start.
+ */
 export function openConversation(options: ConversationOptions): Conversation {
   refuseUnknownOptions(options, conversationOptionNames, { of: "openConversation" });
   const { sandbox } = options;
-  if (options.parent === undefined || typeof sandbox !== "function") return new AgentConversation(options);
-  // Nothing starts before it is known that it may.
-  let allow: () => void = () => undefined;
-  const allowed = new Promise<void>((resolve) => {
-    allow = resolve;
-  });
-  const conversation = new AgentConversation({ ...options, sandbox: () => allowed.then(sandbox) });
-  allow();
+  if (typeof sandbox !== "function") return new AgentConversation(options);
+  let isAllowed = false;
+  const never = new Promise<never>(() => undefined);
+  // Called once the constructor has returned, or has thrown.
+  const start = () => (isAllowed ? sandbox() : never);
+  const conversation = new AgentConversation({ ...options, sandbox: start });
+  isAllowed = true;
   return conversation;
 }

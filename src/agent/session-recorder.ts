@@ -5,8 +5,8 @@ import type { SessionSetting } from "../session/setting.js";
 import { egressRecord, receiptRecord, sandboxRecord, sessionMeta } from "../session/write/session-records.js";
 import { readVersion } from "../version.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
+import type { SessionSandbox } from "./session-sandbox.js";
 import type { Transcript } from "./turn/transcript.js";
-import type { Workplace } from "./turn/workplace.js";
 
 /** What does not change while the session lasts. */
 interface SessionFacts {
@@ -37,7 +37,7 @@ export class SessionRecorder {
   }
 
   begin(
-    { started }: Workplace,
+    { started }: SessionSandbox,
     { setting, instructions }: { setting: SessionSetting; instructions: string },
   ): void {
     if (this.#hasBegun) return;
@@ -96,7 +96,7 @@ export class SessionRecorder {
   }
 
   /** What the session leaves behind, for who runs it again. */
-  async tree({ started, isLost }: Workplace, { cwd }: SessionSetting): Promise<void> {
+  async tree({ started, isLost }: SessionSandbox, { cwd }: SessionSetting): Promise<void> {
     const isWanted = this.#facts.recordsTree && this.#transcript.sessionFile !== null && this.#hasBegun;
     if (!isWanted || started === null || isLost) return;
     const tree = await describeTree(started.sandbox, cwd, { limits: recordedTreeLimits });

@@ -162,7 +162,11 @@ describe("a limit ends its wait, although garbage is collected meanwhile:", () =
   });
 
   it("a turn that its caller limits", async () => {
-    using turn = openTurn("1", { outside: AbortSignal.timeout(300), timeoutMs: 600_000 });
+    using turn = openTurn("1", {
+      outside: AbortSignal.timeout(300),
+      timeoutMs: 600_000,
+      onDispose: () => undefined,
+    });
     const wait = whileCollecting(() => beforeAbort(never(), turn.signal));
     await expect(wait).rejects.toMatchObject({ name: "TimeoutError" });
   });

@@ -1,27 +1,38 @@
 import { escalationRefusal } from "../../policy/approval-decision.js";
+import type { SessionSetting } from "../../session/setting.js";
 import type { ActionReview } from "../../tools/review/approval.js";
 import type { ApprovalSituation, Approver } from "./approvals.js";
 
-/** The approvals of a session, in one setting after the other. */
+/** The approvals of a session whose setting may change. */
 export interface LazyApprovals extends ActionReview {
-  /** In a new setting nothing counts any more that was approved in the one before: no question has named it. */
+  /** To be called with each new setting: earlier approvals were given for the old one, so they no longer count. */
   forget(): void;
 }
 
-/** Loaded with the first action: judging a script takes a parser, and most of a session's start is loading. */
+/** Loads the code at the first action: it parses scripts, and loading is most of what a session's start costs. */
 export function lazyApprovals(options: {
-  situation: () => ApprovalSituation;
+  setting: () => SessionSetting;
+  canEscalate: boolean;
   approver: Approver | undefined;
 }): LazyApprovals {
   let loading: Promise<ActionReview> | null = null;
+  const situation = (): ApprovalSituation => {
+    const { sandboxMode, approvalPolicy = "never", network } = options.setting();
+    return {
+      policy: approvalPolicy,
+      isRestricted: sandboxMode !== "danger-full-access",
+      canEscalate: options.canEscalate,
+      hasNetwork: network.kind !== "none",
+    };
+  };
   const approvals = () => {
     loading ??= import("./approvals.js").then(({ createApprovals }) =>
-      createApprovals({ situation: options.situation(), approver: options.approver }),
+      createApprovals({ situation: situation(), approver: options.approver }),
     );
     return loading;
   };
   return {
-    escalationRefusal: (tool) => escalationRefusal(options.situation().policy, tool),
+    escalationRefusal: (tool) => escalationRefusal(situation().policy, tool),
     review: async (action, call) => await (await approvals()).review(action, call),
     reviewFailure: async (action, attempt, call) =>
       await (await approvals()).reviewFailure(action, attempt, call),

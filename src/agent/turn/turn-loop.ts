@@ -1,6 +1,6 @@
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
-import type { ModelClient, ModelRequest } from "../../model/model-client.js";
+import type { ModelRequest } from "../../model/model-client.js";
 import type { TruncationPolicy } from "../../output/truncation.js";
 import { itemTokens } from "../../session/item-tokens.js";
 import type { SessionSetting } from "../../session/setting.js";
@@ -10,44 +10,26 @@ import type { CompactionOutcome, Compactor } from "../compaction/compactor.js";
 import type { ContextMessages, ContextSource } from "../context/context-messages.js";
 import { abortedTurnMessage, userMessage } from "../context/prompt.js";
 import type { TurnInput } from "../conversation-options.js";
-import type { CompactionReason } from "./events.js";
 import { type ResponseContext, type ResponseEnd, readResponse } from "./read-response.js";
 import { Reconnects } from "./reconnects.js";
 import type { Transcript } from "./transcript.js";
 import type { Turn, TurnEnding } from "./turn.js";
 
-/** What it takes to tell the model where it works, and to keep what it was told. */
-interface ContextTelling {
-  id: string;
-  setting: SessionSetting;
-  truncation: TruncationPolicy;
-  model: { readonly model: string };
+/** What a turn works with, from its first request to its last. */
+interface TurnContext extends Turn, ResponseContext {
   sandboxReady: Promise<AgentSandbox>;
-  transcript: Transcript;
   contextMessages: ContextMessages;
-  now: () => Date;
-  signal: AbortSignal;
-}
-
-/** What it takes to sum the conversation up in the middle of a turn. */
-interface RoomMaking extends ContextTelling {
   compactor: Compactor;
-}
-
-/** What it takes to have a response, however often it has to be asked for. */
-interface Responding extends RoomMaking, ResponseContext {
-  sandboxReady: Promise<AgentSandbox>;
-  model: ModelClient;
+  setting: SessionSetting;
   instructions: string;
+  truncation: TruncationPolicy;
   outputSchema: ModelRequest["outputSchema"];
+  now: () => Date;
   /** From 0 up to but not including 1. */
   random: () => number;
 }
 
-/** What a turn works with, from its first request to its last. */
-export type TurnContext = Turn & Responding;
-
-/** Tells the model what it has to know, and asks it until a response calls no tool. Whatever ends the turn sooner is thrown. */
+/** Asks the model until a response calls no tool. Throws whatever ends the turn before that. */
 export async function takeTurn(input: TurnInput, context: TurnContext): Promise<void> {
   await begin(input, context);
   for (;;) {
@@ -55,12 +37,11 @@ export async function takeTurn(input: TurnInput, context: TurnContext): Promise<
     if (callCount === 0) break;
     await makeRoom("limit", context);
   }
-  // Even a turn without calls is not done in a sandbox that could not be made.
+  // A turn without calls fails as well if its sandbox cannot start.
   await beforeAbort(context.sandboxReady, context.signal);
 }
 
-/** Everything the model and the session file are told before the first request. */
-async function begin({ prompt, images = [] }: TurnInput, context: RoomMaking): Promise<void> {
+async function begin({ prompt, images = [] }: TurnInput, context: TurnContext): Promise<void> {
   const { transcript, compactor, contextMessages, signal } = context;
   const asked = userMessage(prompt, images);
   transcript.keep(records.turnStartedEvent(context.id));
@@ -68,32 +49,24 @@ async function begin({ prompt, images = [] }: TurnInput, context: RoomMaking): P
   const { kind } = await compactor.compactIfFull({ signal }, { comingTokens: itemTokens(asked) });
   if (kind === "compacted") contextMessages.forget();
   try {
-    await sendContext(context);
+    const now = context.now();
+    const messages = await contextMessages.next(contextSource(context, now));
+    keepTurnContext(context, now);
+    for (const message of messages) transcript.recordItem(message);
   } finally {
     transcript.recordItem(asked);
     transcript.keep(records.userMessageEvent(asked));
   }
 }
 
-async function sendContext(context: ContextTelling): Promise<void> {
-  const now = context.now();
-  const messages = await context.contextMessages.next(contextSource(context, now));
-  keepTurnContext(context, now);
-  for (const message of messages) context.transcript.recordItem(message);
+/** Records what the model has been sent about the session, for when the session is resumed. */
+function keepTurnContext(context: TurnContext, now: Date): void {
+  const { id: turnId, transcript, setting, truncation } = context;
+  const { model } = context.model;
+  transcript.keep(records.turnContext({ turnId, setting, model, truncation, now }));
 }
 
-/** Whoever resumes the session knows from it what the model was told last. */
-function keepTurnContext(
-  { id: turnId, transcript, model, setting, truncation }: ContextTelling,
-  now: Date,
-): void {
-  transcript.keep(records.turnContext({ turnId, setting, model: model.model, truncation, now }));
-}
-
-function contextSource(
-  { setting, sandboxReady, signal, transcript }: ContextTelling,
-  now: Date,
-): ContextSource {
+function contextSource({ setting, sandboxReady, signal, transcript }: TurnContext, now: Date): ContextSource {
   return {
     setting,
     now,
@@ -106,10 +79,10 @@ function contextSource(
 }
 
 /**
- * Asks once. A response that broke off is asked for again, with all that it had completed; one that cannot be had for the length of the
- * conversation, with a summary.
+ * Asks until a response is complete. A response that broke off is asked for again, with all that it had completed.
+ * If the endpoint says that the conversation is too long, it is compacted once.
  */
-async function respond(context: Responding): Promise<ResponseEnd & { kind: "completed" }> {
+async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
   const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
   const reconnects = new Reconnects(model, { random });
   let hasMadeRoom = false;
@@ -128,11 +101,8 @@ async function respond(context: Responding): Promise<ResponseEnd & { kind: "comp
   }
 }
 
-/** In the middle of a turn the model is told at once again what the summary leaves out. */
-async function makeRoom(
-  reason: Exclude<CompactionReason, "request">,
-  context: RoomMaking,
-): Promise<CompactionOutcome> {
+/** Compacts in the middle of a turn, so the context messages that the summary replaces are sent again at once. */
+async function makeRoom(reason: "limit" | "overflow", context: TurnContext): Promise<CompactionOutcome> {
   const { compactor, contextMessages, signal } = context;
   const now = context.now();
   const pass = { signal, context: () => contextMessages.everything(contextSource(context, now)) };
@@ -142,7 +112,6 @@ async function makeRoom(
   return outcome;
 }
 
-/** What the session file and who listens are told of a turn's end. */
 export function recordEnding(
   ending: TurnEnding,
   { id, transcript }: { id: string; transcript: Transcript },

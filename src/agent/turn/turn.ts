@@ -11,13 +11,14 @@ export interface Turn extends Disposable {
   signal: AbortSignal;
 }
 
-export interface TurnLimits {
+interface TurnOptions {
   outside: AbortSignal | undefined;
-  /** What takes longer is stopped with `turn.timed-out`. */
+  /** A turn that takes longer is stopped with `turn.timed-out`. */
   timeoutMs: number;
+  onDispose(): void;
 }
 
-/** Longer than any piece of work that somebody waits for, and not for ever. */
+/** Longer than any work somebody waits for, but not forever. */
 export const DEFAULT_TURN_TIMEOUT_MS = 24 * 3600 * 1000;
 
 export type TurnEnding =
@@ -25,7 +26,7 @@ export type TurnEnding =
   | { status: "interrupted" }
   | { status: "failed"; error: BrigError };
 
-export function openTurn(id: string, { outside, timeoutMs }: TurnLimits): Turn {
+export function openTurn(id: string, { outside, timeoutMs, onDispose }: TurnOptions): Turn {
   const stop = new AbortController();
   const limit = setTimeout(() => stop.abort(timedOut(timeoutMs)), Math.min(timeoutMs, LONGEST_TIMER_MS));
   const either = new AnySignal([outside, stop.signal]);
@@ -36,6 +37,7 @@ export function openTurn(id: string, { outside, timeoutMs }: TurnLimits): Turn {
     [Symbol.dispose]() {
       clearTimeout(limit);
       either[Symbol.dispose]();
+      onDispose();
     },
   };
 }
