@@ -12,39 +12,42 @@ import type { CompactionOptions, CompactionOutcome } from "./compaction/compacto
 import type { ContextOptions } from "./context/context-messages.js";
 import type { AgentListener } from "./turn/events.js";
 
-/** What a conversation is made of. Only the model, the sandbox and the setting have to be named. */
+/** What a conversation is opened with. Only the model, the sandbox and the setting are required. */
 export interface ConversationOptions {
   model: ModelClient;
-  /** Starts at once. A function's sandbox is closed with the conversation; any other is the caller's. */
+  /** A function is called at once, and its sandbox is closed with the conversation. The caller closes any other. */
   sandbox: SandboxSource;
-  /** Where and how the session runs, as the model is told. */
+  /** What the model is told about where and how the session runs. */
   setting: SessionSetting;
-  /** Default: brig's registry, working in the setting's directory. Closed with the sandbox. */
+  /** Opens the tools; they are closed with the sandbox. Default: brig's registry, in the setting's directory. */
   tools?: ((sandbox: Promise<AgentSandbox>) => ToolRegistry) | undefined;
-  /** How much of an output the model is given. Default: what is known of the model. */
+  /** How much of each output is sent to the model. Default: what is usual for the model. */
   truncation?: TruncationPolicy | undefined;
-  /** For brig's registry. */
+  /** Options for brig's registry. */
   toolOptions?: Pick<ToolRegistryOptions, "allowsLoginShell" | "gates" | "maxPollMs" | "user"> | undefined;
-  /** Who answers what the setting's approval policy asks. Default: nobody, so that it is refused. */
+  /** Answers the questions of the setting's approval policy. Default: none; what would be asked is refused. */
   approver?: Approver | undefined;
-  /** Opens the second container, with full access, for what may leave the first; closed with the conversation. Default: nothing may. */
+  /**
+   * Opens a second container, with full access, for commands that are approved to leave the sandbox. It is closed
+   * with the conversation. Default: none; nothing may leave the sandbox.
+   */
   escalatedSandbox?: (() => Promise<AgentSandbox>) | undefined;
-  /** Default: brig's own. */
+  /** The base instructions. Default: brig's own. */
   instructions?: string | undefined;
-  /** What the model is told of where and how it works. Default: everything, and no AGENTS.md. */
+  /** Which context messages are sent. Default: permissions and environment, without AGENTS.md files. */
   context?: ContextOptions | undefined;
-  /** When the conversation is summed up to make room. Default: what is known of the model. */
+  /** When and how the conversation is compacted. Default: what is usual for the model. */
   compaction?: CompactionOptions | undefined;
-  /** A turn that takes longer is stopped, and fails with `turn.timed-out`. Default: 24 hours. */
+  /** A turn that takes longer is stopped and fails with `turn.timed-out`. Default: 24 hours. */
   turnTimeoutMs?: number | undefined;
-  /** A JSON Schema that the final message of each turn has to follow. */
+  /** A JSON Schema for the final message of each turn. */
   outputSchema?: Readonly<Record<string, unknown>> | undefined;
   onEvent?: AgentListener | undefined;
-  /** Default: nothing is kept. Closed with the conversation. */
+  /** Where the session is recorded; closed with the conversation. Default: nowhere. */
   session?: SessionLog | undefined;
-  /** Default: a new one. */
+  /** Default: a new UUID. */
   threadId?: string | undefined;
-  /** What was said before, for a session that goes on; its log holds that already. Default: nothing. */
+  /** The conversation so far, if a session is resumed; `session` already contains it. Default: none. */
   initialItems?: readonly ResponseItem[] | undefined;
   /**
    * What `initialItems` last told the model about where and how it works. Default: null, so that the first turn
@@ -53,90 +56,91 @@ export interface ConversationOptions {
   sentContext?: SentContext | null | undefined;
   /** @deprecated The old name of `sentContext`. */
   toldContext?: SentContext | null | undefined;
-  /** What a session that goes on has had so far. Default: nothing. */
+  /** What a resumed session has used so far. Default: nothing. */
   earlierUse?: { usage: TokenUsage; turns: number } | undefined;
-  /** Whether the record ends with what the working directory holds, where that is small enough. Default: false. */
+  /** Whether a description of the working directory, if it is small enough, ends the record. Default: false. */
   recordsTree?: boolean | undefined;
-  /** What the session that starts this one may do: one that may do more is refused with `policy.invalid`. Default: no such session. */
+  /** The authority of the session that starts this one. A session that may do more is `policy.invalid`. Default: none. */
   parent?: SessionAuthority | undefined;
-  /** Default: the clock. */
+  /** Default: the system clock. */
   now?: (() => Date) | undefined;
-  /** From 0 up to but not including 1, for the delays between retries. Default: Math.random. */
+  /** Returns a number from 0 up to but not including 1, for the delays between retries. Default: Math.random. */
   random?: (() => number) | undefined;
 }
 
 /** What the user asks in one turn. */
 export interface TurnInput {
   prompt: string;
-  /** Pictures, as data URLs. */
+  /** Data URLs. */
   images?: readonly string[] | undefined;
-  /** Aborting ends the turn: running calls are ended, and each has its output. */
+  /** Aborting ends the turn and its running calls; each call gets an output all the same. */
   signal?: AbortSignal | undefined;
-  /** Whether commands that still run are ended with this turn. Default: false, they go on. */
+  /** Whether commands that are still running end with this turn. Default: false. */
   isLast?: boolean | undefined;
 }
 
-/** How one turn went. */
 export interface TurnResult {
   status: "completed" | "failed" | "interrupted";
-  /** The last text of the assistant in this turn, null where it said nothing. */
+  /** The assistant's last message in this turn; null if there was none. */
   lastMessage: string | null;
-  /** Of all requests of the conversation together. */
+  /** The total of all requests of the conversation. */
   usage: TokenUsage;
-  /** In this turn. */
+  /** The number of tool calls in this turn. */
   toolCalls: number;
-  /** From the start of each call of this turn to its output, in the order of the calls. */
+  /** The time from the start of each call of this turn to its output, in the order of the calls. */
   callLatenciesMs: number[];
-  /** Why it failed. */
+  /** Why the turn failed. */
   error?: BrigError;
 }
 
 /** How a compaction ended. */
 export type CompactionResult =
   | CompactionOutcome
-  /** The conversation is as it was. */
+  /** The conversation is unchanged. */
   | { kind: "failed"; error: BrigError }
   | { kind: "interrupted" };
 
-/** What the next turns run with. */
+/** What the following turns run with. */
 export interface SettingChange {
   setting: SessionSetting;
-  /** Takes the place of the sandbox so far. Default: that one stays. */
+  /** Replaces the current sandbox. Default: the current one stays. */
   sandbox?: SandboxSource | undefined;
 }
 
-/** A model, a sandbox, and all that was said so far. */
+/** A model, a sandbox, and everything that has been said so far. */
 export interface Conversation {
   readonly threadId: string;
-  /** Null where nothing is kept. */
+  /** Null if the session is not recorded. */
   readonly sessionFile: string | null;
   readonly setting: SessionSetting;
-  /** Rejects where it could not start. */
+  /** Rejects if the sandbox could not start. */
   readonly sandbox: Promise<AgentSandbox>;
-  /** How long the sandbox took to start, in milliseconds; null while it is not ready. */
+  /** How long the sandbox took to start; null until it has started. */
   readonly sandboxStartMs: number | null;
   readonly tools: ToolRegistry;
-  /** All that it may do; for the `parent` of a session that it starts. */
+  /** What the session may do, to pass as `parent` to a session that it starts. */
   readonly authority: SessionAuthority;
-  /** Of all requests so far. */
+  /** The total of all requests so far. */
   readonly usage: TokenUsage;
   /**
-   * Asks the model, runs its tool calls, and asks again with their outputs, until it calls none. What goes wrong with the model, the
-   * sandbox or the engine is in the result; only a fault of brig's own is thrown. One turn at a time: a second one is a TypeError.
+   * Asks the model, runs its tool calls, and asks again with their outputs until it calls no tool. A failure of the
+   * model, the sandbox or the engine is in the result; only a fault in brig is thrown. A second turn at the same
+   * time is a TypeError.
    */
   runTurn(input: TurnInput): Promise<TurnResult>;
-  /** How much of what the model can read is used, partly by estimate; `windowTokens` is null where nobody knows. */
+  /** How much of the model's context window is used, partly estimated; `windowTokens` is null if it is unknown. */
   readonly room: { usedTokens: number; windowTokens: number | null };
   /**
-   * Has the model sum up the conversation, and goes on from the summary and what the user said. What goes wrong is in the result. During a
-   * turn it is a TypeError.
+   * Has the model summarise the conversation, which then continues from the summary and the user's messages. A
+   * failure is in the result. During a turn this is a TypeError.
    */
   compact(options?: { signal?: AbortSignal | undefined }): Promise<CompactionResult>;
   /**
-   * For the turns to come; during one it is a TypeError. The sandbox so far is closed if it was the conversation's, with all that still
-   * runs in it, and what was approved for the session is asked about anew. More than the `parent` may do is `policy.invalid`.
+   * Changes the setting for the following turns; during a turn this is a TypeError. A new sandbox replaces the
+   * current one, which is closed, with everything still running in it, if the conversation opened it. Approvals for
+   * the session are asked for again. A setting that allows more than the `parent` may do is `policy.invalid`.
    */
   changeSetting(change: SettingChange): Promise<void>;
-  /** Ends what still runs, and closes the session file, and the sandbox if it is the conversation's. */
+  /** Ends what is still running, and closes the session file, and the sandbox if the conversation opened it. */
   close(): Promise<void>;
 }

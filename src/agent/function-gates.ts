@@ -1,8 +1,8 @@
 import type { GateLayer, ToolGates } from "../tools/tool-gates.js";
 
 /**
- * What has to be otherwise for a model that can be told of functions only, as over Chat Completions: a patch is a function's argument,
- * commands are run by the function `shell`, and there is no search of the provider's. Goes above everything else that was said.
+ * The changes for a model that can only call functions, as over Chat Completions: `apply_patch` becomes a function,
+ * `local_shell` becomes `shell`, and the provider's web search is off. They take precedence over every other layer.
  */
 export function functionGates({ apply_patch, shell, web_search }: ToolGates): GateLayer {
   return {

@@ -12,16 +12,16 @@ export type JsonEvent = { readonly type: string } & Readonly<Record<string, unkn
 interface OpenCommand {
   id: string;
   command: string;
-  /** So far, for a command that does not end before its turn. */
-  output: TextSoFar;
+  /** Used if the turn ends before the command does. */
+  output: TextStart;
 }
 
-/** What a command's own end would have told of its output is cut by then; this much is enough for one without an end. */
+/** How much output is kept for a command that does not end before its turn; any other reports its own output. */
 const KEPT_OUTPUT_CHARS = 1024 * 1024;
 
 /**
- * Translates a session's events into the objects of `--json`. Items are numbered through, start and end of one sharing the
- * number; what is still open at the end of the turn is completed there.
+ * Translates a session's events into the objects of `--json`. Items are numbered across turns; the start and the end
+ * of one item have the same number. Items still open at the end of the turn are completed there.
  */
 export class JsonEvents {
   #nextItem = 0;
@@ -107,7 +107,7 @@ export class JsonEvents {
   }
 
   #startCommand(callId: string, command: string): JsonEvent {
-    const open = { id: this.#newId(), command, output: new TextSoFar() };
+    const open = { id: this.#newId(), command, output: new TextStart() };
     this.#commands.set(callId, open);
     return {
       type: "item.started",
@@ -133,7 +133,7 @@ export class JsonEvents {
     ];
   }
 
-  /** It never started, and has no exit code: -1 stands for that. */
+  /** -1 stands for the exit code of a command that never started. */
   #declineCommand(argv: readonly string[], reason: string): JsonEvent[] {
     const open = { id: this.#newId(), command: shellQuote(argv) };
     const started = commandItem(open, { output: "", exitCode: null, status: "in_progress" });
@@ -161,7 +161,7 @@ export class JsonEvents {
     return [{ type: "item.completed", item: patchItem({ ...open, changes }, status) }];
   }
 
-  /** One list for the whole turn. */
+  /** All plans of a turn are one item. */
   #updatePlan(steps: readonly PlanStep[]): JsonEvent {
     const type = this.#plan === null ? "item.started" : "item.updated";
     this.#plan = { id: this.#plan?.id ?? this.#newId(), steps };
@@ -169,8 +169,8 @@ export class JsonEvents {
   }
 
   /**
-   * What its turn leaves open. After a turn that is complete that is a session, which goes on: its item ends when it does. A turn that
-   * is not takes its commands along.
+   * A command that is still running after a completed turn goes on, so its item stays open. Any other turn ends its
+   * commands.
    */
   #endOpenItems(status: "completed" | "failed"): JsonEvent[] {
     const plan = this.#plan;
@@ -191,7 +191,7 @@ export class JsonEvents {
   }
 }
 
-/** What Codex prints is the message alone; the code is for programs, the hint for whoever reads their log. */
+/** Codex prints the message alone; brig adds a code for programs and a hint for people. */
 function failureOf({ message, code, hint }: BrigError): Readonly<Record<string, unknown>> {
   return { message, code, hint };
 }
@@ -203,7 +203,7 @@ function commandItem(
   return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
 }
 
-/** The changes in the order of their paths, whatever the patch's was; of two of one file the last one counts. */
+/** Changes are sorted by path, whatever their order in the patch. If a file changes twice, the last change counts. */
 function patchItem({ id, changes }: { id: string; changes: readonly FileChange[] }, status: string) {
   const byPath = new Map(changes.map(({ path, kind }) => [path, { path, kind }]));
   const sorted = [...byPath.values()].toSorted((a, b) =>
@@ -217,8 +217,7 @@ function planItem({ id, steps }: { id: string; steps: readonly PlanStep[] }) {
   return { id, type: "todo_list", items };
 }
 
-/** The beginning of a stream of bytes as text. */
-class TextSoFar {
+class TextStart {
   readonly #decoder = new Utf8Stream();
   #text = "";
 

@@ -3,24 +3,25 @@ import { openConversation } from "./conversation.js";
 import { conversationOptionNames, turnInputNames } from "./conversation-option-names.js";
 import type { ConversationOptions, TurnInput, TurnResult } from "./conversation-options.js";
 
-/** A conversation of one turn. */
+/** The options of a conversation and its only turn. */
 export type RunAgentOptions = ConversationOptions & Omit<TurnInput, "isLast">;
 
 const { isLast: _, ...turnNames } = turnInputNames;
 const runAgentOptionNames: OptionNames<RunAgentOptions> = { ...conversationOptionNames, ...turnNames };
 
-/** How the turn went, and where it is kept. */
+/** The result of the turn, and where it was recorded. */
 export interface AgentResult extends TurnResult {
   threadId: string;
-  /** How long the sandbox took to start; null when it never was ready. */
+  /** How long the sandbox took to start; null if it did not. */
   sandboxStartMs: number | null;
-  /** Null where nothing was kept. */
+  /** Null if the session was not recorded. */
   sessionFile: string | null;
 }
 
 /**
- * Runs one turn in a conversation of its own: asks the model, runs its tool calls in the sandbox, and asks again with their outputs, until
- * it calls none. What goes wrong with the model, the sandbox or the engine is in the result; only a fault of brig's own is thrown.
+ * Runs a conversation of one turn: asks the model, runs its tool calls in the sandbox, and asks again with their
+ * outputs until it calls no tool. A failure of the model, the sandbox or the engine is in the result; only a fault
+ * in brig is thrown.
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentResult> {
   refuseUnknownOptions(options, runAgentOptionNames, { of: "runAgent" });

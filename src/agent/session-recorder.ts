@@ -8,18 +8,16 @@ import type { AgentSandbox } from "./agent-sandbox.js";
 import type { SessionSandbox } from "./session-sandbox.js";
 import type { Transcript } from "./turn/transcript.js";
 
-/** What does not change while the session lasts. */
 interface SessionFacts {
   threadId: string;
   provider: string;
-  /** Whether its file has a beginning already. */
+  /** Whether the session file already starts with a `session_meta`. */
   isContinued: boolean;
-  /** Whether what it leaves in the workspace is recorded. */
   recordsTree: boolean;
   now: () => Date;
 }
 
-/** What a session's listener and its file are told besides its turns: its beginning, its sandboxes, and what it leaves behind. */
+/** Records and reports what is not part of a turn: the session's start, its sandboxes, and what it leaves behind. */
 export class SessionRecorder {
   readonly #transcript: Transcript;
   readonly #facts: SessionFacts;
@@ -31,7 +29,7 @@ export class SessionRecorder {
     this.#facts = facts;
   }
 
-  /** A session begins with its first turn: before that nothing is written. */
+  /** A session begins with its first turn; nothing is written before that. */
   get hasBegun(): boolean {
     return this.#hasBegun;
   }
@@ -51,7 +49,7 @@ export class SessionRecorder {
     if (started !== null) this.started(started.sandbox, { startMs: started.startMs, network });
   }
 
-  /** What starts before the session has begun is told then. */
+  /** A sandbox that starts before the session has begun is reported by `begin`. */
   started(
     { id, image, proof }: AgentSandbox,
     { startMs, network }: { startMs: number; network: SessionSetting["network"] },
@@ -67,12 +65,12 @@ export class SessionRecorder {
     this.#transcript.keep(egressRecord(id, { kind: "full" }));
   }
 
-  /** What a sandbox gave when it was closed. */
-  addReceipt(given: unknown): void {
-    this.#receipts.add(given);
+  /** Adds what a sandbox's `close` resolved to. */
+  addReceipt(receipt: unknown): void {
+    this.#receipts.add(receipt);
   }
 
-  /** What went wrong is told: it takes nothing away from what the session has done. */
+  /** A sandbox that failed to close is a warning, because the session's work is done. */
   closed(closings: readonly PromiseSettledResult<unknown>[]): void {
     for (const closing of closings) {
       if (closing.status === "fulfilled") {
@@ -95,7 +93,7 @@ export class SessionRecorder {
     this.#transcript.emit({ kind: "receipt", receipt });
   }
 
-  /** What the session leaves behind, for who runs it again. */
+  /** Describes what the session leaves in its directory, for `brig replay` to compare with. */
   async tree({ started, isLost }: SessionSandbox, { cwd }: SessionSetting): Promise<void> {
     const isWanted = this.#facts.recordsTree && this.#transcript.sessionFile !== null && this.#hasBegun;
     if (!isWanted || started === null || isLost) return;

@@ -6,17 +6,16 @@ import { mergeGates } from "../tools/tool-gates.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
 import { functionGates } from "./function-gates.js";
 
-/** What brig's own tools are to know of the session they work for. */
-export interface ToolUse extends Omit<ToolRegistryOptions, "cwd" | "environment"> {
+interface SessionToolOptions extends Omit<ToolRegistryOptions, "cwd" | "environment"> {
   model: ModelClient;
   setting: SessionSetting;
   threadId: string;
 }
 
-/** Brig's tools as the model takes them; what the options say of a tool stands above what is known of the model. */
+/** Opens brig's tools in the form that suits the model. `gates` takes precedence over what is usual for the model. */
 export function openSessionTools(
   sandbox: Promise<AgentSandbox>,
-  { model, setting, threadId, ...options }: ToolUse,
+  { model, setting, threadId, ...options }: SessionToolOptions,
 ): ToolRegistry {
   const profile = profileOf(model.model);
   const gates = mergeGates([

@@ -6,19 +6,19 @@ import {
 import type { ActionToReview, SandboxPlace } from "../../tools/review/action.js";
 import type { ApprovalQuestion } from "../../tools/tool.js";
 
-/** What was approved for the sandbox is not approved for outside of it. */
+/** An approval in one place does not count in the other. */
 type Grantable = Pick<ApprovalQuestion, "action" | "place">;
 
-/** What a person has approved for the rest of the session, in one setting of it: the questions were about that. */
+/** What a person has approved for the rest of the session, or until its setting changes. */
 export class Grants {
   readonly #keys = new Set<string>();
   readonly #prefixes: { prefix: CommandPrefix; place: SandboxPlace }[] = [];
 
-  /** Whether the question need not be asked any more. */
+  /** Whether the question is already answered. */
   has({ action, place }: Grantable): boolean {
     const keys = keysOf(action, place);
     if (keys.length > 0 && keys.every((key) => this.#keys.has(key))) return true;
-    // What is typed into a command later is no part of what a prefix says.
+    // A prefix does not cover what is typed into the command later.
     if (action.kind === "patch" || action.takesInput) return false;
     const granted = this.#prefixes.filter((grant) => order.indexOf(grant.place) >= order.indexOf(place));
     return isCovered(
@@ -28,7 +28,7 @@ export class Grants {
     );
   }
 
-  /** This very command in this directory, or every file of the patch. */
+  /** Approves exactly this command in this directory, or changes to every file of the patch. */
   addAction({ action, place }: Grantable): void {
     for (const key of keysOf(action, place)) this.#keys.add(key);
   }

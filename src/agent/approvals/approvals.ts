@@ -18,44 +18,39 @@ import type { AnsweredApproval, ApprovalQuestion, ToolCallOptions } from "../../
 import { Grants } from "./approval-grants.js";
 import { QuestionQueue } from "./question-queue.js";
 
-/** A question to the person at the other end. */
+/** A question to a person. */
 export interface ApprovalRequest extends ApprovalQuestion {
-  /** The call that asks; null for a program's. */
+  /** The model's call that needs approval; null if a program called the tool. */
   callId: string | null;
 }
 
-/** What the person says; the last two are a no. */
+/** The person's answer. */
 export type ApprovalAnswer =
   | "approved"
   | "approved_for_session"
-  /** Of the question's `prefix`, and of no other. */
+  /** Approves every command that begins like this. Any prefix but the question's own approves this command only. */
   | { approvedPrefix: readonly string[] }
   | "denied"
-  /** Denied, and the turn ends. */
+  /** Denies the action and ends the turn. */
   | "abort";
 
-/** Who is asked. */
 export interface Approver {
-  /** One question at a time. Once the signal is aborted the answer is not waited for: take the question away. */
+  /** Called for one question at a time. Once the signal is aborted, withdraw the question: its answer is ignored. */
   ask(request: ApprovalRequest, options: { signal: AbortSignal | undefined }): Promise<ApprovalAnswer>;
 }
 
-/** What the session's setting says of approvals. */
 export interface ApprovalSituation extends Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate"> {
-  /** Whether the session's own sandbox has a network: without one an unreachable network is the sandbox's doing. */
+  /** Whether the session's sandbox has a network. Without one, the sandbox is why a network is unreachable. */
   hasNetwork: boolean;
 }
 
 interface ApprovalOptions {
   situation: ApprovalSituation;
-  /** Default: nobody, so that what would be asked is refused. */
+  /** Default: none; what would be asked is refused. */
   approver?: Approver | undefined;
 }
 
-/**
- * The approvals of one session in one setting: its policy, who is asked, and what was approved for the rest of it. This is what the
- * tools take as their review. Where the person ends the turn, the call rejects with `aborted`.
- */
+/** Decides about actions by the approval policy, a person's answers, and what was approved for the session. */
 export function createApprovals(options: ApprovalOptions): ActionReview {
   return new SessionApprovals(options);
 }
@@ -109,7 +104,7 @@ class SessionApprovals implements ActionReview {
     return answer === "approved" ? "run-escalated" : "stands-by-user";
   }
 
-  /** What was said to the same question before, or is said now. One question at a time, the earlier call's first. */
+  /** Returns an earlier answer to the same question, or asks. Questions wait for each other, in the order of their calls. */
   async #answerTo(
     question: ApprovalQuestion,
     call: ToolCallOptions,
@@ -122,22 +117,21 @@ class SessionApprovals implements ActionReview {
     return await this.#queue.inTurn({ position: origin?.position ?? 0, signal }, async () => {
       if (this.#grants.has(question)) return "approved";
       call.onActivity?.({ kind: "approval-requested", ...question });
-      let told: AnsweredApproval = "withdrawn";
+      let answer: AnsweredApproval = "withdrawn";
       try {
         const request = { ...question, callId: origin?.callId ?? null };
         const asked = approver.ask(request, { signal });
-        const answer = await (signal === undefined ? asked : beforeAbort(asked, signal));
-        told = this.#take(answer, question);
+        answer = this.#take(await (signal === undefined ? asked : beforeAbort(asked, signal)), question);
       } finally {
         const waitedMs = performance.now() - startedAt;
-        call.onActivity?.({ kind: "approval-answered", ...question, answer: told, waitedMs });
+        call.onActivity?.({ kind: "approval-answered", ...question, answer, waitedMs });
       }
-      if (told === "abort") throw new BrigError("the user ended the turn", { code: "aborted" });
-      return told === "denied" ? "denied" : "approved";
+      if (answer === "abort") throw new BrigError("the user ended the turn", { code: "aborted" });
+      return answer === "denied" ? "denied" : "approved";
     });
   }
 
-  /** Remembers what is approved for longer. A prefix that was not offered approves this one action only. */
+  /** Remembers what is approved for the session. */
   #take(answer: ApprovalAnswer, question: ApprovalQuestion): AnsweredApproval {
     if (answer === "approved_for_session") this.#grants.addAction(question);
     if (typeof answer === "string") return answer;

@@ -3,7 +3,6 @@ import { excessOver, type SessionAuthority } from "../../policy/session-authorit
 import type { SessionSetting } from "../../session/setting.js";
 import type { ToolRegistry } from "../../tools/registry.js";
 
-/** What a session may do, for one that it starts. */
 export function authorityOf(
   setting: SessionSetting,
   tools: ToolRegistry,
@@ -21,7 +20,7 @@ export function authorityOf(
   };
 }
 
-/** Refuses a session that may do more than the one that starts it, with `policy.invalid`. */
+/** Throws `policy.invalid` for a session that may do more than the one that starts it. */
 export function checkAgainstParent(parent: SessionAuthority, child: SessionAuthority): void {
   const excess = excessOver(parent, child);
   if (excess.length === 0) return;

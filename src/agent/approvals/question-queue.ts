@@ -3,12 +3,12 @@ interface Waiting {
   start(): void;
 }
 
-/** Lets one question be asked at a time; of those that wait, the one with the lowest position is next. */
+/** Lets one question be asked at a time. The waiting question with the lowest position is next. */
 export class QuestionQueue {
   readonly #waiting: Waiting[] = [];
   #isBusy = false;
 
-  /** Rejects with the signal's reason where that is aborted before the turn comes. */
+  /** Rejects with the signal's reason if it is aborted before the question is asked. */
   async inTurn<T>(
     { position, signal }: { position: number; signal: AbortSignal | undefined },
     ask: () => Promise<T>,
@@ -42,7 +42,7 @@ export class QuestionQueue {
     });
   }
 
-  /** Stays busy where somebody waits, so that nobody gets in between. */
+  /** Stays busy if a question waits, so that a new one cannot overtake it. */
   #next(): void {
     const [next] = this.#waiting.toSorted((a, b) => a.position - b.position);
     this.#isBusy = next !== undefined;

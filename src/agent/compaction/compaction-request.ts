@@ -3,15 +3,14 @@ import { pause } from "../../lib/time/pause.js";
 import { messageText, type ResponseItem, textMessage } from "../../model/items.js";
 import type { BrokenResponse, ModelClient, TokenUsage } from "../../model/model-client.js";
 import type { AgentEvent } from "../turn/events.js";
+import { normalised } from "../turn/history.js";
 import { Reconnects } from "../turn/reconnects.js";
-import { withoutOldest } from "./compaction.js";
 
 export interface SummaryRequest {
   model: ModelClient;
   instructions: string;
-  /** The whole conversation. */
   items: readonly ResponseItem[];
-  /** What the model is asked for. */
+  /** What asks the model for the summary. */
   prompt: string;
   signal: AbortSignal;
   /** From 0 up to but not including 1. */
@@ -21,14 +20,14 @@ export interface SummaryRequest {
 }
 
 /**
- * Has the model sum up the conversation. Where that is more than it can read the oldest item is left out and it is asked again, then
- * two more, then four. Failures are the model's own `model.*` errors; an answer without text is `model.failed`.
+ * Has the model summarise the conversation. While that is longer than the model can read, the oldest item is left
+ * out, then two more, then four, and so on. An answer without text is `model.failed`.
  */
 export async function requestSummary(request: SummaryRequest): Promise<string> {
   let { items } = request;
   for (let dropped = 1; ; dropped *= 2) {
     try {
-      return await askPatiently(request, items);
+      return await askWithRetries(request, items);
     } catch (error) {
       if (!isContextOverflow(error) || items.length === 0) throw error;
       items = withoutOldest(items, dropped);
@@ -36,13 +35,16 @@ export async function requestSummary(request: SummaryRequest): Promise<string> {
   }
 }
 
-/** The endpoint says that the conversation is longer than the model can read. */
+/** Leaves out the oldest items, and the outputs of the calls among them. */
+export function withoutOldest(items: readonly ResponseItem[], count: number): ResponseItem[] {
+  return normalised(items.slice(count));
+}
+
 export function isContextOverflow(error: unknown): error is BrigError {
   return isBrigError(error, "model.context-window");
 }
 
-/** A response that broke off is asked for again, from its start. */
-async function askPatiently(request: SummaryRequest, items: readonly ResponseItem[]): Promise<string> {
+async function askWithRetries(request: SummaryRequest, items: readonly ResponseItem[]): Promise<string> {
   const { model, signal, random, onReconnecting } = request;
   const reconnects = new Reconnects(model, { random });
   for (;;) {
@@ -70,7 +72,7 @@ async function ask(
   }
   signal.throwIfAborted();
   if (text.trim() !== "") return { kind: "summary", text };
-  throw new BrigError("the model was asked to sum up the conversation and answered without a word", {
+  throw new BrigError("the model was asked to summarise the conversation and answered without any text", {
     code: "model.failed",
     hint: "try again, or set compact_prompt",
   });

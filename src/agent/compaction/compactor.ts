@@ -1,38 +1,36 @@
 import { isBrigError } from "../../errors.js";
 import { type MessageItem, type ResponseItem, wireItem } from "../../model/items.js";
-import type { ModelClient, TokenUsage } from "../../model/model-client.js";
+import type { ModelClient } from "../../model/model-client.js";
 import { profileOf } from "../../model/model-profile.js";
 import { compactedItems, handoffMessage, KEPT_USER_TOKENS } from "../../session/compacted-items.js";
 import type { SessionRecord } from "../../session/write/session-file.js";
-import type { AgentEvent, CompactionReason } from "../turn/events.js";
-import { defaultCompactPrompt } from "./compaction.js";
+import type { CompactionReason } from "../turn/events.js";
+import type { Transcript } from "../turn/transcript.js";
 import { requestSummary } from "./compaction-request.js";
+
+export const defaultCompactPrompt = `The room for this conversation is nearly used up. Everything but the user's own messages will be replaced by your next message, so write the note from which the work can go on without anything else. Call no tools.
+
+Say, in this order and as briefly as exactness allows:
+- what the user wants, with every condition and preference that was named;
+- what was decided, and why;
+- what is done: files changed or made (with paths), commands that matter and how they ended, sessions that still run (with their ids);
+- what was found out that would be costly to find again: names, places in files, error texts word for word;
+- what remains to be done, the next step first.`;
 
 /** When and how a conversation is summarized. */
 export interface CompactionOptions {
-  /** How many tokens the model can read at once. Default: what is known of it by its name. */
+  /** The size of the model's context window. Default: what is known of the model by its name. */
   contextWindowTokens?: number | undefined;
-  /** So many tokens are the most that is kept. Default: nine tenths of the context window. */
+  /** The size at which the conversation is compacted. Default and maximum: nine tenths of the context window. */
   autoCompactTokens?: number | undefined;
-  /** What the model is asked for. Default: brig's own words. */
+  /** What asks the model for the summary. Default: brig's own prompt. */
   prompt?: string | undefined;
-}
-
-/** What compacting needs of a transcript. */
-interface CompactedTranscript {
-  /** How many tokens the conversation is, partly by estimate. */
-  readonly tokens: number;
-  toInput(): ResponseItem[];
-  replaceItems(items: readonly ResponseItem[]): void;
-  addUsage(usage: TokenUsage): void;
-  keep(record: SessionRecord): void;
-  emit(event: AgentEvent): void;
 }
 
 interface CompactorOptions extends CompactionOptions {
   model: ModelClient;
   instructions: string;
-  transcript: CompactedTranscript;
+  transcript: Transcript;
   /** From 0 up to but not including 1. */
   random: () => number;
 }
@@ -40,18 +38,18 @@ interface CompactorOptions extends CompactionOptions {
 interface CompactionPass {
   reason: CompactionReason;
   signal: AbortSignal;
-  /** What the model has to be told again at once. Default: nothing; the next turn tells it. */
+  /** Returns context messages to keep with the summary. Default: none; the next turn sends them. */
   context?: (() => Promise<readonly MessageItem[]>) | undefined;
 }
 
-/** How a compaction ended that did not fail. */
+/** The result of a compaction that did not fail. */
 export type CompactionOutcome =
   | { kind: "compacted"; tokensBefore: number; tokensAfter: number }
-  /** There is nothing that a summary could stand for. */
+  /** There was nothing to summarise, or no need to. */
   | { kind: "nothing" };
 
 const USED_SHARE = 0.9;
-/** A window smaller than usual is not to be filled by what the user said. */
+/** In a small context window the user's messages take at most this share. */
 const KEPT_SHARE = 0.25;
 /** After a compaction the conversation has to grow by this much of the limit before it is worth another. */
 const GROWTH_SHARE = 0.1;
@@ -61,22 +59,21 @@ export class Compactor {
   readonly windowTokens: number | null;
   readonly #options: CompactorOptions;
   readonly #limitTokens: number;
-  /** What a compaction led to, once the endpoint has counted it: less cannot be had. Null until then. */
+  readonly #keptTokens: number;
+  /** The size after the last compaction, or failed attempt, as last measured. Null until it is measured again. */
   #floorTokens: number | null = 0;
 
   constructor(options: CompactorOptions) {
     this.#options = options;
     this.windowTokens = options.contextWindowTokens ?? profileOf(options.model.model).contextWindowTokens;
-    const { autoCompactTokens = Number.POSITIVE_INFINITY } = options;
-    this.#limitTokens = Math.min(
-      autoCompactTokens,
-      (this.windowTokens ?? Number.POSITIVE_INFINITY) * USED_SHARE,
-    );
+    const window = this.windowTokens ?? Number.POSITIVE_INFINITY;
+    this.#limitTokens = Math.min(options.autoCompactTokens ?? window, window * USED_SHARE);
+    this.#keptTokens = Math.min(KEPT_USER_TOKENS, Math.floor(window * KEPT_SHARE));
   }
 
   /**
-   * Compacts where the conversation, with what is to come, is at its limit; for the time before a turn and between two requests. What
-   * goes wrong is a warning: the endpoint has the last word on what is too long.
+   * Compacts if the conversation, with what is to be added, has reached its limit. A failure is only a warning,
+   * because the endpoint decides what is too long.
    */
   async compactIfFull(
     pass: Omit<CompactionPass, "reason">,
@@ -97,11 +94,11 @@ export class Compactor {
     }
   }
 
-  /** Puts a summary in the place of all but what the user said. Whatever goes wrong is thrown, and nothing has changed. */
+  /** Replaces everything but the user's messages with a summary. After an error the conversation is unchanged. */
   async compact({ reason, signal, context }: CompactionPass): Promise<CompactionOutcome> {
     const { transcript, prompt = defaultCompactPrompt } = this.#options;
     const items = transcript.toInput();
-    if (!items.some(isWork)) return { kind: "nothing" };
+    if (!items.some(isFromModel)) return { kind: "nothing" };
     const tokensBefore = transcript.tokens;
     transcript.emit({ kind: "compaction-started", reason });
     const summary = await requestSummary({
@@ -116,8 +113,8 @@ export class Compactor {
         transcript.emit(event);
       },
     });
-    const told = (await context?.()) ?? [];
-    const kept = compactedItems(items, summary, { context: told, keptTokens: this.#keptTokens });
+    const messages = (await context?.()) ?? [];
+    const kept = compactedItems(items, summary, { context: messages, keptTokens: this.#keptTokens });
     transcript.replaceItems(kept);
     transcript.keep(compactedRecord(summary, kept));
     transcript.keep({ type: "event_msg", payload: { type: "context_compacted" } });
@@ -127,17 +124,10 @@ export class Compactor {
     transcript.emit({
       kind: "warning",
       message:
-        "the conversation was summed up to make room: details of what came before may be lost. " +
-        "A new session for a new task keeps the model exact.",
+        "the conversation was summed up to make room, and details may be lost. " +
+        "Start a new session for a new task.",
     });
     return { kind: "compacted", tokensBefore, tokensAfter };
-  }
-
-  get #keptTokens(): number {
-    return Math.min(
-      KEPT_USER_TOKENS,
-      Math.floor((this.windowTokens ?? Number.POSITIVE_INFINITY) * KEPT_SHARE),
-    );
   }
 
   #isFull(tokens: number): boolean {
@@ -150,14 +140,12 @@ export class Compactor {
   }
 }
 
-/** `replacement_history` takes the place of every item before it. */
 function compactedRecord(summary: string, items: readonly ResponseItem[]): SessionRecord {
   const [part] = handoffMessage(summary).content;
   const message = part?.type === "input_text" ? part.text : summary;
   return { type: "compacted", payload: { message, replacement_history: items.map(wireItem) } };
 }
 
-/** What a model did or said. */
-function isWork(item: ResponseItem): boolean {
+function isFromModel(item: ResponseItem): boolean {
   return item.type !== "message" || item.role === "assistant";
 }

@@ -1,8 +1,8 @@
 import { type ApprovalPolicy, nameOfPolicy } from "../../policy/approval-policy.js";
 
 /**
- * What the model is told of the approval policy: who is asked about what, and how it can ask to leave the sandbox where it can. Whole
- * sentences, for the block of permissions. `isRestricted` is false where the sandbox itself has full access. Default: true.
+ * Explains the approval policy to the model: who is asked about what, and how to ask to leave the sandbox.
+ * `isRestricted`: false if the sandbox itself has full access. Default: true.
  */
 export function approvalGuidance(policy: ApprovalPolicy, { isRestricted = true } = {}): string {
   const meaning = isRestricted ? meaningOf(policy) : meaningWithFullAccess(policy);

@@ -2,7 +2,6 @@ import { posix } from "node:path";
 import type { SentContext, SessionSetting } from "../../session/setting.js";
 import { approvalGuidance } from "./approvals-guidance.js";
 
-/** What the environment block is made of, in its order. */
 const environmentParts: readonly ((context: SentContext) => EnvironmentPart)[] = [
   ({ setting: { cwd } }) => line("cwd", cwd),
   ({ setting: { shell } }) => line("shell", posix.basename(shell)),
@@ -18,11 +17,11 @@ const environmentParts: readonly ((context: SentContext) => EnvironmentPart)[] =
 
 interface EnvironmentPart {
   lines: readonly string[];
-  /** Says nothing to somebody who was told nothing before. */
+  /** Whether the lines say nothing unless an earlier block said something else. */
   isEmpty: boolean;
 }
 
-/** Where the session works. With what was told before: only what is different now, or null where nothing is. */
+/** Describes where the session works, or only what differs from `before`; null if nothing differs. */
 export function environmentBlock(now: SentContext, before: SentContext | null): string | null {
   const changed = environmentParts.flatMap((part) => {
     const { lines, isEmpty } = part(now);
@@ -33,7 +32,6 @@ export function environmentBlock(now: SentContext, before: SentContext | null): 
   return ["<environment_context>", ...changed, "</environment_context>"].join("\n");
 }
 
-/** What may be done, and who can be asked for more. */
 export function permissionsBlock(setting: SessionSetting): string {
   const { sandboxMode, network, approvalPolicy = "never" } = setting;
   const access = network.kind === "none" ? "restricted" : "enabled";
@@ -50,7 +48,6 @@ export function permissionsBlock(setting: SessionSetting): string {
   ].join("\n");
 }
 
-/** What the project's own files, and the user's, say to agents. */
 export function projectDocsBlock(text: string, { cwd }: Pick<SessionSetting, "cwd">): string {
   return `# AGENTS.md instructions for ${cwd}\n\n<INSTRUCTIONS>\n${text}\n</INSTRUCTIONS>`;
 }

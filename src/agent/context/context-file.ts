@@ -1,12 +1,12 @@
 import { BrigError } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
 
-/** A model reads them with every request: more than this is a mistake. */
+/** Instructions are sent with every request, so longer ones are a mistake. */
 const MAX_INSTRUCTIONS_BYTES = 256 * 1024;
 
 /**
- * Reads the base instructions from `model_instructions_file` or `--instructions-file`. One that is missing, empty, longer than
- * 256 KiB, no text, or no regular file is `config.invalid`.
+ * Reads the base instructions from `model_instructions_file` or `--instructions-file`. A file that is missing,
+ * empty, longer than 256 KiB, not text, or not a regular file is `config.invalid`.
  */
 export async function readInstructionsFile(path: string): Promise<string> {
   const file = await readTextFile(path, MAX_INSTRUCTIONS_BYTES);

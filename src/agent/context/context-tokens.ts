@@ -3,15 +3,15 @@ import type { TokenUsage } from "../../model/model-client.js";
 import { itemTokens } from "../../session/item-tokens.js";
 
 /**
- * How much of the model's window the conversation fills: what the endpoint counted last, and an estimate of what came since. An
- * endpoint that counts nothing leaves all to the estimate.
+ * Measures the conversation: what the endpoint counted last, plus an estimate of what was added since. If the
+ * endpoint never counts, all of it is estimated.
  */
 export class TokenMeter {
   readonly #fixedTokens: number;
   #counted: number;
   #since = 0;
 
-  /** `fixedTokens`: what every request has besides the items. */
+  /** `fixedTokens`: what every request contains besides the items. */
   constructor(fixedTokens: number) {
     this.#fixedTokens = fixedTokens;
     this.#counted = fixedTokens;
@@ -25,14 +25,14 @@ export class TokenMeter {
     this.#since += itemTokens(item);
   }
 
-  /** The endpoint counted everything so far. Some say zero for "not counted". */
+  /** Takes the endpoint's count of everything so far. Some endpoints send zero if they do not count. */
   count({ inputTokens, outputTokens }: TokenUsage): void {
     if (inputTokens + outputTokens === 0) return;
     this.#counted = inputTokens + outputTokens;
     this.#since = 0;
   }
 
-  /** Everything is another now, and nobody has counted it. */
+  /** Starts again with other items, which the endpoint has not counted. */
   restart(items: readonly ResponseItem[]): void {
     this.#counted = this.#fixedTokens;
     this.#since = 0;

@@ -6,22 +6,22 @@ import { wholeEnd } from "../../lib/utf8.js";
 
 /** Where AGENTS.md files are looked for, and how much of them is sent. */
 export interface ProjectDocsOptions {
-  /** Directories of the user's own on this machine; the first file there that says something comes first. */
+  /** The user's directories on this machine, such as `$BRIG_HOME`; their first file with text precedes the project's. */
   homes: readonly string[];
-  /** Of the project's files together; 0 for none of them. Default: 32 768. */
+  /** The most that all files of the project may have together; 0 leaves them out. Default: 32 768. */
   maxBytes?: number | undefined;
-  /** Names that are looked for after AGENTS.override.md and AGENTS.md. Default: none. */
+  /** Names to look for after AGENTS.override.md and AGENTS.md. Default: none. */
   fallbackFilenames?: readonly string[] | undefined;
-  /** What the topmost directory of a project has; without any of them it is the working directory alone. Default: `.git`. */
+  /** Names that mark a project's root. Without one, only the working directory is searched. Default: `.git`. */
   rootMarkers?: readonly string[] | undefined;
   /**
-   * The working directory is this machine's own at the same path: where it has no such file nobody waits for the sandbox.
-   * Default: false.
+   * Whether the working directory is this machine's, at the same path. If it has no such files here, the search does
+   * not wait for the sandbox. Default: false.
    */
   isOnHost?: boolean | undefined;
 }
 
-/** What finding them needs of a sandbox's files: every path is resolved inside. */
+/** What the search needs of a sandbox's files. Paths are resolved inside the sandbox. */
 export interface ProjectFiles {
   read(
     path: string,
@@ -38,40 +38,41 @@ export interface ProjectFiles {
 }
 
 export interface ProjectDocs {
-  /** Null where there is nothing to say. */
+  /** Null if no file has text. */
   text: string | null;
-  /** For people: what is there and was not, or not wholly, taken. */
+  /** Which files are not used, or only in part; for people. */
   warnings: readonly string[];
 }
 
 export interface ProjectDocsSearch extends ProjectDocsOptions {
   /** Absolute path inside the sandbox. */
   cwd: string;
-  /** Asked only where there may be something to read. */
+  /** Called only if there may be something to read. */
   files: () => Promise<ProjectFiles>;
   signal?: AbortSignal | undefined;
 }
 
 const DEFAULT_MAX_BYTES = 32 * 1024;
-const MAX_OWN_BYTES = 256 * 1024;
-const OWN_NAMES = ["AGENTS.override.md", "AGENTS.md"];
+const MAX_USER_FILE_BYTES = 256 * 1024;
+const DOC_NAMES = ["AGENTS.override.md", "AGENTS.md"];
 const SEPARATOR = "\n\n--- project-doc ---\n\n";
 const WRITE_BITS = 0o222;
 
 /**
- * What AGENTS.md files say: the user's own from this machine, then one of each directory from the project's root down to the working
- * directory, read inside the sandbox. A file that cannot be used is a warning, never a failure; a sandbox that is gone is thrown.
+ * Reads AGENTS.md files: the user's from this machine, then one of each directory from the project's root down to
+ * the working directory, read inside the sandbox. A file that cannot be used is a warning; only an error of the
+ * sandbox itself is thrown.
  */
 export async function readProjectDocs(search: ProjectDocsSearch): Promise<ProjectDocs> {
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text);
-  const own = await readOwn(search, warn);
+  const user = await readUserDoc(search, warn);
   const project = await readProject(search, warn);
-  const parts = [own, project].filter((part) => part !== null);
+  const parts = [user, project].filter((part) => part !== null);
   return { text: parts.length === 0 ? null : parts.join(SEPARATOR), warnings };
 }
 
-/** Whether reading them asks the sandbox: only where there may be one, as far as this machine can tell. */
+/** Whether `readProjectDocs` would need the sandbox. */
 export async function asksForProjectDocs(
   search: PlacesToLook & Pick<ProjectDocsOptions, "isOnHost" | "maxBytes">,
 ): Promise<boolean> {
@@ -82,16 +83,16 @@ export async function asksForProjectDocs(
 type PlacesToLook = Pick<ProjectDocsSearch, "cwd" | "fallbackFilenames" | "rootMarkers">;
 type Warn = (text: string) => void;
 
-async function readOwn({ homes }: ProjectDocsSearch, warn: Warn): Promise<string | null> {
-  for (const path of homes.flatMap((home) => OWN_NAMES.map((name) => join(home, name)))) {
-    const file = await readFileStart(path, MAX_OWN_BYTES);
+async function readUserDoc({ homes }: ProjectDocsSearch, warn: Warn): Promise<string | null> {
+  for (const path of homes.flatMap((home) => DOC_NAMES.map((name) => join(home, name)))) {
+    const file = await readFileStart(path, MAX_USER_FILE_BYTES);
     if (file.kind === "missing") continue;
     if (file.kind === "unreadable") {
       warn(`${path} is not used: it ${file.reason}`);
       continue;
     }
     const text = readable(path, file.bytes, { isCut: file.isLonger, warn }).trim();
-    if (file.isLonger) warn(`${path} is cut after ${MAX_OWN_BYTES} bytes`);
+    if (file.isLonger) warn(`${path} is cut after ${MAX_USER_FILE_BYTES} bytes`);
     if (text !== "") return text;
   }
   return null;
@@ -106,9 +107,9 @@ async function readProject(search: ProjectDocsSearch, warn: Warn): Promise<strin
   const directories = await projectDirectories(files, search);
   const found = await Promise.all(directories.map((directory) => findDoc(files, directory, search)));
   for (const { warnings } of found) for (const warning of warnings) warn(warning);
-  for (const { directory, path, isExpected } of seen ?? []) {
+  for (const { directory, path, isInProject } of seen ?? []) {
     const doc = found.find((one) => one.directory === directory);
-    if (doc === undefined ? isExpected : doc.file === null && doc.warnings.length === 0)
+    if (doc === undefined ? isInProject : doc.file === null && doc.warnings.length === 0)
       warn(`${path} is not used: the sandbox, whose workspace is ${cwd}, does not have it`);
   }
   return joined(found, { maxBytes, warn });
@@ -117,13 +118,13 @@ async function readProject(search: ProjectDocsSearch, warn: Warn): Promise<strin
 interface SeenDoc {
   directory: string;
   path: string;
-  /** The directory is one of those that are asked for in the sandbox, too, if it has them. */
-  isExpected: boolean;
+  /** Whether the directory belongs to the project, so that the sandbox should have it. */
+  isInProject: boolean;
 }
 
 /**
- * What there may be to read. The host looks at names alone: it opens and lists nothing, so what an agent did to the workspace makes no
- * difference to it.
+ * Finds files that there may be to read. The host only checks whether names exist. It opens and lists nothing,
+ * because an agent may have prepared the workspace.
  */
 async function seenOnHost(search: PlacesToLook): Promise<SeenDoc[]> {
   const { root, furthest } = await rootOnHost(search);
@@ -132,12 +133,12 @@ async function seenOnHost(search: PlacesToLook): Promise<SeenDoc[]> {
     const paths = candidateNames(search).map((name) => posix.join(directory, name));
     const stats = await Promise.all(paths.map(statOnHost));
     const path = paths.find((_, index) => stats[index] !== null);
-    return path === undefined ? [] : [{ directory, path, isExpected: expected.includes(directory) }];
+    return path === undefined ? [] : [{ directory, path, isInProject: expected.includes(directory) }];
   });
   return (await Promise.all(seen)).flat();
 }
 
-/** `furthest`: the root even if what looks like a placeholder is a marker after all, which only the sandbox tells. */
+/** `furthest` is the root if what looks like a placeholder is a real marker; only the sandbox can tell. */
 async function rootOnHost(search: PlacesToLook): Promise<{ root: string; furthest: string }> {
   let furthest = search.cwd;
   for (const directory of ancestors(search.cwd)) {
@@ -154,7 +155,7 @@ async function statOnHost(path: string): Promise<{ type: string; mode: number } 
   return stat === null ? null : { type: stat.isDirectory() ? "directory" : "other", mode: stat.mode };
 }
 
-/** From the project's root down to the working directory. */
+/** Ordered from the project's root down to the working directory. */
 async function projectDirectories(files: ProjectFiles, search: ProjectDocsSearch): Promise<string[]> {
   const directories = ancestors(search.cwd);
   const isRoot = await Promise.all(
@@ -186,19 +187,19 @@ async function isMarker(files: ProjectFiles, path: string, { signal }: ProjectDo
   }
 }
 
-/** So look the empty directories that stand for a repository's metadata where there is none, so that none can be made. */
+/** The sandbox mounts empty read-only directories as placeholders, so that an agent cannot create a `.git`. */
 function mayBePlaceholder({ type, mode }: { type: string; mode: number }): boolean {
   return type === "directory" && (mode & WRITE_BITS) === 0;
 }
 
 interface FoundDoc {
   directory: string;
-  /** Null where there is none, or none that can be used, which a warning says. */
+  /** Null if there is no usable file. */
   file: { path: string; bytes: Uint8Array } | null;
   warnings: readonly string[];
 }
 
-/** The first of the names that is a file; at most one byte more than is ever used. */
+/** Reads at most one byte more than is used, to know whether the file is cut. */
 async function findDoc(files: ProjectFiles, directory: string, search: ProjectDocsSearch): Promise<FoundDoc> {
   const { maxBytes = DEFAULT_MAX_BYTES, signal } = search;
   const warnings: string[] = [];
@@ -217,7 +218,7 @@ async function findDoc(files: ProjectFiles, directory: string, search: ProjectDo
   return { directory, file: null, warnings };
 }
 
-/** Spends the budget from the root down; what crosses it is cut between two characters. */
+/** Joins the files from the root down, up to `maxBytes`. The file that crosses it is cut between two characters. */
 function joined(
   found: readonly FoundDoc[],
   { maxBytes, warn }: { maxBytes: number; warn: Warn },
@@ -246,7 +247,7 @@ function readable(path: string, bytes: Uint8Array, { isCut, warn }: { isCut: boo
   return text;
 }
 
-/** Invalid bytes become U+FFFD. */
+/** Replaces invalid bytes by U+FFFD. */
 function decodeText(bytes: Uint8Array): { text: string; isValid: boolean } {
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), isValid: true };
@@ -260,7 +261,7 @@ function isBlank(bytes: Uint8Array): boolean {
 }
 
 function candidateNames({ fallbackFilenames = [] }: PlacesToLook): string[] {
-  return [...new Set([...OWN_NAMES, ...fallbackFilenames.filter(isName)])];
+  return [...new Set([...DOC_NAMES, ...fallbackFilenames.filter(isName)])];
 }
 
 function markerNames({ rootMarkers = [".git"] }: PlacesToLook): string[] {
@@ -271,7 +272,7 @@ function isName(text: string): boolean {
   return text.trim() !== "" && !text.includes("\0");
 }
 
-/** From the directory itself up to `/`. */
+/** Ordered from the directory itself up to `/`. */
 function ancestors(directory: string): string[] {
   const parent = posix.dirname(directory);
   return parent === directory ? [directory] : [directory, ...ancestors(parent)];

@@ -13,7 +13,7 @@ export const defaultInstructions = `You are a coding agent. You work in a sandbo
 - A command that fails because the sandbox forbids it will fail again: find another way, or say what is needed.
 - End with a short summary for the user: what was wrong, what you changed, how you checked it.`;
 
-/** What the user asked, with images as data URLs. */
+/** `images`: data URLs. */
 export function userMessage(prompt: string, images: readonly string[]): MessageItem {
   const shown = images.flatMap((url, index): MessageItem["content"] => [
     { type: "input_text", text: `<image name=[Image #${index + 1}]>` },
@@ -23,7 +23,7 @@ export function userMessage(prompt: string, images: readonly string[]): MessageI
   return { type: "message", role: "user", content: [...shown, { type: "input_text", text: prompt }] };
 }
 
-/** Tells the model, in the next turn, that this one was stopped. */
+/** Tells the model, in the next turn, that this turn was stopped. */
 export function abortedTurnMessage(): MessageItem {
   return textMessage(
     "user",

@@ -7,13 +7,17 @@ import type { ResourceUsage } from "../../tools/tool-sandbox.js";
 import type { WebSearch } from "./web-search-event.js";
 
 /**
- * Everything that happens in a session, in this order: `session-started`, `turn-started`; then, as often as it takes, the
- * model's `text-delta`, `reasoning`, `message` and, for each call, `call-started`, perhaps an `approval-requested` and its
- * `approval-answered`, a command's `command-declined`, or its `command-started`, `command-output` and `command-ended`, a patch's
- * `patch-started` and `patch-ended`, or a `plan-updated`, and `call-ended`; at the end exactly one of `turn-completed`, `turn-failed` and
- * `turn-interrupted`. `sandbox-ready` comes once for each sandbox, whenever it is; a `command-ended` may come after its call's end, for a
- * command that outlived it. A `compaction-started` and its `compacted` come before a turn's first response, between two of them, or
- * between turns; `web-searched`, `reconnecting` and `warning` at any time of a turn.
+ * Everything that happens in a session, in this order:
+ *
+ * 1. `session-started` once, then `turn-started` for each turn.
+ * 2. For each response of the model: `text-delta`, `reasoning`, `message` and its calls. A call is `call-started`, then
+ *    perhaps `approval-requested` and `approval-answered`, then for a command `command-declined` or `command-started`,
+ *    `command-output` and `command-ended`, for a patch `patch-started` and `patch-ended`, for a plan `plan-updated`,
+ *    and at last `call-ended`. A command that outlives its call has its `command-ended` later.
+ * 3. Exactly one of `turn-completed`, `turn-failed` and `turn-interrupted`.
+ *
+ * `sandbox-ready` comes when a sandbox has started. `compaction-started` and `compacted` come before a turn's first
+ * response, between two responses, or between turns; `web-searched`, `reconnecting` and `warning` at any time.
  */
 export type AgentEvent =
   | { kind: "session-started"; threadId: string; sessionFile: string | null }
@@ -33,9 +37,9 @@ export type AgentEvent =
       durationMs: number;
       usage: ResourceUsage;
     }
-  /** It was not let start; `reason` is what the model is told. */
+  /** The command was not allowed to start; the model reads the `reason`. */
   | { kind: "command-declined"; callId: string; argv: readonly string[]; cwd: string; reason: string }
-  /** A person is asked now, and the call waits for the answer. */
+  /** A person is asked, and the call waits for the answer. */
   | ({ kind: "approval-requested"; callId: string } & ApprovalQuestion)
   | ({
       kind: "approval-answered";
@@ -54,23 +58,23 @@ export type AgentEvent =
       success: boolean;
       durationMs: number;
     }
-  /** The model's provider looked something up on the web. */
+  /** The model's provider searched the web. */
   | ({ kind: "web-searched" } & WebSearch)
-  /** A response broke off and is asked for again after the delay. */
+  /** A response broke off; it is requested again after the delay. */
   | { kind: "reconnecting"; attempt: number; maxAttempts: number; delayMs: number; reason: string }
-  /** The model is asked to sum up the conversation, which may take a while; `compacted` follows, or else all stays as it is. */
+  /** The model is asked for a summary, which may take a while. Without a following `compacted` nothing has changed. */
   | { kind: "compaction-started"; reason: CompactionReason }
-  /** A summary took the place of what was said. Sizes are partly estimates. */
+  /** A summary replaced the conversation. Sizes are partly estimated. */
   | { kind: "compacted"; reason: CompactionReason; tokensBefore: number; tokensAfter: number }
-  /** The session's sandboxes were closed, and there is something to tell: the last event, if it comes at all. */
+  /** Comes last, after the sandboxes were closed, if they left something to report. */
   | { kind: "receipt"; receipt: SessionReceipt }
   | { kind: "warning"; message: string }
   | { kind: "turn-completed"; usage: TokenUsage }
   | { kind: "turn-failed"; error: BrigError }
   | { kind: "turn-interrupted" };
 
-/** The conversation reached its limit; the endpoint said it is too long; or somebody asked for it. */
+/** The conversation reached its limit, the endpoint refused it as too long, or a person asked for it. */
 export type CompactionReason = "limit" | "overflow" | "request";
 
-/** Must not throw: it is told, not asked. */
+/** Must not throw. */
 export type AgentListener = (event: AgentEvent) => void;

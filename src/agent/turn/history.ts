@@ -10,28 +10,27 @@ import type { TokenUsage } from "../../model/model-client.js";
 import { type TruncationPolicy, truncateParts, truncateText } from "../../output/truncation.js";
 import { TokenMeter } from "../context/context-tokens.js";
 
-/** Outputs are cut by their tools already; this much above that a recorded one may be. */
+/** Tools have already cut their outputs to the limit, so only one that is this much longer is cut again. */
 const RECORDED_SHARE = 1.2;
 
-/** The conversation so far, as it goes into the next request. Recording costs the same however long it is. */
+/** The conversation so far, as the next request contains it. The cost of `record` does not depend on its length. */
 export class History {
   #items: ResponseItem[] = [];
   #pairing = new Pairing();
   readonly #meter: TokenMeter;
   readonly #outputPolicy: TruncationPolicy;
 
-  /** `fixedTokens`: what every request has besides the items. */
+  /** `fixedTokens`: what every request contains besides the items. */
   constructor(policy: TruncationPolicy, { fixedTokens = 0 }: { fixedTokens?: number } = {}) {
     this.#meter = new TokenMeter(fixedTokens);
     this.#outputPolicy = { mode: policy.mode, limit: Math.ceil(policy.limit * RECORDED_SHARE) };
   }
 
-  /** How many tokens it is: as the endpoint counted, and by estimate since then. */
   get tokens(): number {
     return this.#meter.total;
   }
 
-  /** Adds an item and returns it as it was recorded. An output without a call is no part of the conversation. */
+  /** Adds an item, except an output without a call, and returns the item as the session file should record it. */
   record(item: ResponseItem): ResponseItem {
     const recorded = isToolOutput(item)
       ? { ...item, output: shortened(item.output, this.#outputPolicy) }
@@ -43,12 +42,11 @@ export class History {
     return recorded;
   }
 
-  /** What the endpoint says of a request and its response, all of whose items are recorded. */
+  /** Takes the endpoint's count for a request and its response. All items of the response must be recorded. */
   count(usage: TokenUsage): void {
     this.#meter.count(usage);
   }
 
-  /** Puts others in the place of all items. */
   replace(items: readonly ResponseItem[]): void {
     this.#items = normalised(items);
     this.#pairing = new Pairing();
@@ -56,15 +54,15 @@ export class History {
     this.#meter.restart(this.#items);
   }
 
-  /** Every call has its output, and every output its call, whatever happened. */
+  /** In the result every call has an output and every output a call. */
   toInput(): ResponseItem[] {
     return withAnswers(this.#items, this.#pairing.unanswered());
   }
 }
 
 /**
- * An endpoint refuses a conversation with a call that has no output, or an output that has no call before it. Some models use an id
- * again once its call is answered.
+ * Removes outputs without a call and adds outputs to calls without one, because endpoints refuse both. Some models
+ * use an id again once its call has an output.
  */
 export function normalised(items: readonly ResponseItem[]): ResponseItem[] {
   const pairing = new Pairing();
@@ -73,18 +71,17 @@ export function normalised(items: readonly ResponseItem[]): ResponseItem[] {
   return withAnswers(paired, pairing.unanswered());
 }
 
-/** The item that answers a call. */
 export function outputItem(call: ToolCallItem, output: CallOutput): ToolOutputItem {
   const type = call.type === "custom_tool_call" ? "custom_tool_call_output" : "function_call_output";
   return { type, call_id: call.call_id, output };
 }
 
-/** Which calls wait for their outputs. Each item costs the same, whatever ids a model gives its calls. */
+/** Finds the calls without outputs. The cost of `add` does not depend on the ids a model gives its calls. */
 class Pairing {
-  /** The positions of a call's items, oldest first, by its id; so many of the first have their outputs. */
+  /** By id: the positions of its calls, oldest first. The first `answered` of them have their outputs. */
   readonly #calls = new Map<string, { positions: number[]; answered: number }>();
 
-  /** Whether the item has a place in the conversation: an output has one where its call waits for it. */
+  /** Returns false for an output that no call waits for. */
   add(item: ResponseItem, position: number): boolean {
     if (isToolCall(item)) {
       const calls = this.#calls.get(item.call_id);

@@ -12,10 +12,9 @@ import type { Transcript } from "./transcript.js";
 export interface ResponseContext {
   model: ModelClient;
   tools: ToolRegistry;
-  /** Resolves when the sandbox has started. */
   sandboxReady: Promise<unknown>;
   transcript: Transcript;
-  /** Ends everything: the request and every call. */
+  /** Ends the request and every call. */
   stop: AbortController;
   /** Aborted by `stop` or from outside. */
   signal: AbortSignal;
@@ -24,18 +23,18 @@ export interface ResponseContext {
 export type ResponseEnd =
   | { kind: "completed"; callCount: number }
   | BrokenResponse
-  /** The conversation is longer than the model can read. */
+  /** The conversation is longer than the model's context window. */
   | { kind: "overflow"; error: BrigError };
 
 interface StartedCall {
   item: ToolCallItem;
-  /** Null when it was cut short together with everything else. Never rejects. */
+  /** Null for a call that ended with the whole turn. Never rejects. */
   outcome: Promise<CallOutcome | null>;
 }
 
 /**
- * Reads one response. Each finished item is recorded at once and each call starts at once, while the response goes on; the outputs
- * are recorded in the order of the calls. However this ends, every call that was recorded has its output.
+ * Reads one response. Each complete item is recorded and each call started while the response goes on. Outputs are
+ * recorded in the order of the calls, and every recorded call gets one, even after an error.
  */
 export async function readResponse(request: ModelRequest, context: ResponseContext): Promise<ResponseEnd> {
   const { model, transcript, signal, stop } = context;
@@ -68,7 +67,6 @@ export async function readResponse(request: ModelRequest, context: ResponseConte
   return end;
 }
 
-/** The calls of one response. */
 class ResponseCalls {
   readonly #context: ResponseContext;
   readonly #scheduler: CallScheduler;

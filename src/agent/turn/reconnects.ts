@@ -2,10 +2,10 @@ import { retryDelayMs } from "../../model/endpoint/backoff.js";
 import type { BrokenResponse, ModelClient } from "../../model/model-client.js";
 import type { AgentEvent } from "./events.js";
 
-/** An endpoint that has been silent twice in a row is most likely so the next time, and each time costs minutes. */
+/** An endpoint that was silent twice in a row most likely stays silent, and each attempt costs minutes. */
 const MAX_SILENT_ATTEMPTS = 2;
 
-/** How often one response is asked for again after it broke off. */
+/** Decides when a response that broke off is requested again. */
 export class Reconnects {
   readonly #model: ModelClient;
   readonly #random: () => number;
@@ -17,7 +17,7 @@ export class Reconnects {
     this.#random = random;
   }
 
-  /** When to ask again. Throws the response's error where it is not worth asking again. */
+  /** Throws the response's error if there is to be no further attempt. */
   next({ error, retryAfterMs, isSilent = false }: BrokenResponse): AgentEvent & { kind: "reconnecting" } {
     const maxAttempts = this.#model.maxStreamRetries;
     this.#attempts++;

@@ -8,7 +8,7 @@ import type { AgentEvent, AgentListener } from "./events.js";
 import { History, outputItem } from "./history.js";
 import { webSearchIn } from "./web-search-event.js";
 
-/** What a session has said and done so far: for the next request, for the session file, and for who listens. */
+/** Passes everything said and done in a session on: to the next request, to the session file, and to the listener. */
 export class Transcript {
   usage: TokenUsage;
   lastMessage: string | null = null;
@@ -22,11 +22,11 @@ export class Transcript {
     log: SessionLog;
     onEvent: AgentListener | undefined;
     truncation: TruncationPolicy;
-    /** What every request has besides the items. */
+    /** What every request contains besides the items. */
     fixedTokens: number;
-    /** What was said before; it is in the log already. Default: nothing. */
+    /** The conversation so far; `log` already contains it. Default: none. */
     initialItems?: readonly ResponseItem[] | undefined;
-    /** Of all requests before. Default: none. */
+    /** The total of all earlier requests. Default: none. */
     usage?: TokenUsage | undefined;
   }) {
     this.usage = options.usage ?? noUsage;
@@ -40,14 +40,14 @@ export class Transcript {
     return this.#log.path;
   }
 
-  /** From here on the last message, the calls and their latencies are those of a new turn. */
+  /** Resets what is counted for each turn: the last message, the calls and their latencies. */
   beginTurn(): void {
     this.lastMessage = null;
     this.toolCalls = 0;
     this.callLatenciesMs = [];
   }
 
-  /** How many tokens the conversation is: as the endpoint counted last, and by estimate since then. */
+  /** The size of the conversation, partly estimated. */
   get tokens(): number {
     return this.#history.tokens;
   }
@@ -60,7 +60,7 @@ export class Transcript {
     this.#onEvent(event);
   }
 
-  /** A record that could not be written is told of once. */
+  /** Warns when records can no longer be written. */
   keep(record: SessionRecord): void {
     const wasComplete = this.#log.trouble === null;
     this.#log.append(record);
@@ -68,7 +68,6 @@ export class Transcript {
     if (wasComplete && trouble !== null) this.emit({ kind: "warning", message: trouble });
   }
 
-  /** Adds an item at once, before anything is done about it. */
   recordItem(item: ResponseItem): void {
     this.keep(responseItem(this.#history.record(item)));
     const event = eventOfItem(item);
@@ -83,12 +82,12 @@ export class Transcript {
     this.emit({ kind: "message", text: this.lastMessage });
   }
 
-  /** Others take the place of all items; what was recorded stays in the log. */
+  /** Replaces the conversation; the session file keeps what it already contains. */
   replaceItems(items: readonly ResponseItem[]): void {
     this.#history.replace(items);
   }
 
-  /** Null stands for a call that was cut short together with everything else. */
+  /** `outcome`: null for a call that ended with the whole turn. */
   recordOutput(call: ToolCallItem, outcome: CallOutcome | null): void {
     this.recordItem(
       outputItem(call, outcome === null ? "aborted" : (outcome.parts?.slice() ?? outcome.content)),
@@ -96,7 +95,7 @@ export class Transcript {
     if (outcome !== null) this.callLatenciesMs.push(outcome.durationMs);
   }
 
-  /** Of a request whose response's items are all recorded. */
+  /** All items of the response must be recorded. */
   addUsage(usage: TokenUsage): void {
     this.#history.count(usage);
     const cacheWrites = (this.usage.cacheWriteInputTokens ?? 0) + (usage.cacheWriteInputTokens ?? 0);

@@ -5,7 +5,7 @@ import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
 
 export interface Turn extends Disposable {
   id: string;
-  /** Ends everything of this turn. */
+  /** Ends everything that the turn started. */
   stop: AbortController;
   /** Aborted by `stop` or from outside. */
   signal: AbortSignal;

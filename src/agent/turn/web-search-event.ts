@@ -14,15 +14,15 @@ const searchCall = z.object({
     .nullish(),
 });
 
-/** What the model's provider did to look something up on the web. */
+/** A web search by the model's provider. */
 export interface WebSearch {
-  /** What it looked for or at, in words. */
+  /** The search terms or the page, as text. */
   query: string;
-  /** As the endpoint told it. */
+  /** As the endpoint sent it. */
   action: Readonly<Record<string, unknown>>;
 }
 
-/** Null for any other item. */
+/** Returns null for any other item. */
 export function webSearchIn(item: ResponseItem): WebSearch | null {
   if (item.type !== "opaque") return null;
   const { data } = searchCall.safeParse(item.item);

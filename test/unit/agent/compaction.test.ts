@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { withoutOldest } from "../../../src/agent/compaction/compaction.js";
+import { withoutOldest } from "../../../src/agent/compaction/compaction-request.js";
 import { abortedTurnMessage, userMessage } from "../../../src/agent/context/prompt.js";
 import { normalised } from "../../../src/agent/turn/history.js";
 import { type MessageItem, messageText, type ResponseItem, textMessage } from "../../../src/model/items.js";

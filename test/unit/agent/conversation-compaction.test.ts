@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { defaultCompactPrompt } from "../../../src/agent/compaction/compaction.js";
+import { defaultCompactPrompt } from "../../../src/agent/compaction/compactor.js";
 import type { AgentEvent } from "../../../src/agent/turn/events.js";
 import { compactedItems } from "../../../src/session/compacted-items.js";
 import {
@@ -243,7 +243,7 @@ describe("compacting on demand", () => {
     await opened.conversation.runTurn({ prompt: "one" });
     expect(await opened.conversation.compact()).toMatchObject({
       kind: "failed",
-      error: { code: "model.failed", message: expect.stringMatching(/without a word/) },
+      error: { code: "model.failed", message: expect.stringMatching(/without any text/) },
     });
     await opened.conversation.runTurn({ prompt: "two" });
     expect(opened.said(2, 2)).toEqual(["user: one", "assistant: One.", "user: two"]);
