@@ -79,6 +79,7 @@ export interface TurnInput {
   isLast?: boolean | undefined;
 }
 
+/** The result of one turn. */
 export interface TurnResult {
   status: "completed" | "failed" | "interrupted";
   /** The assistant's last message in this turn; null if there was none. */
@@ -93,7 +94,7 @@ export interface TurnResult {
   error?: BrigError;
 }
 
-/** How a compaction ended. */
+/** The result of a compaction. */
 export type CompactionResult =
   | CompactionOutcome
   /** The conversation is unchanged. */

@@ -34,6 +34,7 @@ export type ApprovalAnswer =
   /** Denies the action and ends the turn. */
   | "abort";
 
+/** Answers the questions of the session's approval policy. */
 export interface Approver {
   /** Called for one question at a time. Once the signal is aborted, withdraw the question: its answer is ignored. */
   ask(request: ApprovalRequest, options: { signal: AbortSignal | undefined }): Promise<ApprovalAnswer>;
