@@ -1,4 +1,4 @@
-/** A part of an output that was not kept. */
+/** The size of a part of an output that was not kept. */
 export interface Gap {
   bytes: number;
   chars: number;
@@ -8,8 +8,8 @@ export interface Gap {
 export type Piece = string | Gap;
 
 /**
- * The output of a command as far as it was kept: texts in order, with a gap wherever something was dropped. Counts are of
- * the whole output, gaps included, so that whoever cuts further can still say exactly how much is missing.
+ * The kept texts of a command's output, in order, with a gap wherever something was dropped. Gaps have counts, so that
+ * the sizes of the whole output stay known even if it is cut again.
  */
 export interface CapturedOutput {
   readonly pieces: readonly Piece[];
@@ -22,7 +22,7 @@ export function captured(...parts: readonly (Piece | CapturedOutput)[]): Capture
   return { pieces: pieces.filter((piece) => (typeof piece === "string" ? piece !== "" : piece.bytes > 0)) };
 }
 
-/** The text with each gap announced where it is. */
+/** Renders the text with a note in place of each gap. */
 export function renderOutput({ pieces }: CapturedOutput): string {
   return pieces
     .map((piece) => (typeof piece === "string" ? piece : `\n... ${piece.bytes} bytes omitted ...\n`))
@@ -36,18 +36,18 @@ const countsOfText: Record<keyof Gap, (text: string) => number> = {
   lineFeeds: countLineFeeds,
 };
 
-/** Of the whole output. */
+/** Counts the whole output, including gaps. */
 export function total({ pieces }: CapturedOutput, what: keyof Gap): number {
   const counts = pieces.map((piece) => (typeof piece === "string" ? countsOfText[what](piece) : piece[what]));
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Bytes of the texts alone. */
+/** Counts only the texts, without gaps. */
 export function keptBytes({ pieces }: CapturedOutput): number {
   return total({ pieces: pieces.filter((piece) => typeof piece === "string") }, "bytes");
 }
 
-/** Lines of the whole output: a final line feed adds none, and a carriage return alone does not end one. */
+/** Counts the lines of the whole output. Only line feeds end a line, and the last line may have none. */
 export function countLines(output: CapturedOutput): number {
   const last = output.pieces.at(-1);
   const hasUnendedLine = last !== undefined && !(typeof last === "string" && last.endsWith("\n"));

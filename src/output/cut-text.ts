@@ -1,11 +1,11 @@
-/** The longest beginning of whole characters that takes at most so many bytes as UTF-8. */
+/** Returns the longest prefix of whole characters that takes at most `maxBytes` as UTF-8. */
 export function textStart(text: string, maxBytes: number): string {
   // A UTF-16 unit takes three bytes at most.
   if (text.length * 3 <= maxBytes) return text;
   return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read);
 }
 
-/** The longest such end. */
+/** Like `textStart`, for the longest suffix. */
 export function textEnd(text: string, maxBytes: number): string {
   // One UTF-16 unit is at least one byte, so no more units than bytes can fit.
   let start = Math.max(0, text.length - maxBytes);
@@ -19,13 +19,13 @@ export function textEnd(text: string, maxBytes: number): string {
   return text.slice(start);
 }
 
-/** As `textStart`; what is cut is a text of its own, not a part that keeps the whole of it in memory. */
+/** Like `textStart`, but returns a copy: a slice would keep the whole text in memory. */
 export function cutText(text: string, maxBytes: number): string {
   const start = textStart(text, maxBytes);
   return start.length === text.length ? text : Buffer.from(start).toString();
 }
 
-/** A line for a person: so much of its beginning, and a mark where there is more. */
+/** Shortens a line for display, and marks it if something is cut off. */
 export function clipped(line: string, maxChars: number): string {
   return line.length > maxChars ? `${line.slice(0, maxChars)}…` : line;
 }

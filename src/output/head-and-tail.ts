@@ -2,28 +2,28 @@ import { wholeEnd, wholeStart } from "../lib/utf8.js";
 
 const FIRST_CAPACITY = 4096;
 /**
- * Steep, since an outgrown buffer stays in memory until the next collection; what is allocated and not yet written to
- * costs nothing.
+ * Large, because the old buffer stays in memory until the next garbage collection, while allocated memory costs
+ * nothing before it is written to.
  */
 const GROWTH = 16;
 
-/** The bytes that were kept of a stream. Where nothing was left out, all of them are the head. */
+/** The kept bytes of a stream. If nothing was omitted, all of them are in the head. */
 export interface KeptBytes {
   head: Buffer;
   omittedBytes: number;
   tail: Buffer;
 }
 
-/** Keeps the first and the last bytes of a stream within a budget. Copies what it keeps. */
+/** Keeps copies of the first and the last bytes of a stream, within a budget. */
 export class HeadAndTail {
   readonly #maxBytes: number;
   readonly #headBytes: number;
-  /** Head and tail in one. Once it is full the tail is a ring that begins at `#oldest`. */
+  /** The head, then the tail. When the buffer is full, the tail is a ring that begins at `#oldest`. */
   #kept: Buffer = Buffer.alloc(0);
   #oldest: number;
   #total = 0;
 
-  /** `headBytes` of the budget are for the head. Default: half of it, and the odd byte too. */
+  /** `headBytes` is the head's part of the budget. Default: half, rounded up. */
   constructor(maxBytes: number, headBytes = Math.ceil(maxBytes / 2)) {
     this.#maxBytes = maxBytes;
     this.#headBytes = headBytes;
@@ -41,7 +41,6 @@ export class HeadAndTail {
     this.#total += chunk.length;
   }
 
-  /** Another one in the same state. */
   clone(): HeadAndTail {
     const copy = new HeadAndTail(this.#maxBytes, this.#headBytes);
     copy.#append(this.#kept.subarray(0, this.#keptBytes));
@@ -50,7 +49,7 @@ export class HeadAndTail {
     return copy;
   }
 
-  /** Everything since the last call, and starts anew. Head and tail lie one after the other in the same memory. */
+  /** Returns everything since the last call. Head and tail are adjacent in the same memory. */
   take(): KeptBytes {
     const kept = this.#kept.subarray(0, this.#keptBytes);
     const omittedBytes = this.#total - kept.length;
@@ -90,7 +89,7 @@ export class HeadAndTail {
   }
 }
 
-/** A character that the gap cuts belongs to the gap. */
+/** Moves the parts of characters at the edges of the gap into the gap. */
 export function withoutCutCharacters({ head, omittedBytes, tail }: KeptBytes): KeptBytes {
   if (omittedBytes === 0) return { head, omittedBytes, tail };
   const whole = { head: head.subarray(0, wholeEnd(head)), tail: tail.subarray(wholeStart(tail)) };
@@ -98,7 +97,7 @@ export function withoutCutCharacters({ head, omittedBytes, tail }: KeptBytes): K
   return { ...whole, omittedBytes: omittedBytes + cutBytes };
 }
 
-/** Brings the byte at `first` to the front in place: a joined copy would hold everything twice. */
+/** Moves the byte at `first` to the front, in place, since a copy would need twice the memory. */
 function rotate(bytes: Buffer, first: number): void {
   if (first === 0) return;
   bytes.subarray(0, first).reverse();

@@ -1,21 +1,21 @@
-/** The lines of an output: its beginning, its end, and how many there were between. Its size is bounded. */
+/** The first and the last lines of an output, and the number of all lines. Its size is limited. */
 export interface LineFold {
   readonly head: readonly string[];
   readonly tail: readonly string[];
-  /** Of whole lines. */
+  /** Counts only lines that have ended. */
   readonly lineCount: number;
-  /** A line that has not ended. */
+  /** The last line, which has not ended yet. */
   readonly unfinished: string;
 }
 
-/** Lines kept of each end, for a person who wants to see more than the last few. */
+/** The number of lines that are kept at each end. */
 const KEPT_LINES = 400;
-/** Of a longer line the rest is left out, and marked. */
+/** Longer lines are cut off and marked. */
 const LINE_CHARS = 2000;
 
 export const emptyFold: LineFold = { head: [], tail: [], lineCount: 0, unfinished: "" };
 
-/** Text without control characters but newlines and tabs. */
+/** `text` must not contain control characters except newlines and tabs. */
 export function appendOutput(fold: LineFold, text: string): LineFold {
   const end = text.lastIndexOf("\n");
   if (end === -1) return { ...fold, unfinished: cutLine(fold.unfinished + text.slice(0, LINE_CHARS * 2)) };
@@ -38,12 +38,12 @@ export function foldOf(text: string): LineFold {
   return appendOutput(emptyFold, text);
 }
 
-/** An unfinished line counts as one. */
+/** Counts the unfinished line, too. */
 export function lineCountOf({ lineCount, unfinished }: LineFold): number {
   return lineCount + (unfinished === "" ? 0 : 1);
 }
 
-/** The last lines, and how many come before them. */
+/** Returns the last lines, and the number of lines before them. */
 export function lastLines(fold: LineFold, count: number): { lines: string[]; hiddenLines: number } {
   const whole = fold.unfinished === "" ? [] : [fold.unfinished];
   const known = [...(fold.tail.length < count ? fold.head : []), ...fold.tail, ...whole];
@@ -51,7 +51,7 @@ export function lastLines(fold: LineFold, count: number): { lines: string[]; hid
   return { lines, hiddenLines: lineCountOf(fold) - lines.length };
 }
 
-/** Everything that was kept; between the parts, how many lines are missing there. */
+/** Returns all kept lines, and the number of lines that are missing between them. */
 export function keptLines(fold: LineFold): {
   head: readonly string[];
   missingLines: number;

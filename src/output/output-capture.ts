@@ -4,18 +4,18 @@ import { HeadAndTail, withoutCutCharacters } from "./head-and-tail.js";
 
 const LINE_FEED = 0x0a;
 
-/** What is kept of an output that a model or a program is to read: 1 MiB. */
+/** How much is kept of an output for a model or a program: 1 MiB. */
 export const KEPT_OUTPUT_BYTES = 1024 * 1024;
 
 /**
- * Keeps head and tail of a command's output, and counts what falls between. Bytes are decoded only when they are taken
- * out, so a character split between two chunks stays whole.
+ * Keeps the head and the tail of a command's output, and counts what is between them. Decodes the bytes only in `take`,
+ * so that a character that is split between two chunks stays whole.
  */
 export class OutputCapture {
   readonly #bytes: HeadAndTail;
   #seen = { chars: 0, lineFeeds: 0 };
 
-  /** Half of the limit is for the head, the rest for the tail: from its last byte one sees whether the last line has ended. */
+  /** An odd byte goes to the tail, since `countLines` needs the last byte of the output. */
   constructor(limitBytes = KEPT_OUTPUT_BYTES) {
     this.#bytes = new HeadAndTail(limitBytes, Math.floor(limitBytes / 2));
   }
@@ -27,7 +27,7 @@ export class OutputCapture {
     this.#seen.lineFeeds += lineFeeds;
   }
 
-  /** Everything since the last call, and starts anew. */
+  /** Returns everything since the last call. */
   take(): CapturedOutput {
     const seen = this.#seen;
     this.#seen = { chars: 0, lineFeeds: 0 };
@@ -46,7 +46,7 @@ export class OutputCapture {
 function countBytes(bytes: Uint8Array): { chars: number; lineFeeds: number } {
   let chars = 0;
   let lineFeeds = 0;
-  // An iterator would take ten times as long, and floods go through here.
+  // An iterator would take ten times as long, and there can be a lot of output.
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] ?? 0;
     if (!isContinuation(byte)) chars++;

@@ -1,4 +1,4 @@
-/** A part of an output, as the Responses API takes it. */
+/** A part of an output in the Responses API. */
 export type OutputPart =
   | { type: "input_text"; text: string }
   /** `image_url` is a data URL. */

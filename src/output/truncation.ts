@@ -11,13 +11,13 @@ import {
 import { textEnd, textStart } from "./cut-text.js";
 import type { OutputPart } from "./output-part.js";
 
-/** How much of an output a model is given. One token counts as four bytes. */
+/** How much of an output a model receives. One token counts as four bytes. */
 export interface TruncationPolicy {
   mode: "tokens" | "bytes";
   limit: number;
 }
 
-/** The estimate that everything counts with. */
+/** An estimate. */
 export const BYTES_PER_TOKEN = 4;
 
 function byteBudget({ mode, limit }: TruncationPolicy): number {
@@ -36,7 +36,7 @@ export function truncateText(text: string, policy: TruncationPolicy): string {
   return truncateOutput(captured(text), policy);
 }
 
-/** As `truncateOutput`; one that was over the budget begins with a warning, and how many tokens and lines the whole of it has. */
+/** Like `truncateOutput`. If something is cut, the text begins with a warning and the numbers of tokens and lines. */
 export function truncateWithLineCount(output: CapturedOutput, policy: TruncationPolicy): string {
   const text = truncateOutput(output, policy);
   const bytes = total(output, "bytes");
@@ -48,8 +48,8 @@ export function truncateWithLineCount(output: CapturedOutput, policy: Truncation
 }
 
 /**
- * Cuts the middle out of an output that is over the budget: half the budget is kept from the start, half from the end,
- * never a part of a character, and the amount removed is said between them.
+ * Cuts the middle out of an output that is over the budget. Keeps half of the budget at each end, in whole characters,
+ * and puts a marker with the size of the cut between them.
  */
 export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy): string {
   const budget = byteBudget(policy);
@@ -64,8 +64,8 @@ export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy)
 }
 
 /**
- * Spends the budget on the texts in their order; pictures cost nothing. The text that crosses the budget is cut, those after it are
- * counted at the end.
+ * Keeps texts in order until the budget is spent. The text that exceeds it is cut; a note at the end counts the omitted
+ * ones. Images do not count.
  */
 export function truncateParts(parts: readonly OutputPart[], policy: TruncationPolicy): OutputPart[] {
   const { mode } = policy;
@@ -87,7 +87,7 @@ export function truncateParts(parts: readonly OutputPart[], policy: TruncationPo
     : [...kept, { type: "input_text", text: `[omitted ${omitted} text items ...]` }];
 }
 
-/** As `truncateOutput`, for an output that is kept and perhaps cut again: the middle becomes a gap. */
+/** Like `truncateOutput`, but the middle becomes a gap, so that the result can be cut again. */
 export function shrinkOutput(output: CapturedOutput, maxBytes: number): CapturedOutput {
   if (keptBytes(output) <= maxBytes) return output;
   const { start, cut, end } = cutMiddle(output, maxBytes);
@@ -105,7 +105,7 @@ function cutMiddle(
   return { start, cut: { bytes: left("bytes"), chars: left("chars"), lineFeeds: left("lineFeeds") }, end };
 }
 
-/** The first pieces that fit; gaps cost nothing, and one at the cut is left to the cut. */
+/** Returns the first pieces that fit. Gaps cost nothing; a gap next to the cut becomes a part of it. */
 function fitting(pieces: readonly Piece[], budget: number, cut: typeof textStart): Piece[] {
   const kept: Piece[] = [];
   let left = budget;
