@@ -1,8 +1,9 @@
-import { BrigError, isBrigError } from "../errors.js";
-import { parseArguments, withPlace } from "./define-tool.js";
+import { isBrigError } from "../errors.js";
+import { beforeAbort } from "../lib/time/before-abort.js";
+import { parseArguments, withPosition } from "./define-tool.js";
 import { overlap } from "./patch/path-locks.js";
-import type { ToolRegistry } from "./registry.js";
-import type { ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
+import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "./tool.js";
+import { failure, failureOutput } from "./tool-failure.js";
 
 /** A call as a model makes it. */
 export interface ToolCall {
@@ -17,16 +18,27 @@ export interface CallOutcome extends ToolOutput {
   durationMs: number;
 }
 
+/** The tools that can be called, such as those of a `ToolRegistry`. */
+export interface CallableTools {
+  has(name: string): boolean;
+  get(name: string): Tool;
+  /** The answer to a model that calls a tool which is off; null for a tool that it may call. */
+  refusalOf(name: string): string | null;
+}
+
 export interface CallSchedulerOptions {
   /** Aborting ends every call; each still gets an output that says so. */
   signal: AbortSignal;
-  /** What every call waits for before its time counts: the sandbox, as a rule. A failure is the call's. Default: nothing. */
+  /**
+   * Every call waits for this, usually the start of the sandbox, before its duration is measured. If it
+   * rejects, every call does. Default: nothing to wait for.
+   */
   ready?: Promise<unknown> | undefined;
   /** Must not throw. */
   onActivity?: ((call: ToolCall, activity: ToolActivity) => void) | undefined;
 }
 
-/** Tools whose output has always told the wall time. */
+/** Codex reports the wall time of an aborted call for these tools. */
 const timedAbortTools: ReadonlySet<string> = new Set([
   "shell",
   "container.exec",
@@ -36,73 +48,73 @@ const timedAbortTools: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a call may run beside: others that change no files of their own unless both are ordered by the same thing, changes of other
- * files, or nothing. Two names of one file are two files here: the tool
- * that changes files knows where links lead.
+ * Which other calls a call may run beside. Paths are compared as text; the tool that changes files knows
+ * where symbolic links lead.
  */
-type Claim =
-  | { kind: "shares"; order: string | null }
-  | { kind: "changes"; files: readonly string[] }
-  | { kind: "alone" };
+type Concurrency =
+  /** Runs beside other shared calls, but those with the same `order` run one after the other. */
+  | { kind: "shared"; order: string | null }
+  /** Runs beside calls that change other files. */
+  | { kind: "changes-files"; files: readonly string[] }
+  | { kind: "exclusive" };
 
 interface RunningCall {
-  claim: Claim;
-  over: Promise<unknown>;
+  concurrency: Concurrency;
+  ended: Promise<unknown>;
 }
 
-/**
- * Runs the calls of one response. A call starts as soon as it is handed over and every call before it that it must not run beside is
- * over.
- */
+/** Runs the calls of one response. Each call starts when the earlier calls that it must not run beside have ended. */
 export class CallScheduler {
-  readonly #tools: ToolRegistry;
+  readonly #tools: CallableTools;
   readonly #options: CallSchedulerOptions;
   readonly #ready: Promise<unknown>;
   readonly #running = new Set<RunningCall>();
   #started = 0;
 
-  constructor(tools: ToolRegistry, options: CallSchedulerOptions) {
+  constructor(tools: CallableTools, options: CallSchedulerOptions) {
+    const { ready = Promise.resolve(), signal } = options;
     this.#tools = tools;
     this.#options = options;
-    this.#ready = Promise.race([options.ready, whenAborted(options.signal)]);
-    // Each call gets the failure; where there is none, nobody has to.
+    // After an abort the calls go on, to report it as their output.
+    this.#ready = beforeAbort(ready, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    // Every call rejects with this error. If there is no call, it must not become an unhandled rejection.
     this.#ready.catch(() => undefined);
   }
 
   /**
-   * Resolves to what the model is told, whatever went wrong with the call itself. Rejects only when no call can succeed any
-   * more, e.g. with `sandbox.gone`.
+   * Resolves to the output for the model, whatever went wrong with the call itself. Rejects only when no call
+   * can succeed any more, e.g. with `sandbox.gone`.
    */
   run(call: ToolCall): Promise<CallOutcome> {
-    const claim = this.#claimOf(call);
+    const concurrency = this.#concurrencyOf(call);
     const position = this.#started++;
-    const before = [...this.#running].filter((other) => excludes(other.claim, claim));
-    const outcome = Promise.all([this.#ready, ...before.map(({ over }) => over)]).then(() =>
+    const earlier = [...this.#running].filter((other) => conflict(other.concurrency, concurrency));
+    const outcome = Promise.all([this.#ready, ...earlier.map(({ ended }) => ended)]).then(() =>
       this.#execute(call, position),
     );
-    const running: RunningCall = { claim, over: Promise.resolve() };
-    running.over = outcome.then(
-      () => this.#running.delete(running),
-      () => this.#running.delete(running),
-    );
+    const running: RunningCall = { concurrency, ended: Promise.resolve() };
+    const remove = () => this.#running.delete(running);
+    running.ended = outcome.then(remove, remove);
     this.#running.add(running);
     return outcome;
   }
 
-  #claimOf(call: ToolCall): Claim {
-    if (!this.#tools.has(call.name)) return { kind: "shares", order: null };
+  #concurrencyOf(call: ToolCall): Concurrency {
+    if (!this.#tools.has(call.name)) return { kind: "shared", order: null };
     const tool = this.#tools.get(call.name);
-    if (!tool.supportsParallel) return { kind: "alone" };
-    if (tool.changedFiles === undefined)
-      return { kind: "shares", order: toldOf(call, (args) => tool.orderedBy?.(args) ?? null) };
-    const files = toldOf(call, (args) => tool.changedFiles?.(args) ?? null);
-    return files === null ? { kind: "alone" } : { kind: "changes", files };
+    if (!tool.supportsParallel) return { kind: "exclusive" };
+    const args = argumentsIfValid(call);
+    if (tool.changedFiles === undefined) return { kind: "shared", order: tool.orderedBy?.(args) ?? null };
+    const files = tool.changedFiles(args);
+    return files === null ? { kind: "exclusive" } : { kind: "changes-files", files };
   }
 
   async #execute(call: ToolCall, position: number): Promise<CallOutcome> {
     const startedAt = performance.now();
     let waitedMs = 0;
-    // What a person takes to answer is no time of the call's.
+    // The time that a person takes to answer is not part of the call's duration.
     const elapsedMs = () => performance.now() - startedAt - waitedMs;
     const onActivity = (activity: ToolActivity) => {
       if (activity.kind === "approval-answered") waitedMs += activity.waitedMs;
@@ -113,69 +125,55 @@ export class CallScheduler {
       const output = await this.#dispatch(call, { onActivity, origin: { callId, position } });
       return { ...output, durationMs: elapsedMs() };
     } catch (error) {
-      const content = this.#options.signal.aborted ? abortText(call.name, elapsedMs()) : failureText(error);
-      return { content, success: false, durationMs: elapsedMs() };
+      const isAborted = this.#options.signal.aborted;
+      const output = isAborted ? failure(abortText(call.name, elapsedMs())) : failureOutput(error);
+      return { ...output, durationMs: elapsedMs() };
     }
   }
 
   async #dispatch(call: ToolCall, options: ToolCallOptions): Promise<ToolOutput> {
     const { signal } = this.#options;
     signal.throwIfAborted();
-    const refusal = this.#refusal(call);
-    if (refusal !== null) return { content: refusal, success: false };
+    const refusal = this.#refusalOf(call);
+    if (refusal !== null) return failure(refusal);
     const args = argumentsOf(call);
     try {
       return await this.#tools.get(call.name).execute(args, { ...options, signal });
     } catch (error) {
-      throw call.kind === "custom" ? error : withPlace(error, call.input);
+      throw call.kind === "custom" ? error : withPosition(error, call.input);
     }
   }
 
-  /** What the model is told of a call that cannot be made, else null. */
-  #refusal({ kind, name }: ToolCall): string | null {
+  #refusalOf({ kind, name }: ToolCall): string | null {
     if (!this.#tools.has(name))
       return kind === "custom" ? `unsupported custom tool call: ${name}` : `unsupported call: ${name}`;
-    const off = this.#tools.refusalOf(name);
-    if (off !== null) return off;
-    const isTakenAsText = this.#tools.get(name).isFreeform === true;
-    return kind === "custom" && !isTakenAsText ? `tool ${name} invoked with incompatible payload` : null;
+    const refusal = this.#tools.refusalOf(name);
+    if (refusal !== null) return refusal;
+    const takesText = this.#tools.get(name).isFreeform === true;
+    return kind === "custom" && !takesText ? `tool ${name} invoked with incompatible payload` : null;
   }
 }
 
-/** A custom call's text is the one parameter of a freeform tool. */
+/** The text of a custom call is the `input` parameter of a freeform tool. */
 function argumentsOf({ kind, input }: ToolCall): unknown {
   return kind === "custom" ? { input } : parseArguments(input);
 }
 
-/** What a tool tells of the call's arguments; null for those that are not even JSON. */
-function toldOf<Told>(call: ToolCall, tell: (args: unknown) => Told | null): Told | null {
+/** Undefined for arguments that are not JSON, which no tool accepts. */
+function argumentsIfValid(call: ToolCall): unknown {
   try {
-    return tell(argumentsOf(call));
+    return argumentsOf(call);
   } catch (error) {
-    if (isBrigError(error, "tool.invalid-input")) return null;
+    if (isBrigError(error, "tool.invalid-input")) return undefined;
     throw error;
   }
 }
 
-function excludes(one: Claim, other: Claim): boolean {
-  if (one.kind === "shares" && other.kind === "shares")
+function conflict(one: Concurrency, other: Concurrency): boolean {
+  if (one.kind === "shared" && other.kind === "shared")
     return one.order !== null && one.order === other.order;
-  if (one.kind !== "changes" || other.kind !== "changes") return true;
+  if (one.kind !== "changes-files" || other.kind !== "changes-files") return true;
   return one.files.some((path) => other.files.some((file) => overlap(path, file)));
-}
-
-/** Never resolves without an abort: it is only good for a race. */
-function whenAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
-/** What the model is told of an error that is about its call; any other is thrown on. */
-function failureText(error: unknown): string {
-  if (error instanceof BrigError && /^(?:tool|exec|file)\./.test(error.code)) return error.message;
-  throw error;
 }
 
 function abortText(name: string, elapsedMs: number): string {

@@ -1,13 +1,13 @@
 import { type ExecCommandNeeds, execCommandTool } from "./command/exec-command.js";
-import { execFace } from "./command/exec-tool.js";
+import { execTool } from "./command/exec-tool.js";
 import { type ShellCommandNeeds, shellCommandTool } from "./command/shell-command.js";
 import { localShellTool, shellTool } from "./command/shell-tool.js";
 import { type WriteStdinNeeds, writeStdinTool } from "./command/write-stdin.js";
-import { fileSearchFace } from "./files/file-search.js";
-import { grepFilesFace, grepFilesTool } from "./files/grep-files.js";
-import { listDirFace, listDirTool } from "./files/list-dir/list-dir.js";
-import { readFileFace, readFileTool } from "./files/read-file/read-file.js";
-import { applyPatchFace } from "./patch/apply-patch-face.js";
+import { fileSearchTool } from "./files/file-search.js";
+import { grepFilesForPrograms, grepFilesTool } from "./files/grep-files.js";
+import { listDirForPrograms, listDirTool } from "./files/list-dir/list-dir.js";
+import { readFileForPrograms, readFileTool } from "./files/read-file/read-file.js";
+import { applyPatchForPrograms } from "./patch/apply-patch-for-programs.js";
 import { sessionPatchTool } from "./patch/patch-interception.js";
 import { type ViewImageNeeds, viewImageTool } from "./picture/view-image.js";
 import { type JsReplNeeds, jsReplResetTool, jsReplTool } from "./repl/js-repl.js";
@@ -16,8 +16,8 @@ import { updatePlanTool } from "./session/update-plan.js";
 import { type WebSearchNeeds, webSearchTool } from "./session/web-search.js";
 import type { Tool } from "./tool.js";
 
-/** What the tools of one registry share. Each tool names what it uses, and sees no more. */
-export interface SharedParts
+/** Everything that the tools of one registry need. Each tool's factory declares which part of it it uses. */
+export interface ToolDependencies
   extends ShellCommandNeeds,
     ExecCommandNeeds,
     WriteStdinNeeds,
@@ -26,8 +26,8 @@ export interface SharedParts
     JsReplNeeds,
     WebSearchNeeds {}
 
-/** Every tool there is, by its name, in the order the model sees them. A new one is a file and a line here. */
-const toolMakers = {
+/** All tools by name, in the order in which a model sees them. */
+const factories = {
   shell: shellTool,
   shell_command: shellCommandTool,
   local_shell: localShellTool,
@@ -43,49 +43,49 @@ const toolMakers = {
   js_repl: jsReplTool,
   js_repl_reset: jsReplResetTool,
   web_search: webSearchTool,
-  // The same for programs.
-  applyPatch: (parts: SharedParts) => applyPatchFace(parts.patcher, parts),
-  readFile: readFileFace,
-  listDir: listDirFace,
-  grepFiles: grepFilesFace,
-  fileSearch: fileSearchFace,
-  exec: execFace,
-} satisfies Record<string, (parts: SharedParts) => Tool>;
+  // For programs only.
+  applyPatch: (needs: ToolDependencies) => applyPatchForPrograms(needs.patcher, needs),
+  readFile: readFileForPrograms,
+  listDir: listDirForPrograms,
+  grepFiles: grepFilesForPrograms,
+  fileSearch: fileSearchTool,
+  exec: execTool,
+} satisfies Record<string, (needs: ToolDependencies) => Tool>;
 
 /** Other names under which models call a tool. */
-const aliases = { "container.exec": "shell" } as const satisfies Record<string, keyof typeof toolMakers>;
+const aliases = { "container.exec": "shell" } as const satisfies Record<string, keyof typeof factories>;
 
-type Makers = typeof toolMakers;
+type Factories = typeof factories;
 type Aliases = typeof aliases;
 
-/** The names that a registry knows, other names of a tool among them. */
-export type ToolName = keyof Makers | keyof Aliases;
+/** The names of the tools in a registry, aliases included. */
+export type ToolName = keyof Factories | keyof Aliases;
 
-/** The tool of a name, with its own arguments and what it alone tells; of a name that is not known before, any tool. */
-export type ToolOf<Name extends string> = Name extends keyof Makers
-  ? ReturnType<Makers[Name]>
+/** The type of a tool, with its own arguments and results; `Tool` if the name is not known at compile time. */
+export type ToolOf<Name extends string> = Name extends keyof Factories
+  ? ReturnType<Factories[Name]>
   : Name extends keyof Aliases
-    ? ReturnType<Makers[Aliases[Name]]>
+    ? ReturnType<Factories[Aliases[Name]]>
     : Tool;
 
-/** A name that is written out has to be a tool's; one that comes from elsewhere is any text. */
+/** Accepts a string literal only if it names a tool; accepts any value of type `string`. */
 export type NameOfTool<Name extends string> = Name extends ToolName
   ? Name
   : string extends Name
     ? Name
     : never;
 
-/** Makes each tool, by its name, and finds one by any of its names. */
-export function makeTools(parts: SharedParts): {
+export function createTools(needs: ToolDependencies): {
   tools: readonly Tool[];
+  /** Knows aliases, too. */
   find: (name: string) => Tool | undefined;
 } {
   const tools = new Map<string, Tool>(
-    Object.entries<(shared: SharedParts) => Tool>(toolMakers).map(([name, make]) => [name, make(parts)]),
+    Object.entries<(needs: ToolDependencies) => Tool>(factories).map(([name, create]) => [
+      name,
+      create(needs),
+    ]),
   );
-  const otherNames = new Map<string, string>(Object.entries(aliases));
-  return {
-    tools: [...tools.values()],
-    find: (name) => tools.get(name) ?? tools.get(otherNames.get(name) ?? ""),
-  };
+  const realNames = new Map<string, string>(Object.entries(aliases));
+  return { tools: [...tools.values()], find: (name) => tools.get(realNames.get(name) ?? name) };
 }

@@ -1,19 +1,18 @@
-/** A part of a JSON text, as serde speaks of it. */
+/** A value in a JSON text, with what serde's error messages say about it. */
 export interface JsonNode {
-  /** How the value is called in a complaint, e.g. `` integer `5` ``. */
+  /** What serde calls the value, e.g. `` integer `5` ``. */
   kind: string;
-  /** The characters read when the complaint is made: all of a plain value, none of an object or a list. */
+  /** The offset of an error in the value: the end of a scalar, the start of an object or a list. */
   at: number;
-  /** The characters read with the whole of it. */
   end: number;
-  /** Of a member of an object, the characters read with its name. */
+  /** The end of its name, for a member of an object. */
   nameEnd: number;
   members: ReadonlyMap<string | number, JsonNode>;
 }
 
-/** A text that is no JSON, in serde's words without the place. */
-export class JsonFault extends Error {
-  /** The characters read until then. */
+/** The message is serde's, without the position. */
+export class JsonSyntaxError extends Error {
+  /** The number of characters that serde has read when it reports the error. */
   readonly at: number;
 
   constructor(message: string, at: number) {
@@ -25,14 +24,14 @@ export class JsonFault extends Error {
 const MAX_DEPTH = 128;
 const noMembers: ReadonlyMap<string | number, JsonNode> = new Map();
 
-/** Where a complaint is, after so many characters: lines from 1, and bytes of the line. */
-export function placeOf(text: string, at: number): string {
+/** The line, counted from 1, and the number of bytes in it up to an offset. */
+export function positionOf(text: string, at: number): string {
   const before = text.slice(0, at);
   const line = before.slice(before.lastIndexOf("\n") + 1);
   return `line ${before.split("\n").length} column ${Buffer.byteLength(line)}`;
 }
 
-/** Reads JSON as strictly as serde does: every key once, and nothing behind it. Throws `JsonFault`. Takes linear time. */
+/** Reads JSON as strictly as serde does, e.g. refuses a key that comes twice. Throws `JsonSyntaxError`. Takes linear time. */
 export function readJson(text: string): JsonNode {
   return new JsonReader(text).readAll();
 }
@@ -47,16 +46,16 @@ class JsonReader {
 
   readAll(): JsonNode {
     const node = this.#value(0);
-    this.#skipBlanks();
-    if (this.#at < this.#text.length) throw this.#faultHere("trailing characters");
+    this.#skipSpace();
+    if (this.#at < this.#text.length) throw this.#errorAfterNext("trailing characters");
     return node;
   }
 
   #value(depth: number): JsonNode {
-    this.#skipBlanks();
+    this.#skipSpace();
     const character = this.#text[this.#at];
-    if (character === undefined) throw this.#fault("EOF while parsing a value");
-    if (depth > MAX_DEPTH) throw this.#faultHere("recursion limit exceeded");
+    if (character === undefined) throw this.#error("EOF while parsing a value");
+    if (depth > MAX_DEPTH) throw this.#errorAfterNext("recursion limit exceeded");
     if (character === "{") return this.#object(depth);
     if (character === "[") return this.#list(depth);
     if (character === '"') {
@@ -66,7 +65,7 @@ class JsonReader {
     if (character === "f") return this.#word("false", "boolean `false`");
     if (character === "n") return this.#word("null", "null");
     if (/[-\d]/.test(character)) return this.#number();
-    throw this.#faultHere("expected value");
+    throw this.#errorAfterNext("expected value");
   }
 
   #plain(kind: string): JsonNode {
@@ -76,9 +75,9 @@ class JsonReader {
   #word(word: string, kind: string): JsonNode {
     for (const expected of word) {
       const found = this.#text[this.#at];
-      if (found === undefined) throw this.#fault("EOF while parsing a value");
+      if (found === undefined) throw this.#error("EOF while parsing a value");
       this.#at++;
-      if (found !== expected) throw this.#fault("expected ident");
+      if (found !== expected) throw this.#error("expected ident");
     }
     return this.#plain(kind);
   }
@@ -89,7 +88,7 @@ class JsonReader {
     const first = this.#digits();
     if (first.length > 1 && first.startsWith("0")) {
       this.#at -= first.length - 1;
-      throw this.#faultHere("invalid number");
+      throw this.#errorAfterNext("invalid number");
     }
     if (this.#text[this.#at] === ".") {
       this.#at++;
@@ -111,8 +110,8 @@ class JsonReader {
     digits.lastIndex = this.#at;
     const found = digits.exec(this.#text)?.[0] ?? "";
     if (found === "") {
-      if (this.#at >= this.#text.length) throw this.#fault("EOF while parsing a value");
-      throw this.#faultHere("invalid number");
+      if (this.#at >= this.#text.length) throw this.#error("EOF while parsing a value");
+      throw this.#errorAfterNext("invalid number");
     }
     this.#at += found.length;
     return found;
@@ -122,9 +121,9 @@ class JsonReader {
     const start = this.#at++;
     for (;;) {
       const character = this.#text[this.#at];
-      if (character === undefined) throw this.#fault("EOF while parsing a string");
+      if (character === undefined) throw this.#error("EOF while parsing a string");
       if (character < " ")
-        throw this.#fault("control character (\\u0000-\\u001F) found while parsing a string");
+        throw this.#error("control character (\\u0000-\\u001F) found while parsing a string");
       this.#at++;
       if (character === '"') break;
       if (character === "\\") this.#escape();
@@ -135,12 +134,12 @@ class JsonReader {
 
   #escape(): void {
     const character = this.#text[this.#at++];
-    if (character === undefined) throw this.#fault("EOF while parsing a string");
+    if (character === undefined) throw this.#error("EOF while parsing a string");
     const isCode = character === "u";
-    if (!isCode && !'"\\/bfnrt'.includes(character)) throw this.#fault("invalid escape");
+    if (!isCode && !'"\\/bfnrt'.includes(character)) throw this.#error("invalid escape");
     if (!isCode) return;
     if (!/^[\da-fA-F]{4}$/.test(this.#text.slice(this.#at, this.#at + 4)))
-      throw this.#fault("invalid escape");
+      throw this.#error("invalid escape");
     this.#at += 4;
   }
 
@@ -156,39 +155,39 @@ class JsonReader {
     const at = this.#at++;
     const members = new Map<string, JsonNode>();
     while (this.#hasNext("}", { isFirst: members.size === 0, what: "an object" })) {
-      if (this.#text[this.#at] !== '"') throw this.#faultHere("key must be a string");
+      if (this.#text[this.#at] !== '"') throw this.#errorAfterNext("key must be a string");
       const name = this.#string();
       const nameEnd = this.#at;
-      if (members.has(name)) throw this.#fault(`duplicate field \`${name}\``);
-      this.#skipBlanks();
-      if (this.#at >= this.#text.length) throw this.#fault("EOF while parsing an object");
-      if (this.#text[this.#at] !== ":") throw this.#faultHere("expected `:`");
+      if (members.has(name)) throw this.#error(`duplicate field \`${name}\``);
+      this.#skipSpace();
+      if (this.#at >= this.#text.length) throw this.#error("EOF while parsing an object");
+      if (this.#text[this.#at] !== ":") throw this.#errorAfterNext("expected `:`");
       this.#at++;
       members.set(name, { ...this.#value(depth + 1), nameEnd });
     }
     return { kind: "map", at, end: this.#at, nameEnd: 0, members };
   }
 
-  /** Goes over the comma, or over the end. */
+  /** Also consumes the comma before the next item, or the closing bracket. */
   #hasNext(end: string, { isFirst, what }: { isFirst: boolean; what: string }): boolean {
-    this.#skipBlanks();
+    this.#skipSpace();
     const character = this.#text[this.#at];
-    if (character === undefined) throw this.#fault(`EOF while parsing ${what}`);
+    if (character === undefined) throw this.#error(`EOF while parsing ${what}`);
     if (character === end) {
       this.#at++;
       return false;
     }
     if (isFirst) return true;
-    if (character !== ",") throw this.#faultHere(`expected \`,\` or \`${end}\``);
+    if (character !== ",") throw this.#errorAfterNext(`expected \`,\` or \`${end}\``);
     this.#at++;
-    this.#skipBlanks();
-    if (this.#text[this.#at] === end) throw this.#faultHere("trailing comma");
+    this.#skipSpace();
+    if (this.#text[this.#at] === end) throw this.#errorAfterNext("trailing comma");
     if (this.#at >= this.#text.length)
-      throw this.#fault(`EOF while parsing ${end === "}" ? "an object" : "a value"}`);
+      throw this.#error(`EOF while parsing ${end === "}" ? "an object" : "a value"}`);
     return true;
   }
 
-  #skipBlanks(): void {
+  #skipSpace(): void {
     this.#skip(/[ \t\r\n]*/y);
   }
 
@@ -197,12 +196,12 @@ class JsonReader {
     this.#at += characters.exec(this.#text)?.[0].length ?? 0;
   }
 
-  #fault(message: string): JsonFault {
-    return new JsonFault(message, this.#at);
+  #error(message: string): JsonSyntaxError {
+    return new JsonSyntaxError(message, this.#at);
   }
 
-  /** The character that is looked at counts as read. */
-  #faultHere(message: string): JsonFault {
-    return new JsonFault(message, this.#at + 1);
+  /** For errors that serde reports after it has read the wrong character. */
+  #errorAfterNext(message: string): JsonSyntaxError {
+    return new JsonSyntaxError(message, this.#at + 1);
   }
 }

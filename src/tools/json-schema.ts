@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonSchema } from "./tool.js";
 
-/** Keywords a model's endpoint is sure to take; defaults and bounds are told in the descriptions. */
+/** Keywords that every model endpoint accepts. Defaults and bounds are in the descriptions instead. */
 const schemaShape: z.ZodType<JsonSchema> = z.lazy(() =>
   z.object({
     type: z
@@ -17,7 +17,6 @@ const schemaShape: z.ZodType<JsonSchema> = z.lazy(() =>
   }),
 );
 
-/** The JSON Schema of a tool's parameters, as a caller writes them. */
 export function jsonSchemaOf(parameters: z.ZodObject, hidden: readonly string[] = []): JsonSchema {
   const schema = schemaShape.parse(z.toJSONSchema(parameters, { io: "input" }));
   const offered = Object.entries(schema.properties ?? {}).filter(([name]) => !hidden.includes(name));
@@ -25,8 +24,8 @@ export function jsonSchemaOf(parameters: z.ZodObject, hidden: readonly string[] 
 }
 
 /**
- * The same for endpoints and SDKs that take nothing but strict schemas: every property is required, one that was not may be null,
- * which the tools take for left out, and nothing else is allowed.
+ * Converts a schema for endpoints and SDKs that accept only strict ones: no additional properties, and every
+ * property is required. An optional property becomes nullable, since the tools treat null as absent.
  */
 export function strictSchema(schema: JsonSchema): JsonSchema {
   const items = schema.items === undefined ? {} : { items: strictSchema(schema.items) };

@@ -1,12 +1,11 @@
 import { BrigError, isBrigError } from "../errors.js";
 
-/** An error of the operating system: its number on Linux, and what it is called. */
 export interface OsError {
   number: number;
   text: string;
 }
 
-/** Linux's errors in the words that models have seen: those of the C library Codex's own Linux program is made with, musl. */
+/** The errors of Linux in the words of musl, the C library of Codex's Linux program: models know these. */
 export const osErrors = {
   EPERM: { number: 1, text: "Operation not permitted" },
   ENOENT: { number: 2, text: "No such file or directory" },
@@ -37,16 +36,21 @@ export const osErrors = {
 
 const known: ReadonlyMap<string, OsError> = new Map(Object.entries(osErrors));
 
-/** A failed file operation as the model is told of it, `what` saying which; any other error is thrown on. */
-export function fileFailure(what: string, path: string, error: unknown): BrigError {
-  if (!isFileError(error)) throw error;
-  const reason = path.includes("\0") ? "file name contained an unexpected NUL byte" : osErrorText(error);
-  return new BrigError(`${what}: ${reason}`, {
-    code: error.code,
-    hint: error.hint,
-    errno: error.errno,
-    cause: error,
-  });
+/** Rewords the errors of a file operation for a model; `what` comes first. Other errors are thrown as they are. */
+export async function withFileErrors<Result>(
+  operation: () => Promise<Result>,
+  what: string,
+  { path, signal }: { path: string; signal?: AbortSignal | undefined },
+): Promise<Result> {
+  try {
+    return await operation();
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!isFileError(error)) throw error;
+    const reason = path.includes("\0") ? "file name contained an unexpected NUL byte" : osErrorText(error);
+    const { code, hint, errno } = error;
+    throw new BrigError(`${what}: ${reason}`, { code, hint, errno, cause: error });
+  }
 }
 
 /** Whether a file operation failed because of the file, and not because the sandbox is gone. */
@@ -54,13 +58,12 @@ export function isFileError(error: unknown): error is BrigError {
   return isBrigError(error) && error.code.startsWith("file.");
 }
 
-/** `No such file or directory (os error 2)`; of what is no error of the operating system its own message. */
+/** E.g. `No such file or directory (os error 2)`, or the error's own message if its errno is not known. */
 export function osErrorText(error: BrigError): string {
   const osError = osErrorOf(error.errno);
   return osError === undefined ? error.message : describeOsError(osError);
 }
 
-/** By its name, such as `ENOENT`. */
 export function osErrorOf(errno: string | undefined): OsError | undefined {
   return errno === undefined ? undefined : known.get(errno);
 }

@@ -2,11 +2,10 @@ import { randomInt } from "node:crypto";
 import { BrigError, isBrigError } from "../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../known-options.js";
 import type { TruncationPolicy } from "../output/truncation.js";
-import { answer } from "./answer.js";
-import { makeTools, type NameOfTool, type SharedParts, type ToolOf } from "./catalogue.js";
+import { createTools, type NameOfTool, type ToolDependencies, type ToolOf } from "./catalogue.js";
 import { CommandSessions } from "./command/command-sessions.js";
 import { MissingPrograms } from "./command/missing-programs.js";
-import { MAX_POLL_MS } from "./command/session-report.js";
+import { DEFAULT_MAX_POLL_MS } from "./command/session-report.js";
 import { findUserShell, type UserShell } from "./command/user-shell.js";
 import { strictSchema } from "./json-schema.js";
 import type { PatchInterceptionNeeds } from "./patch/patch-interception.js";
@@ -15,35 +14,39 @@ import { JsKernel } from "./repl/js-kernel.js";
 import { KernelSlot } from "./repl/kernel-slot.js";
 import { type ActionReview, unreviewed } from "./review/approval.js";
 import type { AskedUser } from "./session/request-user-input.js";
-import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
+import type { Tool, ToolSpec } from "./tool.js";
+import { failure, failureOutput } from "./tool-failure.js";
 import { defaultGates, isOffered, mergeGates, nobodyToAsk, refusalOf, type ToolGates } from "./tool-gates.js";
 import type { ToolSandbox } from "./tool-sandbox.js";
 
 const CHUNK_IDS = 0x1_00_00_00;
 
-/** How tools work. Only the directory has to be named. */
+/** Options of the tools. Only `cwd` is required. */
 export interface ToolRegistryOptions {
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
-  /** Variables every command gets on top of the sandbox's own. Default: none. */
+  /** Variables that every command gets in addition to those of the sandbox. Default: none. */
   environment?: Readonly<Record<string, string>> | undefined;
-  /** How much of an output the model is given. Default: 10 000 tokens. */
+  /** How much of an output the model receives. Default: 10 000 tokens. */
   truncation?: TruncationPolicy | undefined;
-  /** Whether scripts may be run by a login shell, which is then the default. Default: true. */
+  /** Whether a login shell may run scripts; if so, it does by default. Default: true. */
   allowsLoginShell?: boolean | undefined;
-  /** Whether the model takes pictures in their original size, and so gets them. Default: as each call asks. */
+  /** Whether the model receives images in their original size. Default: each call decides. */
   takesOriginalPictures?: boolean | undefined;
-  /** How long one look at a running command may wait, in milliseconds. Default: 300 000; less than 5000 counts as 5000. */
+  /** The longest that `write_stdin` waits for output of a running command. Default: 300 000; the minimum is 5000. */
   maxPollMs?: number | undefined;
-  /** Which tools a model is offered. What is not set is as `brig tools` lists it. */
+  /** Which tools are on. Default: as `brig tools` lists them. */
   gates?: ToolGates | undefined;
   /** Who answers `request_user_input`. Default: nobody. */
   user?: AskedUser | undefined;
-  /** Who decides about commands and patches. Default: all run in the sandbox, and asking to leave it is refused. */
+  /** Decides about commands and patches. Default: all run in the sandbox, and requests to leave it are refused. */
   review?: ActionReview | undefined;
-  /** Gives the sandbox with full access for what the review lets leave the first. Asked for each such action: remember it. */
+  /**
+   * Returns the sandbox with full access, for actions that the review lets leave the first sandbox. Called for
+   * each such action, so it should always return the same sandbox.
+   */
   escalatedSandbox?: (() => Promise<ToolSandbox>) | undefined;
-  /** Gives an integer from `min` up to but not including `max`, for the ids of sessions and chunks. Default: a random one. */
+  /** Returns an integer from `min` up to but not including `max`, for session and chunk ids. Default: a random one. */
   random?: ((min: number, max: number) => number) | undefined;
 }
 
@@ -61,21 +64,21 @@ const optionNames: OptionNames<ToolRegistryOptions> = {
   random: true,
 };
 
-/** The tools of one sandbox. Close it, or the sandbox, to end the command sessions that are still running. */
+/** The tools of one sandbox. Closing it, or the sandbox, ends the command sessions that are still running. */
 export interface ToolRegistry {
-  /** The tool of that name; `tool.unknown` when there is none, which a name that is written out cannot come to. */
+  /** Throws `tool.unknown` if there is no such tool. For a string literal that is a type error instead. */
   get<Name extends string>(name: NameOfTool<Name>): ToolOf<Name>;
   has(name: string): boolean;
   getToolNames(): string[];
   getAll(): Tool[];
-  /** What a model is told: the tools that are on. `strict` is for endpoints and SDKs that take strict schemas only. */
+  /** The declarations of the tools that are on. `strict` is for endpoints and SDKs that accept only strict schemas. */
   getSpecs(options?: { strict?: boolean }): ToolSpec[];
-  /** What to answer a model that calls a tool which is off; null for one that it may call. */
+  /** The answer to a model that calls a tool which is off; null for a tool that it may call. */
   refusalOf(name: string): string | null;
   close(): Promise<void>;
 }
 
-/** The sandbox may still be starting: it is waited for when the first call needs it. */
+/** The sandbox may still be starting: the first call that needs it waits for it. */
 export function createToolRegistry(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
@@ -86,11 +89,19 @@ export function createToolRegistry(
     { source: "options", gates: options.gates ?? {} },
     ...(options.user === undefined ? [nobodyToAsk] : []),
   ]);
-  const parts = sharedParts(sandbox, options, {
+  const dependencies = createDependencies(sandbox, options, {
     gates,
-    callTool: (name, args, call) => callTool(registry, { name, args }, call),
+    async callTool(name, args, call) {
+      const refusal = registry.refusalOf(name);
+      if (refusal !== null) return failure(refusal);
+      try {
+        return await registry.get(name).execute(args, call);
+      } catch (error) {
+        return failureOutput(error);
+      }
+    },
   });
-  const { tools, find } = makeTools(parts);
+  const { tools, find } = createTools(dependencies);
   const registry: ToolRegistry = {
     get<Name extends string>(name: NameOfTool<Name>) {
       const tool = find(name);
@@ -109,7 +120,7 @@ export function createToolRegistry(
         .map(({ spec }) => (strict ? strictSpec(spec) : spec)),
     refusalOf: (name) => refusalOf(find(name)?.name ?? name, gates),
     async close() {
-      await Promise.all([parts.sessions.close(), parts.jsKernel.reset()]);
+      await Promise.all([dependencies.sessions.close(), dependencies.jsKernel.reset()]);
     },
   };
   return registry;
@@ -121,27 +132,17 @@ function strictSpec(spec: ToolSpec): ToolSpec {
     : spec;
 }
 
-async function callTool(
-  tools: ToolRegistry,
-  { name, args }: { name: string; args: unknown },
-  call: ToolCallOptions,
-): Promise<ToolOutput> {
-  const refusal = tools.refusalOf(name);
-  if (refusal !== null) return { content: refusal, success: false };
-  return await answer(() => tools.get(name).execute(args, call));
-}
-
 async function escalatedSandbox({ escalatedSandbox: open }: ToolRegistryOptions): Promise<ToolSandbox> {
   if (open === undefined)
     throw new BrigError("this session has no sandbox with full access", {
       code: "tool.failed",
-      hint: "give the registry an escalatedSandbox, or a review that lets nothing leave the sandbox",
+      hint: "pass the option escalatedSandbox, or a review that never chooses it",
     });
   try {
-    return leavingNothing(await open());
+    return endingEachTree(await open());
   } catch (error) {
     if (!isBrigError(error) || error.code === "aborted") throw error;
-    // The model can go on without it.
+    // The code lets the model read this and go on without that sandbox.
     throw new BrigError(`the sandbox with full access could not be started: ${error.message}`, {
       code: "tool.failed",
       hint: error.hint,
@@ -150,28 +151,31 @@ async function escalatedSandbox({ escalatedSandbox: open }: ToolRegistryOptions)
   }
 }
 
-/** What nobody has approved runs in a sandbox that shares files with this one: nothing may be left here that it could speak to. */
-function leavingNothing(sandbox: ToolSandbox): ToolSandbox {
+/**
+ * Commands that nobody has approved run in the other sandbox, which shares files with this one. No process may
+ * stay here that they could communicate with.
+ */
+function endingEachTree(sandbox: ToolSandbox): ToolSandbox {
   return {
     files: sandbox.files,
     spawn: (argv, options) => sandbox.spawn(argv, { ...options, endsTree: true }),
   };
 }
 
-function sharedParts(
+function createDependencies(
   sandbox: ToolSandbox | Promise<ToolSandbox>,
   options: ToolRegistryOptions,
-  { gates, callTool }: Pick<SharedParts, "callTool"> & { gates: ToolGates },
-): SharedParts {
+  { gates, callTool }: Pick<ToolDependencies, "callTool"> & { gates: ToolGates },
+): ToolDependencies {
   const random = options.random ?? randomInt;
   let shell: Promise<UserShell> | undefined;
-  const parts: SharedParts = {
+  const dependencies: ToolDependencies = {
     cwd: options.cwd,
     environment: options.environment ?? {},
     truncation: options.truncation ?? { mode: "tokens", limit: 10_000 },
     allowsLoginShell: options.allowsLoginShell ?? true,
     takesOriginalPictures: options.takesOriginalPictures ?? null,
-    maxPollMs: options.maxPollMs ?? MAX_POLL_MS,
+    maxPollMs: options.maxPollMs ?? DEFAULT_MAX_POLL_MS,
     sessions: new CommandSessions(random),
     missingPrograms: new MissingPrograms(),
     patcher: createPatcher(async () => (await sandbox).files),
@@ -185,10 +189,10 @@ function sharedParts(
       return shell;
     },
     nextChunkId: () => random(0, CHUNK_IDS).toString(16).padStart(6, "0"),
-    jsKernel: new KernelSlot(() => JsKernel.start(parts)),
+    jsKernel: new KernelSlot(() => JsKernel.start(dependencies)),
     callTool,
   };
-  return parts;
+  return dependencies;
 }
 
 function patchFormOf({ apply_patch: setting }: ToolGates): PatchInterceptionNeeds["patchForm"] {

@@ -1,8 +1,8 @@
-/** Which tools a model is told of, and may call. Unset means that nothing is said about it. */
+/** Which tools a model is offered and may call. An unset key leaves the decision to the next layer. */
 export interface ToolGates {
-  /** Which tools for commands. Unset: `exec_command` and `write_stdin`, the others being understood when called. */
+  /** The tools for commands. Unset: `exec_command` and `write_stdin` are offered, the others accepted when called. */
   shell?: ShellKind | undefined;
-  /** `true` is freeform: text of a grammar. "function" is a JSON argument. */
+  /** Freeform (also `true`): the input is text that follows a grammar. "function": a JSON argument. */
   apply_patch?: boolean | "freeform" | "function" | undefined;
   read_file?: boolean | undefined;
   list_dir?: boolean | undefined;
@@ -10,18 +10,18 @@ export interface ToolGates {
   view_image?: boolean | undefined;
   update_plan?: boolean | undefined;
   request_user_input?: boolean | undefined;
-  /** `js_repl_reset` with it. */
+  /** Also decides about `js_repl_reset`. */
   js_repl?: boolean | undefined;
-  /** The provider's own search: in its store of pages, or live. */
+  /** The provider's own search, in its cache of pages or live. */
   web_search?: "cached" | "live" | "disabled" | undefined;
 }
 
 /** Which tools for commands a model is offered. */
 export type ShellKind = "unified_exec" | "shell_command" | "default" | "local" | "disabled";
 
-/** What one source says, e.g. a configuration file. */
+/** The settings of one source, e.g. of a configuration file. */
 export interface GateLayer {
-  /** For people. */
+  /** Shown to people. */
   source: string;
   gates: ToolGates;
 }
@@ -41,7 +41,7 @@ export const defaultGates: GateLayer = {
   },
 };
 
-/** Goes above all others where there is nobody to ask. */
+/** Overrides all other layers if no user can answer questions. */
 export const nobodyToAsk: GateLayer = {
   source: "nobody can answer here",
   gates: { request_user_input: false },
@@ -57,8 +57,8 @@ const shellTools: Record<ShellKind, readonly string[]> = {
 
 const shellToolNames: ReadonlySet<string> = new Set(Object.values(shellTools).flat());
 
-/** Names for programs that use the registry. No model is told of them. */
-const programmaticNames: ReadonlySet<string> = new Set([
+/** Tools for programs that use the registry. They are never offered to a model. */
+const toolsForPrograms: ReadonlySet<string> = new Set([
   "applyPatch",
   "readFile",
   "listDir",
@@ -69,21 +69,21 @@ const programmaticNames: ReadonlySet<string> = new Set([
 
 /** Later layers win, key by key. */
 export function mergeGates(layers: readonly GateLayer[]): ToolGates {
-  return Object.assign({}, ...layers.map(({ gates }) => setGates(gates)));
+  const settings = layers.flatMap(({ gates }) => Object.entries(gates));
+  return Object.fromEntries(settings.filter(([, setting]) => setting !== undefined));
 }
 
-/** Whether a model is told of the tool. */
 export function isOffered(name: string, gates: ToolGates): boolean {
   if (shellToolNames.has(name)) return shellTools[gates.shell ?? "unified_exec"].includes(name);
   const gate = gateOf(name);
-  if (gate === null) return !programmaticNames.has(name);
+  if (gate === null) return !toolsForPrograms.has(name);
   const setting = gates[gate];
   return setting !== undefined && setting !== false && setting !== "disabled";
 }
 
 /**
- * Why a model that calls the tool is refused; null where it is not. Where nobody has chosen among the tools for commands, all of them
- * are understood, as prompts written for another one expect.
+ * The answer to a model that calls a tool which is off; null for a tool that it may call. If no setting chooses
+ * a tool for commands, a model may call any of them, since its prompt may be written for another one.
  */
 export function refusalOf(name: string, gates: ToolGates): string | null {
   if (isOffered(name, gates)) return null;
@@ -93,33 +93,24 @@ export function refusalOf(name: string, gates: ToolGates): string | null {
   return `${name} is disabled in this session (${settingText(gate, gates)}): use another tool`;
 }
 
-/** Whether the tool is on and which setting of which source decides, for people. Layers are weakest first. */
+/** Whether a tool is on, and which setting of which source decides that. Later layers win. */
 export function explainGate(name: string, layers: readonly GateLayer[]): { isOn: boolean; why: string } {
   const gates = mergeGates(layers);
   const isOn = isOffered(name, gates);
   const gate = gateOf(name);
   if (gate === null) return { isOn, why: isOn ? "always on" : "for programs, not for models" };
   const source = layers.findLast((layer) => layer.gates[gate] !== undefined)?.source ?? "default";
-  const isUnderstood = !isOn && refusalOf(name, gates) === null;
+  const isAccepted = !isOn && refusalOf(name, gates) === null;
   const why = `${settingText(gate, gates)} (${source})`;
-  return { isOn, why: isUnderstood ? `${why}; understood when called` : why };
+  return { isOn, why: isAccepted ? `${why}; accepted when called` : why };
 }
 
 function settingText(gate: keyof ToolGates, gates: ToolGates): string {
   return `tools.${gate} = ${gates[gate] ?? "unified_exec"}`;
 }
 
-/** The setting that decides about a tool. */
 function gateOf(name: string): keyof ToolGates | null {
   if (shellToolNames.has(name)) return "shell";
   if (name === "js_repl_reset") return "js_repl";
-  return isGate(name) ? name : null;
-}
-
-function isGate(name: string): name is keyof ToolGates {
-  return Object.hasOwn(defaultGates.gates, name);
-}
-
-function setGates(gates: ToolGates): ToolGates {
-  return Object.fromEntries(Object.entries(gates).filter(([, setting]) => setting !== undefined));
+  return Object.hasOwn(defaultGates.gates, name) ? (name as keyof ToolGates) : null;
 }

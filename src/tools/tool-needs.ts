@@ -4,34 +4,34 @@ import type { SandboxPlace } from "./review/action.js";
 import type { ActionReview } from "./review/approval.js";
 import type { ToolSandbox } from "./tool-sandbox.js";
 
-// What many tools need of the session that they work in. Each tool names what it uses, and sees no more.
+// What several tools need of their session. Each tool declares the ones that it uses.
 
 export interface WorkingDirectory {
-  /** Absolute path inside the sandbox; relative paths of a call start here. */
+  /** Absolute path inside the sandbox that relative paths of a call start from. */
   readonly cwd: string;
 }
 
 export interface CommandEnvironment {
-  /** Variables every command gets on top of the sandbox's own. */
+  /** Variables that every command gets in addition to those of the sandbox. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 export interface SandboxAccess {
-  /** Waits until it has started. Default: the session's own. */
+  /** Waits until the sandbox has started. Default: the session's own. */
   sandbox(place?: SandboxPlace): Promise<ToolSandbox>;
 }
 
 export interface Reviewed {
-  /** Who decides whether a command or a patch starts, and where. */
+  /** Decides whether a command or a patch starts, and in which sandbox. */
   readonly review: ActionReview;
 }
 
 export interface OutputLimit {
-  /** How much of an output the model is given. */
+  /** How much of an output the model receives. */
   readonly truncation: TruncationPolicy;
 }
 
-/** The variables of a command: with full access there is a network, whatever those of the sandbox say. */
+/** Full access includes the network, so the variable with which Codex denies that is unset there. */
 export function environmentIn(
   { environment }: CommandEnvironment,
   place: SandboxPlace,
@@ -40,7 +40,7 @@ export function environmentIn(
   return { ...environment, CODEX_SANDBOX_NETWORK_DISABLED: undefined };
 }
 
-/** Where a call runs: an empty `workdir` means the default. */
-export function workdirOf({ cwd }: WorkingDirectory, workdir: string | undefined): string {
+/** An empty `workdir` means the default. */
+export function workdirOf({ cwd }: WorkingDirectory, workdir: string | null | undefined): string {
   return posix.resolve(cwd, workdir ?? "");
 }

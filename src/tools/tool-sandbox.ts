@@ -1,26 +1,26 @@
 import type { Readable, Writable } from "node:stream";
 import type { PatchFiles } from "./patch/patch-files.js";
 
-/** What the tools need of a sandbox; the real one offers more. */
+/** What the tools need of a sandbox. */
 export interface ToolSandbox {
   readonly image?: string;
-  /** Starts a program. One that cannot be started still gives a process, whose `exit` says why. */
+  /** Starts a program. If it cannot be started, the `exit` of the returned process says why. */
   spawn(argv: readonly string[], options?: ToolSpawnOptions): Promise<ToolProcess>;
   readonly files: ToolFiles & PatchFiles;
 }
 
 /**
- * Looking at the sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors with `file.*`
- * codes; their `errno` is what Linux calls the reason.
+ * Read access to the sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors
+ * with `file.*` codes and the `errno` of the system call.
  */
 export interface ToolFiles {
-  /** A part of a regular file; anything else is refused at once. Less than was asked for is where the file ends. */
+  /** Returns a part of a regular file, shorter than asked only at the end of the file. Refuses anything else. */
   read(path: string, options: ToolReadOptions): Promise<Uint8Array>;
-  /** As `read`, but where the part begins in a hole of a sparse file, it is the data behind the hole. */
+  /** As `read`, but if the part begins in a hole of a sparse file, returns the data after the hole. */
   readPastHole(path: string, options: ToolReadOptions): Promise<{ holeBytes: number; data: Uint8Array }>;
   /** Follows symbolic links. */
   stat(path: string, options: { signal?: AbortSignal | undefined }): Promise<ToolFileStat>;
-  /** Hands over the entries of a directory, unsorted and some at a time. */
+  /** Passes the entries of a directory to `onEntries`, unsorted and in batches. */
   list(path: string | Uint8Array, options: ToolListOptions): Promise<unknown>;
 }
 
@@ -38,7 +38,7 @@ export interface ToolFileStat {
   sizeBytes: number;
 }
 
-/** Where the entries of a directory go. */
+/** Options of listing a directory. */
 export interface ToolListOptions {
   onEntries(entries: readonly ToolDirectoryEntry[]): void;
   signal?: AbortSignal | undefined;
@@ -46,32 +46,35 @@ export interface ToolListOptions {
 
 /** One entry of a directory. */
 export interface ToolDirectoryEntry {
-  /** A name need not be UTF-8. */
+  /** Names need not be UTF-8. */
   nameBytes: Uint8Array;
-  /** Not of what a link points to: "file", "directory", "symlink" … */
+  /** "file", "directory", "symlink" …; links are not followed. */
   type: string;
 }
 
-/** How a program is started. */
+/** Options of starting a program. */
 export interface ToolSpawnOptions {
   /** Absolute path inside the sandbox. */
   cwd?: string | undefined;
   /** Added to the sandbox's own environment; `undefined` removes a name. */
   env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** The whole process tree is killed after this long. */
+  /** After this time the whole process tree is killed. */
   timeoutMs?: number | undefined;
   /** Aborting kills the whole process tree. */
   signal?: AbortSignal | undefined;
-  /** A pseudo-terminal instead of pipes: everything arrives on stdout. */
+  /** A pseudo-terminal instead of pipes; all output arrives on stdout. */
   pty?: { rows: number; cols: number } | undefined;
   stdin?: "pipe" | "closed" | undefined;
-  /** One pipe for stdout and stderr, so that their order is exact: everything arrives on stdout. */
+  /** One pipe for stdout and stderr, which keeps their exact order; all output arrives on stdout. */
   mergeOutput?: boolean | undefined;
-  /** Nothing outlives the main process: what it leaves running is ended, and `exit` resolves when it is gone. Default: it goes on. */
+  /**
+   * Ends the processes that the main process leaves running; `exit` resolves when they are gone. Default: they
+   * go on.
+   */
   endsTree?: boolean | undefined;
 }
 
-/** A program that was started. */
+/** A started program. */
 export interface ToolProcess {
   readonly stdin: Writable | null;
   readonly stdout: Readable;
@@ -79,36 +82,36 @@ export interface ToolProcess {
   readonly stderr: Readable | null;
   /** Resolves when the process has ended and its output is complete, even if a child holds a pipe open. */
   readonly exit: Promise<ToolExit>;
-  /** Ends the whole process tree and resolves when it is gone; with a signal, only sends that to the process group. */
+  /** Without a signal: ends the whole process tree and waits for that. With one: sends it to the process group. */
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** How a program ended. */
 export interface ToolExit {
-  /** 128 + n when signal n ended it, 124 on timeout, 127 or 126 when it could not be started. */
+  /** 128 + n if signal n ended the process, 124 on a timeout, 127 or 126 if the program could not be started. */
   exitCode: number;
   signal: NodeJS.Signals | null;
   timedOut: boolean;
   outOfMemory: boolean;
-  /** Something outlived the main process, and was ended as `endsTree` asks. */
+  /** `endsTree` was set and the main process had left others running. */
   treeEnded: boolean;
   durationMs: number;
   usage: ResourceUsage;
-  /** Why the program could not be started, else null. */
+  /** Null if the program was started. */
   startFailure: ToolStartFailure | null;
 }
 
 /** Why a program could not be started. */
 export interface ToolStartFailure {
-  /** What failed: "exec" where it is the program itself, "fork" for want of a process, "cwd", "streams", "request" … */
+  /** What failed: "exec" (the program itself), "fork" (a limit on processes), "cwd", "streams", "request" … */
   stage: string;
-  /** What Linux calls the reason, such as "ENOENT"; undefined where the sandbox did not get as far as to ask the kernel. */
+  /** E.g. "ENOENT"; undefined if the sandbox failed before it made a system call. */
   errno: string | undefined;
-  /** As models read it. The program's name in it can be any text. */
+  /** For the model. It may contain the program's name, which can be any text. */
   message: string;
 }
 
-/** What a command and the children it waited for consumed. */
+/** What a command consumed, including the children that it waited for. */
 export interface ResourceUsage {
   userMs: number;
   systemMs: number;

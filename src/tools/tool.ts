@@ -3,89 +3,86 @@ import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import type { ActionToReview, FileChange, SandboxPlace } from "./review/action.js";
 import type { ResourceUsage } from "./tool-sandbox.js";
 
-/** One tool of the registry. `Arguments` is what a program gives it; what a model sends is checked when it comes. */
+/** A tool of the registry. `Arguments` types the calls of programs; all arguments are checked at run time. */
 export interface Tool<Output extends ToolOutput = ToolOutput, Arguments = unknown> {
   readonly name: string;
   readonly description: string;
-  /** What the model is told about it. */
+  /** The declaration for the model. */
   readonly spec: ToolSpec;
-  /** May run beside other calls of the same turn that may too. */
+  /** Whether a call may run beside other calls of the same turn whose tools allow it, too. */
   readonly supportsParallel: boolean;
-  /** Takes one text, `input`, so that a model may also send the text itself instead of JSON. Default: false. */
+  /** The only parameter is the text `input`, which a model may also send as it is, not as JSON. Default: false. */
   readonly isFreeform?: boolean;
   /**
-   * Absolute paths of the files that a call would change, null where that cannot be told. A tool that has this and supports
-   * parallel calls runs beside calls of its kind that change other files, and alone otherwise.
+   * The absolute paths of the files that a call would change, null if they are not known. If a tool supports
+   * parallel calls and has this, a call runs only beside calls that change other files.
    */
   changedFiles?(args: unknown): readonly string[] | null;
-  /**
-   * What a call works on, null where it is nothing in particular. Calls with the same answer run one after the other, in their order,
-   * though the tool supports parallel calls.
-   */
+  /** Calls for which this is the same text run one after the other, even if the tool supports parallel calls. */
   orderedBy?(args: unknown): string | null;
   /**
-   * Runs the tool. What a command does, a timeout included, is in the content; arguments that do not fit are
-   * `tool.invalid-input`, and a sandbox that no longer answers is thrown as it is.
+   * Runs the tool. Its output says what a command did, including a timeout. Throws `tool.invalid-input` for
+   * wrong arguments, and the sandbox's own error if the sandbox no longer answers.
    */
   execute(args: Arguments, call?: ToolCallOptions): Promise<Output>;
 }
 
-/** What the model reads. `success` is for callers and never sent to it. */
+/** The model reads `content`, or `parts` if there are any. `success` is for callers and is never sent to it. */
 export interface ToolOutput {
   content: string;
   success: boolean;
-  /** What the model is given instead of `content`, for an output with pictures; `content` then describes them in words. */
+  /** Replaces `content` for the model if there are images; `content` then describes them in words. */
   parts?: readonly OutputPart[];
 }
 
-/** Who calls, and who is told of what happens. */
+/** Options of one call. */
 export interface ToolCallOptions {
-  /** Which call of a model's this is done for. Absent where a program calls. */
+  /** The model's call that this serves. Absent if a program calls. */
   origin?: CallOrigin | undefined;
   /** Aborting kills what the call started, then rejects with the reason. */
   signal?: AbortSignal | undefined;
-  /** Told what happens while the call runs, and after it for a process that outlives it. Must not throw. */
+  /** Called during the call, and after it while its process still runs. Must not throw. */
   onActivity?: ((activity: ToolActivity) => void) | undefined;
 }
 
-/** Which call of a model's response this is. */
+/** Identifies a call of a model. */
 export interface CallOrigin {
   callId: string;
-  /** Counts the calls of one response, so that what several of them ask can be put in their order. */
+  /** The index of the call in its response, to put the questions of several calls in order. */
   position: number;
 }
 
-/** What a tool does, for a person or a record to follow; the model reads only the output. */
+/** What happens during a call, for display and records. The model reads only the output. */
 export type ToolActivity =
   | { kind: "command-started"; argv: readonly string[]; cwd: string }
   | { kind: "command-output"; chunk: Uint8Array }
   | { kind: "command-ended"; exitCode: number; output: string; durationMs: number; usage: ResourceUsage }
-  /** It does not start; `reason` is what the model is told. */
+  /** The command does not start; `reason` is the text for the model. */
   | { kind: "command-declined"; argv: readonly string[]; cwd: string; reason: string }
-  /** A person is asked now. `approval-answered` follows. */
+  /** A person is asked. `approval-answered` follows. */
   | ({ kind: "approval-requested" } & ApprovalQuestion)
   | ({ kind: "approval-answered"; answer: AnsweredApproval; waitedMs: number } & ApprovalQuestion)
-  /** `patch` is its text, as the model wrote it. */
+  /** `patch` is the text that the model wrote. */
   | { kind: "patch-started"; changes: readonly FileChange[]; patch: string }
   | { kind: "patch-ended"; changes: readonly FileChange[]; success: boolean }
   | { kind: "plan-updated"; explanation: string | null; steps: readonly PlanStep[] }
-  /** Something the model should be told besides the output. */
+  /** A note for the model beside the output. */
   | { kind: "advice"; text: string };
 
-/** What a person is asked. Everything but `reason` and `prefix` is a model's words, or a command's. */
+/** A question to a person. Apart from `reason` and `prefix`, its texts come from the model or a command. */
 export interface ApprovalQuestion {
   action: ActionToReview;
-  /** Where it runs once approved. */
+  /** Where the action runs if it is approved. */
   place: SandboxPlace;
-  /** Why brig asks, e.g. `command failed; retry without sandbox?`; null where the policy asks about everything of the kind. */
+  /** E.g. `command failed; retry without sandbox?`; null if the policy asks about every such action. */
   reason: string | null;
-  /** What the sandbox refused to a first attempt; null before one. */
+  /** What the sandbox refused in the first attempt; null before that. */
   denial: SandboxDenial | null;
-  /** The beginning of commands that can be approved for the session; null where none is offered. */
+  /** The command prefix that the person can approve for the session; null if none is offered. */
   prefix: readonly string[] | null;
 }
 
-/** What came of a question; `withdrawn` where the call was ended before an answer came. */
+/** The result of a question; `withdrawn` if the call ended before there was an answer. */
 export type AnsweredApproval =
   | "approved"
   | "approved_for_session"
@@ -100,7 +97,7 @@ export interface PlanStep {
   status: "pending" | "in_progress" | "completed";
 }
 
-/** How a tool is declared to the Responses API. */
+/** The declaration of a tool in the Responses API. */
 export type ToolSpec = FunctionToolSpec | CustomToolSpec | LocalShellSpec | WebSearchSpec;
 
 /** A tool that takes JSON. */
@@ -112,7 +109,7 @@ export interface FunctionToolSpec {
   parameters: JsonSchema;
 }
 
-/** A tool that takes text of a grammar instead of JSON. */
+/** A tool whose input is text that follows a grammar. */
 export interface CustomToolSpec {
   type: "custom";
   name: string;
@@ -120,7 +117,7 @@ export interface CustomToolSpec {
   format: { type: "grammar"; syntax: "lark"; definition: string };
 }
 
-/** A tool that models of one family know without being told. */
+/** A tool that some models know without a description. */
 export interface LocalShellSpec {
   type: "local_shell";
 }
@@ -128,7 +125,7 @@ export interface LocalShellSpec {
 /** A tool that the model's provider runs. */
 export interface WebSearchSpec {
   type: "web_search";
-  /** Whether pages are fetched, instead of read from the provider's own store. */
+  /** Whether pages are fetched live; otherwise they come from the provider's cache. */
   external_web_access: boolean;
 }
 

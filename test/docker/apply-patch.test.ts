@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import { CallScheduler } from "../../src/tools/call-scheduler.js";
-import { applyPatchFace } from "../../src/tools/patch/apply-patch-face.js";
+import { applyPatchForPrograms } from "../../src/tools/patch/apply-patch-for-programs.js";
 import { applyPatchTool } from "../../src/tools/patch/apply-patch-tool.js";
 import { createPatcher } from "../../src/tools/patch/patcher.js";
 import { createToolRegistry } from "../../src/tools/registry.js";
@@ -219,7 +219,7 @@ describe("apply_patch in a sandbox", () => {
   sandboxTest("applies unified diffs for programs", async ({ sandbox, workspace }) => {
     await writeFile(join(workspace, "diffed"), "a\nb");
     const patch = "--- a/diffed\n+++ b/diffed\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n\\ No newline at end of file\n";
-    const result = await applyPatchFace(
+    const result = await applyPatchForPrograms(
       createPatcher(() => sandbox.files),
       { cwd: workspace },
     ).execute({ patch });

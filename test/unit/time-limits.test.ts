@@ -16,7 +16,7 @@ import { openaiCodeTokens } from "../../src/model/login/issuer/openai-device-cod
 import { logOut } from "../../src/model/login/log-out.js";
 import { describeTree } from "../../src/session/read/session-tree.js";
 import { fileChunks } from "../../src/tools/files/read-file/file-chunks.js";
-import { PictureFitter } from "../../src/tools/picture/picture-fitter.js";
+import { ImageResizer } from "../../src/tools/picture/image-resizer.js";
 import { keepChatGptLogin, settingsOf } from "../support/chatgpt-login.js";
 import { whileCollecting } from "../support/garbage.js";
 import { MemorySandbox } from "../support/memory-sandbox.js";
@@ -157,7 +157,7 @@ describe("a limit ends its wait, although garbage is collected meanwhile:", () =
 
   it("a picture", async () => {
     const bytes = blackPng({ width: 8000, height: 8000 });
-    const fitted = await whileCollecting(() => new PictureFitter({ maxMs: 100 }).fit(bytes));
+    const fitted = await whileCollecting(() => new ImageResizer({ maxMs: 100 }).fit(bytes));
     expect(fitted).toMatchObject({ kind: "unusable" });
   });
 

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { BrigError } from "../../errors.js";
 import { imageType } from "../../lib/image-type.js";
-import { PictureFitter } from "../../tools/picture/picture-fitter.js";
+import { ImageResizer } from "../../tools/picture/image-resizer.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import { readGivenFile } from "./given-file.js";
@@ -39,14 +39,14 @@ export async function readImages(
   files: readonly string[],
   { cwd, signal }: Pick<CliContext, "cwd" | "signal">,
 ): Promise<string[]> {
-  const fitter = new PictureFitter();
+  const resizer = new ImageResizer();
   const given: GivenImage[] = [];
   // One after the other: no pipe is waited for any more once something is wrong.
   for (const file of files.flatMap((list) => list.split(","))) {
     const path = resolve(cwd, file);
     given.push({ path, bytes: await readGivenFile(path, signal) });
   }
-  return await Promise.all(given.map((image) => fitImage(image, fitter)));
+  return await Promise.all(given.map((image) => fitImage(image, resizer)));
 }
 
 /** A JSON Schema from a file. */
@@ -69,9 +69,9 @@ interface GivenImage {
   bytes: Buffer;
 }
 
-async function fitImage({ path, bytes }: GivenImage, fitter: PictureFitter): Promise<string> {
+async function fitImage({ path, bytes }: GivenImage, resizer: ImageResizer): Promise<string> {
   if (imageType(bytes) === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP picture`);
-  const picture = await fitter.fit(bytes);
+  const picture = await resizer.fit(bytes);
   if (picture.kind === "unusable") throw usage(`the picture ${path} cannot be used: ${picture.reason}`);
   if (picture.bytes.length > MAX_IMAGE_BYTES)
     throw usage(`the picture ${path} is larger than ${MAX_IMAGE_BYTES} bytes`);

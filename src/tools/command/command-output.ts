@@ -7,52 +7,62 @@ import {
   truncateWithLineCount,
 } from "../../output/truncation.js";
 
-/** Added to the output of a command that nothing may outlive, where something would have. */
+/** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =
   "\n[what it left running was ended: outside the sandbox nothing goes on after its command]\n";
 
-/** How a one-shot command ended. */
-export interface CommandOutcome {
+interface Ended {
   exitCode: number;
-  timedOut: boolean;
   durationMs: number;
+}
+
+export interface CommandOutcome extends Ended {
+  timedOut: boolean;
   output: CapturedOutput;
 }
 
-/** What there is to say about a command session after one call. */
+/** The state of a command session after one call. */
 export interface SessionReport {
   /** Six lower-case hexadecimal digits. */
   chunkId: string;
   wallMs: number;
   /** Null while the process runs. */
   exitCode: number | null;
-  /** Null when the session is over. */
+  /** Null if the session is over. */
   sessionId: number | null;
   output: CapturedOutput;
 }
 
-/** The JSON that `shell` answers with. The duration always has one decimal, as models have seen it. */
+/** The output of `shell`. */
 export function structuredOutput(outcome: CommandOutcome, policy: TruncationPolicy): string {
-  const text = truncateWithLineCount(withTimeout(outcome), policy);
-  const seconds = roundedSeconds(outcome.durationMs).toFixed(1);
-  return `{"output":${JSON.stringify(text)},"metadata":{"exit_code":${outcome.exitCode},"duration_seconds":${seconds}}}`;
+  return jsonOutput(outcome, truncateWithLineCount(withTimeout(outcome), policy));
 }
 
-/** The sections that `shell_command` answers with. */
+/** The output of `shell_command`. */
 export function freeformOutput(outcome: CommandOutcome, policy: TruncationPolicy): string {
   const whole = withTimeout(outcome);
   const text = truncateOutput(whole, policy);
   const lines = countLines(whole);
-  return [
-    `Exit code: ${outcome.exitCode}`,
-    `Wall time: ${roundedSeconds(outcome.durationMs)} seconds`,
-    ...(lines === countLines(captured(text)) ? [] : [`Total output lines: ${lines}`]),
-    "Output:",
-    text,
-  ].join("\n");
+  const isCut = lines !== countLines(captured(text));
+  return sectionedOutput(outcome, text, isCut ? [`Total output lines: ${lines}`] : []);
 }
 
-/** The sections that `exec_command` and `write_stdin` answer with. */
+/** The duration always has one decimal, as in Codex's output. */
+export function jsonOutput({ exitCode, durationMs }: Ended, text: string): string {
+  const seconds = roundedSeconds(durationMs).toFixed(1);
+  return `{"output":${JSON.stringify(text)},"metadata":{"exit_code":${exitCode},"duration_seconds":${seconds}}}`;
+}
+
+export function sectionedOutput(
+  { exitCode, durationMs }: Ended,
+  text: string,
+  notes: readonly string[] = [],
+): string {
+  const seconds = roundedSeconds(durationMs);
+  return [`Exit code: ${exitCode}`, `Wall time: ${seconds} seconds`, ...notes, "Output:", text].join("\n");
+}
+
+/** The output of `exec_command` and `write_stdin`. */
 export function sessionOutput(report: SessionReport, policy: TruncationPolicy, maxTokens: number): string {
   const limit = Math.min(maxTokens, tokenBudget(policy));
   return [

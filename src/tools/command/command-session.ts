@@ -1,17 +1,18 @@
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import { type CapturedOutput, renderOutput } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
-import { endOf } from "./command-failure.js";
 import { TREE_ENDED } from "./command-output.js";
-import { eachChunk } from "./each-chunk.js";
+import { eachChunk, endOf } from "./run-process.js";
 
-/** A process that a model can come back to. Its output is read all the time, so that it never waits for a reader. */
+/** A running process that later calls can refer to. Its output is read all the time, so that it never blocks. */
 export class CommandSession {
   readonly id: number;
-  /** Null while the process runs or output is still to come. */
+  /** Null until the process has ended and all of its output has been read. */
   exit: ToolExit | null = null;
-  /** A stamp that grows with every use. */
+  /** A counter, larger for sessions that were used later. */
   lastUse = 0;
   readonly #process: ToolProcess;
   readonly #unread = new OutputCapture();
@@ -21,10 +22,10 @@ export class CommandSession {
   constructor(id: number, process: ToolProcess, onActivity: ToolCallOptions["onActivity"]) {
     this.id = id;
     this.#process = process;
-    // A failed write is told by its own callback.
+    // The callback of the write reports the error.
     process.stdin?.on("error", () => undefined);
     this.#ended = this.#follow(onActivity);
-    // Whoever waits for the end gets the failure; with nobody waiting the next call does.
+    // `waitForEnd` reports the error, now or in a later call.
     this.#ended.catch(() => undefined);
   }
 
@@ -32,9 +33,16 @@ export class CommandSession {
     return this.#process.stdin !== null;
   }
 
-  /** Waits until the process has ended and its output is complete, at most so long. */
+  /** Resolves when the process has ended and its output is complete, at the latest after `maxMs`. */
   async waitForEnd(maxMs: number, signal: AbortSignal | undefined): Promise<void> {
-    await within(this.#ended, maxMs, signal);
+    signal?.throwIfAborted();
+    using limit = new TimeLimit(maxMs, signal);
+    try {
+      await beforeAbort(this.#ended, limit.signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!limit.isOver) throw error;
+    }
   }
 
   /** The output since the last call. */
@@ -42,7 +50,7 @@ export class CommandSession {
     return this.#unread.take();
   }
 
-  /** False when the process no longer takes input. */
+  /** Resolves to false if the process no longer accepts input. */
   async write(chars: string): Promise<boolean> {
     const { stdin } = this.#process;
     if (stdin === null) return false;
@@ -53,12 +61,12 @@ export class CommandSession {
     });
   }
 
-  /** What ctrl-C does in a terminal: SIGINT to the process group. */
+  /** Sends SIGINT to the process group, as ctrl-C does in a terminal. */
   async interrupt(): Promise<void> {
     await this.#process.kill("SIGINT");
   }
 
-  /** Ends a command whose call was aborted: the call is stopped, and how its command ended is no news. */
+  /** Ends the command of an aborted call, without reporting how it ended. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
     await this.end();
@@ -87,26 +95,5 @@ export class CommandSession {
       durationMs: exit.durationMs,
       usage: exit.usage,
     });
-  }
-}
-
-/** Resolves when the promise does or the time is over; rejects with the promise or the signal's reason. */
-async function within(promise: Promise<void>, maxMs: number, signal: AbortSignal | undefined): Promise<void> {
-  signal?.throwIfAborted();
-  const over = new AbortController();
-  const until = new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(resolve, maxMs);
-    const stop = () => {
-      reject(signal?.reason);
-    };
-    signal?.addEventListener("abort", stop, { once: true, signal: over.signal });
-    over.signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-    });
-  });
-  try {
-    await Promise.race([promise, until]);
-  } finally {
-    over.abort();
   }
 }

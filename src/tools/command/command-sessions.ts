@@ -2,13 +2,13 @@ import type { ToolCallOptions } from "../tool.js";
 import type { ToolProcess } from "../tool-sandbox.js";
 import { CommandSession } from "./command-session.js";
 
-/** A whole number from `min` up to but not including `max`. */
+/** Returns an integer from `min` up to but not including `max`. */
 export type RandomInteger = (min: number, max: number) => number;
 
 const FIRST_ID = 1000;
 const LAST_ID = 99_999;
 const MAX_SESSIONS = 64;
-/** Used most recently, besides the new one. */
+/** The number of recently used sessions that are never pruned, beside the new one. */
 const PROTECTED_SESSIONS = 8;
 const WARNING_SESSIONS = 60;
 
@@ -26,17 +26,17 @@ export class CommandSessions {
     return this.#sessions.size;
   }
 
-  /** Keeps a process; the least interesting one is ended where there would be too many. */
-  async keep(process: ToolProcess, onActivity: ToolCallOptions["onActivity"]): Promise<CommandSession> {
+  /** Adds a process, and ends another one if there are too many. */
+  async add(process: ToolProcess, onActivity: ToolCallOptions["onActivity"]): Promise<CommandSession> {
     const session = new CommandSession(this.#freeId(), process, onActivity);
     this.#sessions.set(session.id, session);
     this.#touch(session);
-    // Counted first: others may be kept while one is ended.
+    // The new session is counted before the wait, since other calls may add sessions meanwhile.
     if (this.#sessions.size > MAX_SESSIONS) await this.#prune();
     return session;
   }
 
-  /** The session, which counts as used now. */
+  /** Also marks the session as used now. */
   find(id: number): CommandSession | undefined {
     const session = this.#sessions.get(id);
     if (session !== undefined) this.#touch(session);
@@ -47,7 +47,7 @@ export class CommandSessions {
     this.#sessions.delete(session.id);
   }
 
-  /** What to tell the model when it keeps too many processes, else null. */
+  /** A warning for a model with too many open processes, else null. */
   advice(): string | null {
     if (this.count < WARNING_SESSIONS) return null;
     return (
@@ -56,7 +56,7 @@ export class CommandSessions {
     );
   }
 
-  /** Ends every process; never fails, since a sandbox that is gone has ended them all. */
+  /** Ends every process. Ignores errors: if the sandbox is gone, so are the processes. */
   async close(): Promise<void> {
     const running = [...this.#sessions.values()].filter(({ exit }) => exit === null);
     this.#sessions.clear();

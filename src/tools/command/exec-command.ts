@@ -12,8 +12,9 @@ import {
   escalationParameters,
   refusedEscalation,
 } from "../review/escalation.js";
-import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "../review/reviewed-action.js";
+import { type Attempt, failed, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import { failure } from "../tool-failure.js";
 import {
   type CommandEnvironment,
   environmentIn,
@@ -21,31 +22,18 @@ import {
   type WorkingDirectory,
   workdirOf,
 } from "../tool-needs.js";
-import type { ToolExit, ToolProcess, ToolSandbox } from "../tool-sandbox.js";
-import { refusedStart, sessionRejection, sessionStartError } from "./command-failure.js";
+import type { ToolProcess, ToolSandbox } from "../tool-sandbox.js";
+import { sessionRejection, sessionStartError } from "./command-failure.js";
 import type { CommandSession } from "./command-session.js";
-import { adviseOfMissing, type MissingProgramNeeds } from "./missing-programs.js";
-import {
-  clampedYield,
-  maxTokensOf,
-  reportSession,
-  type SessionReportNeeds,
-  sessionParameters,
-} from "./session-report.js";
-import {
-  hiddenLogin,
-  refusedLogin,
-  runnableArgv,
-  type ShellAccess,
-  scriptArgv,
-  type UserShell,
-} from "./user-shell.js";
+import { adviseOfMissingProgram, type MissingProgramNeeds } from "./missing-programs.js";
+import { refusedStart } from "./run-process.js";
+import { clampedYield, reportSession, type SessionReportNeeds, sessionParameters } from "./session-report.js";
+import { hiddenLogin, refusedLogin, runnableArgv, type ShellAccess, scriptArgv } from "./user-shell.js";
 
 const name = "exec_command";
-const DEFAULT_YIELD_MS = 10_000;
 const TERMINAL = { rows: 24, cols: 80 };
 
-/** Plain output without colours, pagers or prompts, in a fixed locale. */
+/** Disables colours and pagers, and fixes the locale. */
 const plainEnvironment = {
   NO_COLOR: "1",
   TERM: "dumb",
@@ -66,14 +54,14 @@ const parameters = z.object({
   login: z.boolean().optional().describe("Whether the shell reads the login profiles. Default: true."),
   tty: z
     .boolean()
-    .optional()
+    .default(false)
     .describe(
       "Gives the command a terminal of 24 rows and 80 columns, and an input. Default: false, and no input.",
     ),
   yield_time_ms: z
     .int()
     .nonnegative()
-    .optional()
+    .default(10_000)
     .describe("How long to wait for output before the command goes on in the background. Default: 10000."),
   ...sessionParameters,
   ...escalationParameters,
@@ -100,8 +88,11 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
     supportsParallel: true,
     async run(args, call) {
       const refusal = refusedEscalation(needs.review, name, args) ?? refusedLogin(needs, args.login);
-      if (refusal !== null) return { content: refusal, success: false };
-      const shell = await chosenShell(needs, args.shell);
+      if (refusal !== null) return failure(refusal);
+      const shell =
+        args.shell === undefined
+          ? await needs.shell()
+          : { path: args.shell, lostPath: null, losesToolbox: false };
       const login = args.login ?? needs.allowsLoginShell;
       const shownArgv = scriptArgv(shell.path, args.cmd, { login });
       const cwd = workdirOf(needs, args.workdir);
@@ -112,10 +103,10 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
         argv: runnableArgv(shell, args.cmd, { login }),
         shownArgv,
         cwd,
-        tty: args.tty ?? false,
-        yieldMs: clampedYield(args.yield_time_ms ?? DEFAULT_YIELD_MS),
+        tty: args.tty,
+        yieldMs: clampedYield(args.yield_time_ms),
       };
-      const reviewed = await doReviewed(
+      const reviewed = await runReviewed(
         needs.review,
         {
           action: { ...asked, takesInput: command.tty, escalation: escalationOf(args) },
@@ -124,16 +115,16 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
         call,
       );
       if (reviewed.kind === "refused") return refused(asked, reviewed.reason, call);
-      return report(needs, reviewed, { argv: shownArgv, maxTokens: maxTokensOf(args) });
+      return report(needs, reviewed, { argv: shownArgv, maxTokens: args.max_output_tokens });
     },
   });
 }
 
-/** A command that has run for as long as the model wanted to wait. */
+/** A command after the time that the model wanted to wait. */
 interface RunSession {
   session: CommandSession;
   startedAt: number;
-  /** All of its output where it has ended, else null: the session keeps it. */
+  /** All of the output if the command has ended; null if it runs, and the session keeps its output. */
   output: CapturedOutput | null;
 }
 
@@ -154,21 +145,23 @@ async function run(
   const startedAt = performance.now();
   call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
   const env = { ...environmentIn(needs, place), ...plainEnvironment };
-  const session = await needs.sessions.keep(await start(sandbox, { ...command, env }), call.onActivity);
-  adviseAgainstTooMany(needs, call);
+  const session = await needs.sessions.add(await start(sandbox, { ...command, env }), call.onActivity);
+  const advice = needs.sessions.advice();
+  if (advice !== null) call.onActivity?.({ kind: "advice", text: advice });
   await waitOrEnd(needs, session, { yieldMs, signal: call.signal });
   const { exit } = session;
   if (exit === null) return { outcome: { session, startedAt, output: null }, findDenial: null };
   needs.sessions.forget(session);
   const output = session.takeOutput();
-  await adviseOfMissing(needs, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
+  const ended = { ...exit, argv: command.argv, output: renderOutput(output) };
+  await adviseOfMissingProgram(needs, ended, call);
   return {
     outcome: { session, startedAt, output },
-    findDenial: failed(exit) ? (known) => findDenial({ ...exit, output: renderOutput(output) }, known) : null,
+    findDenial: failed(exit) ? (known) => findDenial(ended, known) : null,
   };
 }
 
-/** A call that is aborted has told nobody of its session, so nobody could end it later: it goes with the call. */
+/** The model never learns the session ID of an aborted call and could not end its session, so the abort ends it. */
 async function waitOrEnd(
   needs: SessionReportNeeds,
   session: CommandSession,
@@ -179,7 +172,7 @@ async function waitOrEnd(
   } catch (error) {
     if (signal?.aborted === true) {
       needs.sessions.forget(session);
-      // Where it cannot be ended, the sandbox is gone and the command with it.
+      // If that fails, the sandbox is gone, and the command with it.
       await session.abandon().catch(() => undefined);
     }
     throw error;
@@ -193,7 +186,7 @@ function report(
 ): ToolOutput {
   const { session, startedAt, output } = outcome;
   const startFailure = session.exit?.startFailure ?? null;
-  if (startFailure !== null) return { content: sessionStartError(argv, startFailure), success: false };
+  if (startFailure !== null) return failure(sessionStartError(argv, startFailure));
   const whole = output !== null && isRetryDeclined ? captured(output, RETRY_DECLINED) : output;
   return reportSession(needs, session, { startedAt, maxTokens, output: whole });
 }
@@ -207,17 +200,13 @@ function refused(
   const content = sessionRejection(argv, isUsers ? "rejected by user" : reason.text);
   const shown = isUsers ? "exec command rejected by user" : reason.text;
   call.onActivity?.({ kind: "command-declined", argv, cwd, reason: shown });
-  return { content, success: false };
+  return failure(content);
 }
 
-/** A patch makes no session, so there is no more to say about one; what is wrong with it is said as by the tool for patches. */
+/** As Codex does it. A patch has no session to report, and its failures look as those of `apply_patch`. */
 function withWallTime(output: ToolOutput): ToolOutput {
   if (!output.success) return output;
   return { ...output, content: `Wall time: 0.0000 seconds\nOutput:\n${output.content}` };
-}
-
-async function chosenShell(needs: ShellAccess, path: string | undefined): Promise<UserShell> {
-  return path === undefined ? await needs.shell() : { path, lostPath: null, losesToolbox: false };
 }
 
 async function start(
@@ -233,21 +222,12 @@ async function start(
   try {
     return await sandbox.spawn(argv, { cwd, env, ...streams });
   } catch (error) {
-    return unstarted(refusedStart(error));
+    return {
+      stdin: null,
+      stdout: Readable.from([]),
+      stderr: null,
+      exit: Promise.resolve(refusedStart(error)),
+      kill: () => Promise.resolve(),
+    };
   }
-}
-
-function unstarted(exit: ToolExit): ToolProcess {
-  return {
-    stdin: null,
-    stdout: Readable.from([]),
-    stderr: null,
-    exit: Promise.resolve(exit),
-    kill: () => Promise.resolve(),
-  };
-}
-
-function adviseAgainstTooMany(needs: SessionReportNeeds, call: ToolCallOptions): void {
-  const text = needs.sessions.advice();
-  if (text !== null) call.onActivity?.({ kind: "advice", text });
 }

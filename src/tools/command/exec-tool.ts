@@ -10,24 +10,24 @@ import {
   workdirOf,
 } from "../tool-needs.js";
 import type { ToolExit } from "../tool-sandbox.js";
-import { eachChunk } from "./each-chunk.js";
+import { eachChunk } from "./run-process.js";
 
-/** What `exec` tells a program; `content` is the aggregated output. */
+/** The result of `exec`; `content` is the aggregated output. */
 export interface ExecToolResult extends ToolOutput {
-  /** 124 on a timeout, 127 or 126 where the program could not be started. */
+  /** 124 on a timeout, 127 or 126 if the program could not be started. */
   exitCode: number;
   stdout: ExecText;
   stderr: ExecText;
-  /** Both in the order of arrival. */
+  /** stdout and stderr in the order of arrival. */
   aggregatedOutput: ExecText;
   durationMs: number;
   timedOut: boolean;
 }
 
-/** What a command printed, at most 1 MiB of it. */
+/** The output of a command, at most 1 MiB of it. */
 export interface ExecText {
   text: string;
-  /** Set when the middle was left out, which the text says where it is: how many lines stand before it. */
+  /** Set if the middle was omitted: the number of lines before the omission. The text marks it, too. */
   truncatedAfterLines?: number;
 }
 
@@ -47,8 +47,8 @@ const parameters = z.object({
 
 interface ExecNeeds extends SandboxAccess, CommandEnvironment, WorkingDirectory {}
 
-/** For programs: runs a command to its end. What it does is in the result; only what cannot be asked for is an error. */
-export function execFace(needs: ExecNeeds): Tool<ExecToolResult, ArgumentsOf<typeof parameters>> {
+/** For programs: runs a command to its end. Throws only if the request is invalid or the sandbox fails. */
+export function execTool(needs: ExecNeeds): Tool<ExecToolResult, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "exec",
     description: "Runs a command and returns its outputs and exit code.",

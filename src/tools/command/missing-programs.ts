@@ -2,7 +2,6 @@ import type { ToolCallOptions } from "../tool.js";
 import type { SandboxAccess } from "../tool-needs.js";
 import type { ToolStartFailure } from "../tool-sandbox.js";
 
-/** What is known of a command that has ended. Its output is its own word. */
 interface EndedCommand {
   argv: readonly string[];
   exitCode: number;
@@ -10,12 +9,12 @@ interface EndedCommand {
   output: string;
 }
 
-/** As a shell reports a program that it does not find. */
+/** The exit code of a shell that does not find a program. */
 const NOT_FOUND = 127;
-/** A command can print any name: nobody is told of more. */
-const MAX_TOLD = 10;
-/** Of an output: what a shell says of a program stands at its end or close to it. */
-const LOOKED_AT_CHARS = 4096;
+/** Output can contain any name, so the number of programs that are reported is limited. */
+const MAX_REPORTED = 10;
+/** Only the end of an output is searched, where a shell's error message is. */
+const SEARCHED_CHARS = 4096;
 
 const name = String.raw`[\w.+-]{1,64}`;
 const complaints: readonly RegExp[] = [
@@ -30,8 +29,7 @@ export interface MissingProgramNeeds extends SandboxAccess {
   readonly missingPrograms: MissingPrograms;
 }
 
-/** Tells of a program that a command missed. */
-export async function adviseOfMissing(
+export async function adviseOfMissingProgram(
   needs: MissingProgramNeeds,
   command: EndedCommand,
   call: ToolCallOptions,
@@ -42,21 +40,21 @@ export async function adviseOfMissing(
   if (text !== null) call.onActivity?.({ kind: "advice", text });
 }
 
-/** Programs that a session's commands missed, each told of once. */
+/** The programs that the commands of a session did not find. Each is reported once. */
 export class MissingPrograms {
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
-  /** What to tell the model, and the person who reads along, else null. */
+  /** A note for the model and the user, or null. */
   advice(command: EndedCommand, image: string | undefined): string | null {
     const program = command.exitCode === NOT_FOUND ? missingProgram(command) : null;
-    if (program === null || this.#told.has(program) || this.#told.size >= MAX_TOLD) return null;
-    this.#told.add(program);
+    if (program === null || this.#reported.has(program) || this.#reported.size >= MAX_REPORTED) return null;
+    this.#reported.add(program);
     const place = image === undefined ? "the sandbox's image" : `the sandbox's image ${image}`;
     return `${ADVICE_START}${program} was not found in ${place}. The user can choose another image with --container-image.`;
   }
 }
 
-/** How each advice begins. */
+/** Compaction recognises the advice by this beginning. */
 export const ADVICE_START = "Warning: the program ";
 
 function missingProgram({ argv: [program = ""], startFailure, output }: EndedCommand): string | null {
@@ -64,7 +62,7 @@ function missingProgram({ argv: [program = ""], startFailure, output }: EndedCom
     const isBareName = new RegExp(`^${name}$`).test(program);
     return isBareName && startFailure.stage === "exec" ? program : null;
   }
-  const end = output.slice(-LOOKED_AT_CHARS).replaceAll("\r", "");
+  const end = output.slice(-SEARCHED_CHARS).replaceAll("\r", "");
   for (const complaint of complaints) {
     const found = complaint.exec(end)?.[1];
     if (found !== undefined) return found;

@@ -1,29 +1,36 @@
+import { z } from "zod";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "../../output/captured-output.js";
 import { KEPT_OUTPUT_BYTES, OutputCapture } from "../../output/output-capture.js";
-import { shrinkOutput } from "../../output/truncation.js";
+import { shrinkOutput, type TruncationPolicy } from "../../output/truncation.js";
 import { findDenial } from "../../policy/sandbox-denial.js";
+import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import type { EscalationRequest, SandboxPlace } from "../review/action.js";
-import { type Attempt, doReviewed, failed, RETRY_DECLINED } from "../review/reviewed-action.js";
-import type { ToolCallOptions } from "../tool.js";
-import { type CommandEnvironment, environmentIn, type Reviewed, type SandboxAccess } from "../tool-needs.js";
+import { type Attempt, failed, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
+import type { ToolCallOptions, ToolOutput } from "../tool.js";
+import { failure } from "../tool-failure.js";
+import { type CommandEnvironment, environmentIn, type OutputLimit } from "../tool-needs.js";
 import type { ToolExit } from "../tool-sandbox.js";
-import { endOf, refusedStart, signalError, startError } from "./command-failure.js";
+import { signalError, startError } from "./command-failure.js";
 import { type CommandOutcome, TREE_ENDED, withTimeout } from "./command-output.js";
-import { eachChunk } from "./each-chunk.js";
-import { adviseOfMissing, type MissingProgramNeeds } from "./missing-programs.js";
+import { adviseOfMissingProgram, type MissingProgramNeeds } from "./missing-programs.js";
+import { runProcess } from "./run-process.js";
 
 export interface OneShotCommand {
+  /** The tool that the model called. */
+  tool: string;
   argv: readonly string[];
-  /** What is shown of the command where it differs from what is run. */
-  shownArgv?: readonly string[];
+  /** What people are shown instead of `argv`. */
+  shownArgv: readonly string[];
   cwd: string;
   timeoutMs: number;
+  escalation: EscalationRequest;
 }
 
-export interface OneShotNeeds extends SandboxAccess, CommandEnvironment, Reviewed, MissingProgramNeeds {}
-
-/** How a command ended, or why it did not. */
-type ReviewedOneShot = OneShotResult | { kind: "refused"; text: string };
+export interface OneShotNeeds
+  extends CommandEnvironment,
+    OutputLimit,
+    MissingProgramNeeds,
+    PatchInterceptionNeeds {}
 
 type OneShotResult = { kind: "ended"; outcome: CommandOutcome } | { kind: "failed"; text: string };
 
@@ -32,114 +39,72 @@ const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 const OUT_OF_MEMORY_NOTICE =
   "\n[the sandbox ran out of memory: the kernel killed a process of this command]\n";
 
-/** No command of a model's runs for ever: 0 is over at once, and nothing is longer than a day. */
+export const oneShotParameters = {
+  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
+  timeout_ms: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe("The command is killed after so many milliseconds. Default: 10000."),
+};
+
+/** A model's command always has a time limit: at least 1 ms, so that 0 does not mean none, and at most a day. */
 export function timeoutOf(timeoutMs: number | undefined): number {
   return Math.min(Math.max(timeoutMs ?? DEFAULT_TIMEOUT_MS, 1), MAX_TIMEOUT_MS);
 }
 
-/** As `runOneShot`, once it is approved, and a second time with full access where that is approved. */
-export async function runReviewed(
+/** Runs a command once it is approved, or applies the patch if it does nothing but that. */
+export async function runOneShot(
   needs: OneShotNeeds,
-  { tool, escalation, ...command }: OneShotCommand & { tool: string; escalation: EscalationRequest },
-  call: ToolCallOptions,
-): Promise<ReviewedOneShot> {
-  const { cwd } = command;
-  const argv = command.shownArgv ?? command.argv;
-  const reviewed = await doReviewed(
+  command: OneShotCommand,
+  {
+    call,
+    format,
+  }: { call: ToolCallOptions; format: (outcome: CommandOutcome, policy: TruncationPolicy) => string },
+): Promise<ToolOutput> {
+  const { tool, shownArgv: argv, cwd, escalation } = command;
+  const patched = await interceptPatch(needs, { tool, argv, cwd }, call);
+  if (patched !== null) return patched;
+  const reviewed = await runReviewed(
     needs.review,
     {
       action: { kind: "command", tool, argv, cwd, takesInput: false, escalation },
-      attempt: (place) => runOneShot(needs, { ...command, place }, call),
+      attempt: (place) => attempt(needs, { ...command, place }, call),
     },
     call,
   );
   if (reviewed.kind === "refused") {
-    const text = reviewed.reason.by === "user" ? "exec command rejected by user" : reviewed.reason.text;
-    call.onActivity?.({ kind: "command-declined", argv, cwd, reason: text });
-    return { kind: "refused", text };
+    const reason = reviewed.reason.by === "user" ? "exec command rejected by user" : reviewed.reason.text;
+    call.onActivity?.({ kind: "command-declined", argv, cwd, reason });
+    return failure(reason);
   }
-  return reviewed.isRetryDeclined ? withNote(reviewed.outcome) : reviewed.outcome;
-}
-
-function withNote(result: OneShotResult): OneShotResult {
-  if (result.kind === "failed") return { kind: "failed", text: result.text + RETRY_DECLINED };
-  const { outcome } = result;
-  return { kind: "ended", outcome: { ...outcome, output: captured(outcome.output, RETRY_DECLINED) } };
+  const note = reviewed.isRetryDeclined ? RETRY_DECLINED : "";
+  const result = reviewed.outcome;
+  if (result.kind === "failed") return failure(result.text + note);
+  const outcome = { ...result.outcome, output: captured(result.outcome.output, note) };
+  return { content: format(outcome, needs.truncation), success: outcome.exitCode === 0 };
 }
 
 /**
- * Runs a command to its end with no input. Its output is all of stdout, then all of stderr. Of each, and of both together, 1 MiB
- * is kept: the head and the tail, with the amount left out said between them.
+ * The output is all of stdout, then all of stderr. Of each, and of both together, 1 MiB is kept: the head and the
+ * tail, with the number of omitted bytes between them.
  */
-async function runOneShot(
+async function attempt(
   needs: OneShotNeeds,
-  command: OneShotCommand & { place: SandboxPlace },
+  { argv, shownArgv, cwd, timeoutMs, place }: OneShotCommand & { place: SandboxPlace },
   call: ToolCallOptions,
 ): Promise<Attempt<OneShotResult>> {
-  call.onActivity?.({
-    kind: "command-started",
-    argv: command.shownArgv ?? command.argv,
-    cwd: command.cwd,
-  });
+  call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd });
+  const sandbox = await needs.sandbox(place);
   const stdout = new OutputCapture();
   const stderr = new OutputCapture();
-  const exit = await runToEnd(needs, command, { call, stdout, stderr });
-  call.signal?.throwIfAborted();
-  const output = aggregate(stdout.take(), stderr.take(), exit);
-  report(exit, output, call);
-  await adviseOfMissing(needs, { ...exit, argv: command.argv, output: renderOutput(output) }, call);
-  return {
-    outcome: resultOf(exit, output),
-    findDenial: failed(exit)
-      ? (sandbox) => findDenial({ ...exit, output: renderOutput(output) }, sandbox)
-      : null,
+  const into = (capture: OutputCapture) => (chunk: Uint8Array) => {
+    capture.push(chunk);
+    call.onActivity?.({ kind: "command-output", chunk });
   };
-}
-
-async function runToEnd(
-  needs: SandboxAccess & CommandEnvironment,
-  { argv, cwd, timeoutMs, place }: OneShotCommand & { place: SandboxPlace },
-  { call, stdout, stderr }: { call: ToolCallOptions; stdout: OutputCapture; stderr: OutputCapture },
-): Promise<ToolExit> {
-  const sandbox = await needs.sandbox(place);
-  const { signal } = call;
-  try {
-    const options = { cwd, env: environmentIn(needs, place), timeoutMs, signal, stdin: "closed" as const };
-    const process = await sandbox.spawn(argv, options);
-    const into = (capture: OutputCapture) => (chunk: Uint8Array) => {
-      capture.push(chunk);
-      call.onActivity?.({ kind: "command-output", chunk });
-    };
-    const reading = Promise.all([
-      eachChunk(process.stdout, into(stdout)),
-      eachChunk(process.stderr, into(stderr)),
-    ]);
-    return await endOf(process, reading);
-  } catch (error) {
-    signal?.throwIfAborted();
-    return refusedStart(error);
-  }
-}
-
-/** One third of the limit is for stdout, two for stderr, and each may use what the other leaves. */
-function aggregate(stdout: CapturedOutput, stderr: CapturedOutput, exit: ToolExit): CapturedOutput {
-  const stderrShare = Math.min(keptBytes(stderr), KEPT_OUTPUT_BYTES - Math.floor(KEPT_OUTPUT_BYTES / 3));
-  const stderrBytes = Math.max(
-    stderrShare,
-    Math.min(keptBytes(stderr), KEPT_OUTPUT_BYTES - keptBytes(stdout)),
-  );
-  const output = captured(
-    shrinkOutput(stdout, KEPT_OUTPUT_BYTES - stderrBytes),
-    shrinkOutput(stderr, stderrBytes),
-  );
-  return captured(
-    output,
-    ...(exit.outOfMemory ? [OUT_OF_MEMORY_NOTICE] : []),
-    ...(exit.treeEnded ? [TREE_ENDED] : []),
-  );
-}
-
-function report(exit: ToolExit, output: CapturedOutput, call: ToolCallOptions): void {
+  const options = { argv, cwd, env: environmentIn(needs, place), timeoutMs, signal: call.signal };
+  const exit = await runProcess(sandbox, options, { stdout: into(stdout), stderr: into(stderr) });
+  const output = aggregate(stdout.take(), stderr.take(), exit);
   call.onActivity?.({
     kind: "command-ended",
     exitCode: exit.exitCode,
@@ -147,6 +112,24 @@ function report(exit: ToolExit, output: CapturedOutput, call: ToolCallOptions): 
     durationMs: exit.durationMs,
     usage: exit.usage,
   });
+  const ended = { ...exit, argv, output: renderOutput(output) };
+  await adviseOfMissingProgram(needs, ended, call);
+  return {
+    outcome: resultOf(exit, output),
+    findDenial: failed(exit) ? (known) => findDenial(ended, known) : null,
+  };
+}
+
+/** One third of the limit is for stdout and two thirds for stderr; each may use what the other leaves. */
+function aggregate(stdout: CapturedOutput, stderr: CapturedOutput, exit: ToolExit): CapturedOutput {
+  const stderrShare = KEPT_OUTPUT_BYTES - Math.min(keptBytes(stdout), Math.floor(KEPT_OUTPUT_BYTES / 3));
+  const stderrBytes = Math.min(keptBytes(stderr), stderrShare);
+  return captured(
+    shrinkOutput(stdout, KEPT_OUTPUT_BYTES - stderrBytes),
+    shrinkOutput(stderr, stderrBytes),
+    exit.outOfMemory ? OUT_OF_MEMORY_NOTICE : "",
+    exit.treeEnded ? TREE_ENDED : "",
+  );
 }
 
 function resultOf(exit: ToolExit, output: CapturedOutput): OneShotResult {

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import {
   escalationAliases,
   escalationOf,
@@ -8,31 +7,22 @@ import {
   refusedEscalation,
 } from "../review/escalation.js";
 import type { Tool, ToolOutput } from "../tool.js";
-import { type OutputLimit, type WorkingDirectory, workdirOf } from "../tool-needs.js";
+import { failure } from "../tool-failure.js";
+import { type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { freeformOutput } from "./command-output.js";
-import { type OneShotNeeds, runReviewed, timeoutOf } from "./one-shot-command.js";
+import { type OneShotNeeds, oneShotParameters, runOneShot, timeoutOf } from "./one-shot-command.js";
 import { hiddenLogin, refusedLogin, runnableArgv, type ShellAccess, scriptArgv } from "./user-shell.js";
 
 const parameters = z.object({
   command: z.string().describe("The script, run by the user's shell."),
-  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
-  timeout_ms: z
-    .int()
-    .nonnegative()
-    .optional()
-    .describe("The command is killed after so many milliseconds. Default: 10000."),
+  ...oneShotParameters,
   login: z.boolean().optional().describe("Whether the shell reads the login profiles. Default: true."),
   ...escalationParameters,
 });
 
 const name = "shell_command";
 
-export interface ShellCommandNeeds
-  extends WorkingDirectory,
-    OutputLimit,
-    OneShotNeeds,
-    PatchInterceptionNeeds,
-    ShellAccess {}
+export interface ShellCommandNeeds extends WorkingDirectory, OneShotNeeds, ShellAccess {}
 
 export function shellCommandTool(needs: ShellCommandNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
@@ -44,7 +34,7 @@ export function shellCommandTool(needs: ShellCommandNeeds): Tool<ToolOutput, Arg
     supportsParallel: false,
     async run(args, call) {
       const refusal = refusedEscalation(needs.review, name, args) ?? refusedLogin(needs, args.login);
-      if (refusal !== null) return { content: refusal, success: false };
+      if (refusal !== null) return failure(refusal);
       const shell = await needs.shell();
       const login = args.login ?? needs.allowsLoginShell;
       const command = {
@@ -55,15 +45,7 @@ export function shellCommandTool(needs: ShellCommandNeeds): Tool<ToolOutput, Arg
         timeoutMs: timeoutOf(args.timeout_ms),
         escalation: escalationOf(args),
       };
-      const { shownArgv: argv, cwd } = command;
-      const patched = await interceptPatch(needs, { tool: name, argv, cwd }, call);
-      if (patched !== null) return patched;
-      const result = await runReviewed(needs, command, call);
-      if (result.kind !== "ended") return { content: result.text, success: false };
-      return {
-        content: freeformOutput(result.outcome, needs.truncation),
-        success: result.outcome.exitCode === 0,
-      };
+      return await runOneShot(needs, command, { call, format: freeformOutput });
     },
   });
 }

@@ -1,22 +1,22 @@
-/** How far into a text a way of writing it reaches, and what it makes of that much. */
+/** A way to quote the beginning of a text, as far as the pattern matches. */
 interface Quoting {
   reach: RegExp;
   write(text: string): string;
 }
 
-/** In order of preference. Programs other than POSIX shells read these as well, which is why `\`, `!` and `^` have so few places. */
+/** In order of preference. Programs other than POSIX shells can read them, too, hence the care with `\`, `!` and `^`. */
 const quotings: readonly Quoting[] = [
   { reach: /^[A-Za-z0-9_+\-./:@\]]*/, write: (text) => text },
   { reach: /^\^?[^'\\^]*/, write: (text) => `'${text}'` },
   { reach: /^[^`$!^]*/, write: (text) => `"${text.replace(/["\\]/g, "\\$&")}"` },
 ];
 
-/** One line that a POSIX shell reads back as exactly these arguments, in the spelling that Codex's users know. */
+/** Joins arguments to a line that a POSIX shell splits into exactly these arguments, quoted as Codex does it. */
 export function shellQuote(argv: readonly string[]): string {
   return argv.map(quoteWord).join(" ");
 }
 
-/** The fewest stretches, each as far as any quoting reaches. */
+/** Quotes as much as possible at a time, so that the result has few parts. */
 function quoteWord(word: string): string {
   if (word === "") return "''";
   let quoted = "";

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import {
   escalationAliases,
   escalationOf,
@@ -8,9 +7,10 @@ import {
   refusedEscalation,
 } from "../review/escalation.js";
 import type { Tool, ToolOutput, ToolSpec } from "../tool.js";
-import { type OutputLimit, type WorkingDirectory, workdirOf } from "../tool-needs.js";
+import { failure } from "../tool-failure.js";
+import { type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { structuredOutput } from "./command-output.js";
-import { type OneShotNeeds, runReviewed, timeoutOf } from "./one-shot-command.js";
+import { type OneShotNeeds, oneShotParameters, runOneShot, timeoutOf } from "./one-shot-command.js";
 
 const parameters = z.object({
   command: z
@@ -18,22 +18,17 @@ const parameters = z.object({
     .describe(
       'The program and its arguments; no shell is involved, so use e.g. ["bash", "-lc", "…"] for one.',
     ),
-  workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
-  timeout_ms: z
-    .int()
-    .nonnegative()
-    .optional()
-    .describe("The command is killed after so many milliseconds. Default: 10000."),
+  ...oneShotParameters,
   ...escalationParameters,
 });
 
-export interface ShellNeeds extends WorkingDirectory, OutputLimit, OneShotNeeds, PatchInterceptionNeeds {}
+interface ShellNeeds extends WorkingDirectory, OneShotNeeds {}
 
 export function shellTool(needs: ShellNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return argvTool(needs, { name: "shell" });
 }
 
-/** `shell` for models that know it by a kind of item of its own. */
+/** `shell` for models that call it by a type of item of its own. */
 export function localShellTool(needs: ShellNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return argvTool(needs, { name: "local_shell", spec: { type: "local_shell" } });
 }
@@ -52,22 +47,16 @@ function argvTool(
     supportsParallel: false,
     async run(args, call) {
       const refusal = refusedEscalation(needs.review, name, args);
-      if (refusal !== null) return { content: refusal, success: false };
+      if (refusal !== null) return failure(refusal);
       const command = {
         tool: name,
         argv: args.command,
+        shownArgv: args.command,
         cwd: workdirOf(needs, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
         escalation: escalationOf(args),
       };
-      const patched = await interceptPatch(needs, command, call);
-      if (patched !== null) return patched;
-      const result = await runReviewed(needs, command, call);
-      if (result.kind !== "ended") return { content: result.text, success: false };
-      return {
-        content: structuredOutput(result.outcome, needs.truncation),
-        success: result.outcome.exitCode === 0,
-      };
+      return await runOneShot(needs, command, { call, format: structuredOutput });
     },
   });
 }

@@ -3,40 +3,40 @@ import { text } from "node:stream/consumers";
 import type { ToolSandbox } from "../tool-sandbox.js";
 import { shellQuote } from "./shell-quote.js";
 
-/** The shell that scripts are run with in one sandbox. */
+/** The shell that runs scripts in a sandbox. */
 export interface UserShell {
   /** E.g. `/usr/bin/bash`. */
   path: string;
   /**
-   * The image's own PATH where a login shell would lose a part of it, else null. Images put their interpreters there, and
-   * /etc/profile of most distributions sets PATH anew.
+   * The image's PATH if a login shell loses a part of it, else null. Images put their interpreters there, and the
+   * /etc/profile of most distributions resets PATH.
    */
   lostPath: string | null;
-  /** Whether a login shell would lose the directory of brig's own programs, which comes last in PATH. */
+  /** Whether a login shell loses the directory of brig's own programs, which comes last in PATH. */
   losesToolbox: boolean;
 }
 
 export interface ShellAccess {
-  /** The shell of the sandbox's image, asked once. */
+  /** The shell of the sandbox's image. */
   shell(): Promise<UserShell>;
   readonly allowsLoginShell: boolean;
 }
 
-/** Where sandboxes have `apply_patch`, `applypatch` and `rg`, behind whatever the image has under these names. */
+/** Has `apply_patch`, `applypatch` and `rg`. It comes last in PATH, so that an image's own programs win. */
 const TOOLBOX_PROGRAMS = "/.brig/bin";
 
 const fallbackShell: UserShell = { path: "/bin/sh", lostPath: null, losesToolbox: false };
 
-// Everything before the last NUL but one may be a greeting that a profile prints.
-const question = `
+// A login profile may print something, so the last PATH is separated by a NUL.
+const probeScript = `
 shell=$(command -v bash || command -v sh)
 printf '%s\\0%s\\0' "$shell" "$PATH"
 exec "$shell" -lc 'printf "\\0%s" "$PATH"'
 `;
 
-/** Asks the sandbox which shell its image has. Costs a few milliseconds: ask once per sandbox. */
+/** Takes a few milliseconds, so call it once per sandbox. */
 export async function findUserShell(sandbox: ToolSandbox): Promise<UserShell> {
-  const shell = await sandbox.spawn(["/bin/sh", "-c", question], {
+  const shell = await sandbox.spawn(["/bin/sh", "-c", probeScript], {
     stdin: "closed",
     mergeOutput: true,
     timeoutMs: 10_000,
@@ -54,7 +54,6 @@ export async function findUserShell(sandbox: ToolSandbox): Promise<UserShell> {
   };
 }
 
-/** The argument list that runs a script in a shell. */
 export function scriptArgv(shellPath: string, script: string, { login }: { login: boolean }): string[] {
   const name = posix.basename(shellPath).toLowerCase();
   if (name === "pwsh" || name === "powershell")
@@ -62,7 +61,7 @@ export function scriptArgv(shellPath: string, script: string, { login }: { login
   return [shellPath, login ? "-lc" : "-c", script];
 }
 
-/** As `scriptArgv`, with the image's PATH put back in front of what the profile made of it, and brig's programs behind it. */
+/** Like `scriptArgv`, but restores the parts of PATH that a login profile removes. */
 export function runnableArgv(shell: UserShell, script: string, { login }: { login: boolean }): string[] {
   const { path, lostPath, losesToolbox } = shell;
   const before = lostPath === null ? "" : `${shellQuote([lostPath])}:`;
@@ -71,12 +70,11 @@ export function runnableArgv(shell: UserShell, script: string, { login }: { logi
   return scriptArgv(path, repair + script, { login });
 }
 
-/** The parameter that asks for a login shell is not offered where none is allowed. */
 export function hiddenLogin({ allowsLoginShell }: { allowsLoginShell: boolean }): readonly string[] {
   return allowsLoginShell ? [] : ["login"];
 }
 
-/** What to answer to a request for a login shell where none is allowed, else null. */
+/** The answer to a request for a login shell if none is allowed, else null. */
 export function refusedLogin(
   { allowsLoginShell }: { allowsLoginShell: boolean },
   login: boolean | undefined,

@@ -1,16 +1,16 @@
 import { decodeUtf8 } from "../../lib/utf8.js";
 
-/** No name on Linux is longer; what is, is no name. */
+/** Longer than any path on Linux. */
 const MAX_LINE_BYTES = 64 * 1024;
 
-/** Cuts a stream of bytes at a separator. Lines of any length cost no more memory than one that is kept. */
+/** Splits a stream of bytes into lines. Drops lines that are too long without collecting them. */
 export class ByteLines {
   readonly #separator: number;
   readonly #onLine: (line: string) => void;
   #open: Uint8Array[] = [];
   #openBytes = 0;
 
-  /** `onLine` gets the lines that are UTF-8 and not empty. */
+  /** `onLine` receives only lines that are valid UTF-8 and not empty. */
   constructor(separator: "\n" | "\0", onLine: (line: string) => void) {
     this.#separator = separator.charCodeAt(0);
     this.#onLine = onLine;
@@ -26,22 +26,17 @@ export class ByteLines {
     this.#add(chunk.subarray(at));
   }
 
-  /** What came after the last separator is a line too. */
+  /** Ends the current line. Call it at the end of the stream, too. */
   end(): void {
-    if (this.#openBytes > 0 && this.#openBytes <= MAX_LINE_BYTES) this.#tell(Buffer.concat(this.#open));
+    const line = decodeUtf8(Buffer.concat(this.#open));
+    if (line.kind === "text" && line.text !== "") this.#onLine(line.text);
     this.#open = [];
     this.#openBytes = 0;
   }
 
   #add(bytes: Uint8Array): void {
-    if (bytes.length === 0) return;
     this.#openBytes += bytes.length;
     if (this.#openBytes <= MAX_LINE_BYTES) this.#open.push(Uint8Array.from(bytes));
     else this.#open = [];
-  }
-
-  #tell(bytes: Uint8Array): void {
-    const line = decodeUtf8(bytes);
-    if (line.kind === "text") this.#onLine(line.text);
   }
 }

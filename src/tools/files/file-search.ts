@@ -1,34 +1,34 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { describeOsError, fileFailure, osErrors } from "../os-error.js";
+import { describeOsError, osErrors } from "../os-error.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
+import { requireInput } from "../tool-failure.js";
+import type { WorkingDirectory } from "../tool-needs.js";
 import { ByteLines } from "./byte-lines.js";
 import { absolutePath } from "./file-path.js";
-import { requireInput } from "./require-input.js";
-import { type RipgrepNeeds, runRipgrep } from "./ripgrep.js";
+import { type RipgrepNeeds, runRipgrep, statSearched } from "./ripgrep.js";
 
-/** What `fileSearch` tells a program; `content` has the paths, one per line. */
+/** The result of `fileSearch`; `content` has the paths, one per line. */
 export interface FileSearchResult extends ToolOutput {
-  /** Best first. */
+  /** The best match comes first. */
   matches: FileMatch[];
-  /** Before the limit. */
+  /** The number of matches without the limit. */
   totalMatchCount: number;
 }
 
-/** A file that the pattern fits. */
+/** A file whose path matches the pattern. */
 export interface FileMatch {
-  /** From 0 to 1, which is the pattern itself. */
+  /** From 0 to 1; 1 if the path is the pattern itself. */
   score: number;
-  /** From the searched directory. */
+  /** Relative to the searched directory. */
   path: string;
-  /** Which characters (UTF-16 units) of the path matched. */
+  /** The indices of the UTF-16 code units of the path that match. */
   indices: number[];
 }
 
 const DEFAULT_LIMIT = 64;
-/** So many paths are held in memory at a time. */
+/** All paths are in memory at the same time. */
 const MAX_FILES = 1_000_000;
 
 const parameters = z.object({
@@ -40,8 +40,8 @@ const parameters = z.object({
 
 interface FileSearchNeeds extends RipgrepNeeds, WorkingDirectory {}
 
-/** For programs: finds files by their paths, fuzzily, hidden ones too, but neither what git ignores nor `.git`. */
-export function fileSearchFace(
+/** For programs: finds files by their paths, fuzzily. Includes hidden files, but not `.git` and what git ignores. */
+export function fileSearchTool(
   needs: FileSearchNeeds,
 ): Tool<FileSearchResult, ArgumentsOf<typeof parameters>> {
   return defineTool({
@@ -61,7 +61,11 @@ async function fileSearch(
   requireInput(pattern.trim() !== "", "pattern must not be empty");
   requireInput(limit > 0, "limit must be greater than zero");
   const directory = absolutePath(needs.cwd, searchDirectory ?? "");
-  await requireDirectory(needs, directory, signal);
+  const { type } = await statSearched(needs, directory, signal);
+  if (type !== "directory")
+    throw new BrigError(`unable to access \`${directory}\`: ${describeOsError(osErrors.ENOTDIR)}`, {
+      code: "file.not-directory",
+    });
   const paths = await listFiles(needs, { directory, exclude, signal });
   return await rank(paths, pattern, limit);
 }
@@ -82,7 +86,7 @@ async function rank(paths: string[], pattern: string, limit: number): Promise<Fi
       success: found.total > 0,
     };
   } finally {
-    // It would remember every path it has seen.
+    // fuzzysort caches every path that it has seen.
     cleanup();
   }
 }
@@ -92,7 +96,7 @@ async function listFiles(
   { directory, exclude, signal }: { directory: string; exclude: string[]; signal: AbortSignal | undefined },
 ): Promise<string[]> {
   const paths: string[] = [];
-  // Ended by NUL, since a name may have a newline in it.
+  // File names may contain newlines, but no NUL.
   const names = new ByteLines("\0", (path) => {
     if (paths.push(path) > MAX_FILES) throw tooMany(directory);
   });
@@ -106,28 +110,13 @@ async function listFiles(
     onOutput: (chunk) => names.push(chunk),
   });
   names.end();
-  // Equal scores come in this order.
+  // Matches with equal scores keep this order.
   return paths.sort();
-}
-
-async function requireDirectory(
-  needs: SandboxAccess,
-  path: string,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const what = `unable to access \`${path}\``;
-  const { files } = await needs.sandbox();
-  const { type } = await files.stat(path, { signal }).catch((error: unknown) => {
-    signal?.throwIfAborted();
-    throw fileFailure(what, path, error);
-  });
-  if (type !== "directory")
-    throw new BrigError(`${what}: ${describeOsError(osErrors.ENOTDIR)}`, { code: "file.not-directory" });
 }
 
 function tooMany(directory: string): BrigError {
   return new BrigError(`${directory} has more than ${MAX_FILES} files`, {
     code: "tool.failed",
-    hint: "search a directory below it, or exclude some",
+    hint: "search a directory below it, or exclude some of its files",
   });
 }

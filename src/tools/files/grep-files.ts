@@ -1,14 +1,12 @@
 import { z } from "zod";
-import { answer } from "../answer.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { fileFailure } from "../os-error.js";
 import { trim } from "../patch/format/white-space.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
-import type { SandboxAccess, WorkingDirectory } from "../tool-needs.js";
+import { failure, failureOutput, requireInput } from "../tool-failure.js";
+import type { WorkingDirectory } from "../tool-needs.js";
 import { ByteLines } from "./byte-lines.js";
 import { absolutePath } from "./file-path.js";
-import { requireInput } from "./require-input.js";
-import { type RipgrepNeeds, runRipgrep } from "./ripgrep.js";
+import { type RipgrepNeeds, runRipgrep, statSearched } from "./ripgrep.js";
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 2000;
@@ -38,12 +36,12 @@ export function grepFilesTool(needs: GrepNeeds): Tool<ToolOutput, ArgumentsOf<ty
     description: "Finds files whose contents match the pattern and lists them by modification time.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => answer(() => grepFiles(needs, call, args)),
+    run: (args, call) => grepFiles(needs, call, args).catch(failureOutput),
   });
 }
 
-/** As programs call it: the same, but every failure is a BrigError. */
-export function grepFilesFace(needs: GrepNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
+/** Like `grep_files`, but for programs: failures are thrown as BrigErrors. */
+export function grepFilesForPrograms(needs: GrepNeeds): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "grepFiles",
     description: "Lists the files whose contents match a regular expression, last modified first.",
@@ -63,7 +61,7 @@ async function grepFiles(
   requireInput(limit > 0, "limit must be greater than zero");
   const glob = trim(include ?? "");
   const target = absolutePath(needs.cwd, path ?? "");
-  await requirePath(needs, target, signal);
+  await statSearched(needs, target, signal);
 
   const found: string[] = [];
   const lines = new ByteLines("\n", (line) => {
@@ -83,21 +81,5 @@ async function grepFiles(
     onOutput: (chunk) => lines.push(chunk),
   });
   lines.end();
-  return found.length === 0
-    ? { content: "No matches found.", success: false }
-    : { content: found.join("\n"), success: true };
-}
-
-async function requirePath(
-  needs: SandboxAccess,
-  path: string,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const { files } = await needs.sandbox();
-  try {
-    await files.stat(path, { signal });
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw fileFailure(`unable to access \`${path}\``, path, error);
-  }
+  return found.length === 0 ? failure("No matches found.") : { content: found.join("\n"), success: true };
 }

@@ -12,33 +12,32 @@ import {
 } from "./patch-files.js";
 import { type EditOptions, planEdits, type Step } from "./plan-edits.js";
 
-/** What a patch did, or is about to do, to one file. */
+/** A change of one file. */
 export interface PatchChange {
   kind: "add" | "update" | "delete";
-  /** The file's name as written; of a moved file the new one. */
+  /** As written in the patch; the new path of a moved file. */
   name: string;
-  /** Absolute; of a moved file the new one. */
+  /** Absolute; the new path of a moved file. */
   path: string;
-  /** The absolute old name of a moved file. */
+  /** The absolute old path of a moved file. */
   movedFrom: string | null;
 }
 
-/** What became of the edits. */
 export type PatchResult =
   | { kind: "applied"; changes: PatchChange[] }
-  /** They do not fit the files. Nothing was changed. */
+  /** The edits do not fit the files. Nothing was changed. */
   | ({ kind: "refused" } & EditFailure)
-  /** A change failed. Those before it stay, those after it were not made. */
+  /** A change failed. `changes` were made before it and stay. */
   | ({ kind: "failed"; changes: PatchChange[] } & EditFailure);
 
 export interface ApplyOptions extends EditOptions {
-  /** Called once it is sure that the edits fit, before the first of them. */
+  /** Called before the first edit, when all of them are known to fit. */
   onStart?: ((changes: readonly PatchChange[]) => void) | undefined;
-  /** Called after the last edit that was made, if `onStart` was; also when an abort or a lost sandbox ends the work. */
+  /** Called after `onStart` when no more edits will be made, also because of an abort or a lost sandbox. */
   onEnd?: ((changes: readonly PatchChange[], success: boolean) => void) | undefined;
 }
 
-/** Makes the edits in order, after checking that all of them fit. Aborting stops between two changes of a file. */
+/** Checks that all edits fit, then makes them in order. An abort stops before the next change. */
 export async function applyEdits(
   files: PatchFiles,
   edits: readonly FileEdit[],
@@ -57,55 +56,47 @@ export async function applyEdits(
 
 type Work = EditOptions & { files: PatchFiles; steps: Step[][]; changes: PatchChange[] };
 
-/** Adds to `changes` what is done. */
+/** Adds each finished edit to `changes`. */
 async function makeEdits(edits: readonly FileEdit[], work: Work): Promise<PatchResult> {
   const { files, steps, changes, signal } = work;
-  const keep = (count: number) =>
+  const addChanges = (count: number) =>
     changes.push(...edits.slice(changes.length, changes.length + count).map(changeOf));
   const failed = ({ reason, errno }: EditFailure) => ({ kind: "failed", reason, errno, changes }) as const;
-  // After a write for which there is no directory the next is tried alone: what is sent behind such a one is sent in vain.
-  let most = Number.POSITIVE_INFINITY;
+  // A request stops at the first write whose directory is missing, and the rest of it was sent in vain. So the
+  // requests after such a failure start small.
+  let maxWrites = Number.POSITIVE_INFINITY;
   while (changes.length < edits.length) {
     const rest = steps.slice(changes.length);
-    const writes = plainWrites(rest).slice(0, most);
+    const writes = plainWrites(rest).slice(0, maxWrites);
     if (writes.length === 0) {
       const undone = await takeSteps(rest[0] ?? [], work);
       if (undone !== null) return failed(undone);
-      keep(1);
+      addChanges(1);
       continue;
     }
     const { written, failure } = await files.writeEach(writes, { signal });
-    keep(written);
-    const missed = writes[written];
-    most = missed === undefined ? most * 2 : 1;
-    if (missed === undefined) continue;
-    const unwritten = isMissing(failure)
-      ? await writeInNewDirectory(files, missed, { signal })
-      : writeFailure(missed.path, failure);
-    if (unwritten !== null) return failed(unwritten);
-    keep(1);
+    addChanges(written);
+    const next = writes[written];
+    maxWrites = next === undefined ? maxWrites * 2 : 1;
+    if (next === undefined) continue;
+    const undone = await retryInNewDirectory(files, { file: next, failure }, { signal });
+    if (undone !== null) return failed(undone);
+    addChanges(1);
   }
   return { kind: "applied", changes };
 }
 
-type Write = Extract<Step, { kind: "write" }>;
-
-/** The edits from the first on that do nothing but write a file: these need not wait for each other's answers. */
+/** The first edits that only write a file each: one request can do them all. */
 function plainWrites(steps: readonly Step[][]): PatchWrite[] {
-  const isPlain = ([step, ...more]: Step[]) => step?.kind === "write" && more.length === 0;
-  const end = steps.findIndex((ofEdit) => !isPlain(ofEdit));
-  return steps
-    .slice(0, end < 0 ? steps.length : end)
-    .flat()
-    .filter((step): step is Write => step.kind === "write")
-    .map(writeOf);
+  const writes: PatchWrite[] = [];
+  for (const [step, ...more] of steps) {
+    if (step?.kind !== "write" || more.length > 0) break;
+    writes.push(step.file);
+  }
+  return writes;
 }
 
-function writeOf({ path, text, mode }: Omit<Write, "kind">): PatchWrite {
-  return { path, data: text, mode };
-}
-
-/** Null when all are done, else why one is not. */
+/** Returns null, or the failure of the first step that failed. */
 async function takeSteps(steps: readonly Step[], { files, signal }: Work): Promise<EditFailure | null> {
   for (const step of steps) {
     signal?.throwIfAborted();
@@ -122,14 +113,14 @@ export function changeOf(edit: FileEdit): PatchChange {
   return { kind: edit.kind, name: written, path, movedFrom };
 }
 
-/** Null when it is done, else why it is not. */
 async function perform(files: PatchFiles, step: Step, options: EditOptions): Promise<EditFailure | null> {
   switch (step.kind) {
     case "write":
-      return await write(files, writeOf(step), options);
+      return await write(files, step.file, options);
     case "rewrite": {
+      const { path, mode } = step;
       const edited = await editedNow(files, step, options);
-      return "text" in edited ? await write(files, writeOf({ ...step, text: edited.text }), options) : edited;
+      return "text" in edited ? await write(files, { path, data: edited.text, mode }, options) : edited;
     }
     case "delete":
       return await attempt(`delete file ${step.path}`, step.path, () => files.remove(step.path, options));
@@ -142,17 +133,16 @@ async function perform(files: PatchFiles, step: Step, options: EditOptions): Pro
 
 async function write(files: PatchFiles, file: PatchWrite, options: EditOptions): Promise<EditFailure | null> {
   const { failure } = await files.writeEach([file], options);
-  if (failure === null) return null;
-  return isMissing(failure)
-    ? await writeInNewDirectory(files, file, options)
-    : writeFailure(file.path, failure);
+  return failure === null ? null : await retryInNewDirectory(files, { file, failure }, options);
 }
 
-async function writeInNewDirectory(
+/** After a failed write: creates the directory if it was missing, and tries again. */
+async function retryInNewDirectory(
   files: PatchFiles,
-  file: PatchWrite,
+  { file, failure: firstFailure }: { file: PatchWrite; failure: unknown },
   options: EditOptions,
 ): Promise<EditFailure | null> {
+  if (!isMissing(firstFailure)) return writeFailure(file.path, firstFailure);
   const directory = posix.dirname(file.path);
   const noDirectory = await attempt(`create parent directories for ${file.path}`, directory, () =>
     files.mkdir(directory, { ...options, recursive: true }),
@@ -162,7 +152,6 @@ async function writeInNewDirectory(
   return failure === null ? null : writeFailure(file.path, failure);
 }
 
-/** A failure that is not the file's, an abort for one, is thrown on. */
 function writeFailure(path: string, failure: unknown): EditFailure {
   return failedTo(`write file ${path}`, failureOf(path, failure));
 }
@@ -181,7 +170,7 @@ async function editedNow(
   }
 }
 
-/** Whether the old name is what the new one, perhaps through a link, leads to: to remove it would lose the file. */
+/** Whether the new path leads to the old one, perhaps through a link. Then removing the old one would lose the file. */
 async function isSameFile(
   files: PatchFiles,
   { path, movedTo }: { path: string; movedTo: string },

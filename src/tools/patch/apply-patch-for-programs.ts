@@ -1,11 +1,11 @@
-import { posix } from "node:path";
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
+import type { Tool, ToolOutput } from "../tool.js";
+import { type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { summary } from "./patch-output.js";
 import type { Patcher, PatchOutcome } from "./patcher.js";
 
-/** What `applyPatch` tells a program; `content` is both texts. */
+/** The result of `applyPatch`; `content` is both texts. */
 export interface ApplyPatchResult extends ToolOutput {
   stdout: string;
   stderr: string;
@@ -20,27 +20,26 @@ const parameters = z.object({
   cwd: z.string().optional().describe("Directory that relative paths start from. Default: the session's."),
 });
 
-/** `applyPatch`, for programs: as `apply_patch`, but takes unified diffs too and keeps results and errors apart. */
-export function applyPatchFace(
+/** Like `apply_patch`, but for programs: also accepts unified diffs, and returns results and errors separately. */
+export function applyPatchForPrograms(
   patcher: Patcher,
-  { cwd }: { cwd: string },
+  needs: WorkingDirectory,
 ): Tool<ApplyPatchResult, ArgumentsOf<typeof parameters>> {
-  const run = async (args: z.output<typeof parameters>, { signal }: ToolCallOptions) =>
-    resultOf(await patcher.applyAnyPatch(args.patch, { cwd: posix.resolve(cwd, args.cwd ?? ""), signal }));
   return defineTool({
     name: "applyPatch",
     description: "Applies a unified diff or a patch to files.",
     parameters,
     supportsParallel: true,
-    run,
+    run: async ({ patch, cwd }, { signal }) =>
+      resultOf(await patcher.applyAnyPatch(patch, { cwd: workdirOf(needs, cwd), signal })),
   });
 }
 
 function resultOf(outcome: PatchOutcome): ApplyPatchResult {
-  const stdout = outcome.kind === "applied" ? summary(outcome.changes) : "";
-  const stderr =
-    outcome.kind === "applied"
-      ? ""
-      : `${outcome.kind === "empty" ? "No files were modified." : outcome.reason}\n`;
-  return { success: outcome.kind === "applied", stdout, stderr, content: stdout + stderr };
+  if (outcome.kind === "applied") {
+    const stdout = summary(outcome.changes);
+    return { success: true, stdout, stderr: "", content: stdout };
+  }
+  const stderr = `${outcome.kind === "empty" ? "No files were modified." : outcome.reason}\n`;
+  return { success: false, stdout: "", stderr, content: stderr };
 }

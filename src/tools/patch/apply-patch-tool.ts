@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
-import { type RefusalReason, unreviewed } from "../review/approval.js";
+import { unreviewed } from "../review/approval.js";
 import { RETRY_DECLINED } from "../review/reviewed-action.js";
 import type { Tool, ToolOutput } from "../tool.js";
+import { failure } from "../tool-failure.js";
 import { patchGrammar } from "./grammar.js";
 import { type PatchOutputForm, patchOutput } from "./patch-output.js";
 import { type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
@@ -13,10 +14,10 @@ export interface ApplyPatchToolOptions {
   cwd: string;
   /** "freeform" (default): a custom tool whose input is the patch. "function": the patch is the argument `input`. */
   form?: PatchOutputForm | undefined;
-  /** Who decides about patches. Default: all are applied in the sandbox. */
+  /** Decides about patches. Default: all are applied in the sandbox. */
   review?: PatchReview | undefined;
-  /** The tool that a patch came by. Default: `apply_patch`. */
-  askedTool?: string | undefined;
+  /** The tool that the model called. Default: `apply_patch`. */
+  calledTool?: string | undefined;
 }
 
 const name = "apply_patch";
@@ -25,10 +26,10 @@ const parameters = z.object({
   input: z.string().describe("The whole patch, from `*** Begin Patch` to `*** End Patch`."),
 });
 
-/** `apply_patch`. Runs beside other calls; patches with a path in common wait for each other. */
+/** Patches may run at the same time, but those with a path in common wait for each other. */
 export function applyPatchTool(
   patcher: Patcher,
-  { cwd, form = "freeform", review = unreviewedPatches, askedTool = name }: ApplyPatchToolOptions,
+  { cwd, form = "freeform", review = unreviewedPatches, calledTool = name }: ApplyPatchToolOptions,
 ): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   const description =
     form === "function"
@@ -44,9 +45,10 @@ export function applyPatchTool(
     spec: form === "function" ? undefined : { type: "custom", name, description, format },
     changedFiles: ({ input }) => pathsOf(input, cwd),
     async run({ input }, call) {
-      const patch = { tool: askedTool, text: input, cwd };
+      const patch = { tool: calledTool, text: input, cwd };
       const reviewed = await applyReviewedPatch({ ...review, patcher }, patch, call);
-      if (reviewed.kind === "refused") return { content: refusal(reviewed.reason), success: false };
+      if (reviewed.kind === "refused")
+        return failure(reviewed.reason.by === "user" ? "patch rejected by user" : reviewed.reason.text);
       const { outcome, isRetryDeclined } = reviewed;
       const content = patchOutput(isRetryDeclined ? withNote(outcome) : outcome, form);
       return { content, success: outcome.kind === "applied" };
@@ -58,10 +60,6 @@ const unreviewedPatches: PatchReview = {
   review: unreviewed,
   escalatedFiles: () => Promise.reject(new TypeError("a patch that nobody reviews stays in the sandbox")),
 };
-
-function refusal(reason: RefusalReason): string {
-  return reason.by === "user" ? "patch rejected by user" : reason.text;
-}
 
 function withNote(outcome: PatchOutcome): PatchOutcome {
   if (outcome.kind !== "failed" && outcome.kind !== "refused") return outcome;

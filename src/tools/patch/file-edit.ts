@@ -2,11 +2,11 @@ import { posix } from "node:path";
 import { applyChunks, type Edited } from "./format/edit-text.js";
 import type { Hunk, Patch } from "./format/patch.js";
 
-/** What is done to one file, whatever format said so. */
+/** An edit of one file, from a patch or a diff. */
 export type FileEdit = FileAddition | FileDeletion | FileUpdate;
 
 export interface FileName {
-  /** As it is written in the patch. */
+  /** As written in the patch. */
   written: string;
   /** Absolute. */
   path: string;
@@ -18,14 +18,14 @@ interface FileAddition {
   text: string;
   /** Permission bits of a new file. */
   mode: number;
-  /** Refuse to replace what is there. */
+  /** Refuse to replace an existing file. */
   mustBeNew: boolean;
 }
 
 interface FileDeletion {
   kind: "delete";
   file: FileName;
-  /** Makes nothing of the text that may go. Without it any text may. */
+  /** Must result in an empty text, else the deletion is refused. Null: delete whatever the text is. */
   edit: EditText | null;
 }
 
@@ -33,12 +33,12 @@ export interface FileUpdate {
   kind: "update";
   file: FileName;
   moveTo: FileName | null;
-  /** Refuse to replace what is at the new name. */
+  /** Refuse to replace an existing file at the new path. */
   mustBeNew: boolean;
   edit: EditText;
 }
 
-/** Changes the text of a file that is called so in messages. */
+/** Edits a text. `fileName` is for messages. */
 export type EditText = (text: string, fileName: string) => Edited;
 
 export const DEFAULT_MODE = 0o644;
@@ -47,7 +47,6 @@ export function fileName(written: string, cwd: string): FileName {
   return { written, path: posix.resolve(cwd, written) };
 }
 
-/** The edits of a patch, with relative paths starting at `cwd`. */
 export function editsOfPatch({ hunks }: Patch, cwd: string): FileEdit[] {
   return hunks.map((hunk) => editOfHunk(hunk, cwd));
 }

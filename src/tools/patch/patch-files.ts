@@ -2,15 +2,15 @@ import { type BrigError, isBrigError } from "../../errors.js";
 import { isFileError, osErrorText } from "../os-error.js";
 
 /**
- * What patching needs of a sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors with
- * `file.*` codes; their `errno` is what Linux calls the reason.
+ * What patching needs of a sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are
+ * BrigErrors with `file.*` codes and the `errno` of the system call.
  */
 export interface PatchFiles {
   /** Regular files only. */
   read(path: string, options: PatchPathOptions & { maxBytes: number }): Promise<Uint8Array>;
   /**
-   * Writes files one after the other, up to the first that fails. Each is replaced atomically and keeps its mode; `mode` is for a
-   * new one. Follows symbolic links.
+   * Writes files in order, up to the first failure. Replaces each file atomically and keeps its mode; `mode` is
+   * for new files. Follows symbolic links.
    */
   writeEach(files: readonly PatchWrite[], options: PatchPathOptions): Promise<PatchWritesDone>;
   stat(
@@ -18,13 +18,13 @@ export interface PatchFiles {
     options: PatchPathOptions & { followSymlinks: boolean },
   ): Promise<{ type: string; mode: number; dev: bigint; ino: bigint; linkTarget: string | null }>;
   mkdir(path: string, options: PatchPathOptions & { recursive: true }): Promise<void>;
-  /** The name itself: of a link not what it points to. */
+  /** Removes a symbolic link itself, not its target. */
   remove(path: string, options: PatchPathOptions): Promise<void>;
 }
 
 /** Options of every file operation of a patch. */
 export interface PatchPathOptions {
-  /** Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there meanwhile. */
+  /** Fail with `file.symlink` if any part of the path is a symbolic link, even one created during the operation. */
   refuseSymlinks?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -36,16 +36,15 @@ export interface PatchWrite {
   mode: number;
 }
 
-/** How far the writes of a patch got. */
+/** How many of the writes of a patch were done. */
 export interface PatchWritesDone {
-  /** How many files were written, from the first on. */
+  /** The number of files that were written. */
   written: number;
-  /** Why the one after them was not, the reason of an abort included; else null. */
+  /** Why the next file was not written, or the reason of an abort; null if all were written. */
   failure: unknown;
 }
 
-/** The same files, but no link is followed on the way to them. */
-export function withoutLinks(files: PatchFiles): PatchFiles {
+export function refusingSymlinks(files: PatchFiles): PatchFiles {
   const refuseSymlinks = true;
   return {
     read: (path, options) => files.read(path, { ...options, refuseSymlinks }),
@@ -56,29 +55,27 @@ export function withoutLinks(files: PatchFiles): PatchFiles {
   };
 }
 
-/** Larger files are not patched: both versions and their lines are held in memory. */
+/** Larger files are not patched, since both versions and their lines are in memory. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
 /** Why edits were not made. */
 export interface EditFailure {
-  /** As the model reads it. File names in it can be any text. */
+  /** For the model. It contains file names, which can be any text. */
   reason: string;
-  /** What Linux calls the failure of a file operation; undefined where the edits themselves are wrong. */
+  /** The errno of a failed file operation; undefined if the edits themselves are wrong. */
   errno?: string | undefined;
 }
 
-/** Why a file operation failed; any error that is not about the file is thrown on. */
+/** Converts the error of a file operation. Throws any other error, e.g. an abort. */
 export function failureOf(path: string, error: unknown): EditFailure {
   if (!isFileError(error)) throw error;
   return { reason: failureText(path, error), errno: error.errno };
 }
 
-/** The same, said of an edit. */
 export function failedTo(edit: string, { reason, errno }: EditFailure): EditFailure {
   return { reason: `Failed to ${edit}: ${reason}`, errno };
 }
 
-/** In the operating system's words as models have seen them. */
 function failureText(path: string, error: BrigError): string {
   if (error.code === "file.not-regular" || error.code === "file.is-directory")
     return `path \`${path}\` is not a file`;

@@ -1,6 +1,6 @@
-import { posix } from "node:path";
 import type { ToolCallOptions, ToolOutput } from "../tool.js";
-import type { Reviewed, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
+import { failure } from "../tool-failure.js";
+import { type Reviewed, type SandboxAccess, type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { applyPatchTool } from "./apply-patch-tool.js";
 import { barePatchReason, recognisePatchCommand } from "./format/patch-command.js";
 import type { PatchOutputForm } from "./patch-output.js";
@@ -9,20 +9,20 @@ import type { PatchReview } from "./reviewed-patch.js";
 
 export interface PatchInterceptionNeeds extends SandboxAccess, Reviewed {
   readonly patcher: Patcher;
-  /** How patches are asked for and answered in this session; null where `apply_patch` is off. */
+  /** Null if `apply_patch` is off. */
   readonly patchForm: PatchOutputForm | null;
 }
 
 export interface CommandToCheck {
-  /** The tool that was asked to run it. */
+  /** The tool that the model called. */
   tool: string;
   argv: readonly string[];
   cwd: string;
 }
 
 /**
- * Applies the patch of a command that does nothing else, as models are used to; null for any other command, which is to be run, and
- * where `apply_patch` is off.
+ * If a command only applies a patch, brig applies it itself, as Codex does. Returns null for any other command, and
+ * if `apply_patch` is off.
  */
 export async function interceptPatch(
   needs: PatchInterceptionNeeds,
@@ -32,16 +32,18 @@ export async function interceptPatch(
   if (needs.patchForm === null) return null;
   const command = recognisePatchCommand(argv);
   if (command.kind === "other") return null;
-  if (command.kind === "bare-patch")
-    return { content: `apply_patch verification failed: ${barePatchReason}`, success: false };
+  if (command.kind === "bare-patch") return failure(`apply_patch verification failed: ${barePatchReason}`);
   call.onActivity?.({ kind: "advice", text: adviceFor(tool) });
-  const directory = posix.resolve(cwd, command.directory ?? "");
-  const options = { cwd: directory, form: needs.patchForm, review: patchReviewOf(needs), askedTool: tool };
-  const patch = applyPatchTool(needs.patcher, options);
-  return await patch.execute({ input: command.patch }, call);
+  const patchTool = applyPatchTool(needs.patcher, {
+    cwd: workdirOf({ cwd }, command.directory),
+    form: needs.patchForm,
+    review: patchReviewOf(needs),
+    calledTool: tool,
+  });
+  return await patchTool.execute({ input: command.patch }, call);
 }
 
-/** `apply_patch` as a model calls it. It can be called where it is off, but is not offered. */
+/** Programs can call `apply_patch` even if it is off for the model. */
 export function sessionPatchTool(
   needs: PatchInterceptionNeeds & WorkingDirectory,
 ): ReturnType<typeof applyPatchTool> {

@@ -1,20 +1,22 @@
+import { jsonOutput, sectionedOutput } from "../command/command-output.js";
 import type { PatchChange } from "./apply-edits.js";
 import type { PatchOutcome } from "./patcher.js";
 
-/** The words of the output: sections of text, or the JSON that the function form of the tool has always had. */
+/** The form of the tool. Its output is sections of text if it is freeform, and JSON if it is a function. */
 export type PatchOutputForm = "freeform" | "function";
 
-/** What the model reads. */
+/** The text for the model. */
 export function patchOutput(outcome: PatchOutcome, form: PatchOutputForm): string {
+  const format = form === "freeform" ? sectionedOutput : jsonOutput;
   switch (outcome.kind) {
     case "empty":
       return "patch rejected: empty patch";
     case "refused":
       return `apply_patch verification failed: ${outcome.reason}`;
     case "failed":
-      return wrap({ exitCode: 1, text: `${outcome.reason}\n`, durationMs: outcome.durationMs }, form);
+      return format({ exitCode: 1, durationMs: outcome.durationMs }, `${outcome.reason}\n`);
     case "applied":
-      return wrap({ exitCode: 0, text: summary(outcome.changes), durationMs: outcome.durationMs }, form);
+      return format({ exitCode: 0, durationMs: outcome.durationMs }, summary(outcome.changes));
   }
 }
 
@@ -31,13 +33,3 @@ const letters: readonly (readonly [PatchChange["kind"], string])[] = [
   ["update", "M"],
   ["delete", "D"],
 ];
-
-function wrap(
-  { exitCode, text, durationMs }: { exitCode: number; text: string; durationMs: number },
-  form: PatchOutputForm,
-): string {
-  const seconds = Math.round(durationMs / 100) / 10;
-  return form === "freeform"
-    ? `Exit code: ${exitCode}\nWall time: ${seconds} seconds\nOutput:\n${text}`
-    : `{"output":${JSON.stringify(text)},"metadata":{"exit_code":${exitCode},"duration_seconds":${seconds.toFixed(1)}}}`;
-}

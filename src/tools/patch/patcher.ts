@@ -1,4 +1,4 @@
-import { posix } from "node:path";
+import { workdirOf } from "../tool-needs.js";
 import { type ApplyOptions, applyEdits, changeOf, type PatchChange } from "./apply-edits.js";
 import { editsOfPatch, type FileEdit, filesOfEdit } from "./file-edit.js";
 import { editsOfDiff } from "./format/apply-diff.js";
@@ -10,26 +10,23 @@ import type { EditFailure, PatchFiles } from "./patch-files.js";
 import { PathLocks } from "./path-locks.js";
 import { realPaths } from "./real-paths.js";
 
-/** What became of a patch. */
 export type PatchOutcome =
   | { kind: "applied"; changes: PatchChange[]; durationMs: number }
   | { kind: "empty" }
-  /** It is no patch, or does not fit the files. Nothing was changed. */
+  /** The text is not a patch, or does not fit the files. Nothing was changed. */
   | ({ kind: "refused" } & EditFailure)
   /** A file could not be changed. `changes` were made before that and stay. */
   | ({ kind: "failed"; changes: PatchChange[]; durationMs: number } & EditFailure);
 
-/** Aborting stops before the next file; files changed so far stay so. */
+/** An abort stops before the next change; earlier changes stay. */
 interface PatchOptions extends ApplyOptions {
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
-  /** Goes on where an attempt with other files failed: with these, after the edits that it made. */
+  /** Continues a failed attempt with other access to the files, after the edits that were made. */
   resume?: { files: PatchFiles; doneCount: number } | undefined;
 }
 
-/**
- * Applies patches to the files of one sandbox. Patches with a file in common, by whatever name, wait for each other.
- */
+/** Applies patches to the files of one sandbox. Patches with a file in common wait for each other. */
 export interface Patcher {
   /** A patch in the Begin/End format. */
   applyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
@@ -37,7 +34,7 @@ export interface Patcher {
   applyAnyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
 }
 
-/** The files may still be on their way: they are asked for when the first patch needs them. */
+/** `files` is called when a patch needs it, since the sandbox may still be starting. */
 export function createPatcher(files: () => PatchFiles | Promise<PatchFiles>): Patcher {
   const locks = new PathLocks(async (paths) => await realPaths(await files(), paths));
   const apply = async (parsed: ParsedEdits, options: PatchOptions): Promise<PatchOutcome> => {
@@ -58,13 +55,13 @@ export function createPatcher(files: () => PatchFiles | Promise<PatchFiles>): Pa
   };
 }
 
-/** What a Begin/End patch would do to which file; nothing of a text that is no patch. */
+/** The changes that a Begin/End patch would make; none if the text is not a patch. */
 export function changesOf(text: string, cwd: string): PatchChange[] {
   const parsed = parseEdits(text, cwd);
   return parsed.kind === "invalid" ? [] : parsed.edits.map(changeOf);
 }
 
-/** Every path that a Begin/End patch reads or changes, each once; none of a text that is no patch. */
+/** The distinct paths that a Begin/End patch reads or changes; none if the text is not a patch. */
 export function pathsOf(text: string, cwd: string): string[] {
   const parsed = parseEdits(text, cwd);
   return parsed.kind === "invalid" ? [] : pathsOfEdits(parsed.edits);
@@ -84,8 +81,7 @@ function parseEdits(text: string, cwd: string): ParsedEdits {
 function parseAnyEdits(text: string, cwd: string): ParsedEdits {
   const command = recognisePatchScript(text);
   if (command.kind === "patch") {
-    const directory = posix.resolve(cwd, command.directory ?? "");
-    return parseBody(command.patch, directory);
+    return parseBody(command.patch, workdirOf({ cwd }, command.directory));
   }
   return parseBody(text, cwd);
 }

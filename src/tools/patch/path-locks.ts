@@ -1,50 +1,50 @@
-/** What paths lead to; see `realPaths`. */
+/** See `realPaths`. */
 export type RealPaths = (paths: readonly string[]) => Promise<readonly string[]>;
 
-interface Hold {
+interface Lock {
   paths: readonly string[];
-  /** Asked for when somebody else comes. */
-  names: Promise<readonly string[]> | undefined;
-  over: Promise<unknown>;
+  /** `paths` and where they lead. Only looked up when there is another lock. */
+  allPaths: Promise<readonly string[]> | undefined;
+  released: Promise<unknown>;
 }
 
 /**
- * Lets actions on different files run together, and those that share one, or a directory and what is in it, one after the other in
- * the order of their calls. One that is alone starts at once: where its paths lead is only looked up when there is another.
+ * Runs actions on different files at the same time. Actions whose paths are equal, or one inside the other, run in
+ * the order of their calls.
  */
 export class PathLocks {
   readonly #realPaths: RealPaths;
-  readonly #holds = new Set<Hold>();
+  readonly #locks = new Set<Lock>();
 
   constructor(realPaths: RealPaths) {
     this.#realPaths = realPaths;
   }
 
   run<T>(paths: readonly string[], action: () => Promise<T>): Promise<T> {
-    const before = [...this.#holds];
-    const hold: Hold = { paths, names: undefined, over: Promise.resolve() };
-    const result = (before.length === 0 ? Promise.resolve() : this.#awaitSharing(hold, before)).then(action);
-    const forget = () => this.#holds.delete(hold);
-    hold.over = result.then(forget, forget);
-    this.#holds.add(hold);
+    const earlier = [...this.#locks];
+    const lock: Lock = { paths, allPaths: undefined, released: Promise.resolve() };
+    const result = (earlier.length === 0 ? Promise.resolve() : this.#waitFor(earlier, lock)).then(action);
+    const release = () => this.#locks.delete(lock);
+    lock.released = result.then(release, release);
+    this.#locks.add(lock);
     return result;
   }
 
-  async #awaitSharing(hold: Hold, before: readonly Hold[]): Promise<void> {
-    const names = await this.#namesOf(hold);
-    const waits = before.map(async (other) => {
-      if (share(names, await this.#namesOf(other))) await other.over;
+  async #waitFor(earlier: readonly Lock[], lock: Lock): Promise<void> {
+    const paths = await this.#allPathsOf(lock);
+    const waits = earlier.map(async (other) => {
+      if (share(paths, await this.#allPathsOf(other))) await other.released;
     });
     await Promise.all(waits);
   }
 
-  /** A path that cannot be looked up is taken as it is written; the action will say what is wrong with it. */
-  #namesOf(hold: Hold): Promise<readonly string[]> {
-    hold.names ??= this.#realPaths(hold.paths).then(
-      (real) => [...hold.paths, ...real],
-      () => hold.paths,
+  /** If the lookup fails, the paths count as written. The action will report what is wrong with them. */
+  #allPathsOf(lock: Lock): Promise<readonly string[]> {
+    lock.allPaths ??= this.#realPaths(lock.paths).then(
+      (real) => [...lock.paths, ...real],
+      () => lock.paths,
     );
-    return hold.names;
+    return lock.allPaths;
   }
 }
 
@@ -52,7 +52,7 @@ function share(some: readonly string[], others: readonly string[]): boolean {
   return some.some((path) => others.some((other) => overlap(path, other)));
 }
 
-/** The same path, or one below the other. */
+/** Whether two paths are equal, or one is inside the other. */
 export function overlap(a: string, b: string): boolean {
   return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
 }

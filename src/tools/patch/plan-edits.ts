@@ -1,18 +1,25 @@
 import { decodeUtf8 } from "../../lib/utf8.js";
 import { describeOsError, isFileError, osErrors } from "../os-error.js";
 import { DEFAULT_MODE, type FileEdit, type FileUpdate, filesOfEdit } from "./file-edit.js";
-import { type EditFailure, failedTo, failureOf, MAX_FILE_BYTES, type PatchFiles } from "./patch-files.js";
+import {
+  type EditFailure,
+  failedTo,
+  failureOf,
+  MAX_FILE_BYTES,
+  type PatchFiles,
+  type PatchWrite,
+} from "./patch-files.js";
 
 /** One change of the tree. */
 export type Step =
-  | { kind: "write"; path: string; text: string; mode: number }
-  /** As `write`, but the text is made at the time of writing: an earlier step may have changed the file under another name. */
+  | { kind: "write"; file: PatchWrite }
+  /** Reads the file again and edits that text: an earlier step may have changed the file by another path. */
   | { kind: "rewrite"; path: string; from: string; edit: FileUpdate["edit"]; mode: number }
   | { kind: "delete"; path: string }
-  /** The old name of a moved file goes. */
+  /** Removes the old path of a moved file. */
   | { kind: "remove-original"; path: string; movedTo: string };
 
-/** What has to be done for each edit, or why the edits cannot be made. */
+/** The steps of each edit, or why the edits cannot be made. */
 export type Plan = { kind: "steps"; steps: Step[][] } | Refusal;
 
 type Refusal = EditFailure & { kind: "refused" };
@@ -21,7 +28,7 @@ export interface EditOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Works out what the edits, one after the other, make of the files. Changes nothing. */
+/** Applies the edits one after the other to the texts of the files, without changing any file. */
 export async function planEdits(
   files: PatchFiles,
   edits: readonly FileEdit[],
@@ -37,15 +44,15 @@ export async function planEdits(
   return { kind: "steps", steps };
 }
 
-/** A file as it is at some point of the patch. */
+/** The state of a file before the next edit. */
 type FileState = TextState | { kind: "unreadable"; failure: EditFailure } | { kind: "missing" };
 
 interface TextState {
   kind: "text";
   text: string;
   mode: number;
-  /** The patch names the file in another way too. */
-  hasTwin: boolean;
+  /** The patch also names this file by another path. */
+  hasOtherPath: boolean;
 }
 
 type Tree = Map<string, FileState>;
@@ -59,8 +66,9 @@ function planEdit(tree: Tree, edit: FileEdit): Step[] | Refusal {
     case "add": {
       const { path } = edit.file;
       if (edit.mustBeNew && isPresent(tree, path)) return refused(`${path} exists already`);
-      tree.set(path, { kind: "text", text: edit.text, mode: edit.mode, hasTwin: false });
-      return [{ kind: "write", path, text: edit.text, mode: edit.mode }];
+      const { text, mode } = edit;
+      tree.set(path, { kind: "text", text, mode, hasOtherPath: false });
+      return [{ kind: "write", file: { path, data: text, mode } }];
     }
     case "delete": {
       const { path } = edit.file;
@@ -89,9 +97,9 @@ function planUpdate(tree: Tree, { file: { path }, moveTo, mustBeNew, edit }: Fil
   if (isMove) tree.set(path, missing);
   tree.set(target, { ...state, text: edited.text });
   const { mode } = state;
-  const write: Step = state.hasTwin
+  const write: Step = state.hasOtherPath
     ? { kind: "rewrite", path: target, from: path, edit, mode }
-    : { kind: "write", path: target, text: edited.text, mode };
+    : { kind: "write", file: { path: target, data: edited.text, mode } };
   return isMove ? [write, { kind: "remove-original", path, movedTo: target }] : [write];
 }
 
@@ -110,14 +118,19 @@ function unread(edit: string, state: Exclude<FileState, TextState>): Refusal {
 
 const noSuchFile: EditFailure = { reason: describeOsError(osErrors.ENOENT), errno: "ENOENT" };
 
-/** How many files are looked at at a time. */
 const BATCH = 32;
 
-async function inBatches<T>(items: readonly T[], look: (item: T) => Promise<void>): Promise<void> {
-  for (let at = 0; at < items.length; at += BATCH) await Promise.all(items.slice(at, at + BATCH).map(look));
+async function inBatches<Item, Result>(
+  items: readonly Item[],
+  action: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let at = 0; at < items.length; at += BATCH)
+    results.push(...(await Promise.all(items.slice(at, at + BATCH).map(action))));
+  return results;
 }
 
-/** Every file whose text an edit needs, or whose absence. */
+/** Reads every file that an edit changes, or that must not exist. */
 async function readTree(files: PatchFiles, edits: readonly FileEdit[], options: EditOptions): Promise<Tree> {
   const wanted = new Map<string, { needsMode: boolean }>();
   for (const edit of edits) {
@@ -125,12 +138,11 @@ async function readTree(files: PatchFiles, edits: readonly FileEdit[], options: 
     if (edit.kind === "update" && edit.moveTo !== null && edit.mustBeNew)
       want(wanted, edit.moveTo.path, false);
   }
-  const tree: Tree = new Map();
-  await inBatches([...wanted], async ([path, { needsMode }]) => {
-    tree.set(path, await readState(files, path, { ...options, needsMode }));
+  const states = await inBatches([...wanted], async ([path, { needsMode }]) => {
+    return [path, await readState(files, path, { ...options, needsMode })] as const;
   });
-  await markTwins(files, tree, options);
-  return tree;
+  await markOtherPaths(files, states, options);
+  return new Map(states);
 }
 
 function want(wanted: Map<string, { needsMode: boolean }>, path: string, needsMode: boolean): void {
@@ -153,26 +165,40 @@ async function readState(
     ]);
     const decoded = decodeUtf8(bytes);
     if (decoded.kind === "invalid") return { kind: "unreadable", failure: { reason: decoded.reason } };
-    return { kind: "text", text: decoded.text, mode: (stat?.mode ?? DEFAULT_MODE) & 0o777, hasTwin: false };
+    return {
+      kind: "text",
+      text: decoded.text,
+      mode: (stat?.mode ?? DEFAULT_MODE) & 0o777,
+      hasOtherPath: false,
+    };
   } catch (error) {
     const failure = failureOf(path, error);
     return failure.errno === "ENOENT" ? missing : { kind: "unreadable", failure };
   }
 }
 
-/** Finds names of one file. They have the same text, so only files with the same text need a second look. */
-async function markTwins(files: PatchFiles, tree: Tree, options: EditOptions): Promise<void> {
-  const byIdentity = new Map<string, TextState[]>();
-  await inBatches(sameTexts(tree), async ([path, state]) => {
-    const identity = await identityOf(files, path, options);
-    const same = byIdentity.get(identity);
-    if (same === undefined) byIdentity.set(identity, [state]);
-    else same.push(state);
+/** Finds different paths of the same file. Their texts are equal, so only files with equal texts are compared. */
+async function markOtherPaths(
+  files: PatchFiles,
+  states: readonly (readonly [string, FileState])[],
+  options: EditOptions,
+): Promise<void> {
+  const texts = states.flatMap(([path, state]) => (state.kind === "text" ? [{ path, state }] : []));
+  const candidates = withEqualKeys(texts, ({ state }) => state.text);
+  const identified = await inBatches(candidates, async ({ path, state }) => {
+    return { state, identity: await identityOf(files, path, options) };
   });
-  for (const same of byIdentity.values()) for (const state of same) state.hasTwin = same.length > 1;
+  for (const { state } of withEqualKeys(identified, ({ identity }) => identity)) state.hasOtherPath = true;
 }
 
-/** The file behind the name; where that cannot be told, one that may be any other such. */
+/** The items whose key is also that of another item. */
+function withEqualKeys<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[] {
+  const counts = new Map<string, number>();
+  for (const item of items) counts.set(keyOf(item), (counts.get(keyOf(item)) ?? 0) + 1);
+  return items.filter((item) => (counts.get(keyOf(item)) ?? 0) > 1);
+}
+
+/** Files whose identity is unknown count as the same file. */
 async function identityOf(files: PatchFiles, path: string, { signal }: EditOptions): Promise<string> {
   try {
     const { dev, ino } = await files.stat(path, { followSymlinks: true, signal });
@@ -181,15 +207,4 @@ async function identityOf(files: PatchFiles, path: string, { signal }: EditOptio
     if (!isFileError(error)) throw error;
     return "unknown";
   }
-}
-
-function sameTexts(tree: Tree): [string, TextState][] {
-  const byText = new Map<string, [string, TextState][]>();
-  for (const [path, state] of tree) {
-    if (state.kind !== "text") continue;
-    const same = byText.get(state.text);
-    if (same === undefined) byText.set(state.text, [[path, state]]);
-    else same.push([path, state]);
-  }
-  return [...byText.values()].filter((same) => same.length > 1).flat();
 }

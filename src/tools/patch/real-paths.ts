@@ -1,15 +1,12 @@
 import { posix } from "node:path";
 import type { PatchFiles } from "./patch-files.js";
 
-/** As many as the kernel follows. */
+/** The limit of the kernel. */
 const MAX_LINKS = 40;
 
 type LinkFiles = Pick<PatchFiles, "stat">;
 
-/**
- * The places that absolute paths lead to, links followed as far as something is there, and every link on the way. They are asked
- * for inside the sandbox, name by name.
- */
+/** Returns where absolute paths lead inside the sandbox, and every symbolic link on the way. They need not exist. */
 export async function realPaths(files: LinkFiles, paths: readonly string[]): Promise<string[]> {
   const targets = new Map<string, Promise<string | null>>();
   const targetOf = (path: string) => {
@@ -40,7 +37,7 @@ function namesOf(path: string): string[] {
   return path.split("/").filter((name) => name !== "" && name !== ".");
 }
 
-/** What a link says; null for anything else, and for what cannot be looked at. */
+/** Null if the path is not a link or cannot be read. */
 async function linkTarget(files: LinkFiles, path: string): Promise<string | null> {
   const found = await files.stat(path, { followSymlinks: false }).catch(() => null);
   return found?.linkTarget ?? null;

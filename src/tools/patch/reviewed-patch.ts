@@ -1,22 +1,21 @@
 import type { SandboxDenial } from "../../policy/sandbox-denial.js";
 import type { FileChange, SandboxPlace } from "../review/action.js";
 import type { ActionReview, RefusalReason } from "../review/approval.js";
-import { type Attempt, doReviewed } from "../review/reviewed-action.js";
+import { type Attempt, runReviewed } from "../review/reviewed-action.js";
 import type { ToolActivity, ToolCallOptions } from "../tool.js";
 import type { PatchChange } from "./apply-edits.js";
-import { type PatchFiles, withoutLinks } from "./patch-files.js";
+import { type PatchFiles, refusingSymlinks } from "./patch-files.js";
 import { changesOf, type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
 import { realPaths } from "./real-paths.js";
 
-/** Who decides about patches, and what is needed where they are let leave the sandbox. */
 export interface PatchReview {
   review: ActionReview;
-  /** The files as the sandbox with full access sees them. */
+  /** The files of the sandbox with full access. */
   escalatedFiles(): Promise<PatchFiles>;
 }
 
 export interface PatchToApply {
-  /** The tool that was asked to apply it. */
+  /** The tool that the model called. */
   tool: string;
   text: string;
   /** Absolute path inside the sandbox that relative paths start from. */
@@ -28,32 +27,32 @@ export type ReviewedPatch =
   | { kind: "done"; outcome: PatchOutcome; isRetryDeclined: boolean };
 
 /**
- * Applies a patch once it is approved, and the part that the sandbox stood in the way of a second time with full access where that is
- * approved. Whatever it takes, it is told as one patch.
+ * Applies a patch once it is approved. If the sandbox makes it fail, the rest of it is applied with full access once
+ * that is approved. Both attempts are reported as one patch.
  */
 export async function applyReviewedPatch(
   { patcher, review, escalatedFiles }: PatchReview & { patcher: Patcher },
   { tool, text, cwd }: PatchToApply,
   call: ToolCallOptions,
 ): Promise<ReviewedPatch> {
-  const told = new ToldPatch(text, call);
+  const events = new PatchEvents(text, call);
   const attempt = async (
     place: SandboxPlace,
     earlier: PatchOutcome | null,
   ): Promise<Attempt<PatchOutcome>> => {
     const doneCount = earlier === null ? 0 : changesMade(earlier).length;
-    const outside = place === "escalated" ? withoutLinks(await escalatedFiles()) : null;
-    const elsewhere = outside === null ? null : await elsewhereThanShown(outside, pathsOf(text, cwd));
-    if (elsewhere !== null) {
-      const refused: PatchOutcome = { kind: "refused", reason: elsewhere };
+    const outside = place === "escalated" ? refusingSymlinks(await escalatedFiles()) : null;
+    const reason = outside === null ? null : await symlinkRefusal(outside, pathsOf(text, cwd));
+    if (reason !== null) {
+      const refused: PatchOutcome = { kind: "refused", reason };
       return { outcome: earlier === null ? refused : joined(earlier, refused), findDenial: null };
     }
     const outcome = await patcher.applyPatch(text, {
       cwd,
       signal: call.signal,
       resume: outside === null ? undefined : { files: outside, doneCount },
-      onStart: (changes) => told.start(changes),
-      onEnd: (changes, success) => told.end(changes, success),
+      onStart: (changes) => events.start(changes),
+      onEnd: (changes, success) => events.end(changes, success),
     });
     const whole = earlier === null ? outcome : joined(earlier, outcome);
     const denial = denialOf(outcome);
@@ -62,21 +61,20 @@ export async function applyReviewedPatch(
   const changes = changesOf(text, cwd);
   const action = { kind: "patch" as const, tool, patch: text, cwd, changes: changes.map(activityOf) };
   try {
-    // What is no patch, or changes nothing, is refused as such.
+    // Without a valid patch that changes something there is nothing to review. The attempt reports what is wrong.
     if (changes.length === 0)
       return { kind: "done", outcome: (await attempt("sandbox", null)).outcome, isRetryDeclined: false };
-    return await doReviewed(review, { action, attempt }, call);
+    return await runReviewed(review, { action, attempt }, call);
   } finally {
-    told.finish();
+    events.finish();
   }
 }
 
 /**
- * Why a patch may not be applied outside the sandbox: a link on the way leads elsewhere than the paths that a person has approved, into
- * the hooks of a repository, say. Null where none does. This is said before anything is changed; one that is put there later is
- * refused as it is met.
+ * Refuses a patch outside the sandbox if a symbolic link leads to another file than the person approved, e.g. a Git
+ * hook. This happens before anything is changed. `refusingSymlinks` refuses links that are created later.
  */
-async function elsewhereThanShown(files: PatchFiles, paths: readonly string[]): Promise<string | null> {
+async function symlinkRefusal(files: PatchFiles, paths: readonly string[]): Promise<string | null> {
   for (const path of paths) {
     const real = (await realPaths(files, [path])).at(-1);
     if (real !== undefined && real !== path)
@@ -85,22 +83,22 @@ async function elsewhereThanShown(files: PatchFiles, paths: readonly string[]): 
   return null;
 }
 
-/** Tells of a patch's attempts as of one: its start once, and its end when no attempt is to come. */
-class ToldPatch {
+/** Reports both attempts at a patch as one: its start once, and its end after the last attempt. */
+class PatchEvents {
   readonly #patch: string;
-  readonly #tell: (activity: ToolActivity) => void;
+  readonly #report: (activity: ToolActivity) => void;
   #isStarted = false;
   #end: { changes: FileChange[]; success: boolean } | null = null;
 
   constructor(patch: string, { onActivity }: ToolCallOptions) {
     this.#patch = patch;
-    this.#tell = onActivity ?? (() => undefined);
+    this.#report = onActivity ?? (() => undefined);
   }
 
   start(changes: readonly PatchChange[]): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    this.#tell({ kind: "patch-started", changes: changes.map(activityOf), patch: this.#patch });
+    this.#report({ kind: "patch-started", changes: changes.map(activityOf), patch: this.#patch });
   }
 
   end(changes: readonly PatchChange[], success: boolean): void {
@@ -109,7 +107,7 @@ class ToldPatch {
   }
 
   finish(): void {
-    if (this.#end !== null) this.#tell({ kind: "patch-ended", ...this.#end });
+    if (this.#end !== null) this.#report({ kind: "patch-ended", ...this.#end });
   }
 }
 
@@ -121,7 +119,7 @@ function changesMade(outcome: PatchOutcome): PatchChange[] {
   return outcome.kind === "applied" || outcome.kind === "failed" ? outcome.changes : [];
 }
 
-/** Both attempts as one. A second one that does not even begin leaves what the first has done. */
+/** Combines the outcomes of both attempts. If the second is refused, the changes of the first stay. */
 function joined(first: PatchOutcome, second: PatchOutcome): PatchOutcome {
   const changes = [...changesMade(first), ...changesMade(second)];
   const durationMs = durationOf(first) + durationOf(second);
@@ -144,12 +142,12 @@ function durationOf(outcome: PatchOutcome): number {
   return outcome.kind === "applied" || outcome.kind === "failed" ? outcome.durationMs : 0;
 }
 
-/** What the kernel answers where the sandbox forbids something. */
-const refusals: readonly string[] = ["EPERM", "EACCES", "EROFS"];
+/** The errors with which the kernel refuses what the sandbox forbids. */
+const denials: readonly string[] = ["EPERM", "EACCES", "EROFS"];
 
 function denialOf(outcome: PatchOutcome): SandboxDenial | null {
   if (outcome.kind !== "refused" && outcome.kind !== "failed") return null;
   const { errno, reason } = outcome;
-  if (errno === undefined || !refusals.includes(errno)) return null;
+  if (errno === undefined || !denials.includes(errno)) return null;
   return { errno, evidence: reason, toldBy: "kernel" };
 }

@@ -1,58 +1,60 @@
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import { imageType } from "../../lib/image-type.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import { firstFrame, type ImageSize, imageSize } from "./image-size.js";
 import { withMetadata } from "./jpeg-segments.js";
 import { workerSource } from "./photon-worker.js";
 
-/** What models look at without scaling it down themselves. */
+/** Models scale down larger images themselves. */
 const MAX_SIDE_PIXELS = 2048;
-/** To decode more would take more than a gigabyte of memory. */
+/** Decoding a larger image would take more than a gigabyte of memory. */
 const MAX_DECODED_PIXELS = 8192 * 8192;
 const DEFAULT_MAX_MS = 20_000;
-/** Of the thread's JavaScript, which does next to nothing; the picture is not in it. */
+/** For the JavaScript heap of the thread. The image is not in it. */
 const MAX_HEAP_MB = 64;
 
-/** A picture as a model is shown it. */
-export interface FittedPicture {
-  kind: "picture";
+/** An image of a size that models accept. */
+export interface FittedImage {
+  kind: "image";
   /** Media type. */
   type: string;
   bytes: Buffer;
   size: ImageSize;
-  /** What it was before; null where the bytes are as they were. */
+  /** Null if the bytes are those of the original. */
   resizedFrom: { type: string; size: ImageSize } | null;
 }
 
-export type Fitted = FittedPicture | { kind: "unusable"; reason: string };
+export type FitResult = FittedImage | { kind: "unusable"; reason: string };
 
 export interface FitOptions {
-  /** Keep a picture that is too large as it is. Default: false. */
+  /** Returns the image as it is, even if it is too large. Default: false. */
   keepsSize?: boolean;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Makes pictures fit 2048×2048 pixels. One that fits is passed through, byte for byte; of a larger one a JPEG becomes a JPEG and
- * anything else a PNG, of an animation the first frame. One at a time is decoded, in a thread that ends with it.
+ * Shrinks images to at most 2048×2048 pixels. An image that is not larger stays as it is, byte for byte. A larger JPEG
+ * becomes a JPEG; any other image becomes a PNG, with only the first frame of an animation. Images are resized one
+ * after the other, each in its own thread.
  */
-export class PictureFitter {
+export class ImageResizer {
   readonly #maxMs: number;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `maxMs` is what one picture may take. Default: 20 seconds. */
+  /** `maxMs` is the time limit for one image. Default: 20 seconds. */
   constructor({ maxMs = DEFAULT_MAX_MS }: { maxMs?: number } = {}) {
     this.#maxMs = maxMs;
   }
 
-  /** Rejects only with the reason of an abort. */
-  async fit(bytes: Buffer, { keepsSize = false, signal }: FitOptions = {}): Promise<Fitted> {
+  /** Rejects only with the signal's reason. */
+  async fit(bytes: Buffer, { keepsSize = false, signal }: FitOptions = {}): Promise<FitResult> {
     const type = imageType(bytes);
     if (type === null) return unusable("it is no PNG, JPEG, GIF or WebP image");
     const size = imageSize(bytes, type);
     if (size === null) return unusable(`it is cut off or broken (${type})`);
-    if (keepsSize || fits(size)) return { kind: "picture", type, bytes, size, resizedFrom: null };
+    if (keepsSize || fits(size)) return { kind: "image", type, bytes, size, resizedFrom: null };
     const frame = firstFrame(bytes, type);
     if (frame === null) return unusable(`it is cut off or broken (${type})`);
     if (frame.pixels > MAX_DECODED_PIXELS) return unusable(tooManyPixels(size));
@@ -73,7 +75,7 @@ interface Limits {
   signal: AbortSignal | undefined;
 }
 
-interface LargePicture {
+interface LargeImage {
   bytes: Buffer;
   frame: Buffer;
   type: string;
@@ -81,9 +83,9 @@ interface LargePicture {
 }
 
 async function resize(
-  { bytes, frame, type, size }: LargePicture,
+  { bytes, frame, type, size }: LargeImage,
   { maxMs, signal }: Limits,
-): Promise<Fitted> {
+): Promise<FitResult> {
   signal?.throwIfAborted();
   const asJpeg = type === "image/jpeg";
   const small = fittingSize(size);
@@ -95,7 +97,7 @@ async function resize(
       return unusable(`it is cut off or broken (${type})`);
     case "resized":
       return {
-        kind: "picture",
+        kind: "image",
         type: asJpeg ? type : "image/png",
         bytes: asJpeg ? withMetadata(outcome.bytes, bytes) : outcome.bytes,
         size: small,
@@ -134,7 +136,7 @@ async function runPhoton(job: PhotonJob, { maxMs, signal }: Limits): Promise<Pho
   });
   using limit = new TimeLimit(maxMs, signal);
   try {
-    const bytes = await messageOf(worker, limit.signal);
+    const bytes = await beforeAbort(messageOf(worker), limit.signal);
     return bytes === null ? { kind: "broken" } : { kind: "resized", bytes };
   } catch (error) {
     signal?.throwIfAborted();
@@ -145,12 +147,9 @@ async function runPhoton(job: PhotonJob, { maxMs, signal }: Limits): Promise<Pho
   }
 }
 
-/** What the worker has to say; null where it dies of the picture without a word. */
-function messageOf(worker: Worker, stop: AbortSignal): Promise<Buffer | null> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(stop.reason);
-    if (stop.aborted) abort();
-    stop.addEventListener("abort", abort, { once: true });
+/** Resolves to null if the worker crashes before it sends a message. */
+function messageOf(worker: Worker): Promise<Buffer | null> {
+  return new Promise((resolve) => {
     worker.once("message", (bytes: Uint8Array | null) =>
       resolve(bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
     );
@@ -163,6 +162,6 @@ function tooManyPixels({ width, height }: ImageSize): string {
   return `it is ${width}×${height} pixels, and more than ${MAX_DECODED_PIXELS} cannot be made to fit; make a smaller copy`;
 }
 
-function unusable(reason: string): Fitted {
+function unusable(reason: string): FitResult {
   return { kind: "unusable", reason };
 }

@@ -4,8 +4,9 @@ export interface ImageSize {
 }
 
 /**
- * The size a picture says it has, by its media type; null where it does not get as far. Not the package image-size: it finds a JPEG's size in
- * bytes that a decoder skips, has no frames of a GIF or a WebP, and a size that a decoder does not agree with limits nothing.
+ * Reads the size from the header of an image; null if it is cut off. The package image-size does not do: it reads the
+ * size of a JPEG from bytes that a decoder skips and knows no frames of GIF and WebP. A limit on a size that differs
+ * from the decoder's does not limit memory.
  */
 export function imageSize(bytes: Buffer, type: string): ImageSize | null {
   const size = readSize(bytes, type);
@@ -26,8 +27,8 @@ function readSize(bytes: Buffer, type: string): ImageSize | null {
 }
 
 /**
- * What a decoder needs to show the picture as it is first seen, and how many pixels it has to hold for it: frames of a GIF or a
- * WebP may be larger than the picture they say they are part of. Null where the bytes do not get as far.
+ * Returns the bytes that a decoder needs for the first frame, and how many pixels it will allocate: a frame of a GIF or a
+ * WebP may be larger than its image. Null if the image is cut off.
  */
 export function firstFrame(bytes: Buffer, type: string): { bytes: Buffer; pixels: number } | null {
   const size = imageSize(bytes, type);
@@ -38,7 +39,7 @@ export function firstFrame(bytes: Buffer, type: string): { bytes: Buffer; pixels
 }
 
 interface FirstFrame extends ImageSize {
-  /** Where the bytes after it begin. */
+  /** The offset of the end of the frame. */
   end: number;
 }
 
@@ -48,7 +49,7 @@ function withFrame(bytes: Buffer, size: ImageSize, frame: FirstFrame | null) {
   return { bytes: bytes.subarray(0, frame.end), pixels };
 }
 
-/** The first image of a GIF; what follows it is only read when it is asked for, so all may stay. */
+/** The decoder reads the frames of a GIF one by one, so the rest of the file need not be cut off. */
 function gifFrame(bytes: Buffer): FirstFrame | null {
   if (bytes.length < 13) return null;
   let at = 13 + colourTableBytes(bytes[10] ?? 0);
@@ -68,7 +69,7 @@ function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 << ((flags & 7) + 1);
 }
 
-/** The first image of an extended WebP: alone, or with the frame that holds it. */
+/** The first image of an extended WebP, which may be inside an ANMF chunk. */
 function webpFrame(bytes: Buffer): FirstFrame | null {
   for (let at = 12; at + 24 <= bytes.length; ) {
     const name = bytes.toString("latin1", at, at + 4);
@@ -80,7 +81,7 @@ function webpFrame(bytes: Buffer): FirstFrame | null {
   return null;
 }
 
-/** The size of the VP8 or VP8L chunk at or, after its transparency, behind a place. */
+/** Reads the VP8 or VP8L chunk, which may follow an ALPH chunk with its transparency. */
 function webpImage(bytes: Buffer, start: number, end: number): FirstFrame | null {
   for (let at = start; at + 18 <= Math.min(end, bytes.length); ) {
     const name = bytes.toString("latin1", at, at + 4);
@@ -108,7 +109,7 @@ function kindOf(bytes: Buffer): string {
   return bytes.toString("latin1", 12, 16);
 }
 
-/** One of three kinds: lossy (VP8), lossless (VP8L), extended (VP8X). */
+/** A WebP is lossy (VP8), lossless (VP8L) or extended (VP8X). */
 function webpSize(bytes: Buffer): ImageSize | null {
   if (bytes.length < 30) return null;
   const kind = kindOf(bytes);
@@ -120,7 +121,7 @@ function webpSize(bytes: Buffer): ImageSize | null {
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
 }
 
-/** In the first start-of-frame segment; those before it say how long they are. */
+/** The size is in the first start-of-frame segment. */
 function jpegSize(bytes: Buffer): ImageSize | null {
   for (let at = 2; at + 9 <= bytes.length; ) {
     if (bytes[at] !== 0xff) return null;
@@ -133,12 +134,12 @@ function jpegSize(bytes: Buffer): ImageSize | null {
   return null;
 }
 
-/** 0xC0–0xCF but DHT, JPG and DAC. */
+/** 0xC0–0xCF except DHT, JPG and DAC. */
 function isFrameStart(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }
 
-/** A marker without a segment: TEM and RSTn. */
+/** TEM and RSTn: markers without a segment. */
 function isBare(marker: number): boolean {
   return marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7);
 }

@@ -1,6 +1,6 @@
 /**
- * What runs in the worker thread of `PictureFitter`: it is handed one picture and answers with a smaller one as a JPEG or a PNG, or with
- * null where it cannot be decoded. The decoder is Rust compiled to WebAssembly: whatever a picture does to it stays in its own memory.
+ * The worker thread of `ImageResizer`. It gets one image and answers with a smaller one as JPEG or PNG, or with null if the
+ * image cannot be decoded. The decoder is Rust compiled to WebAssembly, so a malicious image can only affect its memory.
  */
 export const workerSource = `
 const { parentPort, workerData } = require("node:worker_threads");

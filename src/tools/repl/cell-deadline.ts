@@ -1,6 +1,6 @@
 import type { ToolActivity } from "../tool.js";
 
-/** Ends a cell when its time is over. What a person takes to answer what the cell asks does not count. */
+/** The time limit of a cell. It pauses while a person answers an approval question of the cell. */
 export class CellDeadline implements Disposable {
   readonly #over = new AbortController();
   #leftMs: number;
@@ -10,7 +10,7 @@ export class CellDeadline implements Disposable {
 
   constructor(timeoutMs: number) {
     this.#leftMs = timeoutMs;
-    this.#run();
+    this.#start();
   }
 
   get signal(): AbortSignal {
@@ -18,22 +18,22 @@ export class CellDeadline implements Disposable {
   }
 
   note({ kind }: ToolActivity): void {
-    if (kind === "approval-requested" && this.#questions++ === 0) this.#hold();
-    if (kind === "approval-answered" && --this.#questions === 0) this.#run();
+    if (kind === "approval-requested" && this.#questions++ === 0) this.#pause();
+    if (kind === "approval-answered" && --this.#questions === 0) this.#start();
   }
 
   [Symbol.dispose](): void {
-    this.#hold();
+    this.#pause();
   }
 
-  #run(): void {
+  #start(): void {
     this.#startedAt = performance.now();
     this.#timer = setTimeout(() => {
       this.#over.abort(new DOMException("the cell took too long", "TimeoutError"));
     }, this.#leftMs);
   }
 
-  #hold(): void {
+  #pause(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);
     this.#timer = null;

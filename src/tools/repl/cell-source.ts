@@ -1,4 +1,4 @@
-/** A cell as a model wrote it, or what is wrong with it, in words for the model. */
+/** `reason` is for the model. */
 export type CellSource =
   | { kind: "cell"; source: string; timeoutMs: number }
   | { kind: "invalid"; reason: string };
@@ -7,7 +7,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 const pragma = /^\s*\/\/ *codex-js-repl:(.*)$/;
 
-/** Reads a cell, with its optional first line `// codex-js-repl: timeout_ms=15000`. */
+/** Reads a cell, whose first line may be `// codex-js-repl: timeout_ms=15000`. */
 export function readCell(input: string): CellSource {
   const [first = "", ...rest] = input.split("\n");
   const options = pragma.exec(first)?.[1];
@@ -42,7 +42,7 @@ function whyNoSource(source: string, { hasPragma }: { hasPragma: boolean }): str
   return null;
 }
 
-/** An object or a text; a number or a list is as good JavaScript as any. */
+/** Only objects and strings count: a number or a list is plausible JavaScript, too. */
 function isJson(text: string): boolean {
   if (!/^["{]/.test(text)) return false;
   try {

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
 import { Utf8Stream } from "../../lib/utf8.js";
 import { type CapturedOutput, captured } from "../../output/captured-output.js";
 import { OutputCapture } from "../../output/output-capture.js";
-import { endOf, startError } from "../command/command-failure.js";
-import { eachChunk } from "../command/each-chunk.js";
+import { startError } from "../command/command-failure.js";
+import { eachChunk, endOf } from "../command/run-process.js";
 import type { ToolOutput } from "../tool.js";
 import type { CommandEnvironment, SandboxAccess, WorkingDirectory } from "../tool-needs.js";
 import type { ToolProcess } from "../tool-sandbox.js";
@@ -13,9 +14,9 @@ import { bootSource, kernelSource } from "./kernel-source.js";
 
 const MAX_MESSAGE_CHARS = 32 * 1024 * 1024;
 const MAX_IMAGES = 16;
-const FRAME_START = "\u001e";
+const MESSAGE_START = "\u001e";
 
-/** What a kernel says. It runs a model's code, so nothing of it is taken on trust. */
+/** A message of the kernel. The kernel runs the model's code, so its messages are not trusted. */
 const messageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("done"), id: z.int(), success: z.boolean(), text: z.string().nullable() }),
   z.object({ type: z.literal("image"), url: z.string() }),
@@ -23,20 +24,24 @@ const messageSchema = z.discriminatedUnion("type", [
 ]);
 type KernelMessage = z.infer<typeof messageSchema>;
 
-/** What became of one cell. */
 export interface CellOutcome {
   success: boolean;
-  /** Everything printed since the cell before, and the value or the error of this one. */
+  /** Everything printed since the previous cell, then the value or the error of this one. */
   output: CapturedOutput;
   /** Data URLs. */
   images: readonly string[];
+}
+
+interface CellEnd {
+  success: boolean;
+  text: string | null;
 }
 
 interface Cell {
   id: number;
   images: string[];
   callTool: CallTool;
-  finish: (end: { success: boolean; text: string | null }) => void;
+  finish: (end: CellEnd) => void;
   fail: (error: unknown) => void;
 }
 
@@ -44,7 +49,7 @@ export type CallTool = (name: string, args: unknown) => Promise<ToolOutput>;
 
 interface KernelNeeds extends SandboxAccess, CommandEnvironment, WorkingDirectory {}
 
-/** One Node process in the sandbox that evaluates one cell after the other and remembers what they declared. */
+/** A Node process in the sandbox that evaluates cells one after the other and keeps their declarations. */
 export class JsKernel {
   readonly #process: ToolProcess;
   readonly #nonce = randomBytes(16).toString("hex");
@@ -54,7 +59,7 @@ export class JsKernel {
   #unread = "";
   #end: BrigError | null = null;
 
-  /** `tool.failed` for an image without Node is told by the first cell. */
+  /** If the image has no Node, the first cell fails with `tool.failed`. */
   static async start(needs: KernelNeeds): Promise<JsKernel> {
     const sandbox = await needs.sandbox();
     const process = await sandbox.spawn(["node", "-e", bootSource], {
@@ -77,7 +82,7 @@ export class JsKernel {
     return this.#end !== null;
   }
 
-  /** Rejects with the signal's reason, or with `tool.failed` when the process ended; either way the kernel is of no more use. */
+  /** Rejects with the signal's reason, or with `tool.failed` if the process ended. Then the kernel cannot be used again. */
   async run(
     source: string,
     { signal, callTool }: { signal: AbortSignal; callTool: CallTool },
@@ -86,21 +91,18 @@ export class JsKernel {
     if (this.#end !== null) throw this.#end;
     const id = ++this.#cells;
     const images: string[] = [];
-    const over = new AbortController();
-    const end = await new Promise<{ success: boolean; text: string | null }>((finish, fail) => {
+    const end = new Promise<CellEnd>((finish, fail) => {
       this.#cell = { id, images, callTool, finish, fail };
-      signal.addEventListener("abort", () => fail(signal.reason), { once: true, signal: over.signal });
       this.#send({ type: "run", id, source });
-    }).finally(() => {
-      this.#cell = null;
-      over.abort();
     });
-    const { success, text } = end;
+    const { success, text } = await beforeAbort(end, signal).finally(() => {
+      this.#cell = null;
+    });
     const output = captured(this.#printed.take(), text === null ? "" : `${text}\n`);
     return { success, output, images };
   }
 
-  /** Ends the process; never fails, since a sandbox that is gone has ended it. */
+  /** Ends the process. Ignores errors: if the sandbox is gone, so is the process. */
   async close(): Promise<void> {
     this.#end ??= ended("js_repl kernel was reset");
     await this.#process.kill().catch(() => undefined);
@@ -135,16 +137,16 @@ export class JsKernel {
     this.#print(this.#unread + decoder.end());
   }
 
-  /** Separates messages from output; either may come in pieces. */
+  /** Separates messages from output. Both may arrive in parts. */
   #take(text: string): void {
-    const start = `${FRAME_START}${this.#nonce}`;
+    const start = `${MESSAGE_START}${this.#nonce}`;
     this.#unread += text;
     for (;;) {
       const at = this.#unread.indexOf(start);
       if (at === -1) {
-        const held = heldBack(this.#unread, start);
-        this.#print(this.#unread.slice(0, this.#unread.length - held));
-        this.#unread = this.#unread.slice(this.#unread.length - held);
+        const outputLength = this.#unread.length - partialStartLength(this.#unread, start);
+        this.#print(this.#unread.slice(0, outputLength));
+        this.#unread = this.#unread.slice(outputLength);
         return;
       }
       this.#print(this.#unread.slice(0, at));
@@ -181,8 +183,8 @@ export class JsKernel {
   }
 }
 
-/** How much of the end may be the beginning of a message. */
-function heldBack(text: string, start: string): number {
+/** How many characters at the end of a text may be the start of a message. */
+function partialStartLength(text: string, start: string): number {
   for (let length = Math.min(text.length, start.length - 1); length > 0; length--)
     if (start.startsWith(text.slice(-length))) return length;
   return 0;

@@ -4,6 +4,7 @@ import type { OutputPart } from "../../output/output-part.js";
 import { truncateOutput } from "../../output/truncation.js";
 import { defineTool } from "../define-tool.js";
 import type { Tool, ToolActivity, ToolCallOptions, ToolOutput } from "../tool.js";
+import { failure } from "../tool-failure.js";
 import type { OutputLimit, Reviewed, WorkingDirectory } from "../tool-needs.js";
 import { CellDeadline } from "./cell-deadline.js";
 import { readCell } from "./cell-source.js";
@@ -18,7 +19,7 @@ const description =
   "and `codex.cwd`, `codex.homeDir` and `codex.tmpDir` are directories. A first line `// codex-js-repl: timeout_ms=15000` changes " +
   "the time limit of 30 seconds; a call that exceeds it loses the process and all that was declared.";
 
-/** Any text but one that starts like JSON, a quoted text or a markdown fence. */
+/** Excludes text that starts like JSON, a string or a markdown fence. */
 const grammar = `start: SOURCE
 SOURCE: /[ \\t\\r\\n]*([^ \\t\\r\\n{"\`]|\`[^\`]|\`\`[^\`])(.|\\n)*/
 `;
@@ -28,7 +29,7 @@ const imageUrl = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}
 const MAX_IMAGE_CHARS = 20 * 1024 * 1024;
 
 export interface JsReplNeeds extends WorkingDirectory, Reviewed, OutputLimit, KernelAccess {
-  /** Calls another tool on a model's behalf: one that is off is refused, and what is wrong with the call is the output. */
+  /** Calls another tool for the model. Its output says if the tool is off or the call fails. */
   callTool(name: string, args: unknown, call: ToolCallOptions): Promise<ToolOutput>;
 }
 
@@ -52,9 +53,9 @@ export function jsReplTool(needs: JsReplNeeds): Tool<ToolOutput, { input: string
     },
     async run({ input }, call) {
       const cell = readCell(input);
-      if (cell.kind === "invalid") return { content: cell.reason, success: false };
+      if (cell.kind === "invalid") return failure(cell.reason);
       const refusal = await refusedCell(needs, cell.source, call);
-      if (refusal !== null) return { content: refusal, success: false };
+      if (refusal !== null) return failure(refusal);
       using deadline = new CellDeadline(cell.timeoutMs);
       using ends = new AnySignal([call.signal, deadline.signal]);
       const onActivity = (activity: ToolActivity) => {
@@ -67,7 +68,7 @@ export function jsReplTool(needs: JsReplNeeds): Tool<ToolOutput, { input: string
         onActivity,
         deadline: deadline.signal,
       });
-      return outcome === null ? { content: TIMEOUT, success: false } : cellOutput(outcome, needs);
+      return outcome === null ? failure(TIMEOUT) : cellOutput(outcome, needs);
     },
   });
 }
@@ -85,7 +86,7 @@ export function jsReplResetTool(needs: KernelAccess): Tool<ToolOutput, Record<st
   });
 }
 
-/** A cell can start any program, so it is judged as one. It stays in the sandbox, where the process that it is for is. */
+/** Reviews a cell as a command, since it can start any program. It always runs in the sandbox, where the kernel is. */
 async function refusedCell(
   needs: WorkingDirectory & Reviewed,
   source: string,
@@ -99,7 +100,7 @@ async function refusedCell(
   return verdict.reason.by === "user" ? "js_repl cell rejected by user" : verdict.reason.text;
 }
 
-/** Null when the time was over. */
+/** Null if the cell timed out. */
 async function runCell(
   needs: JsReplNeeds,
   source: string,
@@ -122,8 +123,7 @@ async function callFromCell(
   { tool, args }: { tool: string; args: unknown },
   { signal, onActivity, origin }: ToolCallOptions,
 ): Promise<ToolOutput> {
-  if (tool === name || tool === "js_repl_reset")
-    return { content: "js_repl cannot invoke itself", success: false };
+  if (tool === name || tool === "js_repl_reset") return failure("js_repl cannot invoke itself");
   return await needs.callTool(tool, args, { signal, onActivity, origin });
 }
 

@@ -1,6 +1,6 @@
 import type { JsKernel } from "./js-kernel.js";
 
-/** The one kernel of a registry, started when the first cell needs it. */
+/** The kernel of a registry. It starts with the first cell. */
 export class KernelSlot {
   readonly #start: () => Promise<JsKernel>;
   #kernel: JsKernel | null = null;
@@ -9,13 +9,12 @@ export class KernelSlot {
     this.#start = start;
   }
 
-  /** The kernel that runs, or a new one. */
+  /** Returns the running kernel, or starts one. */
   async open(): Promise<JsKernel> {
     if (this.#kernel === null || this.#kernel.hasEnded) this.#kernel = await this.#start();
     return this.#kernel;
   }
 
-  /** Ends the kernel, and with it all that was declared. */
   async reset(): Promise<void> {
     const kernel = this.#kernel;
     this.#kernel = null;

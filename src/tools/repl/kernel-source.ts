@@ -1,9 +1,10 @@
 /**
- * What runs inside the sandbox. `bootSource` is small enough for an argument; it reads one line, the kernel with its settings, and
- * hands over. Node's own REPL evaluates the cells, so top-level await, dynamic import and all that a cell declares behave as there.
+ * The program inside the sandbox. `bootSource` is small enough for a command-line argument. It reads one line, which
+ * has the source of the kernel and its settings, and runs that. Node's own REPL evaluates the cells, so that top-level
+ * await, dynamic import and declarations work as they do there.
  *
- * A message to the host is a record separator, the session's nonce, JSON and a line feed, anywhere in the output; everything else is
- * output. A program in the sandbox that forges one only fools its own session.
+ * A message to the host is a record separator, the session's nonce, JSON and a line feed. It can be anywhere in the
+ * output; everything else is output. A program in the sandbox can forge a message, but only of its own session.
  */
 export const bootSource = `
 let text = "";
@@ -25,7 +26,7 @@ export const kernelSource = `(require, nonce, rest) => {
   const { inspect } = require("node:util");
 
   const write = process.stdout.write.bind(process.stdout);
-  const tell = (message) => write("\\u001e" + nonce + JSON.stringify(message) + "\\n");
+  const send = (message) => write("\\u001e" + nonce + JSON.stringify(message) + "\\n");
   const server = repl.start({
     input: new PassThrough(),
     output: process.stdout,
@@ -52,20 +53,20 @@ export const kernelSource = `(require, nonce, rest) => {
       new Promise((resolve) => {
         const id = ++calls;
         waiting.set(id, resolve);
-        tell({ type: "tool", id, name: String(name), args: typeof args === "string" ? { input: args } : args });
+        send({ type: "tool", id, name: String(name), args: typeof args === "string" ? { input: args } : args });
       }),
     emitImage: async (image) => {
-      tell({ type: "image", url: dataUrl(await image) });
+      send({ type: "image", url: dataUrl(await image) });
     },
   });
   Object.defineProperty(globalThis, "codex", { value: codex, enumerable: false });
 
-  // The frames below a cell are the machinery that ran it.
-  const machinery = /^\\s+at .*(?:node:vm|node:internal\\/vm|node:repl|makeContextifyScript)/;
+  // Stack frames below those of the cell belong to the REPL.
+  const replFrame = /^\\s+at .*(?:node:vm|node:internal\\/vm|node:repl|makeContextifyScript)/;
   const describe = (error) => {
     if (!(error instanceof Error)) return "Uncaught " + inspect(error);
     const lines = String(error.stack ?? error).split("\\n");
-    const end = lines.findIndex((line) => machinery.test(line));
+    const end = lines.findIndex((line) => replFrame.test(line));
     return (end < 0 ? lines : lines.slice(0, end)).join("\\n");
   };
 
@@ -73,9 +74,9 @@ export const kernelSource = `(require, nonce, rest) => {
   const finish = (id, success, text) => {
     if (running !== id) return;
     running = null;
-    tell({ type: "done", id, success, text });
+    send({ type: "done", id, success, text });
   };
-  // The REPL gives what a cell throws to its domain, not to whoever asked.
+  // The REPL reports errors that a cell throws to its domain, not to the callback of eval.
   const fail = (error) => {
     if (running === null) write("Uncaught " + describe(error) + "\\n");
     else finish(running, false, describe(error));

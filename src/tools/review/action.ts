@@ -1,25 +1,25 @@
-/** The session's own sandbox, or its second one, which has full access. */
+/** "escalated" is the session's second sandbox, which has full access. */
 export type SandboxPlace = "sandbox" | "escalated";
 
-/** What a model says about leaving the sandbox. */
+/** A model's request to run a command outside the sandbox. */
 export interface EscalationRequest {
   isAsked: boolean;
-  /** The model's words to the user. */
+  /** The model's text for the user. */
   justification: string | null;
-  /** A beginning of commands that the model proposes to allow in the future. */
+  /** The command prefix that the model proposes to allow in the future. */
   prefixRule: readonly string[] | null;
 }
 
 /** A command that is about to start. */
 export interface CommandToReview {
   kind: "command";
-  /** The tool that was asked to run it. */
+  /** The tool that the model called. */
   tool: string;
-  /** As the model wrote it: what a person is shown and what is judged. */
+  /** As the model wrote it. The review judges it and shows it to people. */
   argv: readonly string[];
   /** Absolute path inside the sandbox. */
   cwd: string;
-  /** Whether the program may still run when the call has returned. The model can type into it then, and nobody reviews what it types. */
+  /** Whether the model can send input to the program after the call. Nobody reviews that input. */
   takesInput: boolean;
   escalation: EscalationRequest;
 }
@@ -38,7 +38,7 @@ export interface PatchToReview {
 /** What a tool is about to do. */
 export type ActionToReview = CommandToReview | PatchToReview;
 
-/** What a patch does to one file. A file that moves is an update of where it was. */
+/** What a patch does to one file. A move counts as an update of the old path. */
 export interface FileChange {
   path: string;
   kind: "add" | "delete" | "update";

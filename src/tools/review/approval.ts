@@ -6,31 +6,31 @@ import type { ActionToReview, SandboxPlace } from "./action.js";
 /** Whether an action starts, and in which of the two sandboxes. */
 export type Verdict = { kind: "run"; place: SandboxPlace } | { kind: "refused"; reason: RefusalReason };
 
-/** Why an action does not start. */
+/** Who refused an action. */
 export type RefusalReason =
   | { by: "user" }
   /** `text` is for the model. */
   | { by: "policy"; text: string };
 
-/** After the sandbox stood in the way: the outcome stands, or the action is done again with full access. */
+/** After the sandbox made an attempt fail: its outcome stands, or the action is repeated with full access. */
 export type SecondVerdict = "stands" | "stands-by-user" | "run-escalated";
 
 /** An action that failed in the sandbox. */
 export interface DeniedAttempt {
-  /** Looks for what the sandbox refused; null where it was not the sandbox that made the attempt fail. */
+  /** Returns what the sandbox refused; null if the attempt failed for another reason. */
   findDenial(sandbox: { hasNetwork: boolean }): SandboxDenial | null;
 }
 
 /**
- * Who decides whether an action starts, and where. `review` and `reviewFailure` reject with `aborted` where the person ends the turn,
- * and with the reason of the call's signal where that is aborted meanwhile.
+ * Decides whether an action starts, and in which sandbox. `review` and `reviewFailure` reject with `aborted` if the
+ * person ends the turn, and with the reason of the call's signal if that is aborted.
  */
 export interface ActionReview {
-  /** What to answer a model that asks to leave the sandbox where that is no question; null where it may ask. */
+  /** The answer to a model that may not ask to leave the sandbox; null if it may. */
   escalationRefusal(tool: string): string | null;
-  /** Before an action starts. */
+  /** Called before an action starts. */
   review(action: ActionToReview, call: ToolCallOptions): Promise<Verdict>;
-  /** After an attempt in the sandbox that failed. */
+  /** Called after an attempt in the sandbox has failed. */
   reviewFailure(
     action: ActionToReview,
     attempt: DeniedAttempt,
@@ -38,7 +38,7 @@ export interface ActionReview {
   ): Promise<SecondVerdict>;
 }
 
-/** Where nobody decides: everything runs in the sandbox. */
+/** Runs everything in the sandbox. */
 export const unreviewed: ActionReview = {
   escalationRefusal: (tool) => refusalText("escalation", { policy: "never", tool, command: "" }),
   review: () => Promise.resolve({ kind: "run", place: "sandbox" }),

@@ -3,7 +3,7 @@ import type { ParameterAliases } from "../define-tool.js";
 import type { EscalationRequest } from "./action.js";
 import type { ActionReview } from "./approval.js";
 
-/** Parameters with which a model asks to leave the sandbox. */
+/** The parameters with which a model asks to leave the sandbox. */
 export const escalationParameters = {
   sandbox_permissions: z
     .enum(["use_default", "require_escalated"])
@@ -19,11 +19,11 @@ export const escalationParameters = {
     .describe("With require_escalated: a command prefix that could be allowed in the future."),
 };
 
-/** How models asked before there was `sandbox_permissions`. */
+/** The parameter that older models use instead of `sandbox_permissions`. */
 export const escalationAliases: ParameterAliases = {
   with_escalated_permissions: {
     parameter: "sandbox_permissions",
-    read: (value) => (value === true ? "require_escalated" : "use_default"),
+    convert: (value) => (value === true ? "require_escalated" : "use_default"),
   },
 };
 
@@ -41,19 +41,16 @@ export function escalationOf(args: EscalationArguments): EscalationRequest {
   };
 }
 
-const JUSTIFIES_NOTHING =
+const UNUSED_JUSTIFICATION =
   '`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: "require_escalated"` for unsandboxed ' +
   "execution, or omit `justification`.";
 
-/**
- * The refusal of a request to leave the sandbox where the session has no such question, and of reasons that are given for no request;
- * else null.
- */
+/** Refuses a request to leave the sandbox if the session does not allow any, and a justification without a request. */
 export function refusedEscalation(
   review: ActionReview,
   tool: string,
   args: EscalationArguments,
 ): string | null {
-  if (args.justification !== undefined && args.sandbox_permissions === undefined) return JUSTIFIES_NOTHING;
+  if (args.justification !== undefined && args.sandbox_permissions === undefined) return UNUSED_JUSTIFICATION;
   return escalationOf(args).isAsked ? review.escalationRefusal(tool) : null;
 }

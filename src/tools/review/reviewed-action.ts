@@ -3,13 +3,12 @@ import type { ToolExit } from "../tool-sandbox.js";
 import type { ActionToReview, SandboxPlace } from "./action.js";
 import type { ActionReview, DeniedAttempt, RefusalReason } from "./approval.js";
 
-/** Added to the output of an attempt that the person did not let be repeated. */
+/** Added to the output of an attempt if the person did not allow to repeat it with full access. */
 export const RETRY_DECLINED = "\n[not run again with full access: rejected by user]\n";
 
-/** One try at an action. */
 export interface Attempt<Outcome> {
   outcome: Outcome;
-  /** How to look for what made it fail; null where it did not fail. */
+  /** Null if the attempt did not fail. */
   findDenial: DeniedAttempt["findDenial"] | null;
 }
 
@@ -18,18 +17,18 @@ export type ReviewedOutcome<Outcome> =
   | {
       kind: "done";
       outcome: Outcome;
-      /** The person was asked to let it be done again with full access, and declined. */
+      /** The person was asked to allow a retry with full access, and declined. */
       isRetryDeclined: boolean;
     };
 
 export interface ReviewedAction<Outcome> {
   action: ActionToReview;
-  /** `earlier` is what a first attempt in the sandbox came to, null for the first. */
+  /** `earlier` is the outcome of the first attempt, in the sandbox; null for the first attempt. */
   attempt(place: SandboxPlace, earlier: Outcome | null): Promise<Attempt<Outcome>>;
 }
 
-/** Does what the review allows, where it allows it: at most a first time in the sandbox, and a second with full access. */
-export async function doReviewed<Outcome>(
+/** Runs an action as the review allows it: at most once in the sandbox, and then once with full access. */
+export async function runReviewed<Outcome>(
   review: ActionReview,
   { action, attempt }: ReviewedAction<Outcome>,
   call: ToolCallOptions,
@@ -46,7 +45,7 @@ export async function doReviewed<Outcome>(
   return { kind: "done", outcome: last, isRetryDeclined: false };
 }
 
-/** Whether a command ended in a way that a sandbox can be the cause of. */
+/** Whether a command failed in a way that the sandbox can cause. */
 export function failed({ exitCode, startFailure, timedOut }: ToolExit): boolean {
   return exitCode !== 0 && startFailure === null && !timedOut;
 }

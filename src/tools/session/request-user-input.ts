@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolOutput } from "../tool.js";
+import { failure } from "../tool-failure.js";
 
 const parameters = z.object({
   questions: z
@@ -26,12 +27,12 @@ const parameters = z.object({
     .describe("One to three questions, one being best."),
 });
 
-/** A question of the model's, as `request_user_input` takes it. */
+/** A question of the model to the user. */
 export type UserQuestion = z.output<typeof parameters>["questions"][number];
 
-/** Somebody who can be asked. */
+/** A user who can answer questions. */
 export interface AskedUser {
-  /** The answers by the questions' ids; null when the user will not answer. Aborting rejects with the reason. */
+  /** Returns the answers by question id; null if the user declines. Aborting rejects with the signal's reason. */
   ask(
     questions: readonly UserQuestion[],
     options: { signal?: AbortSignal | undefined },
@@ -39,7 +40,7 @@ export interface AskedUser {
 }
 
 export interface UserInputNeeds {
-  /** Null where nobody can answer. */
+  /** Null if nobody can answer. */
   readonly user: AskedUser | null;
 }
 
@@ -53,17 +54,13 @@ export function requestUserInputTool({
     supportsParallel: false,
     async run({ questions }, { signal }) {
       if (user === null)
-        return refused("request_user_input is unavailable: nobody can answer in this session");
+        return failure("request_user_input is unavailable: nobody can answer in this session");
       if (questions.some(({ options }) => options === undefined || options.length === 0))
-        return refused("request_user_input requires non-empty options for every question");
+        return failure("request_user_input requires non-empty options for every question");
       const answers = await user.ask(questions, { signal });
-      if (answers === null) return refused("request_user_input was cancelled before receiving a response");
+      if (answers === null) return failure("request_user_input was cancelled before receiving a response");
       const byId = Object.entries(answers).map(([id, texts]) => [id, { answers: texts }]);
       return { content: JSON.stringify({ answers: Object.fromEntries(byId) }), success: true };
     },
   });
-}
-
-function refused(content: string) {
-  return { content, success: false };
 }

@@ -16,7 +16,7 @@ const parameters = z.strictObject({
     .describe("The list of steps."),
 });
 
-/** The model's own list of what it is doing. The plan goes to whoever follows the call; the model hears that it was heard. */
+/** Reports the plan as an activity. Its output only confirms that. */
 export function updatePlanTool(): Tool<ToolOutput, ArgumentsOf<typeof parameters>> {
   return defineTool({
     name: "update_plan",

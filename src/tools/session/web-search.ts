@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { defineTool } from "../define-tool.js";
 import type { Tool, ToolOutput } from "../tool.js";
+import { failure } from "../tool-failure.js";
 
 export interface WebSearchNeeds {
-  /** Whether pages are fetched, instead of read from the provider's own store. */
+  /** Whether pages are fetched live; otherwise they come from the provider's cache. */
   readonly searchesLive: boolean;
 }
 
-/** A search that the model's provider makes: only its declaration is ours. */
+/** The model's provider runs this tool. brig only declares it. */
 export function webSearchTool({ searchesLive }: WebSearchNeeds): Tool<ToolOutput, Record<string, never>> {
   return defineTool({
     name: "web_search",
@@ -16,9 +17,8 @@ export function webSearchTool({ searchesLive }: WebSearchNeeds): Tool<ToolOutput
     spec: { type: "web_search", external_web_access: searchesLive },
     supportsParallel: true,
     run: () =>
-      Promise.resolve({
-        content: "web_search is run by the model's provider; it cannot be called as a function",
-        success: false,
-      }),
+      Promise.resolve(
+        failure("web_search is run by the model's provider; it cannot be called as a function"),
+      ),
   });
 }

@@ -2,11 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { CallScheduler, type ToolCall } from "../../../src/tools/call-scheduler.js";
+import { type CallableTools, CallScheduler, type ToolCall } from "../../../src/tools/call-scheduler.js";
 import { defineTool } from "../../../src/tools/define-tool.js";
-import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
 import type { Tool } from "../../../src/tools/tool.js";
-import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 interface Planned {
   tool: "look" | "change" | "run";
@@ -47,12 +45,11 @@ function journal() {
       },
     });
   const tools = new Map((["look", "change", "run"] as const).map((name) => [name as string, tool(name)]));
-  const real = createToolRegistry(new MemorySandbox(), { cwd: "/" });
-  const registry = {
-    ...real,
-    has: (name: string) => tools.has(name),
-    get: (name: string) => tools.get(name) ?? real.get(name),
-  } as ToolRegistry;
+  const registry: CallableTools = {
+    has: (name) => tools.has(name),
+    get: (name) => tools.get(name)!,
+    refusalOf: () => null,
+  };
   return { spans, registry };
 }
 

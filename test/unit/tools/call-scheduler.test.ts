@@ -4,20 +4,19 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
-import { CallScheduler, type ToolCall } from "../../../src/tools/call-scheduler.js";
-import { createToolRegistry, type ToolRegistry } from "../../../src/tools/registry.js";
-import type { Tool } from "../../../src/tools/tool.js";
+import { type CallableTools, CallScheduler, type ToolCall } from "../../../src/tools/call-scheduler.js";
+import { createToolRegistry } from "../../../src/tools/registry.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
-/** A registry of tools that note when they start and end; their argument says for how long they run. */
+/** Tools that note when they start and end; their argument says for how long they run. */
 function createJournal(parallelTools: readonly string[]) {
   const journal: string[] = [];
-  const real = createToolRegistry(new MemorySandbox(), { cwd: "/" });
-  const registry: ToolRegistry = {
-    ...real,
+  const shell = createToolRegistry(new MemorySandbox(), { cwd: "/" }).get("shell");
+  const registry: CallableTools = {
     has: () => true,
-    get: ((name: string): Tool => ({
-      ...real.get("shell"),
+    refusalOf: () => null,
+    get: (name) => ({
+      ...shell,
       name,
       supportsParallel: parallelTools.includes(name),
       async execute(args) {
@@ -27,7 +26,7 @@ function createJournal(parallelTools: readonly string[]) {
         journal.push(`${id} ends`);
         return { content: id, success: true };
       },
-    })) as ToolRegistry["get"],
+    }),
   };
   return { journal, registry };
 }

@@ -43,7 +43,7 @@ async function fill(sessions: CommandSessions, count: number) {
   const kept: (ReturnType<typeof createProcess> & { session: CommandSession })[] = [];
   for (let index = 0; index < count; index++) {
     const made = createProcess();
-    kept.push({ ...made, session: await sessions.keep(made.process, undefined) });
+    kept.push({ ...made, session: await sessions.add(made.process, undefined) });
   }
   return kept;
 }

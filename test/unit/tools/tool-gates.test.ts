@@ -120,7 +120,7 @@ describe("why a tool is on or off", () => {
 
   it.each([
     ["exec_command", layers(), { isOn: true, why: "tools.shell = unified_exec (default)" }],
-    ["shell", layers(), { isOn: false, why: "tools.shell = unified_exec (default); understood when called" }],
+    ["shell", layers(), { isOn: false, why: "tools.shell = unified_exec (default); accepted when called" }],
     ["shell", layers(file), { isOn: false, why: "tools.shell = shell_command (configuration)" }],
     ["read_file", layers(), { isOn: true, why: "tools.read_file = true (default)" }],
     ["read_file", layers(file), { isOn: false, why: "tools.read_file = false (configuration)" }],

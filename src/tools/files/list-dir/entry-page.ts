@@ -3,17 +3,16 @@ import type { ToolDirectoryEntry } from "../../tool-sandbox.js";
 
 const MAX_NAME_BYTES = 500;
 
-/** An entry of a tree. */
 export interface TreeEntry {
   nameBytes: Uint8Array;
-  /** The directory that it is in; null for the one that is listed. */
+  /** Null for entries of the listed directory itself. */
   parent: TreeEntry | null;
-  /** Its path below that one, one character per byte of its text as UTF-8, so that comparing strings compares bytes. */
+  /** The path below the listed directory. Each character stands for a byte of UTF-8, so that strings sort by bytes. */
   key: string;
-  /** As much of the key as entries are sorted by. */
+  /** The part of the key by which entries are sorted. */
   sortKey: string;
   name: string;
-  /** 1 for what is directly in the listed directory. */
+  /** 1 for entries of the listed directory itself. */
   depth: number;
   type: string;
 }
@@ -39,18 +38,18 @@ function cutKey(key: string): string {
   return Buffer.from(cutText(text, MAX_NAME_BYTES)).toString("latin1");
 }
 
-/** The path below the listed directory, as the kernel has it. */
+/** The path below the listed directory. */
 export function pathBytes({ nameBytes, parent }: TreeEntry): Buffer {
   return parent === null
     ? Buffer.from(nameBytes)
     : Buffer.concat([pathBytes(parent), Buffer.from("/"), nameBytes]);
 }
 
-/** The first entries, in order, of any number that are offered: at most twice as many are held at a time. */
+/** Keeps the first entries in sort order. At most twice as many are in memory at a time. */
 export class FirstEntries {
   readonly #capacity: number;
   #entries: TreeEntry[] = [];
-  /** Known once some had to go: nothing behind it is among the first. */
+  /** Entries after this one are not among the first. Null until some had to be dropped. */
   #last: TreeEntry | null = null;
   #offered = 0;
 
@@ -58,7 +57,7 @@ export class FirstEntries {
     this.#capacity = capacity;
   }
 
-  /** How many there are in all, kept or not. */
+  /** The number of all entries, kept or not. */
   get offered(): number {
     return this.#offered;
   }
@@ -70,7 +69,7 @@ export class FirstEntries {
     if (this.#entries.length >= this.#capacity * 2) this.sorted();
   }
 
-  /** Whether an entry is, or could come to be, among the first. */
+  /** Whether the entry can still be among the first. */
   admits(entry: TreeEntry): boolean {
     return this.#last === null || inOrder(entry, this.#last) <= 0;
   }

@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { answer } from "../../answer.js";
 import { type ArgumentsOf, defineTool } from "../../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
+import { failureOutput, requireInput } from "../../tool-failure.js";
 import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
 import { absolutePath } from "../file-path.js";
-import { requireInput } from "../require-input.js";
 import { type ListRequest, listTree } from "./list-tree.js";
 
 const count = z.int().nonnegative();
@@ -25,7 +24,7 @@ export function listDirTool(needs: SandboxAccess): Tool<ToolOutput, ArgumentsOf<
     description: "Lists entries in a local directory with 1-indexed entry numbers and simple type labels.",
     parameters,
     supportsParallel: true,
-    run: (args, call) => answer(() => listDir(needs, call, { ...args, path: args.dir_path })),
+    run: (args, call) => listDir(needs, call, { ...args, path: args.dir_path }).catch(failureOutput),
   });
 }
 
@@ -35,8 +34,8 @@ const programParameters = z.object({
   workdir: z.string().optional().describe("Directory that relative paths start from."),
 });
 
-/** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
-export function listDirFace(
+/** Like `list_dir`, but for programs: paths may be relative, and failures are thrown as BrigErrors. */
+export function listDirForPrograms(
   needs: SandboxAccess & WorkingDirectory,
 ): Tool<ToolOutput, ArgumentsOf<typeof programParameters>> {
   return defineTool({

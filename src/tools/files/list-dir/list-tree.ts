@@ -1,12 +1,12 @@
 import { BrigError, isBrigError } from "../../../errors.js";
-import { fileFailure } from "../../os-error.js";
-import type { ToolFiles } from "../../tool-sandbox.js";
+import { withFileErrors } from "../../os-error.js";
+import type { ToolDirectoryEntry, ToolFiles } from "../../tool-sandbox.js";
 import { FirstEntries, pathBytes, type TreeEntry, treeEntry } from "./entry-page.js";
 
 export interface ListRequest {
-  /** As it was asked for; absolute. */
+  /** Absolute, as the caller wrote it. */
   path: string;
-  /** Counts from 1. */
+  /** Counted from 1. */
   offset: number;
   limit: number;
   depth: number;
@@ -17,12 +17,12 @@ interface TreeSource {
   signal?: AbortSignal | undefined;
 }
 
-/** Directories that are read at the same time. */
-const TOGETHER = 32;
+/** The number of directories that are read at the same time. */
+const BATCH = 32;
 
 const suffixes: Readonly<Record<string, string>> = { file: "", directory: "/", symlink: "@" };
 
-/** One page of the sorted entries of a directory and those below it, as the model reads it. */
+/** Returns one page of the sorted entries of a directory and the directories below it. */
 export async function listTree(source: TreeSource, request: ListRequest): Promise<string> {
   const { path, offset, limit } = request;
   const first = await firstEntries(source, request);
@@ -44,8 +44,8 @@ function formatEntry({ name, depth, type }: TreeEntry): string {
 }
 
 /**
- * Everything up to the end of the page, level by level. A directory that is not among the first entries is not entered: what
- * is in it sorts behind it. So no more is held in memory than the page needs.
+ * Reads all entries up to the end of the page, level by level. A directory after the end of the page is not read,
+ * since its entries sort after it. So memory is limited by the size of the page.
  */
 async function firstEntries(source: TreeSource, { path, offset, limit, depth }: ListRequest) {
   const first = new FirstEntries(offset - 1 + limit);
@@ -53,8 +53,8 @@ async function firstEntries(source: TreeSource, { path, offset, limit, depth }: 
   for (let level = 1; level < depth; level++) {
     const directories = first.sorted().filter((entry) => entry.type === "directory" && entry.depth === level);
     if (directories.length === 0) break;
-    for (let at = 0; at < directories.length; at += TOGETHER) {
-      const some = directories.slice(at, at + TOGETHER).filter((directory) => first.admits(directory));
+    for (let at = 0; at < directories.length; at += BATCH) {
+      const some = directories.slice(at, at + BATCH).filter((directory) => first.admits(directory));
       await Promise.all(some.map((parent) => offerEntries(source, path, { into: first, parent })));
     }
   }
@@ -67,21 +67,20 @@ async function offerEntries(
   { into, parent }: { into: FirstEntries; parent: TreeEntry | null },
 ): Promise<void> {
   const path = parent === null ? root : Buffer.concat([Buffer.from(`${root}/`), pathBytes(parent)]);
-  try {
-    await files.list(path, {
-      signal,
-      onEntries(entries) {
-        for (const entry of entries) into.offer(treeEntry(entry, parent));
-      },
-    });
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (parent !== null && isGone(error)) return;
-    throw fileFailure("failed to read directory", root, error);
-  }
+  const onEntries = (entries: readonly ToolDirectoryEntry[]) => {
+    for (const entry of entries) into.offer(treeEntry(entry, parent));
+  };
+  const list = async () => {
+    try {
+      await files.list(path, { signal, onEntries });
+    } catch (error) {
+      if (parent === null || !isGone(error)) throw error;
+    }
+  };
+  await withFileErrors(list, "failed to read directory", { path: root, signal });
 }
 
-/** What was a directory a moment ago no longer is one. */
+/** Whether something that was a directory a moment ago no longer is one. */
 function isGone(error: unknown): boolean {
   return isBrigError(error, "file.not-found") || isBrigError(error, "file.not-directory");
 }

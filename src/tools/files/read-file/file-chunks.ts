@@ -1,13 +1,13 @@
 import { BrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import { AnySignal } from "../../../lib/time/any-signal.js";
-import { fileFailure } from "../../os-error.js";
+import { withFileErrors } from "../../os-error.js";
 import type { ToolFiles } from "../../tool-sandbox.js";
 
-/** What comes back with the answer. */
+/** Small enough for the sandbox to send it together with its answer. */
 const FIRST_CHUNK_BYTES = 60 * 1024;
 const CHUNK_BYTES = 256 * 1024;
-/** What one call goes through at most. The last lines of a larger file are for `tail` or `sed`. */
+/** The most that one call reads through. */
 const MAX_SCANNED_BYTES = 4 * 1024 ** 3;
 
 export interface FileSource {
@@ -17,34 +17,29 @@ export interface FileSource {
 }
 
 export interface FileChunk {
-  /** Zeros that a sparse file does not store; they come before the data. */
+  /** The number of zeros before the data that a sparse file does not store. */
   holeBytes: number;
   data: Buffer;
 }
 
-/** The file from its start, in pieces that grow: a short look costs little, and a long one is not held up by round trips. */
+/** Reads the file from its start. The first chunk is small, so that reading only a few lines is fast. */
 export async function* fileChunks(source: FileSource): AsyncGenerator<FileChunk> {
-  try {
-    const first = await readChunk(source, { offsetBytes: 0, lengthBytes: FIRST_CHUNK_BYTES });
-    yield first;
-    if (first.data.length === FIRST_CHUNK_BYTES) yield* readAhead(source, endOf(0, first));
-  } catch (error) {
-    source.signal?.throwIfAborted();
-    throw fileFailure("failed to read file", source.path, error);
-  }
+  const first = await readChunk(source, { offsetBytes: 0, lengthBytes: FIRST_CHUNK_BYTES });
+  yield first;
+  if (first.data.length === FIRST_CHUNK_BYTES) yield* readAhead(source, endOf(0, first));
 }
 
-/** Everything after the first piece, the next one being on its way while one is looked at. */
+/** Reads the rest of the file. Requests the next chunk while the caller works on one. */
 async function* readAhead({ files, path, signal }: FileSource, start: number): AsyncGenerator<FileChunk> {
   const stop = new AbortController();
   using ends = new AnySignal([signal, stop.signal]);
   const source = { files, path, signal: ends.signal };
   let offsetBytes = start;
   const readNext = () => {
-    const piece = readChunk(source, { offsetBytes, lengthBytes: CHUNK_BYTES });
-    // It is left alone when enough has been seen.
-    piece.catch(() => undefined);
-    return piece;
+    const chunk = readChunk(source, { offsetBytes, lengthBytes: CHUNK_BYTES });
+    // The caller may stop before it gets this chunk.
+    chunk.catch(() => undefined);
+    return chunk;
   };
   try {
     let next = readNext();
@@ -66,7 +61,8 @@ async function readChunk(
   { files, path, signal }: FileSource,
   range: { offsetBytes: number; lengthBytes: number },
 ): Promise<FileChunk> {
-  const { holeBytes, data } = await files.readPastHole(path, { ...range, signal });
+  const read = () => files.readPastHole(path, { ...range, signal });
+  const { holeBytes, data } = await withFileErrors(read, "failed to read file", { path, signal });
   return { holeBytes, data: Buffer.from(data.buffer, data.byteOffset, data.byteLength) };
 }
 
@@ -75,7 +71,8 @@ function endOf(offsetBytes: number, { holeBytes, data }: FileChunk): number {
 }
 
 function tooFar(): BrigError {
-  return new BrigError(`the lines asked for are not in the first ${formatBytes(MAX_SCANNED_BYTES)} of it`, {
+  const limit = formatBytes(MAX_SCANNED_BYTES);
+  return new BrigError(`failed to read file: the lines asked for are not in the first ${limit} of it`, {
     code: "file.too-large",
     hint: "use a command such as tail or sed",
   });

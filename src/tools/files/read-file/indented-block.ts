@@ -1,4 +1,3 @@
-/** A line as the search for a block sees it. */
 export interface BlockLine {
   /** A blank line has the indentation of the line before it. */
   indent: number;
@@ -7,16 +6,16 @@ export interface BlockLine {
 }
 
 export interface BlockRules {
-  /** The walk goes no further out than this indentation. */
+  /** Lines that are indented less end the block. */
   floor: number;
   maxLines: number;
-  /** Take every line at the floor, not just the first on each side. */
+  /** Includes every line at the floor, not just the first on each side. */
   includesSiblings: boolean;
-  /** Above, take comments at the floor as well. */
+  /** Includes comments at the floor above the block. */
   includesHeader: boolean;
 }
 
-/** The lines around an anchor that belong to its block: taken above and below in turn, blank ones at the ends left off. */
+/** Extends a block from its anchor, one line up and one line down in turn, and drops blank lines at its ends. */
 export function blockAround<Line extends BlockLine>(
   lines: readonly Line[],
   anchor: number,

@@ -5,12 +5,11 @@ const MAX_TEXT_BYTES = 500;
 const TAB_WIDTH = 4;
 const commentStarts = ["#", "//", "--"];
 
-/** As it is printed: the first 500 bytes of the line as UTF-8, whole characters only. */
 export function formatLine(number: number, line: string): string {
   return `L${number}: ${cutText(line, MAX_TEXT_BYTES)}`;
 }
 
-/** Leading spaces, a tab counting as four. */
+/** Counts leading spaces; a tab counts as four. */
 export function indentOf(line: string): number {
   let indent = 0;
   for (let at = 0; line[at] === " " || line[at] === "\t"; at++) indent += line[at] === "\t" ? TAB_WIDTH : 1;

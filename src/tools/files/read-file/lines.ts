@@ -2,20 +2,19 @@ import { BrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
 import type { FileChunk } from "./file-chunks.js";
 
-/** More than a line of a text has. A hole of a sparse file counts, without being read. */
+/** Holes of a sparse file count, although they are not read. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
-/** Of a line that goes on in the next piece of a file only so much is kept: what is printed of it is far less. */
+/** How much is kept of a line that continues in the next chunk. The output has far less of each line. */
 const LINE_HEAD_BYTES = 4096;
 
 const LINE_FEED = 0x0a;
 
-/** Gets a line without its end, of a long one at least the first 4 KiB. False ends the reading. */
+/** Receives a line without its end, or at least the first 4 KiB of it. Returns false to stop reading. */
 export type LineVisitor = (text: string, number: number) => boolean;
 
 /**
- * Visits the lines from `firstLine` on and returns how many lines were seen in all. Lines end with LF or CR LF; a final line
- * without an end counts, nothing after the last end does not. Of a long line no more is read than has to be. What is no UTF-8 is
- * replaced.
+ * Visits the lines from `firstLine` on. Returns the number of all lines until then. Lines end with LF or CR LF; the
+ * last one may have no end. Invalid UTF-8 is replaced. If the visitor stops, no more of a long line is read.
  */
 export async function visitLines(
   chunks: AsyncIterable<FileChunk>,
@@ -24,7 +23,7 @@ export async function visitLines(
 ): Promise<number> {
   const open = new OpenLine();
   let number = 1;
-  /** False once enough has been seen: a line is shown as soon as it is known. */
+  /** Visits the open line as soon as enough of it is known. Returns false to stop. */
   const extend = (bytes: Buffer, more = 0): boolean => {
     const wasKnown = open.isKnown;
     open.add(bytes, number);
@@ -39,14 +38,14 @@ export async function visitLines(
     const lastEnd = chunk.lastIndexOf(LINE_FEED);
     while (at <= lastEnd && (number < firstLine || !open.isEmpty)) {
       const end = chunk.indexOf(LINE_FEED, at);
-      const isNews = number >= firstLine && !open.isKnown;
-      if (isNews && !visit(open.endingWith(chunk.subarray(at, end)), number)) return number;
-      open.startAnew();
+      const isVisited = number < firstLine || open.isKnown;
+      if (!isVisited && !visit(open.endingWith(chunk.subarray(at, end)), number)) return number;
+      open.clear();
       number++;
       at = end + 1;
     }
     if (at <= lastEnd) {
-      // All at once: decoding and cutting line by line takes several times as long.
+      // To decode and split the lines one by one takes several times as long.
       for (const line of chunk.toString("utf8", at, lastEnd).split("\n")) {
         if (!visit(withoutReturn(line), number)) return number;
         number++;
@@ -64,7 +63,7 @@ function withoutReturn(line: string): string {
   return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 
-/** A line whose end has not been seen. */
+/** A line whose end has not been read yet. */
 class OpenLine {
   #head: Buffer = Buffer.alloc(0);
   #bytes = 0;
@@ -73,7 +72,7 @@ class OpenLine {
     return this.#bytes === 0;
   }
 
-  /** No more of it is looked at. */
+  /** Whether as much as is kept of a line has been read. */
   get isKnown(): boolean {
     return this.#head.length === LINE_HEAD_BYTES;
   }
@@ -88,18 +87,18 @@ class OpenLine {
     if (wanted > 0 && bytes.length > 0) this.#head = Buffer.concat([this.#head, bytes.subarray(0, wanted)]);
   }
 
-  /** The text of the line, these being its last bytes before the line feed. */
+  /** The text of the line if these are its last bytes. */
   endingWith(bytes: Buffer): string {
     return withoutReturn(Buffer.concat([this.#head, bytes]).toString("utf8"));
   }
 
-  /** By bytes that are not looked at. */
+  /** Adds bytes whose values do not matter. */
   grow(bytes: number, number: number): void {
     this.#bytes += bytes;
     if (this.#bytes > MAX_LINE_BYTES) throw lineTooLong(number);
   }
 
-  startAnew(): void {
+  clear(): void {
     if (this.isEmpty) return;
     this.#head = Buffer.alloc(0);
     this.#bytes = 0;

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import { answer } from "../../answer.js";
 import { type ArgumentsOf, defineTool } from "../../define-tool.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../../tool.js";
+import { failureOutput, requireInput } from "../../tool-failure.js";
 import { type SandboxAccess, type WorkingDirectory, workdirOf } from "../../tool-needs.js";
 import { absolutePath } from "../file-path.js";
-import { requireInput } from "../require-input.js";
-import { type LineRequest, readLines } from "./read-lines.js";
+import { type BlockRequest, readLines } from "./read-lines.js";
 
 const DEFAULT_LIMIT = 2000;
 
@@ -62,21 +61,17 @@ export function readFileTool(needs: SandboxAccess): Tool<ToolOutput, ArgumentsOf
       "Reads a local file with 1-indexed line numbers, supporting slice and indentation-aware block modes.",
     parameters,
     supportsParallel: true,
-    run: (args, call) =>
-      answer(() => {
-        const { anchor_line, max_levels, include_siblings, include_header, max_lines } = args.indentation;
-        return readFile(needs, call, {
-          ...args,
-          path: args.file_path,
-          block: args.mode === "indentation" && {
-            anchorLine: anchor_line ?? args.offset,
-            maxLevels: max_levels,
-            includesSiblings: include_siblings,
-            includesHeader: include_header,
-            maxLines: max_lines ?? args.limit,
-          },
-        });
-      }),
+    run({ file_path: path, indentation, ...args }, call) {
+      const { anchor_line, max_levels, include_siblings, include_header, max_lines } = indentation;
+      const block = {
+        anchorLine: anchor_line ?? args.offset,
+        maxLevels: max_levels,
+        includesSiblings: include_siblings,
+        includesHeader: include_header,
+        maxLines: max_lines ?? args.limit,
+      };
+      return readFile(needs, call, { ...args, path, block }).catch(failureOutput);
+    },
   });
 }
 
@@ -93,8 +88,8 @@ const programParameters = z.object({
   maxLines,
 });
 
-/** As programs call it: camelCase, paths from a directory, and every failure a BrigError. */
-export function readFileFace(
+/** Like `read_file`, but for programs: paths may be relative, and failures are thrown as BrigErrors. */
+export function readFileForPrograms(
   needs: SandboxAccess & WorkingDirectory,
 ): Tool<ToolOutput, ArgumentsOf<typeof programParameters>> {
   return defineTool({
@@ -106,7 +101,7 @@ export function readFileFace(
       readFile(needs, call, {
         ...args,
         path: absolutePath(workdirOf(needs, args.workdir), args.filePath),
-        block: args.mode === "indentation" && {
+        block: {
           anchorLine: args.anchorLine ?? args.offset,
           maxLevels: args.maxLevels,
           includesSiblings: args.includeSiblings,
@@ -117,17 +112,25 @@ export function readFileFace(
   });
 }
 
+interface ReadRequest {
+  path: string;
+  mode: z.output<typeof mode>;
+  offset: number;
+  limit: number;
+  block: BlockRequest;
+}
+
 async function readFile(
   needs: SandboxAccess,
   { signal }: ToolCallOptions,
-  { path, ...request }: Omit<LineRequest, "block"> & { path: string; block: LineRequest["block"] | false },
+  { path, mode, offset, limit, ...request }: ReadRequest,
 ): Promise<ToolOutput> {
-  const block = request.block || null;
-  requireInput(request.offset > 0, "offset must be a 1-indexed line number");
-  requireInput(request.limit > 0, "limit must be greater than zero");
+  const block = mode === "indentation" ? request.block : null;
+  requireInput(offset > 0, "offset must be a 1-indexed line number");
+  requireInput(limit > 0, "limit must be greater than zero");
   requireInput(path.startsWith("/"), "file_path must be an absolute path");
   requireInput(block?.anchorLine !== 0, "anchor_line must be a 1-indexed line number");
   requireInput(block?.maxLines !== 0, "max_lines must be greater than zero");
   const { files } = await needs.sandbox();
-  return { content: await readLines({ files, path, signal }, { ...request, block }), success: true };
+  return { content: await readLines({ files, path, signal }, { offset, limit, block }), success: true };
 }

@@ -4,31 +4,32 @@ import { type BlockLine, blockAround } from "./indented-block.js";
 import { formatLine, indentOf, isBlank, isComment } from "./line-text.js";
 import { visitLines } from "./lines.js";
 
-/** Lines to read from a file, all numbers counting from 1. */
-export interface LineRequest {
+/** Line numbers count from 1. */
+interface LineRequest {
   offset: number;
   limit: number;
-  /** Instead of a plain range: what belongs to the block around a line. */
+  /** Null for a plain range of lines. */
   block: BlockRequest | null;
 }
 
-interface BlockRequest {
+/** The block of indented lines around an anchor line. */
+export interface BlockRequest {
   anchorLine: number;
-  /** Levels of indentation to go out; 0: all of them. */
+  /** The number of outer levels of indentation to include; 0 for all. */
   maxLevels: number;
   includesSiblings: boolean;
   includesHeader: boolean;
   maxLines: number;
 }
 
-/** What one call answers at most; a model is given a fraction of it. */
+/** The longest output of a call. A model receives a fraction of it. */
 const MAX_ANSWER_CHARS = 16 * 1024 * 1024;
 const LINES_AT_A_TIME = 256;
-/** So many lines on each side of the anchor are held in memory. */
+/** As many lines on each side of the anchor are in memory. */
 const MAX_BLOCK_LINES = 10_000;
 const LEVEL_WIDTH = 4;
 
-/** The text of a request's lines; a BrigError with the model's text where there are none. */
+/** Returns the text of the lines. Throws a BrigError with a message for the model if there are none. */
 export async function readLines(source: FileSource, request: LineRequest): Promise<string> {
   return request.block === null
     ? await readRange(source, request)
@@ -49,7 +50,7 @@ async function readRange(
   return lines.text();
 }
 
-/** Lines are parts of larger strings, which would stay in memory as long as they do: so they are copied, some at a time. */
+/** Joins lines in batches. A line is a slice of a larger string and keeps it in memory; a joined copy does not. */
 class JoinedLines {
   readonly #joined: string[] = [];
   #parts: string[] = [];
@@ -91,7 +92,7 @@ async function readBlock(source: FileSource, block: BlockRequest, maxLines: numb
   return found.map(({ text }) => text).join("\n");
 }
 
-/** The anchor, and as many lines on each side as a block may have; all before them is only passed through. */
+/** Returns the anchor and as many lines on each side of it as the block may have. */
 async function readAround(source: FileSource, anchorLine: number, reach: number): Promise<NumberedLine[]> {
   const lines: NumberedLine[] = [];
   let indent = 0;
@@ -101,7 +102,8 @@ async function readAround(source: FileSource, anchorLine: number, reach: number)
     if (number > anchorLine - reach)
       lines.push({
         number,
-        text: copyOf(formatLine(number, text)),
+        // A copy, since a slice would keep the larger string in memory.
+        text: Buffer.from(formatLine(number, text)).toString("utf8"),
         indent,
         isBlank: blank,
         isComment: isComment(text),
@@ -109,11 +111,6 @@ async function readAround(source: FileSource, anchorLine: number, reach: number)
     return number < anchorLine + reach - 1;
   });
   return lines;
-}
-
-/** As in `JoinedLines`, for a line that is kept by itself. */
-function copyOf(line: string): string {
-  return Buffer.from(line).toString("utf8");
 }
 
 function invalid(text: string): BrigError {

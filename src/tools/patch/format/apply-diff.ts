@@ -4,7 +4,6 @@ import type { Edited } from "./edit-text.js";
 import { LineSearch, type Normalise } from "./line-search.js";
 import { joinLines, splitAtLineFeeds, type TextLine } from "./text-lines.js";
 
-/** The edits of a diff, with relative names starting at `cwd`. */
 export function editsOfDiff(files: readonly FileDiff[], cwd: string): FileEdit[] {
   return files.map((file) => editOfFile(file, cwd));
 }
@@ -29,8 +28,8 @@ const withoutReturn: Normalise = (line) => (line.endsWith("\r") ? line.slice(0, 
 const passes = [identity, withoutReturn];
 
 /**
- * Applies hunks in order, each where its old lines are found nearest to the line its header names. Old lines must be there as they
- * are, but for a CR at their ends: then new lines end as the file's first line does.
+ * Applies hunks in order. Each goes to the place nearest to the line in its header that has its old lines. They must match
+ * exactly, except for a CR at their ends; if that differs, new lines end like the first line of the file.
  */
 export function applyHunks(text: string, hunks: readonly DiffHunk[], name: string): Edited {
   const lines = splitAtLineFeeds(text);
@@ -63,9 +62,9 @@ export function applyHunks(text: string, hunks: readonly DiffHunk[], name: strin
 
 interface Place {
   at: number;
-  /** How far this is from where the header says, which is where later hunks are then expected. */
+  /** The distance from the line in the header. Later hunks are expected at the same distance. */
   shift: number;
-  /** Makes a new line end as those around it do. */
+  /** Adapts the ending of a new line to the lines around it. */
   adapt: Normalise;
 }
 
@@ -94,7 +93,7 @@ function locate(
   };
 }
 
-/** The index of the line that the hunk's header names; a hunk that only adds names the line before it. */
+/** The index of the line in the hunk's header. If a hunk only adds lines, its header names the line before them. */
 function statedPlace({ oldStart }: DiffHunk, oldCount: number): number | null {
   if (oldStart === null) return null;
   return oldCount === 0 ? oldStart : Math.max(oldStart - 1, 0);
@@ -109,7 +108,7 @@ function newLine({ text, isUnended }: DiffLine, normalise: Normalise): TextLine 
   return isUnended ? { text, ending: "" } : { text: normalise(text), ending: "\n" };
 }
 
-/** Only the last line may end with nothing. */
+/** Only the last line may have no ending. */
 function terminated(lines: readonly TextLine[]): TextLine[] {
   return lines.map((line, index) =>
     line.ending === "" && index < lines.length - 1 ? { ...line, ending: "\n" } : line,

@@ -1,11 +1,11 @@
-/** The name in a `---` or `+++` line, or null for `/dev/null`. A tab ends it: a time may follow. */
+/** The name in a `---` or `+++` line; null for `/dev/null`. A tab and a time may follow it. */
 export function headerName(line: string): string | null {
   const rest = line.slice("--- ".length);
   const name = rest.startsWith('"') ? unquoteName(rest) : (rest.split("\t")[0] ?? "").trimEnd();
   return name === "/dev/null" ? null : name;
 }
 
-/** Both names of `diff --git a/NAME b/NAME`, where they can be told apart: names may contain blanks. */
+/** The names of `diff --git a/NAME b/NAME`. As names may contain spaces, they are only known if they are equal. */
 export function gitNames(rest: string): [oldName: string | null, newName: string | null] {
   const quoted = /^("(?:[^"\\]|\\.)*") (".*")$/.exec(rest);
   const half = (rest.length - 1) / 2;
@@ -16,10 +16,7 @@ export function gitNames(rest: string): [oldName: string | null, newName: string
   return oldBare === newBare ? [oldBare, newBare] : [null, null];
 }
 
-/**
- * The names without `a/` and `b/` where both have them. git can be told to name the sides otherwise: index, worktree, commit,
- * object.
- */
+/** Removes `a/` and `b/` if both names have them. Git can use other letters: index, worktree, commit, object. */
 export function withoutPrefixes(
   oldName: string | null,
   newName: string | null,
@@ -41,7 +38,7 @@ const escapes: Readonly<Record<string, number | undefined>> = {
   r: 13,
 };
 
-/** A name as git quotes it, with escaped bytes, up to the closing quote; any other text is itself. */
+/** Undoes the quoting of git, which escapes bytes. Returns a name without quotes as it is. */
 export function unquoteName(text: string): string {
   if (!text.startsWith('"')) return text;
   const pieces: Buffer[] = [];

@@ -1,18 +1,18 @@
-/** A unified diff, as `diff -u` and `git diff` print it. */
+/** The part of a unified diff about one file. */
 export interface FileDiff {
-  /** Null for a file that is new. */
+  /** Null for a new file. */
   oldName: string | null;
-  /** Null for a file that goes. */
+  /** Null for a deleted file. */
   newName: string | null;
-  /** The diff says that the file gets another name; two names without that are those of two versions of one file. */
+  /** Otherwise two different names are those of two versions of the same file. */
   isRename: boolean;
-  /** Permission bits of a new file, where the diff says them. */
+  /** Permission bits of a new file, if the diff has them. */
   mode: number | null;
   hunks: DiffHunk[];
 }
 
 export interface DiffHunk {
-  /** The line the header names, counted from 1, or null where it names none. */
+  /** The line number in the header, counted from 1; null if there is none. */
   oldStart: number | null;
   lines: DiffLine[];
 }
@@ -20,6 +20,6 @@ export interface DiffHunk {
 export interface DiffLine {
   kind: "context" | "add" | "remove";
   text: string;
-  /** The last line of a file that does not end with a newline. */
+  /** Whether this is the last line of a file that does not end with a newline. */
   isUnended: boolean;
 }

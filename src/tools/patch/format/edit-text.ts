@@ -2,10 +2,10 @@ import { LineSearch, patchPasses } from "./line-search.js";
 import type { Chunk } from "./patch.js";
 import { joinLines, splitLines, type TextLine } from "./text-lines.js";
 
-/** The changed text of a file, or why the changes do not fit, told with the name of the file. */
+/** The changed text of a file, or why the changes do not fit. */
 export type Edited = { kind: "text"; text: string } | { kind: "mismatch"; reason: string };
 
-/** New lines that come before line `start` of the file, instead of it and the next `length - 1` lines. */
+/** Replaces `length` lines of the file from line `start` on. */
 interface Replacement {
   start: number;
   length: number;
@@ -13,8 +13,8 @@ interface Replacement {
 }
 
 /**
- * Changes a text. Lines that stay are left as they are, new ones end as the first line does, and so does a last line that
- * nothing ended.
+ * Applies the chunks of an update. Context lines keep their text. New lines end like the first line of the file, and so
+ * does the last line if it had no ending.
  */
 export function applyChunks(text: string, chunks: readonly Chunk[], fileName: string): Edited {
   const lines = splitLines(text);
@@ -49,7 +49,7 @@ function mismatch(reason: string): Edited {
   return { kind: "mismatch", reason };
 }
 
-/** A chunk as what is there and what comes instead; a line that stays is in both. */
+/** The old and new lines of a chunk. Context lines are in both. */
 interface Block {
   old: string[];
   new: NewLine[];
@@ -57,7 +57,7 @@ interface Block {
 
 interface NewLine {
   text: string;
-  /** Index in `old` of the line that stays; null for a line that is new. */
+  /** The index in `old` of a context line; null for an added line. */
   keeps: number | null;
 }
 
@@ -70,7 +70,7 @@ function blockOf({ changes }: Chunk): Block {
   return block;
 }
 
-/** Where the block is; a last empty line may be one too many, as when a blank line separates two chunks of a patch. */
+/** Also tries without a last empty line, which may only separate two chunks in the patch. */
 function locate(
   search: LineSearch,
   block: Block,
@@ -96,7 +96,7 @@ function withoutLastEmptyLine(block: Block): Block {
   };
 }
 
-/** One replacement for each stretch between lines that stay. */
+/** Returns one replacement for each range between context lines. */
 function replacementsOf(block: Block, start: number): Replacement[] {
   const replacements: Replacement[] = [];
   let at = 0;
@@ -117,7 +117,7 @@ function replacementsOf(block: Block, start: number): Replacement[] {
   return replacements;
 }
 
-/** Additions to the end of the file may come from any chunk, so the replacements are sorted first; equal places keep their order. */
+/** Any chunk may add lines at the end of the file, so the replacements are sorted first. The sort is stable. */
 function replace(
   lines: readonly TextLine[],
   replacements: readonly Replacement[],

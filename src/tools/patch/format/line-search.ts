@@ -7,10 +7,10 @@ export interface SearchRange {
   isAtEnd: boolean;
 }
 
-/** What two lines are compared by. */
+/** Two lines match if this is the same for both. */
 export type Normalise = (line: string) => string;
 
-/** From strict to lax: a block that matches strictly anywhere wins over one that matches laxly before it. */
+/** From strict to lax. A strict match anywhere wins over a lax one before it. */
 export const patchPasses: readonly Normalise[] = [
   (line) => line,
   trimEnd,
@@ -18,7 +18,7 @@ export const patchPasses: readonly Normalise[] = [
   (line) => foldPunctuation(trim(line)),
 ];
 
-/** Finds blocks of lines in a file. Each search takes linear time whatever the lines are. */
+/** Finds blocks of lines in a file. Each search takes linear time. */
 export class LineSearch {
   readonly #lines: readonly string[];
   readonly #passes: readonly LinePass[];
@@ -28,7 +28,7 @@ export class LineSearch {
     this.#passes = passes.map((normalise) => new LinePass(lines, normalise));
   }
 
-  /** Where the block starts, or null. An empty block is at `from`. */
+  /** Returns the index of the first line of the block, or null. An empty block is at `from`. */
   find(block: readonly string[], { from, isAtEnd }: SearchRange): number | null {
     if (block.length === 0) return from;
     const start = isAtEnd ? Math.max(from, this.#lines.length - block.length) : from;
@@ -40,7 +40,7 @@ export class LineSearch {
     return null;
   }
 
-  /** The place nearest to `near` that the strictest pass finds, and the number of that pass. */
+  /** Returns the match nearest to `near`, by the strictest pass that has any, and the index of that pass. */
   findNear(
     block: readonly string[],
     { from, near }: { from: number; near: number },
@@ -62,7 +62,7 @@ function nearest(places: Iterable<number>, wanted: number): number | null {
   return best;
 }
 
-/** One way to compare. Lines get numbers, equal ones the same, so that a comparison costs nothing. */
+/** Searches with one way to compare lines. Equal lines get equal numbers, so that comparisons are fast. */
 class LinePass {
   readonly #lines: readonly string[];
   readonly #normalise: Normalise;
@@ -73,7 +73,7 @@ class LinePass {
     this.#normalise = normalise;
   }
 
-  /** Every place from `from` on, in order (Knuth, Morris, Pratt). */
+  /** All matches from `from` on, in order, by the algorithm of Knuth, Morris and Pratt. */
   *matches(block: readonly string[], from: number): Generator<number> {
     const { numbers, file } = this.#index();
     const wanted = Int32Array.from(block, (line) => numbers.get(this.#normalise(line)) ?? -1);
@@ -102,7 +102,7 @@ class LinePass {
   }
 }
 
-/** For each prefix the length of its longest proper prefix that is also its end. */
+/** For each prefix, the length of its longest proper prefix that is also its suffix. */
 function borders(wanted: Int32Array): Int32Array {
   const lengths = new Int32Array(wanted.length);
   let length = 0;
@@ -114,7 +114,7 @@ function borders(wanted: Int32Array): Int32Array {
   return lengths;
 }
 
-/** Typographic dashes, quotes and spaces become the ASCII ones. */
+/** Replaces typographic dashes, quotes and spaces by ASCII characters. */
 function foldPunctuation(line: string): string {
   return line
     .replace(/[\u2010-\u2015\u2212]/g, "-")

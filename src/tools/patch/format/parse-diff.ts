@@ -1,7 +1,6 @@
 import type { DiffLine, FileDiff } from "./diff.js";
 import { gitNames, headerName, unquoteName, withoutPrefixes } from "./diff-names.js";
 
-/** The files of a unified diff, or why the text is none. */
 export type ParsedDiff = { kind: "diff"; files: FileDiff[] } | { kind: "invalid"; reason: string };
 
 export function looksLikeDiff(text: string): boolean {
@@ -9,8 +8,8 @@ export function looksLikeDiff(text: string): boolean {
 }
 
 /**
- * Reads a unified diff. Text around the files is skipped. The line counts of the hunks are believed if all of them are right;
- * otherwise a hunk ends at the next header, since models miscount.
+ * Reads a unified diff, and skips text around it. Models miscount, so the line counts of the hunks are only used if
+ * all of them are right; otherwise a hunk ends at the next header.
  */
 export function parseDiff(text: string): ParsedDiff {
   const lines = splitLines(text);
@@ -29,7 +28,7 @@ export function parseDiff(text: string): ParsedDiff {
 
 class InvalidDiff extends Error {}
 
-/** A CR at the end of the headers comes from how the diff was sent; elsewhere it is part of a line. */
+/** If the headers end with CR, every line ending was converted, and all CRs are removed. Otherwise a CR is content. */
 function splitLines(text: string): string[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -37,9 +36,9 @@ function splitLines(text: string): string[] {
   return isSentWithReturns ? lines.map((line) => line.replace(/\r$/, "")) : lines;
 }
 
-/** A file while it is read. */
+/** A file that is being read. */
 interface Section extends FileDiff {
-  /** From `diff --git`: names may have prefixes other than `a/` and `b/`, and a file without hunks can be meant. */
+  /** Starts with `diff --git`. Its names may have prefixes other than `a/` and `b/`, and it may have no hunks. */
   isGit: boolean;
   changesMode: boolean;
 }
@@ -132,7 +131,7 @@ class DiffReader {
     const [oldBare, newBare] = withoutPrefixes(oldName, newName, { isGit: section !== null });
     if (section?.isRename) return;
     this.#section = { ...(section ?? { ...emptySection, hunks: [] }), oldName: oldBare, newName: newBare };
-    // A model that gives two names, each with its prefix, means a rename; `diff -u old new` compares two versions.
+    // With the prefixes of git, two different names mean a rename. Without, they are those of `diff -u old new`.
     if (oldBare !== oldName && newBare !== newName && oldBare !== null && newBare !== null)
       this.#section.isRename = oldBare !== newBare;
   }
@@ -171,12 +170,12 @@ class DiffReader {
       if (line === null) throw this.#invalid("a line that starts with none of ' ', '+', '-'");
       lines.push(line);
     }
-    // Blank lines that separate files, or end the text, are no context.
+    // Blank lines at the end are not context: they separate files or end the text.
     while (lines.at(-1)?.kind === "context" && lines.at(-1)?.text === "") lines.pop();
     return lines;
   }
 
-  /** Null where there is no line of a hunk. */
+  /** Null if the next line is not part of a hunk. */
   #readChange(): DiffLine | null {
     if (this.#next >= this.#lines.length) return null;
     const line = this.#peek();
@@ -198,7 +197,7 @@ class DiffReader {
     );
   }
 
-  /** The end of a mailed patch: `-- ` and a version. */
+  /** The end of a mailed patch: `-- ` and the version of git. */
   #atSignature(): boolean {
     return this.#peek() === "-- " && /^\d+\.\d/.test(this.#lines[this.#next + 1] ?? "");
   }

@@ -15,10 +15,10 @@ import {
 } from "./patch.js";
 import { trim, trimEnd } from "./white-space.js";
 
-/** A patch, or why the text is none in words models know. */
+/** `reason` has Codex's words, which models know. */
 export type ParsedPatch = { kind: "patch"; patch: Patch } | { kind: "invalid"; reason: string };
 
-/** Reads a patch, which may be wrapped in what is left of a shell heredoc: `<<EOF` … `EOF`. */
+/** Reads a patch, which may be inside the rest of a shell heredoc: `<<EOF` … `EOF`. */
 export function parsePatch(text: string): ParsedPatch {
   const lines = withoutHeredoc(splitLines(trim(text)));
   try {
@@ -35,7 +35,7 @@ const firstLineReason = `invalid patch: The first line of the patch must be '${B
 const lastLineReason = `invalid patch: The last line of the patch must be '${END}'`;
 const heredocStarts: ReadonlySet<string> = new Set(["<<EOF", "<<'EOF'", '<<"EOF"']);
 
-/** A line ends with LF, CRLF or even CR CR LF; a last line that nothing ends counts. */
+/** A line ends with LF, CR LF or CR CR LF. */
 function splitLines(text: string): string[] {
   if (text === "") return [];
   return text.split("\n").map((line) => line.replace(/\r\r?$/, ""));
@@ -61,14 +61,14 @@ function expectEnvelope(lines: readonly string[]): void {
 
 type UpdateHunk = Extract<Hunk, { kind: "update" }>;
 
-/** Reads line by line; `#next` is the index of the line to read next, and so the number of the line read last. */
+/** `#next` is the index of the next line, and so the number, counted from 1, of the last one. */
 class PatchReader {
   readonly #lines: readonly string[];
   #next = 0;
 
   constructor(lines: readonly string[]) {
     expectEnvelope(lines);
-    // Indented, the last line would be a context line of an update.
+    // An indented end marker would be read as a context line of an update.
     this.#lines = [...lines.slice(0, -1), END];
   }
 
@@ -78,7 +78,7 @@ class PatchReader {
     const hunks: Hunk[] = [];
     while (!this.#atHeader(END)) hunks.push(this.#readHunk());
     this.#next++;
-    // What follows an earlier end is not part of any hunk.
+    // After an earlier end marker only blank lines are allowed.
     while (this.#next < this.#lines.length - 1) {
       if (trim(this.#take()) !== "") throw new InvalidPatch(lastLineReason);
     }
@@ -124,7 +124,7 @@ class PatchReader {
     return { kind: "update", path, moveTo, chunks };
   }
 
-  /** An end-of-file marker before any chunk says nothing. */
+  /** Ignores end-of-file markers before the first chunk. */
   #readMove(): string | null {
     let moveTo: string | null = null;
     for (;;) {
@@ -151,7 +151,7 @@ class PatchReader {
     return { anchor, changes, isAtEnd };
   }
 
-  /** The marker, and blank lines after it, which belong to no chunk. */
+  /** Also skips the blank lines after the marker, which belong to no chunk. */
   #skipEndOfFile(): void {
     do this.#next++;
     while (trim(this.#peek()) === "");
@@ -176,7 +176,7 @@ class PatchReader {
     );
   }
 
-  /** Inside an update a header counts only at the start of its line. */
+  /** Inside an update, a header must not be indented. */
   #atUpdateEnd(): boolean {
     const line = trimEnd(this.#peek());
     return line === END || [ADD, DELETE, UPDATE].some((header) => line.startsWith(header));
@@ -186,7 +186,6 @@ class PatchReader {
     return trim(this.#peek()) === header;
   }
 
-  /** The envelope makes sure that a last line is there to stop at. */
   #peek(): string {
     return this.#lines[this.#next] ?? END;
   }

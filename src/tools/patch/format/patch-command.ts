@@ -1,10 +1,9 @@
 import { parsePatch } from "./parse-patch.js";
 
-/** What a command is to the patch engine. */
 export type PatchCommand =
-  /** It applies a patch; relative paths start at `directory` where that is not null, itself relative to the command's own. */
+  /** The command applies a patch. Relative paths start at `directory`, relative to the working directory. */
   | { kind: "patch"; patch: string; directory: string | null }
-  /** The patch itself where a command should be; `barePatchReason` says so to a model. */
+  /** The patch itself instead of a command. `barePatchReason` is the answer for the model. */
   | { kind: "bare-patch" }
   | { kind: "other" };
 
@@ -13,7 +12,7 @@ export const barePatchReason =
 
 const patchPrograms: ReadonlySet<string> = new Set(["apply_patch", "applypatch"]);
 
-/** The flags after which a shell takes a script. */
+/** The options of shells that take a script. */
 const scriptFlags: Readonly<Record<string, readonly string[]>> = {
   bash: ["-lc", "-c"],
   zsh: ["-lc", "-c"],
@@ -24,8 +23,8 @@ const scriptFlags: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Recognises an argument vector that does nothing but apply a patch: `apply_patch PATCH`, or a shell whose script is one heredoc
- * for it. Anything more, and it is a command like any other.
+ * Recognises a command that only applies a patch: `apply_patch PATCH`, or a shell whose script is a single heredoc for
+ * `apply_patch`.
  */
 export function recognisePatchCommand(argv: readonly string[]): PatchCommand {
   const [program = "", ...args] = argv;
@@ -36,7 +35,7 @@ export function recognisePatchCommand(argv: readonly string[]): PatchCommand {
   return script === null ? { kind: "other" } : recognisePatchScript(script);
 }
 
-/** As `recognisePatchCommand`, for the script alone. */
+/** Like `recognisePatchCommand`, for the script of a shell. */
 export function recognisePatchScript(script: string): PatchCommand {
   const [head, directory = null, dash, tag] = matchHead(script);
   if (head === undefined || tag === undefined)
@@ -58,7 +57,7 @@ function scriptOf(program: string, args: readonly string[]): string | null {
 }
 
 const blank = String.raw`(?:[ \t]|\\\r?\n)`;
-/** A word that means itself: nothing in it is expanded, and it is no option. */
+/** A word that the shell does not expand and that is not an option. */
 const bareWord = String.raw`[^\s'"\\$${"`"}|&;()<>*?[\]{}~#!-][^\s'"\\$${"`"}|&;()<>*?[\]{}!]*`;
 const quotedDirectory = String.raw`'(?<single>[^']*)'|"(?<double>[^"$${"`"}\\!]+)"|(?<bare>${bareWord})`;
 const quotedTag = String.raw`'(?<singleTag>[^'\n]+)'|"(?<doubleTag>[^"$${"`"}\\\n]+)"|\\?(?<bareTag>[^\s'"\\$${"`"}|&;()<>#]+)`;
@@ -66,7 +65,7 @@ const headPattern = new RegExp(
   String.raw`^\s*(?:cd${blank}+(?:${quotedDirectory})${blank}*&&\s*)?(?:apply_patch|applypatch)${blank}*<<(?<dash>-?)${blank}*(?:${quotedTag})[ \t]*\r?\n`,
 );
 
-/** The text up to the heredoc, the directory it changes to, `-` of `<<-`, and the heredoc's tag. */
+/** The text before the heredoc, the directory of `cd`, the `-` of `<<-`, and the tag of the heredoc. */
 function matchHead(script: string): [head?: string, directory?: string | null, dash?: string, tag?: string] {
   const match = headPattern.exec(script);
   if (match?.groups === undefined) return [];
@@ -74,7 +73,7 @@ function matchHead(script: string): [head?: string, directory?: string | null, d
   return [match[0], single ?? double ?? bare ?? null, dash, singleTag ?? doubleTag ?? bareTag];
 }
 
-/** Null when something follows the heredoc. One that nothing ends goes to the end of the script, as in a shell. */
+/** Null if something follows the heredoc. As in a shell, a heredoc without an end goes to the end of the script. */
 function heredocBody(text: string, { tag, dropsTabs }: { tag: string; dropsTabs: boolean }): string | null {
   const lines = text.split("\n").map((line) => (dropsTabs ? line.replace(/^\t+/, "") : line));
   const end = lines.findIndex((line) => line.replace(/\r$/, "") === tag);

@@ -1,22 +1,22 @@
-/** A patch in the Begin/End format, as a model writes it. */
+/** A patch in the Begin/End format. */
 export interface Patch {
-  /** What an `*** Environment ID:` line says; brig has one environment, so nothing depends on it. */
+  /** From the line `*** Environment ID:`. brig has only one environment and ignores it. */
   environmentId: string | null;
   hunks: Hunk[];
 }
 
-/** What is done to one file. Paths are as written. */
+/** The change of one file. Paths are as written. */
 export type Hunk =
   | { kind: "add"; path: string; lines: string[] }
   | { kind: "delete"; path: string }
   | { kind: "update"; path: string; moveTo: string | null; chunks: Chunk[] };
 
-/** One place of a file to change. */
+/** A place in a file, with its changes. */
 export interface Chunk {
-  /** A line that comes somewhere before the place: the text after `@@ `. */
+  /** The text after `@@ `: a line somewhere before the place. */
   anchor: string | null;
   changes: Change[];
-  /** The place is the end of the file. */
+  /** Whether the place is the end of the file. */
   isAtEnd: boolean;
 }
 

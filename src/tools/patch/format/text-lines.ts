@@ -1,7 +1,6 @@
-/** One line of a file and what ends it. */
 export interface TextLine {
   text: string;
-  /** Empty only for a last line that nothing ends. */
+  /** Empty only for a last line without an ending. */
   ending: string;
 }
 

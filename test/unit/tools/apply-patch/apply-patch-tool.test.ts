@@ -2,7 +2,7 @@ import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { applyPatchFace } from "../../../../src/tools/patch/apply-patch-face.js";
+import { applyPatchForPrograms } from "../../../../src/tools/patch/apply-patch-for-programs.js";
 import { applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js";
 import { parsePatch } from "../../../../src/tools/patch/format/parse-patch.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
@@ -184,7 +184,7 @@ describe("apply_patch", () => {
 
 describe("applyPatch", () => {
   const face = (root: string) =>
-    applyPatchFace(
+    applyPatchForPrograms(
       createPatcher(() => hostFiles),
       { cwd: root },
     );

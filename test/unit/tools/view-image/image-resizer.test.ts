@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { imageType } from "../../../../src/lib/image-type.js";
+import { type FittedImage, ImageResizer } from "../../../../src/tools/picture/image-resizer.js";
 import { imageSize } from "../../../../src/tools/picture/image-size.js";
-import { type FittedPicture, PictureFitter } from "../../../../src/tools/picture/picture-fitter.js";
 import {
   animatedWebp,
   blackPng,
@@ -14,11 +14,11 @@ import {
 } from "../../../support/pictures.js";
 import { png, webp } from "./pictures.js";
 
-const fitter = new PictureFitter();
+const resizer = new ImageResizer();
 const large = { width: 4096, height: 64 };
 
-async function fitted(bytes: Buffer): Promise<FittedPicture> {
-  const picture = await fitter.fit(bytes);
+async function fitted(bytes: Buffer): Promise<FittedImage> {
+  const picture = await resizer.fit(bytes);
   if (picture.kind === "unusable") throw new Error(picture.reason);
   return picture;
 }
@@ -78,8 +78,8 @@ describe("a picture of more than 2048 pixels a side", { timeout: 30_000 }, () =>
 
   it("is left as it is on request", async () => {
     const bytes = pngPicture(large);
-    const picture = await fitter.fit(bytes, { keepsSize: true });
-    expect(picture).toEqual({ kind: "picture", type: "image/png", bytes, size: large, resizedFrom: null });
+    const picture = await resizer.fit(bytes, { keepsSize: true });
+    expect(picture).toEqual({ kind: "image", type: "image/png", bytes, size: large, resizedFrom: null });
   });
 
   it("does not stand in the way of others", async () => {
@@ -122,12 +122,12 @@ describe("a picture that is a trap", { timeout: 30_000 }, () => {
     ["a JPEG that is cut off", jpegPicture(large).subarray(0, 700), "it is cut off or broken (image/jpeg)"],
     ["a WebP that is cut off", webpPicture(large).subarray(0, 100), "it is cut off or broken (image/webp)"],
   ])("is refused: %s", async (_, bytes, reason) => {
-    expect(await fitter.fit(bytes)).toEqual({ kind: "unusable", reason });
+    expect(await resizer.fit(bytes)).toEqual({ kind: "unusable", reason });
   });
 
   it("is given up when it takes too long", async () => {
     const bytes = blackPng({ width: 8000, height: 8000 });
-    expect(await new PictureFitter({ maxMs: 50 }).fit(bytes)).toEqual({
+    expect(await new ImageResizer({ maxMs: 50 }).fit(bytes)).toEqual({
       kind: "unusable",
       reason: "making it fit takes longer than 0.05 seconds; make a smaller copy",
     });
@@ -136,7 +136,7 @@ describe("a picture that is a trap", { timeout: 30_000 }, () => {
   it("is let go when the call is cancelled, and the next one has its turn", async () => {
     const abort = new AbortController();
     const reason = new Error("enough");
-    const slow = fitter.fit(blackPng({ width: 8000, height: 8000 }), { signal: abort.signal });
+    const slow = resizer.fit(blackPng({ width: 8000, height: 8000 }), { signal: abort.signal });
     const next = fitted(pngPicture(large));
     setTimeout(() => abort.abort(reason), 50);
     await expect(slow).rejects.toBe(reason);
@@ -154,7 +154,7 @@ describe("a picture that is a trap", { timeout: 30_000 }, () => {
       fc.asyncProperty(change, async ({ from, places, kept }) => {
         const bytes = Buffer.from(from.subarray(0, (from.length * (kept + 50)) / 100));
         for (const [at, byte] of places) bytes[at % bytes.length] = byte;
-        const picture = await fitter.fit(bytes);
+        const picture = await resizer.fit(bytes);
         expect(picture.kind === "unusable" || picture.size.width <= 2048).toBe(true);
       }),
       { numRuns: 30 },
