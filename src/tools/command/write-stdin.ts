@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { pause } from "../../lib/time/pause.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import type { Tool, ToolOutput } from "../tool.js";
 import { failure } from "../tool-failure.js";
@@ -70,6 +70,6 @@ async function type(session: CommandSession, chars: string, signal?: AbortSignal
     // There is no terminal that turns the character into a signal.
     if (session.exit === null) await session.interrupt();
   }
-  await sleep(REACTION_MS, undefined, { signal });
+  await pause(REACTION_MS, signal);
   return null;
 }

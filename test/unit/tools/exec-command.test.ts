@@ -203,6 +203,18 @@ describe("exec_command", { timeout: 20_000 }, () => {
     expect(sandbox.runningCount).toBe(1);
   });
 
+  it("rejects with the reason of an abort while the program reacts to its input", async () => {
+    const { content } = await exec("trap '' INT; sleep 60", { yield_time_ms: 250 });
+    const stop = new AbortController();
+    const interrupt = tools
+      .get("write_stdin")
+      .execute({ session_id: sessionIdOf(content), chars: "\u0003" }, { signal: stop.signal });
+    setTimeout(() => {
+      stop.abort(new Error("enough"));
+    }, 20);
+    await expect(interrupt).rejects.toThrow("enough");
+  });
+
   it("tells who follows the whole output when the process ends after the call", async () => {
     const activities: ToolActivity[] = [];
     const { content } = await tools
