@@ -12,41 +12,47 @@ import { type Proof, proveSandbox } from "./proof/proof.js";
 import { requireStatx } from "./proof/require-statx.js";
 import { OtherKernel } from "./proof/right-kernel.js";
 
-/** A stream that broke is dialled again for so long, or for as long as the lease where that is shorter. */
+/** How long to try to reopen a broken stream; a shorter lease shortens it. */
 const RECONNECT_MS = 60_000;
 
-export interface Running {
+interface StartedSandbox {
   plan: SandboxPlan;
   engine: Engine;
-  /** What the container was made from. */
   imageId: string;
   token: Buffer;
   signal?: AbortSignal | undefined;
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
 }
 
-/** Opens the stream to the runner of a container that was started, and has the kernel confirm the plan. Errors: as `Sandbox.create`. */
+/**
+ * Connects to the runner of a started container, and checks that the kernel enforces the plan. Errors: as
+ * `Sandbox.create`.
+ */
 export async function connectAndProve(
   container: SandboxContainer,
-  running: Running,
+  started: StartedSandbox,
 ): Promise<{ link: RunnerLink; proof: Proof }> {
-  const link = await connect(container, running);
+  const link = await connect(container, started);
   step("the runner has answered");
   try {
-    const proof = await prove(link, running);
+    const proof = await prove(link, started);
     step("the policy is proved");
-    running.signal?.throwIfAborted();
+    started.signal?.throwIfAborted();
     return { link, proof };
   } catch (error) {
     link.close(
-      new BrigError("the sandbox was given up", { code: "sandbox.gone", reason: "closed", cause: error }),
+      new BrigError("the start of the sandbox was given up", {
+        code: "sandbox.gone",
+        reason: "closed",
+        cause: error,
+      }),
     );
     throw error;
   }
 }
 
-async function connect(container: SandboxContainer, running: Running): Promise<RunnerLink> {
-  const { engine, plan, token, onLateOutput } = running;
+async function connect(container: SandboxContainer, started: StartedSandbox): Promise<RunnerLink> {
+  const { engine, plan, token, onLateOutput } = started;
   const leaseMs = plan.leaseSeconds * 1000;
   return await RunnerLink.open({
     token,
@@ -54,12 +60,12 @@ async function connect(container: SandboxContainer, running: Running): Promise<R
     dial: () => openBridge(engine, container.id, plan),
     diagnose: (brokenForMs) => container.diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
     reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
-    onLate: (call, data) => tellLate(onLateOutput, Buffer.from(data), call),
+    onLate: (call, data) => deliverLate(onLateOutput, Buffer.from(data), call),
   });
 }
 
-/** It answers to no call whose error its own could be. */
-function tellLate(onLateOutput: Running["onLateOutput"], data: Buffer, call: number): void {
+/** No call is waiting that could report an error of the listener, so it becomes a process warning. */
+function deliverLate(onLateOutput: StartedSandbox["onLateOutput"], data: Buffer, call: number): void {
   try {
     onLateOutput?.(data, call);
   } catch (error) {
@@ -67,11 +73,11 @@ function tellLate(onLateOutput: Running["onLateOutput"], data: Buffer, call: num
   }
 }
 
-/** Reads the policy back and refuses on any difference. */
-async function prove(link: RunnerLink, { plan, engine, imageId }: Running): Promise<Proof> {
-  const setting = { link, cwd: "/", env: {}, onStuck: () => undefined };
+/** Reads back what the kernel enforces. Error: `policy.not-enforced` on any difference. */
+async function prove(link: RunnerLink, { plan, engine, imageId }: StartedSandbox): Promise<Proof> {
+  const context = { link, cwd: "/", env: {}, onStuck: () => undefined };
   const paths = plan.mounts.map((mount) => mount.path);
-  const report = parseReport(await readReport(setting, paths));
+  const report = parseReport(await readReport(context, paths));
   const proof = proveSandbox(plan, report, { engine: await engine.info(), imageId, hostKernel: release() });
   requireStatx(report, proof.runtime);
   if (proof.differences.length === 0) return proof;

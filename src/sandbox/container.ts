@@ -5,40 +5,45 @@ import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
-import { requireAsAsked } from "./proof/compare-created.js";
-import { findUnanswered, persistently, removeForCertain } from "./removal.js";
+import { requireAsRequested } from "./proof/compare-created.js";
+import { removeAndConfirm, waitForContainer, withRetries } from "./removal.js";
 import { removeRecord, type SandboxRecord, writeRecord } from "./sandbox-records.js";
 import type { Warn } from "./warnings.js";
 
-interface Making {
+interface ContainerOptions {
   plan: SandboxPlan;
   keep: boolean;
   warn: Warn;
-  /** Where and in whose name the sandbox is recorded, for whoever finds it after this process was killed. */
-  known: { brigHome: string; owner: Owner };
+  /**
+   * Where and for which process to record the sandbox, so that `brig gc` finds it if this process is killed.
+   */
+  recordFor: { brigHome: string; owner: Owner };
 }
 
-interface Starting {
-  /** What the body's image was when it was looked at. */
+interface StartOptions {
+  /** The id that the image had when the plan was made. */
   imageId: string;
   signal?: AbortSignal | undefined;
-  /** Called when the engine has been asked to start the container. A failure is left to the caller, who waits for the same work later. */
-  meanwhile?: (() => Promise<unknown>) | undefined;
+  /**
+   * Work to do while the engine starts the container. Its failure is ignored here: the caller awaits the same
+   * work later.
+   */
+  whileStarting?: (() => Promise<unknown>) | undefined;
 }
 
-/** The container of one session, with the placeholders made for it. */
+/** The container of one session, and the placeholders created for it. */
 export class SandboxContainer {
   readonly #engine: Engine;
   readonly #plan: SandboxPlan;
   readonly #keep: boolean;
   readonly #warn: Warn;
-  readonly #known: Making["known"];
+  readonly #recordFor: ContainerOptions["recordFor"];
   #placeholders: Placeholders | undefined;
   #id: string | undefined;
   #attached: EngineStream | undefined;
 
-  constructor(engine: Engine, { plan, keep, warn, known }: Making) {
-    this.#known = known;
+  constructor(engine: Engine, { plan, keep, warn, recordFor }: ContainerOptions) {
+    this.#recordFor = recordFor;
     this.#engine = engine;
     this.#warn = warn;
     this.#plan = plan;
@@ -49,7 +54,7 @@ export class SandboxContainer {
     return this.#id ?? "";
   }
 
-  async start(body: ContainerBody, { imageId, signal, meanwhile }: Starting): Promise<void> {
+  async start(body: ContainerBody, { imageId, signal, whileStarting }: StartOptions): Promise<void> {
     await this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
     this.#id = await this.#create(body);
@@ -58,51 +63,54 @@ export class SandboxContainer {
     const [created] = await Promise.all([
       this.#engine.inspectCreated(this.#id),
       this.#attach(this.#id),
-      this.#record(this.#placeholders.places),
+      this.#record(this.#placeholders.made),
     ]);
-    requireAsAsked(body, imageId, created);
-    step("the container is as it was asked for");
+    requireAsRequested(body, imageId, created);
+    step("the container is as requested");
     const starting = this.#engine.startContainer(this.#id);
-    meanwhile?.().catch(() => undefined);
+    whileStarting?.().catch(() => undefined);
     await starting;
     step("the container is started");
     signal?.throwIfAborted();
   }
 
-  /** The engine may cut the stream before it is used, also while the start fails for another reason. */
+  /**
+   * Ignores the stream's errors until somebody uses it: the engine may cut it, or the start may fail for
+   * another reason.
+   */
   async #attach(id: string): Promise<void> {
     const attached = await this.#engine.attachContainer(id);
     attached.stream.on("error", () => undefined);
     this.#attached = attached;
   }
 
-  /** The stream that was attached before the start. */
+  /** The stream to the runner's standard input and output, attached before the start. */
   get attached(): EngineStream | undefined {
     return this.#attached;
   }
 
-  /** `isEnding`: its runner was asked to end. */
+  /** Discards the container unless it is kept. `isEnding` says that its runner was asked to end. */
   async release(how: { isEnding: boolean }): Promise<void> {
     if (!this.#keep) await this.discard(how);
   }
 
   /**
-   * Removes the container, and its placeholders once it is proved gone: below one that still runs they keep protected names from being
-   * made. Error: `engine.failed`; then it may be called again.
+   * Removes the container, and its placeholders once it is certainly gone: until then they keep commands from
+   * creating protected names. Error: `engine.failed`; it may then be called again.
    */
   async discard(how?: { isEnding: boolean }): Promise<void> {
     this.#attached?.stream.destroy();
-    if (this.#id !== undefined) await removeForCertain(this.#engine, this.#id, how);
+    if (this.#id !== undefined) await removeAndConfirm(this.#engine, this.#id, how);
     const placeholders = this.#placeholders;
     if (placeholders !== undefined && placeholders.made.length > 0)
       await placeholders.remove(await this.#placeholdersInUse());
-    const { brigHome, owner } = this.#known;
+    const { brigHome, owner } = this.#recordFor;
     await removeRecord(brigHome, { owner, sessionId: this.#plan.sessionId }).catch(this.#warn);
   }
 
-  /** Without a record the sandbox is no worse, only what a kill leaves is not found: so a failure is told and no more. */
+  /** Only warns of a failure: the record is needed only if this process is killed. */
   async #record(placeholders: SandboxRecord["placeholders"]): Promise<void> {
-    const { brigHome, owner } = this.#known;
+    const { brigHome, owner } = this.#recordFor;
     const record = { sessionId: this.#plan.sessionId, owner, endpoint: this.#engine.endpoint, placeholders };
     await writeRecord(brigHome, { ...record, containerId: this.#id ?? null }).catch((cause: unknown) =>
       this.#warn(notRecorded(brigHome, cause)),
@@ -111,10 +119,10 @@ export class SandboxContainer {
 
   async #placeholdersInUse(): Promise<Set<string>> {
     try {
-      return await persistently(() => placeholdersInUse(this.#engine, this.#plan.sessionId));
+      return await withRetries(() => placeholdersInUse(this.#engine, this.#plan.sessionId));
     } catch (cause) {
       throw new BrigError(
-        "the engine does not say which placeholders other sandboxes use, so all of them stay",
+        "the engine does not say which placeholders other sandboxes use, so none is removed",
         {
           code: "engine.failed",
           hint: "they are empty directories; once this program has ended, brig gc removes them",
@@ -124,28 +132,31 @@ export class SandboxContainer {
     }
   }
 
-  /** `discard` where another error is on its way already: what goes wrong is told, not thrown. */
+  /**
+   * Discards the container after another error. A further failure becomes a warning, so that it does not hide
+   * that error.
+   */
   async giveUp(): Promise<void> {
     await this.discard().catch(this.#warn);
   }
 
-  /** Never called off half-way: the engine would go on, and make a container that nobody knows of. */
+  /** Takes no signal: the engine would not stop, and would create a container that nobody knows of. */
   async #create(body: ContainerBody): Promise<string> {
     const name = `brig-${this.#plan.sessionId}`;
     try {
       return await this.#engine.createContainer(body, { name });
     } catch (error) {
-      if (!isAnswered(error)) await this.#takeUnanswered(name);
+      if (!isAnswered(error)) await this.#adoptUnanswered(name);
       throw error;
     }
   }
 
-  async #takeUnanswered(name: string): Promise<void> {
+  async #adoptUnanswered(name: string): Promise<void> {
     try {
-      this.#id = (await findUnanswered(this.#engine, name)) ?? undefined;
+      this.#id = (await waitForContainer(this.#engine, name)) ?? undefined;
     } catch (error) {
       this.#warn(
-        new BrigError(`the engine may have made the container ${name}, which never started`, {
+        new BrigError(`the engine may have created the container ${name}, which was never started`, {
           code: "engine.failed",
           hint: "once this program has ended, brig gc removes it",
           cause: error,
@@ -154,7 +165,7 @@ export class SandboxContainer {
     }
   }
 
-  /** Whether it runs, or why it does not. */
+  /** Asks the engine whether the container runs. Resolves to the reason if it does not. */
   async diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
     const state = await this.#engine.inspectContainer(this.id);
     if (state?.running) return state.paused ? "paused" : "runs";

@@ -6,36 +6,39 @@ import { isBrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
 import { resolveSettings } from "./settings/resolve-settings.js";
 
-/** An engine has a handful of runtimes; one that lists thousands is not asked about all of them. */
+/** Engines have a handful of runtimes; this bounds the time if one lists thousands. */
 const MAX_TRIED = 8;
 
-const OTHER_DEFAULT = "repair its program, or name another default-runtime in the engine's daemon.json";
+const REPAIR_DEFAULT = "repair its program, or set another default-runtime in the engine's daemon.json";
 
-interface Setting {
+interface StartOptions {
   environment: Environment;
 }
 
-/** Whether a sandbox starts on each runtime that is not a common one, by starting one, and what is worth doing about it. */
-export async function diagnoseRuntimes(engine: Engine, setting: Setting): Promise<Check[]> {
+/**
+ * Starts a sandbox on each runtime that is not a common one, and reports whether that works and what to
+ * improve.
+ */
+export async function diagnoseRuntimes(engine: Engine, options: StartOptions): Promise<Check[]> {
   const { runtimes, defaultRuntime } = await engine.info();
   const checks: Check[] = [];
   for (const runtime of runtimes.filter((one) => !isCommon(one)).slice(0, MAX_TRIED))
-    checks.push(await tryRuntime(engine, { runtime, isDefault: runtime.name === defaultRuntime, setting }));
+    checks.push(await tryRuntime(engine, { runtime, isDefault: runtime.name === defaultRuntime, options }));
   return checks;
 }
 
 interface Trial {
   runtime: EngineRuntime;
   isDefault: boolean;
-  setting: Setting;
+  options: StartOptions;
 }
 
-async function tryRuntime(engine: Engine, { runtime, isDefault, setting }: Trial): Promise<Check> {
+async function tryRuntime(engine: Engine, { runtime, isDefault, options }: Trial): Promise<Check> {
   const about = { id: `runtime-${runtime.name}`, title: `runtime ${runtime.name}` };
   let opened: OpenedSandbox;
   try {
     const settings = await resolveSettings({
-      ...setting,
+      ...options,
       runtime: runtime.name,
       mode: "read-only",
       workspace: null,
@@ -48,7 +51,7 @@ async function tryRuntime(engine: Engine, { runtime, isDefault, setting }: Trial
     const status = isDefault && !notBuilt ? "fail" : "warn";
     return check(
       { ...about, found },
-      { status, advice: error.hint ?? (isDefault ? OTHER_DEFAULT : "leave --runtime out") },
+      { status, advice: error.hint ?? (isDefault ? REPAIR_DEFAULT : "leave --runtime out") },
     );
   }
   await opened.release({ isEnding: false });
@@ -78,7 +81,7 @@ function describeGvisor(about: { id: string; title: string }, runtime: EngineRun
       ? undefined
       : {
           status: "warn",
-          advice: `${advice.join(" and ")} in this runtime's runtimeArgs (daemon.json), where it starts so`,
+          advice: `${advice.join(" and ")} in this runtime's runtimeArgs (daemon.json), if it starts that way`,
         },
   );
 }

@@ -9,11 +9,11 @@ export const LABELS = {
   host: "brig.host",
   created: "brig.created",
   lease: "brig.lease",
-  /** Directories made on the host for absent protected names, as a JSON array. */
+  /** The placeholder directories created on the host, as a JSON array of paths. */
   placeholders: "brig.placeholders",
 } as const;
 
-export interface SessionMark {
+export interface SessionLabels {
   sessionId: string;
   version: string;
   owner: Owner;
@@ -22,14 +22,14 @@ export interface SessionMark {
   leaseSeconds: number;
 }
 
-/** The labels every container and volume of a session carries, for the sweep and for people. */
+/** The labels of a session's container, for `brig gc` and for people. */
 export function sessionLabels({
   sessionId,
   version,
   owner,
   createdAt,
   leaseSeconds,
-}: SessionMark): Record<string, string> {
+}: SessionLabels): Record<string, string> {
   return {
     [LABELS.session]: sessionId,
     [LABELS.version]: version,
@@ -42,8 +42,11 @@ export function sessionLabels({
   };
 }
 
-/** Reads them back; null when they are not all there and well-formed, which is never a reason to remove anything. */
-export function readSessionLabels(labels: Readonly<Record<string, string>>): SessionMark | null {
+/**
+ * Null unless all labels are present and well-formed. Malformed labels are never a reason to remove a
+ * container.
+ */
+export function readSessionLabels(labels: Readonly<Record<string, string>>): SessionLabels | null {
   const text = (name: string) => labels[name] ?? "";
   const pid = number(text(LABELS.ownerPid));
   const leaseSeconds = number(text(LABELS.lease));

@@ -13,7 +13,7 @@ import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import { sessionLabels } from "./labels.js";
 import { createContainerBody } from "./plan/create-body.js";
-import { withImage } from "./plan/image-settings.js";
+import { applyImageSettings } from "./plan/image-settings.js";
 import { missingImage } from "./plan/missing-image.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { planSandbox } from "./plan/plan-sandbox.js";
@@ -21,9 +21,9 @@ import type { Proof } from "./proof/proof.js";
 import { cannotLoadRunner, OtherKernel, onRightKernel } from "./proof/right-kernel.js";
 import type { SandboxOptions } from "./sandbox-options.js";
 import { reclaimPlaceholders } from "./sandbox-records.js";
-import { hostPlaces } from "./settings/resolve-settings.js";
+import { hostDirectories } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
-import { inTurn } from "./turns.js";
+import { queueStart } from "./start-queue.js";
 import { type Warn, warner } from "./warnings.js";
 
 /** A started, proved and connected sandbox, before anybody uses it. */
@@ -65,7 +65,7 @@ export async function openSandbox(
   const [resolved, processes] = await Promise.all([settings, readHostProcesses(hostname())]);
   const engine = await (signal === undefined ? answering : beforeAbort(answering, signal));
   step("the policy is read, and the engine has answered");
-  return await inTurn(engine.endpoint, options, () =>
+  return await queueStart(engine.endpoint, options, () =>
     startOn(engine, { settings: resolved, options, processes }),
   );
 }
@@ -97,11 +97,11 @@ async function startOn(
   const owner = await ownerOf(process.pid, processes);
   const [[image, toolbox], planned] = await Promise.all([looking, makePlan(settings, { engine, owner })]);
   step("image, toolbox and workspace are looked at");
-  const plan = withImage(planned, image);
+  const plan = applyImageSettings(planned, image);
   return await onRightKernel(plan.kernel, (kernel) =>
     startProved(
       { ...plan, kernel },
-      { engine, settings, options, toolbox, imageId: image.id, known: { brigHome, owner } },
+      { engine, settings, options, toolbox, imageId: image.id, recordFor: { brigHome, owner } },
     ),
   );
 }
@@ -110,12 +110,12 @@ interface ProvedStart extends Start {
   engine: Engine;
   toolbox: Toolbox;
   imageId: string;
-  known: { brigHome: string; owner: Owner };
+  recordFor: { brigHome: string; owner: Owner };
 }
 
 async function startProved(
   plan: SandboxPlan,
-  { engine, settings: { keep }, options, toolbox, imageId, known }: ProvedStart,
+  { engine, settings: { keep }, options, toolbox, imageId, recordFor }: ProvedStart,
 ): Promise<OpenedSandbox> {
   const token = randomBytes(TOKEN_BYTES);
   const body = createContainerBody(plan, {
@@ -124,11 +124,11 @@ async function startProved(
     seccompJson: await loadSeccompProfile(plan.seccomp),
   });
   const warn = warner(options);
-  const container = new SandboxContainer(engine, { plan, keep, warn, known });
+  const container = new SandboxContainer(engine, { plan, keep, warn, recordFor });
   try {
     // What is needed only from here on is loaded while the engine starts the container.
     const loadRest = () => import("./connect-and-prove.js");
-    await container.start(body, { imageId, signal: options.signal, meanwhile: loadRest });
+    await container.start(body, { imageId, signal: options.signal, whileStarting: loadRest });
     const { connectAndProve } = await loadRest();
     const running = await connectAndProve(container, {
       plan,
@@ -170,6 +170,6 @@ async function makePlan(
     }),
     engine: await engine.info(),
     endpoint: engine.endpoint,
-    host: hostPlaces(settings.environment),
+    host: hostDirectories(settings.environment),
   });
 }

@@ -9,28 +9,34 @@ type RemovingEngine = Pick<
   "removeContainer" | "waitRemoved" | "inspectContainer" | "unpauseContainer"
 >;
 
-/** How long each attempt may take: an engine that removes many at once takes seconds for each. A removal that the engine goes on with alone is waited for by the next. */
+/**
+ * How long each attempt may take. An engine that removes many containers at once takes seconds for each; an
+ * attempt that runs out of time leaves the engine at work, and the next attempt waits for the same removal.
+ */
 const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
-/** How long a container whose runner was asked to end may take before the engine is asked to kill it, which takes longer. */
+/**
+ * How long a runner that was asked to end may take. That is faster than having the engine kill the container.
+ */
 const BY_ITSELF_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
-/** How long a container may take to appear whose creation the engine did not answer. */
+/** How long a container may take to appear after a create request that got no answer. */
 const APPEARANCE_MS = 5_000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * Removes a container, and resolves when the engine says that it is gone: whatever ran in it has ended then. `isEnding`: its first process
- * was asked to end. Error: `engine.failed`, and the container may go on running.
+ * Removes a container, and resolves when the engine confirms that it is gone, so that nothing in it runs any
+ * more. `isEnding` says that its runner was asked to end. Error: `engine.failed`; the container may still be
+ * running.
  */
-export async function removeForCertain(
+export async function removeAndConfirm(
   engine: RemovingEngine,
   id: string,
   { isEnding = false } = {},
 ): Promise<void> {
-  if (isEnding && (await goesByItself(engine, id))) return;
+  if (isEnding && (await endsByItself(engine, id))) return;
   try {
-    await persistently(async (signal, { isFirst }) => {
-      if (!isFirst) await wake(engine, id);
+    await withRetries(async (signal, { isFirst }) => {
+      if (!isFirst) await unpause(engine, id);
       await engine.removeContainer(id, { signal });
     });
   } catch (error) {
@@ -38,7 +44,7 @@ export async function removeForCertain(
   }
 }
 
-async function goesByItself(engine: RemovingEngine, id: string): Promise<boolean> {
+async function endsByItself(engine: RemovingEngine, id: string): Promise<boolean> {
   using limit = new TimeLimit(BY_ITSELF_MS);
   try {
     await beforeAbort(engine.waitRemoved(id, { signal: limit.signal }), limit.signal);
@@ -48,8 +54,8 @@ async function goesByItself(engine: RemovingEngine, id: string): Promise<boolean
   }
 }
 
-/** One answer of the engine that is a failure, or does not come, is not the last word. Rejects with the last. */
-export async function persistently<T>(
+/** Asks the engine up to three times, each time with a limit. Rejects with the last failure. */
+export async function withRetries<T>(
   ask: (signal: AbortSignal, attempt: { isFirst: boolean }) => Promise<T>,
 ): Promise<T> {
   let failure: unknown;
@@ -59,14 +65,19 @@ export async function persistently<T>(
     try {
       return await beforeAbort(ask(limit.signal, { isFirst: attempt === 0 }), limit.signal);
     } catch (error) {
-      failure = limit.isOver ? new BrigError("no answer in time", { code: "engine.unreachable" }) : error;
+      failure = limit.isOver
+        ? new BrigError("the engine did not answer in time", { code: "engine.unreachable" })
+        : error;
     }
   }
   throw failure;
 }
 
-/** A paused process takes no signal: gVisor's container would stay for ever. What goes wrong here the removal will say. */
-async function wake(engine: RemovingEngine, id: string): Promise<void> {
+/**
+ * Unpauses the container: a paused process takes no signal, and gVisor would keep its container for ever.
+ * Ignores the engine's failures, since the removal that follows reports them.
+ */
+async function unpause(engine: RemovingEngine, id: string): Promise<void> {
   using limit = new TimeLimit(ATTEMPT_LIMITS_MS[0] ?? 0);
   try {
     const isPaused = (await engine.inspectContainer(id, { signal: limit.signal }))?.paused;
@@ -76,8 +87,11 @@ async function wake(engine: RemovingEngine, id: string): Promise<void> {
   }
 }
 
-/** The id of a container whose creation was not answered: the engine may have made it, or be at it still. Null when none appears. */
-export async function findUnanswered(engine: RemovingEngine, name: string): Promise<string | null> {
+/**
+ * Waits for a container whose create request got no answer: the engine may have made it, or still be at work.
+ * Null if none appears.
+ */
+export async function waitForContainer(engine: RemovingEngine, name: string): Promise<string | null> {
   using limit = new TimeLimit(APPEARANCE_MS);
   const { signal } = limit;
   for (;;) {
@@ -93,10 +107,10 @@ export async function findUnanswered(engine: RemovingEngine, name: string): Prom
 }
 
 function notRemoved(id: string, cause: unknown): BrigError {
-  const words = cause instanceof Error ? cause.message : String(cause);
-  return new BrigError(`the sandbox's container ${id.slice(0, 12)} could not be removed: ${words}`, {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new BrigError(`the sandbox's container ${id.slice(0, 12)} could not be removed: ${reason}`, {
     code: "engine.failed",
-    hint: `it may go on running, and its placeholders stay; remove it with: docker rm -f ${id.slice(0, 12)}, then: brig gc`,
+    hint: `it may still be running, and its placeholders stay; remove it with: docker rm -f ${id.slice(0, 12)}, then: brig gc`,
     cause,
   });
 }

@@ -26,7 +26,9 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   onLateOutput: true,
 };
 
-/** What callers who know other sandboxes, or the command line, write instead. */
+/**
+ * Names that callers who know other sandboxes or the command line may use by mistake, with the right names.
+ */
 export const sandboxOptionsMeant = {
   sandbox: "mode",
   sandboxMode: "mode",
@@ -67,7 +69,7 @@ const readOptionNames: OptionNames<ReadOptions> = {
 };
 const listOptionNames: OptionNames<ListOptions> = { onEntries: true, signal: true };
 
-/** The options of the operations on files, by name. */
+/** The options of each method of `sandbox.files`. */
 export const fileOptionNames = {
   read: readOptionNames,
   readPastHole: { offsetBytes: true, lengthBytes: true, signal: true },

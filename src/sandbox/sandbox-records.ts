@@ -4,13 +4,13 @@ import { z } from "zod";
 import type { Engine } from "../docker/engine-types.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf } from "../lib/errno.js";
-import { type HostProcesses, type Owner, ownerState } from "../lib/owner.js";
+import { type HostProcesses, ownerState } from "../lib/owner.js";
 import { parseJson } from "../lib/parse-json.js";
-import { isLeftPlaceholder, removeLeftPlaceholders } from "./plan/placeholders.js";
+import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";
 
 /**
- * What this machine's user knows of a sandbox that brig made: in a file of its own, since labels of a container may be an image's, and
- * what lies in a workspace an agent's.
+ * The record of a sandbox, kept in BRIG_HOME until the sandbox is closed. Container labels cannot serve for
+ * this, since an image can set them, nor can files in the workspace, since an agent can write them.
  */
 const recordSchema = z.strictObject({
   sessionId: z.string().regex(/^[0-9a-f-]{36}$/),
@@ -20,11 +20,11 @@ const recordSchema = z.strictObject({
     bootId: z.string().nullable(),
     host: z.string(),
   }),
-  /** Where the engine is. */
+  /** The engine's endpoint. */
   endpoint: z.string(),
-  /** Null until there is one. */
+  /** Null until the container is created. */
   containerId: z.string().nullable(),
-  /** With their inodes once they are made. */
+  /** The inode is null until the directory is created. */
   placeholders: z
     .array(z.strictObject({ path: z.string().startsWith("/"), ino: z.string().nullable() }))
     .readonly(),
@@ -37,12 +37,12 @@ function directoryIn(brigHome: string): string {
   return join(brigHome, "sandboxes");
 }
 
-/** The process comes first in the name, so that records of living ones need not be opened. */
+/** The process id comes first in the name, so that records of living processes need not be opened. */
 function fileOf({ owner, sessionId }: Pick<SandboxRecord, "owner" | "sessionId">): string {
   return `${owner.pid}.${sessionId}.json`;
 }
 
-/** Written whole or not at all. Throws what the file system says. */
+/** Writes atomically. Throws the file system's own errors. */
 export async function writeRecord(brigHome: string, record: SandboxRecord): Promise<void> {
   const directory = directoryIn(brigHome);
   const temporary = join(directory, `.${record.sessionId}.tmp`);
@@ -62,7 +62,7 @@ export async function removeRecord(
   await rm(join(directoryIn(brigHome), fileOf(record)), { force: true });
 }
 
-/** All that can be read, or those that `isWanted` by the process they name. */
+/** Returns all readable records, or those whose process id `isWanted`. */
 export async function readRecords(
   brigHome: string,
   isWanted: (pid: number) => boolean = () => true,
@@ -82,35 +82,26 @@ async function readRecord(file: string): Promise<SandboxRecord | null> {
   return read.kind === "text" ? (recordSchema.safeParse(parseJson(read.text)).data ?? null) : null;
 }
 
-export interface Reclaiming {
-  brigHome: string;
-  processes: HostProcesses;
-}
-
 /**
- * Takes back what sessions left whose process and container are both gone for certain: empty directories that brig made, by their
- * inode, and the record. What another session has in use stays. Gives the directories that were removed. Errors: the engine's.
+ * Removes the placeholders and records of sessions whose process and container are both certainly gone. Keeps
+ * placeholders that another session uses. Returns the directories that it removed. Errors: the engine's.
  */
 export async function reclaimPlaceholders(
   engine: Pick<Engine, "inspectContainer" | "endpoint">,
-  { brigHome, processes }: Reclaiming,
+  { brigHome, processes }: { brigHome: string; processes: HostProcesses },
 ): Promise<string[]> {
-  const mayBeDead = (pid: number) => pid !== process.pid;
   const removed: string[] = [];
-  for (const record of await readRecords(brigHome, mayBeDead)) {
-    if (record.endpoint !== engine.endpoint || !(await isGone(record.owner, processes))) continue;
+  for (const record of await readRecords(brigHome, (pid) => pid !== process.pid)) {
+    if (record.endpoint !== engine.endpoint) continue;
+    if ((await ownerState(record.owner, processes)) !== "gone") continue;
     const name = record.containerId ?? `brig-${record.sessionId}`;
     if ((await engine.inspectContainer(name)) !== null) continue;
     const others = (await readRecords(brigHome)).filter(({ sessionId }) => sessionId !== record.sessionId);
     const inUse = new Set(others.flatMap(({ placeholders }) => placeholders.map(({ path }) => path)));
     const free = record.placeholders.filter(({ path }) => !inUse.has(path));
-    removed.push(...(await removeLeftPlaceholders(free)));
-    const stays = await Promise.all(free.map(({ path }) => isLeftPlaceholder(path)));
-    if (!stays.includes(true)) await removeRecord(brigHome, record);
+    removed.push(...(await removeAbandonedPlaceholders(free)));
+    const remaining = await Promise.all(free.map(({ path }) => isAbandonedPlaceholder(path)));
+    if (!remaining.includes(true)) await removeRecord(brigHome, record);
   }
   return removed;
-}
-
-async function isGone(owner: Owner, processes: HostProcesses): Promise<boolean> {
-  return (await ownerState(owner, processes)) === "gone";
 }

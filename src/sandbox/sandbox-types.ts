@@ -12,14 +12,20 @@ export interface ExecOptions {
   stdin?: string | Uint8Array | undefined;
   /** Aborting kills the process tree; the call rejects with the signal's reason once the tree is gone. */
   signal?: AbortSignal | undefined;
-  /** Called with each piece of output as it arrives; the command waits while a returned promise is pending. */
+  /**
+   * Called with each piece of output as it arrives; the command waits while a returned promise is pending.
+   */
   onStdout?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
   onStderr?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
-  /** How much of each of stdout, stderr and output is kept, half from the head and half from the tail. Default 8 MiB. */
+  /**
+   * How much of each of stdout, stderr and output is kept, half from the head and half from the tail. Default
+   * 8 MiB.
+   */
   maxOutputBytes?: number | undefined;
   /**
-   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and SIGKILL as `kill` sends them,
-   * and the call ends when it is gone. Default: it goes on for as long as the sandbox.
+   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and
+   * SIGKILL as `kill` sends them, and the call ends when it is gone. Default: it goes on for as long as the
+   * sandbox.
    */
   endsTree?: boolean | undefined;
   /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
@@ -69,8 +75,9 @@ export interface SpawnOptions {
   /** Send stdout and stderr through one pipe, so that their order is exact. Everything arrives on stdout. */
   mergeOutput?: boolean | undefined;
   /**
-   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and SIGKILL as `kill` sends them,
-   * and `exit` resolves when it is gone. Default: it goes on for as long as the sandbox.
+   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and
+   * SIGKILL as `kill` sends them, and `exit` resolves when it is gone. Default: it goes on for as long as the
+   * sandbox.
    */
   endsTree?: boolean | undefined;
 }
@@ -91,7 +98,10 @@ export interface ExitStatus {
 
 /** Why a program could not be started. */
 export interface StartFailure {
-  /** What failed: a process for it, its streams, its working directory, its execution, or the request; "none": it was ended before. */
+  /**
+   * What failed: a process for it, its streams, its working directory, its execution, or the request; "none":
+   * it was ended before.
+   */
   stage: "none" | "fork" | "streams" | "cwd" | "exec" | "request";
   /** What Linux calls the reason, such as "ENOENT". */
   errno: string;
@@ -106,11 +116,14 @@ export interface SandboxProcess {
   readonly stdout: Readable;
   /** Null with a pty or `mergeOutput`. */
   readonly stderr: Readable | null;
-  /** Resolves when the process has ended and its output is complete (or 250 ms later if a child holds the pipe). */
+  /**
+   * Resolves when the process has ended and its output is complete (or 250 ms later if a child holds the
+   * pipe).
+   */
   readonly exit: Promise<ExitStatus>;
   /**
-   * Without a signal: ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it is gone.
-   * With one: sends it to the process group (with a pty: the foreground group).
+   * Without a signal: ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
+   * is gone. With one: sends it to the process group (with a pty: the foreground group).
    */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Only with a pty. */
@@ -156,8 +169,8 @@ export interface DirectoryEntry {
 /** How paths are resolved. */
 export interface PathOptions {
   /**
-   * Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there meanwhile. A name that is
-   * renamed or removed may itself be one. Default: links are followed.
+   * Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there
+   * meanwhile. A name that is renamed or removed may itself be one. Default: links are followed.
    */
   refuseSymlinks?: boolean | undefined;
   signal?: AbortSignal | undefined;
@@ -169,7 +182,9 @@ export interface ReadOptions extends PathOptions {
   offsetBytes?: number | undefined;
   /** Less is read where the file ends. Default: to its end. */
   lengthBytes?: number | undefined;
-  /** Refuse a file larger than this with `file.too-large`. Default 256 MiB; no limit with an explicit length. */
+  /**
+   * Refuse a file larger than this with `file.too-large`. Default 256 MiB; no limit with an explicit length.
+   */
   maxBytes?: number | undefined;
 }
 
@@ -198,34 +213,48 @@ export interface WritesDone {
 
 /** How a directory is listed. */
 export interface ListOptions {
-  /** Called with some entries at a time as they arrive, for directories of any size; the result is then empty. */
+  /**
+   * Called with some entries at a time as they arrive, for directories of any size; the result is then empty.
+   */
   onEntries?: ((entries: DirectoryEntry[]) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Files as the sandbox's own user sees them: every path is resolved by the kernel inside the container, never on the host.
- * Paths are absolute. Failures are BrigErrors with `file.*` codes; `errno` is what Linux calls the reason.
+ * Files as the sandbox's own user sees them: every path is resolved by the kernel inside the container, never
+ * on the host. Paths are absolute. Failures are BrigErrors with `file.*` codes; `errno` is what Linux calls
+ * the reason.
  */
 export interface SandboxFiles {
   /** Regular files only: a FIFO, device, socket or directory is refused at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
-  /** As `read` of a part, but where that begins in a hole of a sparse file, it is the data behind the hole. */
+  /**
+   * As `read` of a part, but where that begins in a hole of a sparse file, it is the data behind the hole.
+   */
   readPastHole(
     path: string,
     options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
   ): Promise<FilePart>;
   /** Replaces the file atomically (temporary file and rename), keeping its mode; follows a symbolic link. */
   write(path: string, data: string | Uint8Array, options?: PathOptions & { mode?: number }): Promise<void>;
-  /** Writes files one after the other, as `write` does, up to the first that fails: faster than a call for each. */
+  /**
+   * Writes files one after the other, as `write` does, up to the first that fails: faster than a call for
+   * each.
+   */
   writeEach(files: readonly FileWrite[], options?: PathOptions): Promise<WritesDone>;
   stat(path: string, options?: PathOptions & { followSymlinks?: boolean }): Promise<FileStat>;
-  /** Unsorted entries of one directory, without `.` and `..`. The path may be bytes, as a name need not be UTF-8. */
+  /**
+   * Unsorted entries of one directory, without `.` and `..`. The path may be bytes, as a name need not be
+   * UTF-8.
+   */
   list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
   /** As `mkdir -p` with `recursive`. */
   mkdir(path: string, options?: PathOptions & { recursive?: boolean; mode?: number }): Promise<void>;
   /** Replaces a file that is there, as rename(2) does. */
   rename(from: string, to: string, options?: PathOptions): Promise<void>;
-  /** A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless `force`. */
+  /**
+   * A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless
+   * `force`.
+   */
   remove(path: string, options?: PathOptions & { recursive?: boolean; force?: boolean }): Promise<void>;
 }

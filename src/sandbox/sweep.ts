@@ -7,15 +7,18 @@ import type { SandboxRecord } from "./sandbox-records.js";
 export interface SweepOptions {
   now: Date;
   processes: HostProcesses;
-  /** Report what would be removed, and remove nothing. */
+  /** Report what would be removed without removing it. */
   dryRun?: boolean | undefined;
-  /** What this machine's user knows of sandboxes. A container that is in none of them is only reported: anybody can write labels. */
+  /**
+   * The user's own records of sandboxes. A container without a record is only reported, because anybody can
+   * write labels.
+   */
   records: readonly Pick<SandboxRecord, "sessionId" | "containerId">[];
-  /** Also remove containers that no record names. */
+  /** Also remove containers without a record. */
   includeUnrecorded?: boolean | undefined;
-  /** Also remove containers of dead owners that `--keep` was asked for. */
+  /** Also remove containers that were started with `--keep` and whose owner is gone. */
   includeKept?: boolean | undefined;
-  /** The label of toolbox volumes and its value on the one in use; without it no volume is looked at. */
+  /** The label of toolbox volumes, and its value on the current one. Without this, volumes are ignored. */
   toolbox?: { label: string; hash: string } | undefined;
 }
 
@@ -27,12 +30,12 @@ export interface SweepReport {
 export interface SweptObject {
   /** Container id or volume name. */
   id: string;
-  /** Null for what belongs to no session. */
+  /** Null for an object that belongs to no session. */
   sessionId: string | null;
   verdict: SweepVerdict;
   /** False with `dryRun`, and when the engine refused. */
   removed: boolean;
-  /** Why what should have been removed is still there, in the engine's words. */
+  /** Why a removal failed, in the engine's words. */
   failure?: string | undefined;
 }
 
@@ -50,14 +53,17 @@ export type SweepVerdict =
 type SweptEngine = Pick<Engine, "listContainers" | "removeContainer" | "listVolumes" | "removeVolume">;
 
 const REMOVABLE: readonly SweepVerdict[] = ["owner-gone", "never-started", "stale-toolbox"];
-/** Between create and start of a container: on a busy engine this took seconds. */
+/** The longest time between a container's creation and its start. On a busy engine it took seconds. */
 const START_GRACE_MS = 60_000;
-/** Filling a toolbox volume takes seconds; a container that does it and is this old was left by a killed brig. */
+/**
+ * Filling a toolbox volume takes seconds, so a container for this that is older was left by a killed brig.
+ */
 const TOOLBOX_GRACE_MS = 600_000;
 
 /**
- * Removes what dead sessions of this machine left: containers whose owner is certainly gone or that were never started,
- * and unused volumes of other toolboxes. What another machine made, or what cannot be told, stays.
+ * Removes what dead sessions of this machine left: containers whose owner is certainly gone or that were
+ * never started, and unused toolbox volumes of other versions. Keeps everything from another machine, and
+ * everything in doubt.
  */
 export async function sweep(engine: SweptEngine, options: SweepOptions): Promise<SweepReport> {
   const containers = await engine.listContainers([LABELS.session]);
@@ -72,7 +78,6 @@ export async function sweep(engine: SweptEngine, options: SweepOptions): Promise
   };
 }
 
-/** What a sweep would do with one container. */
 async function judgeContainer(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const verdict = await judgeLabels(container, options);
   return REMOVABLE.includes(verdict) && !isRecorded(container, options) ? "unrecorded" : verdict;
@@ -91,7 +96,7 @@ async function judgeLabels(container: ContainerSummary, options: SweepOptions): 
   if (state === "elsewhere") return "other-machine";
   const graceMs = Math.max(mark.leaseSeconds * 1000, START_GRACE_MS);
   const isLate = options.now.getTime() - mark.createdAt.getTime() > graceMs;
-  // Nobody is left to start it: not even --keep was for this one.
+  // Nobody is left to start it, so not even --keep protects it.
   if (container.state === "created" && (isLate || state === "gone")) return "never-started";
   if (state === "alive") return "owner-alive";
   return mark.leaseSeconds === 0 && options.includeKept !== true ? "kept-on-request" : "owner-gone";
@@ -103,8 +108,8 @@ async function sweepContainer(
   options: SweepOptions,
 ): Promise<SweptObject> {
   const verdict = await judgeContainer(container, options);
-  const isDoomed = options.dryRun !== true && REMOVABLE.includes(verdict);
-  const outcome = isDoomed ? await outcomeOf(engine.removeContainer(container.id)) : { removed: false };
+  const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);
+  const outcome = shouldRemove ? await outcomeOf(engine.removeContainer(container.id)) : { removed: false };
   return { id: container.id, sessionId: container.labels[LABELS.session] ?? null, verdict, ...outcome };
 }
 
@@ -119,8 +124,8 @@ async function sweepToolboxes(
   const containers: SweptObject[] = [];
   const verdict = options.includeUnrecorded === true ? "never-started" : "unrecorded";
   for (const { id } of fillers) {
-    const isDoomed = options.dryRun !== true && REMOVABLE.includes(verdict);
-    const outcome = isDoomed ? await outcomeOf(engine.removeContainer(id)) : { removed: false };
+    const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);
+    const outcome = shouldRemove ? await outcomeOf(engine.removeContainer(id)) : { removed: false };
     containers.push({ id, sessionId: null, verdict, ...outcome });
   }
   const stale = (await engine.listVolumes([label])).filter(({ labels }) => labels[label] !== hash);
@@ -130,7 +135,10 @@ async function sweepToolboxes(
   return { containers, volumes };
 }
 
-/** The volumes of one toolbox, the one that holds the files first: its name is the beginning of the others'. */
+/**
+ * Groups volumes by toolbox. The volume with the files comes first: its name is a prefix of the others'
+ * names.
+ */
 function groupByHash(volumes: readonly VolumeSummary[], label: string): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   for (const { name, labels } of volumes.toSorted((a, b) => a.name.length - b.name.length))
@@ -138,7 +146,10 @@ function groupByHash(volumes: readonly VolumeSummary[], label: string): Map<stri
   return groups;
 }
 
-/** All or, while a container uses the first, none. The engine knows that, and refuses. */
+/**
+ * Removes all volumes of a toolbox, or none while a container uses the first; the engine refuses to remove
+ * that one.
+ */
 async function sweepVolumes(
   engine: SweptEngine,
   names: string[],
@@ -147,16 +158,15 @@ async function sweepVolumes(
   const swept: SweptObject[] = [];
   for (const id of names) {
     const isUsed = swept.some(({ verdict }) => verdict === "in-use");
-    const mayGo = !isUsed && options.dryRun !== true;
-    // An engine that refuses says that a container uses it.
-    const { removed } = mayGo ? await outcomeOf(engine.removeVolume(id)) : { removed: false };
+    const mayRemove = !isUsed && options.dryRun !== true;
+    const { removed } = mayRemove ? await outcomeOf(engine.removeVolume(id)) : { removed: false };
     const verdict = removed || options.dryRun === true ? "stale-toolbox" : "in-use";
     swept.push({ id, sessionId: null, verdict, removed });
   }
   return swept;
 }
 
-/** An engine that refuses one removal must not keep the sweep from the others. */
+/** Turns the engine's refusal into a value, so that the sweep goes on with the others. */
 async function outcomeOf(removal: Promise<void>): Promise<Pick<SweptObject, "removed" | "failure">> {
   try {
     await removal;

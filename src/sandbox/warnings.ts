@@ -1,15 +1,18 @@
 import { BrigError } from "../errors.js";
 
-/** Takes what went wrong where nobody waits for an answer. */
+/** Reports a problem that no call can report. */
 export type Warn = (problem: unknown) => void;
 
-/** Tells whoever listens, else the process; a listener's own error goes to the process too. */
+/**
+ * Calls `onWarning`, or emits a process warning without it. An error thrown by `onWarning` becomes a process
+ * warning too.
+ */
 export function warner({ onWarning }: { onWarning?: ((warning: BrigError) => void) | undefined }): Warn {
   return (problem) => {
     const warning =
       problem instanceof BrigError
         ? problem
-        : new BrigError(`the sandbox did not end well: ${String(problem)}`, {
+        : new BrigError(`the sandbox did not end properly: ${String(problem)}`, {
             code: "engine.failed",
             cause: problem,
           });

@@ -1,15 +1,18 @@
 import { type Frame, protocolError } from "./frames.js";
 import { ACK_EVERY_BYTES, ACK_EVERY_FRAMES } from "./protocol.js";
 
-/** How many frames each side has of the other, and what the runner has not acknowledged: it is sent again after a break. */
+/**
+ * Counts the frames in both directions, and keeps those that the runner has not acknowledged, to send them
+ * again after a break.
+ */
 export class FrameCounts {
   readonly #kept: Buffer[] = [];
   #acknowledged = 0n;
   #received = 0n;
-  #untoldFrames = 0;
-  #untoldBytes = 0;
+  #unacknowledgedFrames = 0;
+  #unacknowledgedBytes = 0;
 
-  /** Of the runner's frames. */
+  /** The number of frames received from the runner. */
   get received(): bigint {
     return this.#received;
   }
@@ -22,21 +25,24 @@ export class FrameCounts {
     this.#kept.length = 0;
   }
 
-  /** What goes first into a new stream. The runner was told what has arrived when that was opened. */
+  /**
+   * The frames to send first on a new stream. HELLO has just told the runner how many frames were received.
+   */
   resume(): readonly Buffer[] {
-    this.#untoldFrames = 0;
-    this.#untoldBytes = 0;
+    this.#unacknowledgedFrames = 0;
+    this.#unacknowledgedBytes = 0;
     return this.#kept;
   }
 
-  /** Counts a frame of the runner's. Gives the payload of an ACK when it is time to send one, else null. */
+  /** Counts a frame from the runner. Returns the payload of an ACK when one is due, else null. */
   receive(frame: Frame): Buffer | null {
     this.#received++;
-    this.#untoldFrames++;
-    this.#untoldBytes += frame.payload.length;
-    if (this.#untoldFrames < ACK_EVERY_FRAMES && this.#untoldBytes < ACK_EVERY_BYTES) return null;
-    this.#untoldFrames = 0;
-    this.#untoldBytes = 0;
+    this.#unacknowledgedFrames++;
+    this.#unacknowledgedBytes += frame.payload.length;
+    if (this.#unacknowledgedFrames < ACK_EVERY_FRAMES && this.#unacknowledgedBytes < ACK_EVERY_BYTES)
+      return null;
+    this.#unacknowledgedFrames = 0;
+    this.#unacknowledgedBytes = 0;
     const payload = Buffer.alloc(8);
     payload.writeBigUInt64LE(this.#received);
     return payload;

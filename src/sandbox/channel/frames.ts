@@ -4,11 +4,10 @@ import { FrameType, HEADER_BYTES, MAX_PAYLOAD_FROM_RUNNER } from "./protocol.js"
 export interface Frame {
   type: number;
   channel: number;
-  /** Borrowed: valid until the callback returns. Who keeps it copies it. */
+  /** Valid only until the callback returns; copy it to keep it. */
   payload: Buffer;
 }
 
-/** Header and payload in one buffer. */
 export function encodeFrame(type: number, channel: number, payload: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
   frame.writeUInt32LE(payload.length, 0);
@@ -18,7 +17,7 @@ export function encodeFrame(type: number, channel: number, payload: Uint8Array):
   return frame;
 }
 
-/** Frames of the session itself are neither counted nor sent again after a broken stream. */
+/** Frames of the session itself are not counted, and not sent again after a break. */
 export function isCounted(type: number): boolean {
   return (type & 0x7f) > FrameType.end;
 }
@@ -31,9 +30,11 @@ export function protocolError(what: string, cause?: unknown): BrigError {
   });
 }
 
-/** Cuts a byte stream into frames, whatever pieces it comes in, without allocating for each of them. */
+/**
+ * Splits a byte stream into frames without allocating for each of them. The stream may arrive in any pieces.
+ */
 export class FrameParser {
-  /** Holds the one frame that began in an earlier piece. */
+  /** The frame that began in an earlier piece. */
   readonly #partial = Buffer.allocUnsafeSlow(HEADER_BYTES + MAX_PAYLOAD_FROM_RUNNER);
   #filled = 0;
 
@@ -41,8 +42,8 @@ export class FrameParser {
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     let at = 0;
     while (this.#filled > 0 && at < chunk.length) {
-      at += this.#fill(chunk, at, this.#needed());
-      if (this.#filled < HEADER_BYTES || this.#filled < this.#needed()) continue;
+      at += this.#fill(chunk, at, this.#neededBytes());
+      if (this.#filled < HEADER_BYTES || this.#filled < this.#neededBytes()) continue;
       const size = this.#filled;
       this.#filled = 0;
       onFrame(frameAt(this.#partial, 0, size));
@@ -56,8 +57,8 @@ export class FrameParser {
     if (at < chunk.length) this.#fill(chunk, at, chunk.length - at);
   }
 
-  /** Bytes of the partial frame as far as is known: its header first. */
-  #needed(): number {
+  /** The size of the partial frame; that of its header until the header is complete. */
+  #neededBytes(): number {
     return this.#filled < HEADER_BYTES ? HEADER_BYTES : sizeAt(this.#partial, 0);
   }
 
@@ -77,10 +78,10 @@ function frameAt(data: Buffer, at: number, end: number): Frame {
   };
 }
 
-/** Size of the frame whose header lies here, once that header has been found valid. */
+/** Checks a header and returns the size of its frame. */
 function sizeAt(data: Buffer, at: number): number {
   const length = data.readUInt32LE(at);
-  check(length, data.readUInt32LE(at + 4), data.readUInt32LE(at + 8));
+  checkHeader(length, data.readUInt32LE(at + 4), data.readUInt32LE(at + 8));
   return HEADER_BYTES + length;
 }
 
@@ -95,7 +96,7 @@ const fromRunner = new Set<number>([
   FrameType.creditFromRunner,
 ]);
 
-function check(length: number, type: number, channel: number): void {
+function checkHeader(length: number, type: number, channel: number): void {
   if (length > MAX_PAYLOAD_FROM_RUNNER) throw protocolError(`a frame of ${length} bytes`);
   // The upper bytes are flags and padding, which are zero in this version, so the word is the type itself.
   if (!fromRunner.has(type)) throw protocolError(`frame type 0x${type.toString(16)}`);

@@ -1,6 +1,7 @@
 /**
- * The numbers of the runner's protocol, version 1; images/toolbox/runner/PROTOCOL.md explains them. The runner has the same numbers
- * under the same names in images/toolbox/runner/protocol.h, and a unit test compares the two files.
+ * The numbers of the runner's protocol, version 1; images/toolbox/runner/PROTOCOL.md explains them. The
+ * runner has the same numbers under the same names in images/toolbox/runner/protocol.h, and a unit test
+ * compares the two files.
  */
 export const PROTOCOL_VERSION = 1;
 
@@ -9,7 +10,7 @@ export const MAX_PAYLOAD_TO_RUNNER = 4 * 1024 * 1024;
 /** The most the runner may put in one frame towards the host. */
 export const MAX_PAYLOAD_FROM_RUNNER = 64 * 1024;
 export const INITIAL_CREDIT = 256 * 1024;
-/** Each side acknowledges what it has received after this much, if not earlier. */
+/** Each side acknowledges what it has received after this many frames or bytes, or earlier. */
 export const ACK_EVERY_FRAMES = 64;
 export const ACK_EVERY_BYTES = 128 * 1024;
 
@@ -60,9 +61,11 @@ export const ExitFlag = {
 export const Stage = { none: 0, fork: 1, cwd: 2, exec: 3, streams: 4, request: 5 } as const;
 
 export const FILE_HEAD_BYTES = 24;
-/** The most data that may travel inside a request or inside its EXIT frame; more than this has a stream of its own. */
+/** The most data inside a request or its EXIT frame; more data is streamed in frames of its own. */
 export const INLINE_BYTES = 60 * 1024;
-/** Added to the type of a file that is refused because it is not a regular one. */
+/**
+ * An EXIT frame reports a file that is not regular as this number plus its `EntryType`, in place of an errno.
+ */
 export const NOT_REGULAR = 4096;
 
 export const FileOperation = {
@@ -89,7 +92,7 @@ export const EntryType = {
   "block-device": 7,
 } as const;
 
-/** Every operation takes this flag except list, report, sequence and receipt. */
+/** For every operation except list, report, sequence and receipt. */
 export const PathFlag = { withoutLinks: 128 } as const;
 export const ReadFlag = { allOrNone: 1, inline: 2, skipHole: 4 } as const;
 export const WriteFlag = { new: 1, inline: 2 } as const;

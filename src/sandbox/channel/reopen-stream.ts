@@ -4,39 +4,46 @@ import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
-/** For how long at least a stream that was given up is tried to be opened again: it may only have been slow, and so the runner. */
+/** The least time to try to reopen a stream that went silent: perhaps the machine is only slow. */
 const SLOW_RUNNER_MS = 5 * 60_000;
 
-/** Nobody has closed it, but nothing comes any more. */
+/** Why the host closed a stream: it was still open, but nothing arrived any more. */
 export class SilentStream extends Error {
   constructor() {
     super("nothing came from the runner any more");
   }
 }
 
-/** What the owner of a broken stream does for another one. */
+/** How to reopen a stream. */
 export interface StreamOpener {
-  /** For how long it is tried. */
+  /** How long to try. */
   forMs: number;
   connect(): Promise<void>;
-  /** What the engine says of the container: that it runs, that it is paused, or why there is nobody to dial any more. */
+  /** Asks the engine about the container: it runs, is paused, or has ended for the returned reason. */
   diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
-  /** Whether nobody wants the stream any more. */
+  /** Whether the stream is no longer needed. */
   isGivenUp(): boolean;
 }
 
-/** Opens a stream again that broke for a reason. Null when that is done or not wanted any more, else why it cannot be. */
+/**
+ * Reopens a stream that broke for `reason`. Resolves to null when it is open or no longer needed, else to the
+ * error that prevents it.
+ */
 export async function reopenStream(reason: Error, opener: StreamOpener): Promise<BrigError | null> {
   const isSlow = reason instanceof SilentStream;
-  const patience = new Patience(isSlow ? Math.max(opener.forMs, SLOW_RUNNER_MS) : opener.forMs);
+  const limit = new ReconnectLimit(isSlow ? Math.max(opener.forMs, SLOW_RUNNER_MS) : opener.forMs);
   try {
-    return await dialUntil(patience, reason, opener);
+    return await dialUntil(limit, reason, opener);
   } finally {
-    patience.end();
+    limit.end();
   }
 }
 
-async function dialUntil(patience: Patience, reason: Error, opener: StreamOpener): Promise<BrigError | null> {
+async function dialUntil(
+  limit: ReconnectLimit,
+  reason: Error,
+  opener: StreamOpener,
+): Promise<BrigError | null> {
   const brokenAt = performance.now();
   let lastReason: unknown = reason;
   let wasPaused = false;
@@ -45,10 +52,10 @@ async function dialUntil(patience: Patience, reason: Error, opener: StreamOpener
     const found = await opener
       .diagnose(performance.now() - brokenAt)
       .catch((error: unknown) => unreachable(error));
-    if (wasPaused) patience.renew();
+    if (wasPaused) limit.restart();
     wasPaused = found === "paused";
-    if (isBrigError(found) && (found.reason !== "engine" || patience.isOver)) return found;
-    if (patience.isOver && !wasPaused) return cannotReopen(lastReason);
+    if (isBrigError(found) && (found.reason !== "engine" || limit.isOver)) return found;
+    if (limit.isOver && !wasPaused) return cannotReopen(lastReason);
     try {
       if (found === "runs") {
         await opener.connect();
@@ -62,22 +69,22 @@ async function dialUntil(patience: Patience, reason: Error, opener: StreamOpener
   return null;
 }
 
-/** How long a broken stream is tried to be opened again, in time that this process had for it. */
-class Patience {
+/** A time limit that does not count the time in which this process was suspended. */
+class ReconnectLimit {
   readonly #ms: number;
   #timer: LivedTimer | undefined;
   #isOver = false;
 
   constructor(ms: number) {
     this.#ms = ms;
-    this.renew();
+    this.restart();
   }
 
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  renew(): void {
+  restart(): void {
     this.end();
     this.#isOver = false;
     this.#timer = afterLivedTime(this.#ms, () => {

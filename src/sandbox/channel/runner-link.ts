@@ -6,37 +6,37 @@ import { FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
 import { reopenStream, SilentStream } from "./reopen-stream.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
 
-/** What a channel's owner is told. */
+/** Called with what arrives on one channel. */
 export interface ChannelEvents {
   onOutput(data: Buffer, isStderr: boolean): void;
-  /** Bytes of input the runner takes in addition. */
+  /** The runner accepts this many more bytes of input. */
   onCredit(bytes: number): void;
   /** The last event of the channel. */
   onExit(payload: Buffer): void;
-  /** Instead of `onExit`: the sandbox is gone. */
+  /** Called instead of `onExit` when the sandbox is gone. */
   onGone(error: BrigError): void;
 }
 
 export interface LinkOptions {
   token: Buffer;
-  /** A stream attached to the container before its start. If it breaks before the runner answers, `dial` is used. Default: none. */
+  /** A stream attached before the container's start; `dial` replaces it if it breaks. Default: none. */
   first?: EngineStream | undefined;
   /** Opens a new exec of `runner connect`. */
   dial(): Promise<EngineStream>;
-  /** What the engine says of the container: that it runs, that it is paused, or why there is nobody to dial any more. */
+  /** Asks the engine: the container runs, is paused, or has ended for the returned reason. */
   diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
-  /** For how long a broken stream is tried to be opened again. */
+  /** How long to try to reopen a broken stream. */
   reconnectForMs: number;
-  /** Output of a process that outlived the call on this channel. */
+  /** Called with output of a process that outlived the call on this channel. */
   onLate(channel: number, data: Buffer): void;
 }
 
-/** How long nothing may come for somebody who waits before the runner is asked, and then the engine. */
+/** If nothing arrives while a call waits, asks the runner after 2 intervals, and the engine after 3. */
 const SILENCE_MS = 2000;
 
 /**
- * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and opens the
- * stream again when it breaks, so that nothing is lost and nothing happens twice.
+ * The session's one stream to the runner: numbers channels, keeps what the runner has not acknowledged, and
+ * opens the stream again when it breaks, so that nothing is lost and nothing happens twice.
  */
 export class RunnerLink {
   readonly #options: LinkOptions;
@@ -67,19 +67,22 @@ export class RunnerLink {
     return link;
   }
 
-  /** Told once, when the sandbox cannot be reached any more. */
+  /** Called once, when the sandbox cannot be reached any more. */
   set onGone(listener: (error: BrigError) => void) {
     this.#onGone = listener;
     if (this.#gone) listener(this.#gone);
   }
 
-  /** Ends what the commands that are over have left running. Nothing says when that is done. */
+  /** Asks the runner to kill the processes that finished commands left behind. Does not wait for it. */
   endLeftovers(): void {
     for (let channel = 1; channel <= this.#lastChannel; channel++)
       if (!this.#channels.has(channel)) this.send(FrameType.kill, channel, Buffer.alloc(4));
   }
 
-  /** Sends a request on a new channel and returns its number. Error: `exec.invalid` when it is too large for a frame. */
+  /**
+   * Sends a request on a new channel and returns its number. Error: `exec.invalid` when it is too large for a
+   * frame.
+   */
   openChannel(
     request: { type: number; payload: Uint8Array; isLast?: boolean },
     events: ChannelEvents,
@@ -105,7 +108,7 @@ export class RunnerLink {
     this.#stream?.write(frame);
   }
 
-  /** One small round trip through the whole stream; rejects when the sandbox is gone. */
+  /** One small round trip to the runner. Rejects when the sandbox is gone. */
   async ping(): Promise<void> {
     if (this.#gone) throw this.#gone;
     this.#pingCount++;
@@ -117,50 +120,49 @@ export class RunnerLink {
     if (this.#gone) throw this.#gone;
   }
 
-  /** Cuts the stream as a fault would; the link opens another. For tests of exactly that. */
+  /** For tests: breaks the stream as a fault would, so that the link has to open another. */
   breakStream(): void {
     this.#stream?.destroy(new Error("cut on purpose"));
   }
 
-  /** How many channels were opened so far. */
+  /** The number of channels opened so far. */
   get channelCount(): number {
     return this.#lastChannel;
   }
 
-  /** Every open channel hears `error`, as all later ones do but those that are marked as last. The stream stays open for these. */
+  /** Ends every open channel with `error`. Later only requests marked `isLast` are accepted. */
   retire(error: BrigError): void {
     if (this.#gone || this.#retired) return;
     this.#retired = { error, upTo: this.#lastChannel };
-    const channels = [...this.#channels.values()];
-    this.#channels.clear();
-    for (const channel of channels) channel.onGone(error);
+    this.#endChannels(error);
   }
 
-  /** As `close`, after it has asked the runner to end everything. False when there was no stream to ask through. */
+  /** Asks the runner to end everything, and closes. Returns false if there was no stream to ask through. */
   end(error: BrigError): boolean {
-    if (this.#gone || this.#stream === undefined) {
-      this.close(error);
-      return false;
-    }
-    this.#stream.write(encodeFrame(FrameType.end, 0, Buffer.alloc(0)));
-    this.#stream.flush();
+    const stream = this.#gone ? undefined : this.#stream;
+    stream?.write(encodeFrame(FrameType.end, 0, Buffer.alloc(0)));
+    stream?.flush();
     this.close(error);
-    return true;
+    return stream !== undefined;
   }
 
-  /** Ends the link; every open channel hears `error`. */
+  /** Ends the link, and every open channel with `error`. */
   close(error: BrigError): void {
     if (this.#gone) return;
     this.#gone = error;
     clearInterval(this.#silenceTimer);
     this.#stream?.destroy(error);
-    const channels = [...this.#channels.values()];
-    this.#channels.clear();
     this.#counts.forget();
-    for (const channel of channels) channel.onGone(error);
+    this.#endChannels(error);
     for (const resolve of this.#pings.values()) resolve();
     this.#pings.clear();
     this.#onGone?.(error);
+  }
+
+  #endChannels(error: BrigError): void {
+    const channels = [...this.#channels.values()];
+    this.#channels.clear();
+    for (const channel of channels) channel.onGone(error);
   }
 
   async #connectFirst(): Promise<void> {
@@ -215,8 +217,8 @@ export class RunnerLink {
   }
 
   /**
-   * A stream can be dead though nobody has closed it: something in between has lost it, or the runtime leaves that of a container
-   * that has ended open. The engine tells the one from the other.
+   * A stream can be dead although it is still open: something in between has lost the connection, or the
+   * runtime does not close the stream of a container that has ended. The engine tells which it is.
    */
   async #checkSilence(): Promise<void> {
     const stream = this.#stream;
@@ -230,7 +232,7 @@ export class RunnerLink {
     const found = await this.#options.diagnose(0).catch(() => null);
     const isStillSilent = this.#silentTurns > 0 && this.#stream === stream;
     if (!isStillSilent || found === null || found === "paused") return;
-    // A machine that is only slow loses nothing by it: the runner sends again what has not arrived.
+    // If the machine is only slow, nothing is lost: the runner sends again what has not arrived.
     if (found === "runs") stream.destroy(new SilentStream());
     else this.close(found);
   }
@@ -254,16 +256,13 @@ export class RunnerLink {
       case FrameType.welcome:
         throw protocolError("a second WELCOME");
       case FrameType.late:
-        this.#takeLate(frame);
+        if (frame.channel > this.#lastChannel)
+          throw protocolError(`output of unknown channel ${frame.channel}`);
+        this.#options.onLate(frame.channel, frame.payload);
         return;
       default:
         this.#dispatch(frame);
     }
-  }
-
-  #takeLate(frame: Frame): void {
-    if (frame.channel > this.#lastChannel) throw protocolError(`output of unknown channel ${frame.channel}`);
-    this.#options.onLate(frame.channel, frame.payload);
   }
 
   #dispatch(frame: Frame): void {

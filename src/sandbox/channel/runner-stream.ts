@@ -10,18 +10,18 @@ const HELLO_WITHIN_MS = 10_000;
 const MAX_BRIDGE_MESSAGE = 4096;
 
 export interface Welcome {
-  /** Counted frames the runner has taken from the host. */
+  /** The number of counted frames that the runner has received from the host. */
   received: bigint;
   bootId: bigint;
 }
 
 export interface StreamEvents {
   onFrame(frame: Frame): void;
-  /** Once, when the stream has ended for whatever reason. */
+  /** Called once, when the stream has ended for any reason. */
   onEnd(reason: Error): void;
 }
 
-/** One stream to the runner, from HELLO to its end. It may break; RunnerLink then opens another. */
+/** One stream to the runner, from HELLO to its end. If it breaks, RunnerLink opens another. */
 export class RunnerStream {
   readonly #exec: EngineStream;
   readonly #demultiplexer = new Demultiplexer();
@@ -42,7 +42,10 @@ export class RunnerStream {
     exec.stream.on("end", () => this.#end(this.#closeReason()));
   }
 
-  /** Frames of one turn of the event loop leave in one system call: each would wake the engine and its shim. */
+  /**
+   * Sends all frames of one turn of the event loop in one system call, since each call wakes the engine and
+   * its shim.
+   */
   write(frame: Buffer): void {
     if (this.#ended) return;
     if (!this.#isCorked) {
@@ -53,7 +56,7 @@ export class RunnerStream {
     this.#exec.stream.write(frame);
   }
 
-  /** Hands over what was written in this turn of the event loop, so that it leaves though the stream is destroyed next. */
+  /** Sends the frames written so far at once, so that they are not lost when the stream is destroyed next. */
   flush(): void {
     if (!this.#isCorked) return;
     this.#isCorked = false;
@@ -68,7 +71,7 @@ export class RunnerStream {
     if (this.#ended) return;
     try {
       this.#demultiplexer.push(chunk, (data, isStderr) => {
-        if (isStderr || this.#isEngineSpeaking(data)) this.#note(data);
+        if (isStderr || this.#isEngineMessage(data)) this.#addBridgeMessage(data);
         else this.#parser.push(data, (frame) => this.#events.onFrame(frame));
       });
       this.#garbage.add(chunk.length);
@@ -78,22 +81,22 @@ export class RunnerStream {
   }
 
   /**
-   * Where the bridge could not be started, because its container is ending, the engine says so on stdout. A stream of
-   * frames begins with WELCOME's length, which is no character.
+   * If the bridge cannot be started because the container is ending, the engine writes an error message to
+   * stdout. Frames begin with WELCOME's length, which is not a printable character.
    */
-  #isEngineSpeaking(data: Buffer): boolean {
+  #isEngineMessage(data: Buffer): boolean {
     this.#firstByte ??= data[0];
     return this.#firstByte !== undefined && this.#firstByte >= 0x20 && this.#firstByte < 0x7f;
   }
 
-  /** What `connect`, or the engine in its place, says when PID 1 cannot be reached. */
-  #note(data: Buffer): void {
+  /** Keeps the message of `runner connect`, or of the engine, about why PID 1 cannot be reached. */
+  #addBridgeMessage(data: Buffer): void {
     if (this.#bridgeMessage.length < MAX_BRIDGE_MESSAGE) this.#bridgeMessage += data.toString("latin1");
   }
 
   #closeReason(): Error {
-    const said = this.#bridgeMessage.replace(/[^\x20-\x7e]+/g, " ").trim();
-    return new Error(said === "" ? "the stream to the runner ended" : said);
+    const message = this.#bridgeMessage.replace(/[^\x20-\x7e]+/g, " ").trim();
+    return new Error(message === "" ? "the stream to the runner ended" : message);
   }
 
   #end(reason: Error): void {
@@ -104,7 +107,7 @@ export class RunnerStream {
   }
 }
 
-/** Opens a stream and says HELLO. The frames that follow WELCOME in the same piece go to `events`. */
+/** Sends HELLO and waits for WELCOME. Frames that follow WELCOME go to what `events` returns. */
 export async function greet(
   exec: EngineStream,
   identity: { token: Buffer; received: bigint },

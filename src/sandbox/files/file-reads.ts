@@ -1,16 +1,16 @@
 import type { BrigError } from "../../errors.js";
 import { protocolError } from "../channel/frames.js";
 import { INLINE_BYTES, READ_RESULT_BYTES, ReadFlag } from "../channel/protocol.js";
-import type { CommandSetting } from "../process/run-to-end.js";
+import type { CommandContext } from "../process/start-command.js";
 import type { FilePart, PathOptions, ReadOptions } from "../sandbox-types.js";
 import { run, tooLarge } from "./file-request.js";
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024;
 
-export async function readFile(setting: CommandSetting, path: string, options: ReadOptions): Promise<Buffer> {
+export async function readFile(context: CommandContext, path: string, options: ReadOptions): Promise<Buffer> {
   const { offsetBytes = 0, lengthBytes, refuseSymlinks, signal } = options;
-  if (lengthBytes === undefined) return await readWhole(setting, path, { ...options, offsetBytes });
-  return (await readPart(setting, path, { offsetBytes, lengthBytes, refuseSymlinks, signal })).data;
+  if (lengthBytes === undefined) return await readWhole(context, path, { ...options, offsetBytes });
+  return (await readPart(context, path, { offsetBytes, lengthBytes, refuseSymlinks, signal })).data;
 }
 
 interface Part extends PathOptions {
@@ -20,28 +20,31 @@ interface Part extends PathOptions {
 }
 
 /** As `readFile` of a part, but one that would begin in a hole of a sparse file begins behind it. */
-export async function readPastHole(setting: CommandSetting, path: string, part: Part): Promise<FilePart> {
-  return await readPart(setting, path, { ...part, flags: ReadFlag.skipHole });
+export async function readPastHole(context: CommandContext, path: string, part: Part): Promise<FilePart> {
+  return await readPart(context, path, { ...part, flags: ReadFlag.skipHole });
 }
 
 async function readPart(
-  setting: CommandSetting,
+  context: CommandContext,
   path: string,
   { offsetBytes, lengthBytes, flags = 0, refuseSymlinks, signal }: Part,
 ): Promise<FilePart> {
   if (lengthBytes === 0) {
-    await run(setting, { operation: "stat", path, refuseSymlinks, signal });
+    await run(context, { operation: "stat", path, refuseSymlinks, signal });
     return { holeBytes: 0, data: Buffer.alloc(0) };
   }
   const request = { path, offsetBytes, lengthBytes, flags, refuseSymlinks, signal };
   const { start, data } =
-    lengthBytes > INLINE_BYTES ? await readStream(setting, request) : await readInline(setting, request);
+    lengthBytes > INLINE_BYTES ? await readStream(context, request) : await readInline(context, request);
   return { holeBytes: start - offsetBytes, data };
 }
 
-/** Most files come back with the answer. Of one that does not, nothing is kept: by the next request it may be another. */
+/**
+ * Most files come back with the answer. Of one that does not, nothing is kept: by the next request it may be
+ * another.
+ */
 async function readWhole(
-  setting: CommandSetting,
+  context: CommandContext,
   path: string,
   {
     offsetBytes,
@@ -51,30 +54,30 @@ async function readWhole(
   }: ReadOptions & { offsetBytes: number },
 ): Promise<Buffer> {
   const request = { path, offsetBytes, flags: 0, refuseSymlinks, signal };
-  const first = await readInline(setting, { ...request, lengthBytes: INLINE_BYTES });
+  const first = await readInline(context, { ...request, lengthBytes: INLINE_BYTES });
   const { data } =
     first.data.length < INLINE_BYTES
       ? first
       : // A size the kernel tells is refused by the runner at once. Elsewhere one byte more than allowed shows it.
-        await readStream(setting, { ...request, flags: ReadFlag.allOrNone, lengthBytes: maxBytes + 1 });
+        await readStream(context, { ...request, flags: ReadFlag.allOrNone, lengthBytes: maxBytes + 1 });
   if (data.length <= maxBytes) return data;
   throw tooLarge(path);
 }
 
 type ReadRequest = Part & { path: string; flags: number };
 
-async function readInline(setting: CommandSetting, request: ReadRequest) {
+async function readInline(context: CommandContext, request: ReadRequest) {
   const flags = request.flags | ReadFlag.inline;
-  const { result } = await run(setting, { ...request, operation: "read", flags });
+  const { result } = await run(context, { ...request, operation: "read", flags });
   const data = result.subarray(READ_RESULT_BYTES);
   if (data.length > request.lengthBytes) throw longerThanAsked();
   return { start: startOf(result, request), data };
 }
 
-async function readStream(setting: CommandSetting, request: ReadRequest) {
+async function readStream(context: CommandContext, request: ReadRequest) {
   const pieces: Buffer[] = [];
   let left = request.lengthBytes;
-  const { result } = await run(setting, {
+  const { result } = await run(context, {
     ...request,
     operation: "read",
     onOutput(data) {

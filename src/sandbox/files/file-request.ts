@@ -1,6 +1,5 @@
 import { BrigError, type ErrorCode, isBrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
-import { sharedSignal } from "../../lib/time/shared-signal.js";
 import {
   EntryType,
   FILE_HEAD_BYTES,
@@ -12,8 +11,8 @@ import {
 import { Command } from "../process/command.js";
 import { errnoName } from "../process/errno-names.js";
 import type { ExitRecord } from "../process/exit-record.js";
-import type { CommandSetting } from "../process/run-to-end.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
+import type { CommandContext } from "../process/start-command.js";
 import type { FileType } from "../sandbox-types.js";
 
 const fileTypes: ReadonlyMap<number, FileType> = namesByNumber(EntryType);
@@ -22,7 +21,7 @@ export function fileTypeOf(number: number): FileType {
   return fileTypes.get(number) ?? "unknown";
 }
 
-/** One request to the runner, as PROTOCOL.md has it. */
+/** One file request to the runner, as PROTOCOL.md defines it. */
 export interface FileRequest {
   operation: keyof typeof FileOperation;
   path: string | Uint8Array;
@@ -37,51 +36,39 @@ export interface FileRequest {
   onOutput?: (data: Buffer) => void;
 }
 
-/** Errors: `file.*` when the operation failed, and the reason of an abort. */
-export async function run(setting: CommandSetting, request: FileRequest): Promise<ExitRecord> {
+/** Errors: `file.*` when the operation failed, or the signal's reason after an abort. */
+export async function run(context: CommandContext, request: FileRequest): Promise<ExitRecord> {
   request.signal?.throwIfAborted();
-  const record = await perform(setting, request);
+  const record = await perform(context, request);
   request.signal?.throwIfAborted();
   if (record.kind !== "file" || record.errno !== 0) throw fileError(request, record);
   return record;
 }
 
-/** As `run`, but null where the operation fails with one errno. */
+/** As `run`, but returns null when the operation fails with this errno. */
 export async function runUnless(
-  setting: CommandSetting,
+  context: CommandContext,
   request: FileRequest,
   errno: string,
 ): Promise<ExitRecord | null> {
   try {
-    return await run(setting, request);
+    return await run(context, request);
   } catch (error) {
     if (isBrigError(error) && error.errno === errno) return null;
     throw error;
   }
 }
 
-/** What became of it, an abort and a failure included. */
-export async function perform(setting: CommandSetting, request: FileRequest): Promise<ExitRecord> {
+/** Returns the outcome, also of a failed or aborted operation. */
+export async function perform(context: CommandContext, request: FileRequest): Promise<ExitRecord> {
+  const { operation, signal, input = Buffer.alloc(0) } = request;
   const command = new Command(
-    setting.link,
-    { type: FrameType.file, payload: encodeFileRequest(request), isLast: request.operation === "receipt" },
-    { onOutput: (data) => request.onOutput?.(data), onStuck: setting.onStuck },
+    context.link,
+    { type: FrameType.file, payload: encodeFileRequest(request), isLast: operation === "receipt", signal },
+    { onOutput: (data) => request.onOutput?.(data), onStuck: context.onStuck },
   );
-  const cancel = () => command.kill();
-  if (request.signal !== undefined)
-    sharedSignal(request.signal).addEventListener("abort", cancel, { once: true });
-  try {
-    const [record] = await Promise.all([command.ended, feed(command, request.input)]);
-    return record;
-  } finally {
-    request.signal?.removeEventListener("abort", cancel);
-  }
-}
-
-async function feed(command: Command, input: Uint8Array | undefined): Promise<void> {
-  if (!input) return;
-  await command.write(Buffer.from(input.buffer, input.byteOffset, input.byteLength));
-  command.endInput();
+  const [record] = await Promise.all([command.ended, command.writeAll(input)]);
+  return record;
 }
 
 export function encodeFileRequest(request: FileRequest): Buffer {
@@ -131,7 +118,7 @@ const codes = {
   EROFS: {
     code: "file.read-only",
     text: "read-only file system",
-    hint: "the sandbox's mode makes this place read-only",
+    hint: "the sandbox's mode makes this path read-only",
   },
   EISDIR: { code: "file.is-directory", text: "is a directory" },
   ENOTDIR: { code: "file.not-directory", text: "not a directory" },
@@ -143,9 +130,8 @@ const codes = {
   },
 } as const satisfies Record<string, Failure>;
 
-const throughLink: Failure = { code: "file.symlink", text: "a symbolic link is on the way" };
+const throughLink: Failure = { code: "file.symlink", text: "the path leads through a symbolic link" };
 
-/** What a file over a limit is refused with. */
 export function tooLarge(path: string): BrigError {
   const { code, text, hint } = codes.EFBIG;
   return new BrigError(`cannot read ${path}: ${text}`, { code, hint });

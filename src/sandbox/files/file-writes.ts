@@ -1,7 +1,7 @@
 import { protocolError } from "../channel/frames.js";
 import { INLINE_BYTES, SEQUENCE_RESULT_BYTES, WriteFlag } from "../channel/protocol.js";
-import type { CommandSetting } from "../process/run-to-end.js";
 import { lengthPrefixed } from "../process/spawn-request.js";
+import type { CommandContext } from "../process/start-command.js";
 import type { FileWrite, PathOptions, WritesDone } from "../sandbox-types.js";
 import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, run } from "./file-request.js";
 
@@ -9,8 +9,8 @@ import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, r
 const SEQUENCE_BYTES = 1024 * 1024;
 const MAX_CHARACTER_BYTES = 4;
 
-export async function writeFile(setting: CommandSetting, file: FileWrite & PathOptions): Promise<void> {
-  await run(setting, { ...writeRequest(file, file), signal: file.signal });
+export async function writeFile(context: CommandContext, file: FileWrite & PathOptions): Promise<void> {
+  await run(context, { ...writeRequest(file, file), signal: file.signal });
 }
 
 function writeRequest({ path, data, mode = 0o644 }: FileWrite, { refuseSymlinks }: PathOptions): FileRequest {
@@ -20,14 +20,14 @@ function writeRequest({ path, data, mode = 0o644 }: FileWrite, { refuseSymlinks 
 }
 
 export async function writeEach(
-  setting: CommandSetting,
+  context: CommandContext,
   files: readonly FileWrite[],
   options: PathOptions,
 ): Promise<WritesDone> {
   for (const { path } of files) checkedPath(path);
   let written = 0;
   for (const requests of sequencesOf(files.map((file) => writeRequest(file, options)))) {
-    const done = await writeInOrder(setting, requests, options.signal);
+    const done = await writeInOrder(context, requests, options.signal);
     written += done.written;
     if (done.failure !== null) return { written, failure: done.failure };
   }
@@ -52,19 +52,19 @@ function* sequencesOf(requests: readonly FileRequest[]): Generator<FileRequest[]
 }
 
 async function writeInOrder(
-  setting: CommandSetting,
+  context: CommandContext,
   requests: readonly FileRequest[],
   signal: AbortSignal | undefined,
 ): Promise<WritesDone> {
   const [only] = requests;
   if (only && requests.length === 1)
-    return await run(setting, { ...only, signal }).then(
+    return await run(context, { ...only, signal }).then(
       () => ({ written: 1, failure: null }),
       (failure: unknown) => ({ written: 0, failure }),
     );
   if (signal?.aborted) return { written: 0, failure: signal.reason };
   const second = Buffer.concat(requests.map((request) => lengthPrefixed(encodeFileRequest(request))));
-  const record = await perform(setting, { operation: "sequence", path: "/", second, signal });
+  const record = await perform(context, { operation: "sequence", path: "/", second, signal });
   const written = record.result.length === SEQUENCE_RESULT_BYTES ? record.result.readUInt32LE(0) : 0;
   const failed = requests[written];
   const isDone = record.kind === "file" && record.errno === 0;

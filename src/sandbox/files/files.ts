@@ -9,7 +9,7 @@ import {
   STAT_RECORD_BYTES,
   StatFlag,
 } from "../channel/protocol.js";
-import type { CommandSetting } from "../process/run-to-end.js";
+import type { CommandContext } from "../process/start-command.js";
 import { fileOptionNames } from "../sandbox-option-names.js";
 import type { DirectoryEntry, FileStat, ListOptions, SandboxFiles } from "../sandbox-types.js";
 import { readFile, readPastHole } from "./file-reads.js";
@@ -17,36 +17,36 @@ import { checkedPath, fileTypeOf, run, runUnless } from "./file-request.js";
 import { writeEach, writeFile } from "./file-writes.js";
 
 /** `sandbox.files`: every operation is one request to the runner. */
-export function sandboxFiles(setting: CommandSetting): SandboxFiles {
+export function sandboxFiles(context: CommandContext): SandboxFiles {
   return {
-    read: async (path, options = {}) => await readFile(setting, path, checked("read", options)),
+    read: async (path, options = {}) => await readFile(context, path, checked("read", options)),
     readPastHole: async (path, options) =>
-      await readPastHole(setting, path, checked("readPastHole", options)),
+      await readPastHole(context, path, checked("readPastHole", options)),
     write: async (path, data, options = {}) =>
-      await writeFile(setting, { ...checked("write", options), path, data }),
-    writeEach: async (files, options = {}) => await writeEach(setting, files, checked("writeEach", options)),
+      await writeFile(context, { ...checked("write", options), path, data }),
+    writeEach: async (files, options = {}) => await writeEach(context, files, checked("writeEach", options)),
     stat: async (path, options = {}) => {
       const { followSymlinks, refuseSymlinks, signal } = checked("stat", options);
       const flags = followSymlinks === false ? StatFlag.linkItself : 0;
       return parseStat(
-        (await run(setting, { operation: "stat", path, flags, refuseSymlinks, signal })).result,
+        (await run(context, { operation: "stat", path, flags, refuseSymlinks, signal })).result,
       );
     },
-    list: async (path, options = {}) => await listDirectory(setting, path, checked("list", options)),
+    list: async (path, options = {}) => await listDirectory(context, path, checked("list", options)),
     mkdir: async (path, options = {}) => {
       const { recursive, mode = 0o777, refuseSymlinks, signal } = checked("mkdir", options);
       const flags = recursive ? MkdirFlag.parents : 0;
-      await run(setting, { operation: "mkdir", path, flags, mode, refuseSymlinks, signal });
+      await run(context, { operation: "mkdir", path, flags, mode, refuseSymlinks, signal });
     },
     rename: async (from, to, options = {}) => {
       const { refuseSymlinks, signal } = checked("rename", options);
       const second = checkedPath(to);
-      await run(setting, { operation: "rename", path: from, second, refuseSymlinks, signal });
+      await run(context, { operation: "rename", path: from, second, refuseSymlinks, signal });
     },
     remove: async (path, options = {}) => {
       const { recursive, force, refuseSymlinks, signal } = checked("remove", options);
       const flags = (recursive ? RemoveFlag.recursive : 0) | (force ? RemoveFlag.missingIsFine : 0);
-      await run(setting, { operation: "remove", path, flags, refuseSymlinks, signal });
+      await run(context, { operation: "remove", path, flags, refuseSymlinks, signal });
     },
   };
 }
@@ -57,19 +57,19 @@ function checked<Options extends object>(operation: keyof typeof fileOptionNames
 }
 
 async function listDirectory(
-  setting: CommandSetting,
+  context: CommandContext,
   path: string | Uint8Array,
   { onEntries, signal }: ListOptions,
 ): Promise<DirectoryEntry[]> {
   const kept: DirectoryEntry[] = [];
   const take = onEntries ?? ((entries) => void kept.push(...entries));
-  const short = await listShort(setting, path, signal);
+  const short = await listShort(context, path, signal);
   if (short !== null) {
     take(short);
     return kept;
   }
   let rest: Buffer = Buffer.alloc(0);
-  await run(setting, {
+  await run(context, {
     operation: "list",
     path,
     signal,
@@ -85,12 +85,12 @@ async function listDirectory(
 
 /** All entries where they come back with the answer; null where they are too many. */
 async function listShort(
-  setting: CommandSetting,
+  context: CommandContext,
   path: string | Uint8Array,
   signal: AbortSignal | undefined,
 ): Promise<DirectoryEntry[] | null> {
   const request = { operation: "list", path, flags: ListFlag.inline, signal } as const;
-  const record = await runUnless(setting, request, "EOVERFLOW");
+  const record = await runUnless(context, request, "EOVERFLOW");
   if (record === null) return null;
   const { entries, rest } = parseEntries(record.result);
   if (rest.length > 0) throw protocolError("a directory entry that is cut off");
@@ -99,11 +99,11 @@ async function listShort(
 
 /** The read-back of the policy: sections by name, see PROTOCOL.md. */
 export async function readReport(
-  setting: CommandSetting,
+  context: CommandContext,
   paths: readonly string[],
 ): Promise<Map<string, Buffer>> {
   const pieces: Buffer[] = [];
-  await run(setting, {
+  await run(context, {
     operation: "report",
     path: paths.join("\n"),
     onOutput: (data) => void pieces.push(Buffer.from(data)),
@@ -128,7 +128,10 @@ function parseStat(record: Buffer): FileStat {
   };
 }
 
-/** The entries that are complete, and the beginning of one that is not. The bytes are the caller's to give away. */
+/**
+ * The entries that are complete, and the beginning of one that is not. The bytes are the caller's to give
+ * away.
+ */
 function parseEntries(bytes: Buffer): { entries: DirectoryEntry[]; rest: Buffer } {
   const entries: DirectoryEntry[] = [];
   let at = 0;

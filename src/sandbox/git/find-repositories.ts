@@ -2,27 +2,27 @@ import { lstatSync, type Stats } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
-import { type BytePath, countsSubdirectories, listNames, quoteBytePath } from "./host-names.js";
+import { type BytePath, countsSubdirectories, listNames, quoteBytePath } from "./byte-paths.js";
 
 export interface FoundRepositories {
-  /** Everything below the directory with the name `.git`, of whatever kind. */
+  /** Everything named `.git`, whether file, directory or link. */
   dotGits: BytePath[];
-  /** Directories that hold what a bare repository holds. Git takes one for a repository when it is started in it. */
+  /** Directories with HEAD, objects and refs: git treats one as a repository when it is started there. */
   bare: BytePath[];
 }
 
-/** So long the event loop stands still at a time. */
+/** The longest time to block the event loop. */
 const SLICE_MS = 10;
-/** A tree of a million directories takes a few seconds. */
+/** The longest search. A tree of a million directories takes a few seconds. */
 const LIMIT_MS = 60_000;
 
 /**
- * Looks through a tree for repositories; links are not followed, and what lies in a `.git` is not looked at. What cannot be looked
- * through though a command could write there is `workspace.invalid`.
+ * Searches a tree for repositories, without following links or entering a `.git`. Error: `workspace.invalid`
+ * for a directory that cannot be searched although a command could write to it.
  */
 export async function findRepositories(root: BytePath): Promise<FoundRepositories> {
   const found: FoundRepositories = { dotGits: [], bare: [] };
-  const device = countsSubdirectories(root) ? lookAtDirectory(root)?.dev : undefined;
+  const device = countsSubdirectories(root) ? lstatDirectory(root)?.dev : undefined;
   const started = performance.now();
   let sliceEnd = started + SLICE_MS;
   const open = [root];
@@ -32,7 +32,7 @@ export async function findRepositories(root: BytePath): Promise<FoundRepositorie
       await nextTurn();
       sliceEnd = performance.now() + SLICE_MS;
     }
-    lookThrough(path, { found, open, device });
+    searchDirectory(path, { found, open, device });
   }
   return found;
 }
@@ -40,16 +40,19 @@ export async function findRepositories(root: BytePath): Promise<FoundRepositorie
 interface Search {
   found: FoundRepositories;
   open: BytePath[];
-  /** Of the file system where a link count of 2 means that there is no directory inside. */
+  /**
+   * The device on which a link count of 2 means that a directory has no subdirectories; undefined if there is
+   * none.
+   */
   device: number | undefined;
 }
 
-function lookThrough(path: BytePath, { found, open, device }: Search): void {
+function searchDirectory(path: BytePath, { found, open, device }: Search): void {
   try {
-    const stat = device === undefined ? undefined : lookAtDirectory(path);
+    const stat = device === undefined ? undefined : lstatDirectory(path);
     if (stat !== undefined && stat.nlink === 2 && stat.dev === device) {
-      // Nothing below but files: it can hold no repository but one that a file points to.
-      if (lookAtDirectory(`${path}/.git`) !== undefined) found.dotGits.push(`${path}/.git`);
+      // Without subdirectories it can contain no repository, only a `.git` file that points to one.
+      if (lstatDirectory(`${path}/.git`) !== undefined) found.dotGits.push(`${path}/.git`);
       return;
     }
     let repositoryNames = 0;
@@ -61,15 +64,18 @@ function lookThrough(path: BytePath, { found, open, device }: Search): void {
     }
     if (repositoryNames === 3) found.bare.push(path);
   } catch (error) {
-    refuseUnlessClosed(path, error);
+    refuseUnlessInaccessible(path, error);
   }
 }
 
-/** What is gone by now, or is another user's and closed to ours, is closed to every command as well. */
-function refuseUnlessClosed(path: BytePath, error: unknown): void {
+/**
+ * Ignores what no command could write to either: a directory that is gone, or that belongs to another user
+ * and is closed to ours.
+ */
+function refuseUnlessInaccessible(path: BytePath, error: unknown): void {
   const errno = errnoOf(error);
   if (errno === "ENOENT" || errno === "ENOTDIR") return;
-  if (errno === "EACCES" && lookAtDirectory(path)?.uid !== process.getuid?.()) return;
+  if (errno === "EACCES" && lstatDirectory(path)?.uid !== process.getuid?.()) return;
   throw new BrigError(`${quoteBytePath(path)} cannot be searched for git repositories: ${errno}`, {
     code: "workspace.invalid",
     hint: "a command could change a repository there: make the directory readable or remove it, or use --sandbox read-only",
@@ -77,7 +83,7 @@ function refuseUnlessClosed(path: BytePath, error: unknown): void {
   });
 }
 
-function lookAtDirectory(path: BytePath): Stats | undefined {
+function lstatDirectory(path: BytePath): Stats | undefined {
   return lstatSync(Buffer.from(path, "latin1"), { throwIfNoEntry: false });
 }
 

@@ -1,6 +1,6 @@
 /** One setting of a git configuration file. */
 export interface GitSetting {
-  /** `section.subsection.key`; section and key in small letters. */
+  /** `section.subsection.key`, with section and key in lower case. */
   name: string;
   /** Null for a key without a value. */
   value: string | null;
@@ -9,8 +9,8 @@ export interface GitSetting {
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", b: "\b" };
 
 /**
- * The settings of a configuration file as git-config(1) describes it. What git would refuse to read is passed over: what comes
- * behind it is still found.
+ * Parses a file as git-config(1) describes it. Skips what git would refuse, and still finds the settings
+ * after it.
  */
 export function parseGitConfig(text: string): GitSetting[] {
   const settings: GitSetting[] = [];
@@ -45,11 +45,11 @@ function nextLine(text: string): string {
   return end < 0 ? "" : text.slice(end + 1);
 }
 
-/** From `start` to the end of the line, or of the lines where one ends in a backslash. */
+/** Reads from `start` to the end of the line; a backslash at its end continues it on the next line. */
 function readValue(text: string, start: number): { value: string; length: number } {
   const first = start + (/^[ \t]*/.exec(text.slice(start))?.[0].length ?? 0);
   let value = "";
-  /** Spaces count only in front of something. */
+  /** Spaces are kept only if something follows them. */
   let spaces = "";
   let isQuoted = false;
   let isComment = false;

@@ -1,28 +1,30 @@
-import { type BytePath, listNames, lookAt, readSmall, stepsTo } from "./host-names.js";
+import { type BytePath, listNames, lstatOrNull, readSmallFile, stepsTo } from "./byte-paths.js";
+import { cannotProtect } from "./protected-set.js";
 
-/** What a directory with a repository's files holds that leads out of it. */
+/** What leads out of a git directory. */
 export interface GitDirectoryContents {
-  /** Symbolic links, wherever they lead. */
+  /** Symbolic links. */
   links: BytePath[];
-  /** Files with more names than one. */
-  linkedFiles: LinkedFile[];
-  /** Directories that are a repository's own, this one perhaps among them: submodules and work trees have theirs in here. */
+  hardLinked: HardLinkedFile[];
+  /**
+   * Git directories in it, such as those of submodules and linked work trees. May include the directory
+   * itself.
+   */
   repositories: BytePath[];
 }
 
-export interface LinkedFile {
+export interface HardLinkedFile {
   path: BytePath;
-  /** Device and inode. */
+  /** Device and inode, which identify the file. */
   file: string;
-  /** How many names it has. */
-  names: number;
+  linkCount: number;
 }
 
-/** Looks through all of it; what is a file is looked at alone. Throws what the file system says. */
+/** Reads a directory tree; also takes a single file. Throws the file system's own errors. */
 export function readGitDirectory(directory: BytePath): GitDirectoryContents {
-  const contents: GitDirectoryContents = { links: [], linkedFiles: [], repositories: [] };
-  const isDirectory = lookAt(directory)?.isDirectory() === true;
-  if (!isDirectory) noteLinked(directory, contents);
+  const contents: GitDirectoryContents = { links: [], hardLinked: [], repositories: [] };
+  const isDirectory = lstatOrNull(directory)?.isDirectory() === true;
+  if (!isDirectory) addIfHardLinked(directory, contents);
   const open = isDirectory ? [directory] : [];
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     const names = new Set<string>();
@@ -31,7 +33,7 @@ export function readGitDirectory(directory: BytePath): GitDirectoryContents {
       names.add(entry.name);
       if (entry.isDirectory()) open.push(child);
       else if (entry.isSymbolicLink()) contents.links.push(child);
-      else noteLinked(child, contents);
+      else addIfHardLinked(child, contents);
     }
     const isRepository =
       names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
@@ -40,32 +42,36 @@ export function readGitDirectory(directory: BytePath): GitDirectoryContents {
   return contents;
 }
 
-function noteLinked(path: BytePath, { linkedFiles }: GitDirectoryContents): void {
-  const stat = lookAt(path);
+function addIfHardLinked(path: BytePath, { hardLinked }: GitDirectoryContents): void {
+  const stat = lstatOrNull(path);
   if (stat === null || stat.nlink < 2n) return;
-  linkedFiles.push({ path, file: `${stat.dev}:${stat.ino}`, names: Number(stat.nlink) });
+  hardLinked.push({ path, file: `${stat.dev}:${stat.ino}`, linkCount: Number(stat.nlink) });
 }
 
 const POINTER_MAX_BYTES = 64 * 1024;
 
-/** A file that holds a path, such as `.git` or `commondir`. */
-export type Pointer =
-  | { kind: "absent" }
-  | { kind: "unreadable"; reason: string; cause?: unknown }
-  | { kind: "text"; text: string };
+/**
+ * Reads a file that names a path, such as a `.git` file or `commondir`. Null when it does not exist. Error:
+ * `policy.not-enforced`.
+ */
+export function readPointer(file: BytePath): string | null {
+  const bytes = attempt(file, () => readSmallFile(stepsTo(file).at(-1)?.path ?? file, POINTER_MAX_BYTES));
+  if (typeof bytes === "string") throw cannotProtect(file, "it is not a small regular file");
+  return bytes === null ? null : bytes.toString("latin1");
+}
 
-export function readPointer(file: BytePath): Pointer {
+function attempt<T>(file: BytePath, read: () => T): T {
   try {
-    const bytes = readSmall(stepsTo(file).at(-1)?.path ?? file, POINTER_MAX_BYTES);
-    if (bytes === null) return { kind: "absent" };
-    if (typeof bytes === "string") return { kind: "unreadable", reason: "it is not a small regular file" };
-    return { kind: "text", text: bytes.toString("latin1") };
+    return read();
   } catch (cause) {
-    return { kind: "unreadable", reason: "it cannot be read, so what it points to is unknown", cause };
+    throw cannotProtect(file, "it cannot be read, so what it points to is unknown", cause);
   }
 }
 
-/** The paths in `objects/info/alternates`: one a line, and one that begins with a quotation mark is quoted as in C. */
+/**
+ * Parses `objects/info/alternates`: one path per line; a path that begins with a quotation mark is quoted as
+ * in C.
+ */
 export function parseAlternates(text: string): BytePath[] {
   return text
     .split("\n")

@@ -1,17 +1,17 @@
-/** What is read of an index: the file in which git keeps the list of tracked paths. */
+/** The facts that matter from an index, git's list of tracked files. */
 export interface GitIndex {
-  /** Submodules: paths, relative to the top of the work tree, that git enters by itself. */
+  /** Paths of submodules, relative to the work tree. */
   gitlinks: string[];
-  /** Tracked files with the name HEAD: what looks like a repository there is somebody's test data. */
+  /** Tracked files named HEAD in a subdirectory, relative to the work tree. */
   heads: string[];
-  /** The name of the file with the rest of the entries, where the index is split. */
+  /** The name of the file with the remaining entries if the index is split. */
   sharedIndex: string | null;
-  /** Whole directories stand in it as one entry, so not every submodule is listed. */
+  /** A single entry may represent a whole directory, so submodules may be missing. */
   isSparse: boolean;
 }
 
 const HEADER_BYTES = 12;
-/** Ten numbers of 32 bits, then the object's name, then flags. */
+/** An entry begins with ten 32-bit numbers, then has the object's hash, then flags. */
 const STAT_BYTES = 40;
 const MODE_OFFSET = 24;
 const TYPE_MASK = 0o170000;
@@ -20,8 +20,8 @@ const EXTENDED = 0x4000;
 const LONG_NAME = 0x0fff;
 
 /**
- * Reads the format of gitformat-index(5), versions 2 to 4. `hashBytes`: 20 for SHA-1, 32 for SHA-256. Null for what is not an
- * index or is cut off: git refuses that as well.
+ * Parses the format of gitformat-index(5), versions 2 to 4. `hashBytes` is 20 for SHA-1 and 32 for SHA-256.
+ * Returns null for a file that is truncated or not an index, which git refuses as well.
  */
 export function parseGitIndex(bytes: Buffer, hashBytes: number): GitIndex | null {
   if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return null;
@@ -43,7 +43,7 @@ interface Entries {
   count: number;
 }
 
-/** Where the entries end; null where they are cut off. */
+/** Returns the offset where the entries end, or null when they are truncated. */
 function readEntries({ bytes, end, hashBytes, version, count }: Entries, index: GitIndex): number | null {
   let at = HEADER_BYTES;
   let previous: Buffer = Buffer.alloc(0);
@@ -71,17 +71,18 @@ function readEntries({ bytes, end, hashBytes, version, count }: Entries, index: 
       name = bytes.subarray(nameAt, nameEnd);
       at += Math.floor((nameEnd - at + 8) / 8) * 8;
     }
-    note(name, mode, index);
+    addEntry(name, mode, index);
   }
   return at;
 }
 
-function note(name: Buffer, mode: number, index: GitIndex): void {
+function addEntry(name: Buffer, mode: number, index: GitIndex): void {
   const type = mode & TYPE_MASK;
   if (type === GITLINK) index.gitlinks.push(name.toString("latin1"));
   else if (endsInHead(name)) index.heads.push(name.toString("latin1"));
 }
 
+/** Compares bytes before it decodes: an index may list a million files. */
 function endsInHead(name: Buffer): boolean {
   const { length } = name;
   return (
@@ -112,7 +113,7 @@ function readExtensions({ bytes, at: start, end, hashBytes }: Extensions, index:
   }
 }
 
-/** The numbers of version 4, as pack files have them. */
+/** Reads a variable-length number of version 4, encoded as in pack files. */
 function readVarint(bytes: Buffer, start: number, end: number): { value: number; next: number } | null {
   let at = start;
   let byte = at < end ? (bytes[at++] ?? 0) : -1;

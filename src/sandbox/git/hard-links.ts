@@ -1,25 +1,27 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BrigError } from "../../errors.js";
-import type { LinkedFile } from "./git-directory.js";
-import { type BytePath, hasOtherNames, listNames, lookAt, quoteBytePath } from "./host-names.js";
+import { type BytePath, isHardLinked, listNames, lstatOrNull, quoteBytePath } from "./byte-paths.js";
+import type { HardLinkedFile } from "./git-directory.js";
 
-/** So long the event loop stands still at a time. */
+/** The longest time to block the event loop. */
 const SLICE_MS = 10;
 
 /**
- * A file with a second name in a writable directory can be changed through that one, whatever is mounted over the first. Only
- * where a file has more names than were found in read-only places are the writable directories looked through for another,
- * which costs a second for 200 000 files. Error: `workspace.invalid` with both names.
+ * Refuses protected files that have another name in a writable directory: a read-only mount over one name
+ * does not keep a command from writing through the other. Searches the writable directories, which takes a
+ * second for 200 000 files, only if one of the files has more names than `files` lists. Error:
+ * `workspace.invalid` with both names.
  */
-export async function refuseSharedFiles(
-  files: readonly LinkedFile[],
+export async function refuseHardLinks(
+  files: readonly HardLinkedFile[],
   writable: readonly BytePath[],
   isWritable: (path: BytePath) => boolean,
 ): Promise<void> {
-  const sought = new Map<string, LinkedFile>();
+  const sought = new Map<string, HardLinkedFile>();
   const paths = new Map<string, Set<BytePath>>();
   for (const file of files) paths.set(file.file, (paths.get(file.file) ?? new Set()).add(file.path));
-  for (const file of files) if ((paths.get(file.file)?.size ?? 0) < file.names) sought.set(file.file, file);
+  for (const file of files)
+    if ((paths.get(file.file)?.size ?? 0) < file.linkCount) sought.set(file.file, file);
   if (sought.size === 0) return;
   let sliceEnd = performance.now() + SLICE_MS;
   const open = [...writable];
@@ -28,28 +30,28 @@ export async function refuseSharedFiles(
       await nextTurn();
       sliceEnd = performance.now() + SLICE_MS;
     }
-    if (isWritable(path)) lookThrough(path, { sought, open, isWritable });
+    if (isWritable(path)) searchDirectory(path, { sought, open, isWritable });
   }
 }
 
 interface Search {
-  sought: ReadonlyMap<string, LinkedFile>;
+  sought: ReadonlyMap<string, HardLinkedFile>;
   open: BytePath[];
   isWritable(path: BytePath): boolean;
 }
 
-function lookThrough(path: BytePath, { sought, open, isWritable }: Search): void {
+function searchDirectory(path: BytePath, { sought, open, isWritable }: Search): void {
   for (const entry of namesIn(path)) {
     const child = `${path}/${entry.name}`;
     if (entry.isDirectory()) open.push(child);
-    if (!entry.isFile() || !hasOtherNames(child)) continue;
-    const stat = lookAt(child);
+    if (!entry.isFile() || !isHardLinked(child)) continue;
+    const stat = lstatOrNull(child);
     const other = stat === null ? undefined : sought.get(`${stat.dev}:${stat.ino}`);
-    if (other !== undefined && isWritable(child)) throw shared(other.path, child);
+    if (other !== undefined && isWritable(child)) throw hardLinked(other.path, child);
   }
 }
 
-/** Whatever cannot be listed was refused before, or is closed to commands too. */
+/** A directory that cannot be listed was refused by an earlier check, or is closed to commands as well. */
 function namesIn(path: BytePath) {
   try {
     return listNames(path);
@@ -58,7 +60,7 @@ function namesIn(path: BytePath) {
   }
 }
 
-function shared(path: BytePath, other: BytePath): BrigError {
+function hardLinked(path: BytePath, other: BytePath): BrigError {
   return new BrigError(
     `${quoteBytePath(path)} cannot be kept read-only: ${quoteBytePath(other)} is the same file by another name (a hard link)`,
     {

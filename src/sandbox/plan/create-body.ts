@@ -5,36 +5,38 @@ import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { MASKED_PATHS, readOnlyPaths } from "./system-paths.js";
 
 export interface ContainerSecrets {
-  /** With the runner and rg. */
   toolbox: Toolbox;
-  /** SHA-256 of the session's token in hex: the token itself never enters the container's description. */
+  /** SHA-256 of the session's token in hex. The token itself never appears in the container's description. */
   tokenHash: string;
-  /** The text of the plan's filter in sandbox-policies; unused where it keeps the engine's. */
+  /** The policy's seccomp profile; not used when the policy keeps the engine's own. */
   seccompJson: string;
 }
 
 export const TOOLBOX_PATH = "/.brig";
 
-/** GVisor's cgroup files are a set of its own, writable for root, whose limits would reach the runner: nobody needs them. */
+/**
+ * Hides gVisor's cgroup files, which nothing needs: they are gVisor's own, root may write to them, and limits
+ * set there would affect the runner.
+ */
 const GVISOR_MASKS = { "/sys/fs/cgroup": "ro,nosuid,nodev,noexec,size=65536,mode=555" };
 
-/** GVisor cannot load the one that is executable but not readable. */
+/** GVisor cannot load a program that is executable but not readable, as the ordinary runner is. */
 export function runnerPath({ kernel }: Pick<SandboxPlan, "kernel">): string {
   return `${TOOLBOX_PATH}/${kernel === "gvisor" ? "runner-gvisor" : "runner"}`;
 }
 
-/** The runtime makes the directories below, and makes it read-only last. */
+/** Read-only works: the runtime creates the mount points inside before it makes the tmpfs read-only. */
 const PARENT_OPTIONS = "ro,nosuid,nodev,noexec,size=65536,nr_inodes=1024,mode=755";
 export const CONTAINER_HOSTNAME = "brig";
 
-/** Root that works in a directory of the host's can leave devices and programs with capabilities there. */
+/** Root could otherwise leave devices, and programs with capabilities, in a directory of the host. */
 const DROPPED_CAPABILITIES: Record<SandboxPlan["capabilities"], string[]> = {
   none: ["ALL"],
   "full-access": ["MKNOD", "SETFCAP"],
   "engine-default": [],
 };
 
-/** What is sent to the engine for a plan. Pure: the same plan gives the same body. */
+/** The body of the engine's create request. The same plan always gives the same body. */
 export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
   const { toolbox } = secrets;
   const hosts = plan.network === "none" ? hostsMount(toolbox) : [];
@@ -46,23 +48,25 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       ...["--first-stream", "stdio"],
     ],
     User: `${plan.user.uid}:${plan.user.gid}`,
-    // The workspace as working directory would make the engine create it in the image; the runner sets it per command.
+    // The engine would create the working directory in the image. The runner sets that of each command.
     WorkingDir: "/",
     Hostname: CONTAINER_HOSTNAME,
     Env: environment(plan),
     Labels: { ...blank(plan.overridden.labels), ...plan.labels },
-    // The runtime alone makes the same empty network in half the time of a start. Only /etc/hosts is the engine's, then.
+    // The runtime alone makes the same empty network, which halves the time of a start. The engine then makes
+    // no /etc/hosts.
     ...(hosts.length > 0 && { NetworkDisabled: true }),
-    // What an image names here runs beside every supervisor, and in a container that is about to be refused too.
+    // An image's health check would run outside any supervisor, and even in a container that brig is about to
+    // refuse.
     Healthcheck: { Test: ["NONE"] },
-    // The host's first stream is the runner's own; it ends with the host that has attached to it.
+    // The host's first stream is the runner's standard input and output; it ends when the host detaches.
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
     OpenStdin: true,
     StdinOnce: true,
     Tty: false,
-    // PID 1 ignores SIGTERM, and an engine that is stopped would wait ten seconds for it.
+    // PID 1 ignores SIGTERM, so an engine that shuts down would wait ten seconds for it.
     StopSignal: "SIGKILL",
     HostConfig: {
       AutoRemove: true,
@@ -70,7 +74,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       ReadonlyRootfs: plan.rootfs === "ro",
       NetworkMode: plan.network,
       IpcMode: "private",
-      // By name: on cgroup v1 the engine's default is the host's namespace.
+      // On cgroup v1 the engine's default is the host's namespace.
       CgroupnsMode: "private",
       CapDrop: DROPPED_CAPABILITIES[plan.capabilities],
       CapAdd: [],
@@ -104,26 +108,23 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
   };
 }
 
-/** A name without a value is one that the engine leaves out, whatever the image says. */
+/** A name without a value makes the engine drop the image's variable of that name. */
 function environment({ containerEnvironment, overridden }: SandboxPlan): string[] {
   const foreign = overridden.environment.filter((name) => !(name in containerEnvironment));
   return [...Object.entries(containerEnvironment).map(([name, value]) => `${name}=${value}`), ...foreign];
 }
 
-/** A label of the image's cannot be taken away, but other programs of the host act on what it says. */
+/** An image's labels cannot be removed, so they become empty: other programs on the host act on labels. */
 function blank(names: readonly string[]): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, ""]));
 }
 
 function securityOptions(plan: SandboxPlan, seccompJson: string): string[] {
+  const profile = plan.kernel === "gvisor" ? seccompForGvisor(seccompJson) : seccompJson;
   return [
     ...(plan.noNewPrivileges ? ["no-new-privileges"] : []),
-    ...(plan.seccomp !== "engine-default" ? [`seccomp=${filterFor(plan, seccompJson)}`] : []),
+    ...(plan.seccomp !== "engine-default" ? [`seccomp=${profile}`] : []),
   ];
-}
-
-function filterFor({ kernel }: SandboxPlan, seccompJson: string): string {
-  return kernel === "gvisor" ? seccompForGvisor(seccompJson) : seccompJson;
 }
 
 function toolboxMount(toolbox: Toolbox): Mount {
@@ -136,10 +137,11 @@ function toolboxMount(toolbox: Toolbox): Mount {
   };
 }
 
-/** Without it, names such as localhost would be what the image says, which mostly is nothing. */
+/** Without this, the image's /etc/hosts applies, which usually does not even contain localhost. */
 function hostsMount({ directory }: Toolbox): Mount[] {
   if (directory === null) return [];
-  // The engine chooses the propagation: in its own directories it takes one only that tells it to let go of them.
+  // No propagation is set: for its own directories the engine accepts only some, and chooses one of them
+  // itself.
   return [{ Type: "bind", Source: `${directory}/hosts`, Target: "/etc/hosts", ReadOnly: true }];
 }
 
@@ -153,7 +155,7 @@ function bindMount(mount: PlannedMount): Mount {
   };
 }
 
-/** In place of the engine's own, which takes as many files as the machine has memory for. */
+/** Replaces the engine's /dev/shm, which has no limit of files but the machine's memory. */
 export function sharedMemory({ limits, user }: SandboxPlan): PlannedTmpfs {
   return {
     path: "/dev/shm",

@@ -3,11 +3,11 @@ import { BrigError } from "../../errors.js";
 import { TOOLBOX_PATH } from "./create-body.js";
 import type { SandboxPlan } from "./plan.js";
 
-/** As much of an image's environment as is sent with every command. */
+/** An image's environment is sent with every command, so it must not be huge. */
 const ENVIRONMENT_MAX_BYTES = 64 * 1024;
 
-/** Variables that make a loader, a shell or an interpreter run something before the program that was asked for. */
-const RUNS_BY_ITSELF = [
+/** Variables that make a loader, shell or interpreter run other code before the requested program. */
+const CODE_LOADING_VARIABLES = [
   /^LD_(?!LIBRARY_PATH$)/,
   /^(?:BASH_ENV|ENV|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|PS4)$/,
   /^BASH_FUNC_/,
@@ -16,11 +16,11 @@ const RUNS_BY_ITSELF = [
 ];
 
 /**
- * The plan with what an image says of itself dealt with, since whoever made the image need not be trusted: its labels
- * and its environment do not reach the container, and commands get of the environment what does not run by itself.
- * Errors: `policy.not-enforced` for what cannot be overridden.
+ * Adds the image's own settings to the plan. The image is not trusted: the container overrides its labels and
+ * environment, and commands receive only those of its variables that load no code. Error:
+ * `policy.not-enforced` for a setting that cannot be overridden.
  */
-export function withImage(plan: SandboxPlan, { env, labels, volumes }: ImageSummary): SandboxPlan {
+export function applyImageSettings(plan: SandboxPlan, { env, labels, volumes }: ImageSummary): SandboxPlan {
   refuseVolumes(plan, volumes);
   const variables = parseEnvironment(plan.image, env);
   return {
@@ -31,8 +31,9 @@ export function withImage(plan: SandboxPlan, { env, labels, volumes }: ImageSumm
 }
 
 /**
- * What commands find in their environment; the caller's word beats the image's, and that beats what is so by default. Behind everything
- * that PATH has come brig's own programs, so that any image has `apply_patch`; a PATH of the caller's is left as it is.
+ * The environment of commands. The caller's variables override the image's, and these override the defaults.
+ * PATH ends with brig's own programs, so that every image has `apply_patch`; a PATH from the caller is used
+ * unchanged.
  */
 export function commandEnvironment(plan: SandboxPlan): Record<string, string> {
   const { containerEnvironment, imageEnvironment, callerEnvironment } = plan;
@@ -41,7 +42,7 @@ export function commandEnvironment(plan: SandboxPlan): Record<string, string> {
   return { ...found, ...callerEnvironment };
 }
 
-/** The engine would mount a writable directory of its own at each, which no policy speaks of. */
+/** The engine would mount a writable volume at each VOLUME, which the policy does not allow. */
 function refuseVolumes({ image, policyName, rootfs, mounts, tmpfs }: SandboxPlan, volumes: string[]): void {
   if (rootfs === "rw") return;
   const planned = new Set([...mounts, ...tmpfs].map(({ path }) => path));
@@ -49,8 +50,8 @@ function refuseVolumes({ image, policyName, rootfs, mounts, tmpfs }: SandboxPlan
   if (strangers.length === 0) return;
   const list = strangers.map((path) => JSON.stringify(path)).join(", ");
   throw new BrigError(
-    `the image ${JSON.stringify(image)} has a VOLUME at ${list}: the engine would make a writable directory there, ` +
-      `which the policy ${policyName} does not have`,
+    `the image ${JSON.stringify(image)} has a VOLUME at ${list}: the engine would mount a writable directory there, ` +
+      `which the policy ${policyName} does not allow`,
     {
       code: "policy.not-enforced",
       hint: "use an image without VOLUME, or a policy of your own with a [[tmpfs]] at that path; nothing was started",
@@ -65,7 +66,7 @@ function parseEnvironment(image: string, env: readonly string[]): Record<string,
   });
   const bytes = env.reduce((sum, entry) => sum + Buffer.byteLength(entry), 0);
   const reason = entries.some(([name]) => name === "" || /[\0\n]/.test(name))
-    ? "a variable without a proper name"
+    ? "a variable without a valid name"
     : bytes > ENVIRONMENT_MAX_BYTES
       ? `${bytes} bytes of variables, more than ${ENVIRONMENT_MAX_BYTES}`
       : null;
@@ -78,6 +79,8 @@ function parseEnvironment(image: string, env: readonly string[]): Record<string,
 
 function forCommands(variables: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(variables).filter(([name]) => !RUNS_BY_ITSELF.some((pattern) => pattern.test(name))),
+    Object.entries(variables).filter(
+      ([name]) => !CODE_LOADING_VARIABLES.some((pattern) => pattern.test(name)),
+    ),
   );
 }

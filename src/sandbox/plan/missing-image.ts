@@ -2,7 +2,6 @@ import { BrigError } from "../../errors.js";
 
 export const DEFAULT_IMAGE = "brig/base";
 
-/** Says how to get an image that the engine has not got. */
 export function missingImage(ref: string): BrigError {
   const isOurs = ref === DEFAULT_IMAGE || ref.startsWith(`${DEFAULT_IMAGE}:`);
   return new BrigError(`the engine has no image ${JSON.stringify(ref)}`, {

@@ -1,6 +1,8 @@
 import { dirname } from "node:path";
 
-/** Whether `path` lies below `directory`; both absolute and without `..`. A path is not below itself. */
+/**
+ * Whether `path` lies below `directory`. Both must be absolute and without `..`. A path is not below itself.
+ */
 export function isBelow(path: string, directory: string): boolean {
   return path !== directory && path.startsWith(directory === "/" ? "/" : `${directory}/`);
 }
@@ -9,19 +11,19 @@ export function isAtOrBelow(path: string, directory: string): boolean {
   return path === directory || isBelow(path, directory);
 }
 
-/** The directories strictly between `directory` and `path`, outermost first. */
+/** The directories between `directory` and `path`, without these two, outermost first. */
 export function directoriesBetween(directory: string, path: string): string[] {
   const between: string[] = [];
   for (let at = dirname(path); isBelow(at, directory); at = dirname(at)) between.unshift(at);
   return between;
 }
 
-/** How many names a path has: `/` has none. */
+/** The number of names in a path; 0 for `/`. */
 export function depth(path: string): number {
   return path.split("/").filter((name) => name !== "").length;
 }
 
-/** Every directory above `path`, the nearest first. */
+/** All directories above `path`, nearest first. */
 export function directoriesAbove(path: string): string[] {
   const above: string[] = [];
   for (let at = dirname(path); ; at = dirname(at)) {

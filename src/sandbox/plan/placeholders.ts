@@ -3,13 +3,17 @@ import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { LABELS } from "../labels.js";
 
-/** Directories made on the host so that absent protected names could be mounted read-only. */
+/**
+ * Empty directories created on the host so that protected names that did not exist could be mounted
+ * read-only.
+ */
 export interface Placeholders {
-  /** Those this session made or took over, and so has to remove. */
-  made: readonly string[];
-  /** With inodes: what a record keeps of them. */
-  places: readonly { path: string; ino: string }[];
-  /** Removes those still empty. `inUse`: paths another session has mounted, which must stay. Never throws. */
+  /** The directories that this session created or took over, and so has to remove. */
+  made: readonly { path: string; ino: string }[];
+  /**
+   * Removes those that are still empty, except paths in `inUse`, which another session has mounted. Never
+   * throws.
+   */
   remove(inUse?: ReadonlySet<string>): Promise<void>;
 }
 
@@ -22,8 +26,8 @@ interface Placeholder {
 }
 
 /**
- * Makes the directories, all or none. One that appeared since the plan was made is used as it is if it is a directory,
- * and taken over if it is a placeholder of a session that was killed. Error: `policy.not-enforced`.
+ * Creates the directories, all or none. Uses a directory that has appeared since the plan was made, and takes
+ * over the placeholder of a session that was killed. Error: `policy.not-enforced`.
  */
 export async function preparePlaceholders(paths: readonly string[]): Promise<Placeholders> {
   const made: Placeholder[] = [];
@@ -37,13 +41,15 @@ export async function preparePlaceholders(paths: readonly string[]): Promise<Pla
     throw error;
   }
   return {
-    made: made.map(({ path }) => path),
-    places: made.map(({ path, ino }) => ({ path, ino: String(ino) })),
+    made: made.map(({ path, ino }) => ({ path, ino: String(ino) })),
     remove: async (inUse = new Set()) => await removeAll(made, inUse),
   };
 }
 
-/** Placeholders that containers other than this session's have mounted: removing one on the host would unmount it there. */
+/**
+ * Finds the placeholders that other sessions have mounted: removing one on the host would unmount it in their
+ * containers.
+ */
 export async function placeholdersInUse(
   engine: Pick<Engine, "listContainers">,
   sessionId: string,
@@ -53,9 +59,12 @@ export async function placeholdersInUse(
   return new Set(others.flatMap(({ labels }) => readPlaceholdersLabel(labels)));
 }
 
-/** Nobody makes an empty directory without a write bit by hand: a session that was killed left it. */
-export async function isLeftPlaceholder(path: string): Promise<boolean> {
-  return (await findLeftPlaceholder(path)) !== null;
+/**
+ * Whether a path is an empty directory without write permission. People do not make those, so a killed
+ * session left it.
+ */
+export async function isAbandonedPlaceholder(path: string): Promise<boolean> {
+  return (await findAbandonedPlaceholder(path)) !== null;
 }
 
 export function readPlaceholdersLabel(labels: Readonly<Record<string, string>>): string[] {
@@ -70,17 +79,18 @@ export function readPlaceholdersLabel(labels: Readonly<Record<string, string>>):
 }
 
 /**
- * Removes what a killed session left: only directories that look exactly like placeholders, and with the inode that is known. Where it is
- * not, the session was killed while it made them.
+ * Removes the placeholders of a killed session, and returns the paths that it removed. A directory must look
+ * exactly like a placeholder and have the recorded inode; the inode is null when the session was killed while
+ * it created the directory.
  */
-export async function removeLeftPlaceholders(
+export async function removeAbandonedPlaceholders(
   places: readonly { path: string; ino: string | null }[],
 ): Promise<string[]> {
   const removed: string[] = [];
   for (const { path, ino } of places) {
-    const left = await findLeftPlaceholder(path);
-    const isIt = left !== null && (ino === null || String(left.ino) === ino);
-    if (isIt && (await removePlaceholder(left))) removed.push(path);
+    const found = await findAbandonedPlaceholder(path);
+    const isSame = found !== null && (ino === null || String(found.ino) === ino);
+    if (isSame && (await removePlaceholder(found))) removed.push(path);
   }
   return removed;
 }
@@ -92,13 +102,13 @@ async function makePlaceholder(path: string): Promise<Placeholder | null> {
     if (errorCode(cause) !== "EEXIST") throw notMade(path, cause);
     const stat = await lstat(path).catch(() => null);
     if (stat === null || !stat.isDirectory()) throw notMade(path, cause);
-    return await findLeftPlaceholder(path);
+    return await findAbandonedPlaceholder(path);
   }
   const { ino } = await lstat(path, { bigint: true });
   return { path, ino };
 }
 
-async function findLeftPlaceholder(path: string): Promise<Placeholder | null> {
+async function findAbandonedPlaceholder(path: string): Promise<Placeholder | null> {
   const stat = await lstat(path, { bigint: true }).catch(() => null);
   if (stat === null || !stat.isDirectory() || (stat.mode & WRITE_BITS) !== 0n) return null;
   const entries = await readdir(path).catch(() => null);
@@ -110,7 +120,7 @@ async function removeAll(placeholders: readonly Placeholder[], inUse: ReadonlySe
     if (!inUse.has(placeholder.path)) await removePlaceholder(placeholder);
 }
 
-/** Rmdir takes neither a link nor a directory with something in it. */
+/** Uses rmdir, which removes neither a link nor a directory that is not empty. */
 async function removePlaceholder({ path, ino }: Placeholder): Promise<boolean> {
   const stat = await lstat(path, { bigint: true }).catch(() => null);
   if (stat?.ino !== ino) return false;
@@ -123,7 +133,7 @@ async function removePlaceholder({ path, ino }: Placeholder): Promise<boolean> {
 function notMade(path: string, cause: unknown): BrigError {
   return new BrigError(`${JSON.stringify(path)} cannot be kept from being created: ${errorCode(cause)}`, {
     code: "policy.not-enforced",
-    hint: "brig makes an empty directory there to mount read-only: make its parent writable, or use --sandbox read-only",
+    hint: "brig creates an empty directory there to mount it read-only: make its parent writable, or use --sandbox read-only",
     cause,
   });
 }

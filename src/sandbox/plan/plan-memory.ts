@@ -3,20 +3,21 @@ import type { Policy } from "../../policy/policy.js";
 import type { PlannedLimits } from "./plan.js";
 
 const MIB = 1024 * 1024;
-/** The largest page a kernel of either architecture uses, so that no kernel rounds what was promised. */
+/** The largest page size on amd64 and arm64. Sizes are multiples of it, so that no kernel rounds them. */
 const PAGE_BYTES = 65_536;
-/** The page that `kernel.shmall` counts in, but for some arm64 kernels. */
+/** The unit of `kernel.shmall`, except on arm64 kernels with larger pages. */
 const USUAL_PAGE_BYTES = 4096;
-/** What an empty file in memory takes of the kernel's own memory, about. */
+/** The approximate kernel memory that an empty file in a tmpfs takes. */
 const INODE_BYTES = 1024;
-/** Of the memory limit, for empty files. */
+/** The share of the memory limit that empty files may take. */
 const INODE_SHARE = 1 / 8;
-/** One file for so many bytes of /dev/shm. */
+/** /dev/shm may contain one file per this many bytes of its size. */
 const SHM_BYTES_PER_INODE = 16 * 1024;
 
 /**
- * What the policy allows, but not more than the machine has. Memory-backed sizes shrink with the memory limit: full,
- * they must leave half of it to processes, or no command could run any more.
+ * Resolves the policy's limits, but to no more than the machine has. Memory-backed file systems shrink with
+ * the memory limit: even when they are full, half of the memory must remain for processes, or no command
+ * could run.
  */
 export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): MemoryPlan {
   const memoryBytes = Math.floor(atMost(limits.memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
@@ -44,15 +45,16 @@ export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): Me
 
 export interface MemoryPlan {
   limits: PlannedLimits;
-  /** Bytes of a size in MiB. */
+  /** Converts a tmpfs size from the policy's MiB to bytes, scaled to the memory limit. */
   inMemory(sizeMb: number): number;
-  /** As many of a tmpfs's files as there is memory for. */
+  /** Scales a tmpfs's file limit to the memory limit. */
   inodes(maxInodes: number): number;
 }
 
 /**
- * Memory that no process holds outlives commands, so there is little of it: shared memory goes with the last process
- * that uses it, and what queues and semaphores can take in all is some 30 MiB.
+ * Keeps System V IPC and message queues small, since they outlive the commands that make them: the kernel
+ * frees shared memory with the last process that uses it, and queues and semaphores take about 30 MiB at
+ * most.
  */
 function ipcLimits(shmBytes: number): Record<string, string> {
   return {
@@ -70,12 +72,12 @@ function ipcLimits(shmBytes: number): Record<string, string> {
   };
 }
 
-/** An engine that does not know its machine says 0, which as a limit would mean none. */
+/** An engine that does not know the machine's size reports 0, which as a limit would mean "unlimited". */
 function atMost(wanted: number, available: number): number {
   return available > 0 ? Math.min(wanted, available) : wanted;
 }
 
-/** Its user is root in a namespace of its own, which may not change the kernel's settings. */
+/** A rootless engine runs as root of its own user namespace, and may not change kernel settings. */
 export function isRootless({ securityOptions }: EngineInfo): boolean {
   return securityOptions.some((option) => option.split(",").includes("name=rootless"));
 }

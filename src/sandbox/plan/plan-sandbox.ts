@@ -9,9 +9,9 @@ import { isAtOrBelow } from "./paths.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { isRootless, type MemoryPlan, resolveLimits } from "./plan-memory.js";
 import { planProtection, type Root } from "./protected-paths.js";
-import { findParents } from "./tmpfs-parents.js";
+import { findTmpfsParents } from "./tmpfs-parents.js";
 import { refuseUnknownRuntime } from "./unknown-runtime.js";
-import { checkDirectory, type HostPlaces, submountsBelow } from "./workspace.js";
+import { checkDirectory, type HostDirectories, submountsBelow } from "./workspace.js";
 
 export interface SandboxRequest extends Omit<SandboxSettings, "environment"> {
   hostUser: { uid: number; gid: number };
@@ -20,16 +20,17 @@ export interface SandboxRequest extends Omit<SandboxSettings, "environment"> {
   engine: EngineInfo;
   /** E.g. `unix:///var/run/docker.sock`. */
   endpoint: string;
-  host: HostPlaces;
+  host: HostDirectories;
 }
 
 const FALLBACK_HOME = "/brig-home";
-/** Of every engine, for an image that has none. */
+/** The PATH that Docker gives to an image without one. */
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
- * Checks the directories a sandbox is to see and resolves the policy for this engine and caller. Changes nothing.
- * Errors: `workspace.invalid`, `policy.not-enforced` for what this engine cannot hold, `usage.invalid`.
+ * Checks the host's directories for a sandbox, and resolves the policy for this engine and caller. Changes
+ * nothing. Errors: `workspace.invalid`, `policy.not-enforced` for what this engine cannot enforce,
+ * `usage.invalid`.
  */
 export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
   const { policy, name } = request.policy;
@@ -55,7 +56,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     rootfs: policy.rootfs,
     mounts: protection.mounts,
     tmpfs,
-    parents: findParents(
+    parents: findTmpfsParents(
       roots.map(({ directory }) => directory.path),
       tmpfs,
     ),
@@ -71,11 +72,11 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     imageEnvironment: {},
     callerEnvironment: { ...request.env },
     overridden: { environment: [], labels: [] },
-    labels: labelled(request.labels, protection.placeholders),
+    labels: { ...request.labels, [LABELS.placeholders]: JSON.stringify(protection.placeholders) },
   };
 }
 
-/** Error: `policy.not-enforced` for what no engine could hold. */
+/** Error: `policy.not-enforced` for what brig cannot enforce with any engine. */
 export function refuseUnenforceable({ policy, name }: LoadedPolicy): void {
   if (policy.network.kind !== "allowlist") return;
   throw new BrigError(
@@ -87,13 +88,14 @@ export function refuseUnenforceable({ policy, name }: LoadedPolicy): void {
   );
 }
 
-/** What is asked of the host's directories. */
 export type RootsRequest = Pick<
   SandboxRequest,
   "policy" | "workspace" | "addDirs" | "writableRoots" | "endpoint" | "host"
 > & { engine: Pick<EngineInfo, "dockerRootDir"> };
 
-/** The directories a sandbox is to see, checked. Errors: `workspace.invalid`, `usage.invalid`. */
+/**
+ * Checks the workspace and the further writable directories. Errors: `workspace.invalid`, `usage.invalid`.
+ */
 export async function checkRoots(request: RootsRequest): Promise<Root[]> {
   const { policy, name } = request.policy;
   if (request.addDirs.length > 0 && !policy.overrides.writableRoots)
@@ -122,19 +124,19 @@ function resolveUser(
   user: Policy["user"],
   { hostUser, engine }: SandboxRequest,
 ): { uid: number; gid: number } {
-  // In the namespace of a rootless engine its user is root, and no other id there owns that user's files.
+  // In a rootless engine's user namespace the engine's user is root, and no other id owns that user's files.
   if (user === "host") return isRootless(engine) ? { uid: 0, gid: 0 } : hostUser;
   if (user === "root") return { uid: 0, gid: 0 };
   const [uid, gid] = user.split(":").map(Number);
   return { uid: uid ?? 0, gid: gid ?? 0 };
 }
 
-/** A workspace at the policy's home would turn HOME into a part of the workspace, so HOME moves. */
+/** HOME must not be a part of the workspace, so it moves when the policy's home lies in a root. */
 function resolveHome(home: string, roots: readonly Root[]): string {
   return roots.some(({ directory }) => isAtOrBelow(home, directory.path)) ? FALLBACK_HOME : home;
 }
 
-/** A tmpfs at or below a root would hide files of the host, so it is left out. */
+/** Leaves out a tmpfs at or below a root, which would hide the host's files. */
 function resolveTmpfs(
   request: SandboxRequest,
   { home, roots, memory }: { home: string; roots: readonly Root[]; memory: MemoryPlan },
@@ -154,7 +156,7 @@ function resolveTmpfs(
     }));
 }
 
-/** Engines before 25 make only the top of a bind read-only: what is mounted below it would stay writable. */
+/** Before Docker 25, a read-only bind mount leaves the mounts below it writable. */
 async function refuseWritableSubmounts(
   mounts: readonly PlannedMount[],
   request: SandboxRequest,
@@ -182,11 +184,4 @@ function atLeast(version: string, [major, minor]: [number, number]): boolean {
   const match = /^([0-9]+)\.([0-9]+)/.exec(version);
   if (match === null) return false;
   return Number(match[1]) > major || (Number(match[1]) === major && Number(match[2]) >= minor);
-}
-
-function labelled(
-  labels: Readonly<Record<string, string>>,
-  placeholders: readonly string[],
-): Record<string, string> {
-  return { ...labels, [LABELS.placeholders]: JSON.stringify(placeholders) };
 }

@@ -1,28 +1,30 @@
 import type { Policy } from "../../policy/policy.js";
 
-/** Everything that is promised about one sandbox, resolved: sizes in bytes, paths absolute, nothing left to a default. */
+/** A sandbox completely described: sizes in bytes, absolute paths, no defaults left to resolve. */
 export interface SandboxPlan {
   sessionId: string;
-  /** The mode or policy file. */
+  /** The name of the mode, or the policy file. */
   policyName: string;
   image: string;
-  /** Null for the engine's default. */
+  /** Null means the engine's default. */
   runtime: string | null;
-  /** Expected to answer in the container; what answers is in the kernel's report. */
+  /** The kernel that the container is expected to run on; the kernel report says which one it does run on. */
   kernel: Kernel;
-  /** Null without one. */
   workspace: string | null;
   /** Where commands start: the workspace, or `/` without one. */
   workingDirectory: string;
-  /** HOME of commands. */
+  /** The HOME of commands. */
   home: string;
   rootfs: "ro" | "rw";
-  /** Binds of host directories at their own path, parents before children. */
+  /** Bind mounts of host directories at the same path, parents before children. */
   mounts: PlannedMount[];
   tmpfs: PlannedTmpfs[];
-  /** Directories below a tmpfs that lead to a root and exist only inside: each is an empty tmpfs of its own, read-only. */
+  /** Read-only tmpfs mounts at directories between a tmpfs and a mount below it; see `findTmpfsParents`. */
   parents: string[];
-  /** Protected names that do not exist yet: to be made on the host just before the container is created. */
+  /**
+   * Protected names that do not exist: directories to create on the host just before the container is
+   * created.
+   */
   placeholders: string[];
   user: { uid: number; gid: number };
   network: "none" | "bridge";
@@ -30,32 +32,37 @@ export interface SandboxPlan {
   noNewPrivileges: boolean;
   seccomp: Policy["seccomp"];
   limits: PlannedLimits;
-  /** 0: for ever. */
+  /** 0 means no lease. */
   leaseSeconds: number;
-  /** In the container's description, where anyone with the engine can read it: no secret, nothing of the caller's. */
+  /**
+   * Part of the container's description, which anyone with access to the engine can read. Never holds the
+   * caller's variables.
+   */
   containerEnvironment: Record<string, string>;
-  /** Of the image's environment what is sent with each command. */
+  /** The image's variables that are sent with each command. */
   imageEnvironment: Record<string, string>;
-  /** The caller's, sent with each command. */
+  /** The caller's variables, sent with each command. */
   callerEnvironment: Record<string, string>;
-  /** Names that the image gives, and that the container must not take over from it. */
+  /** Names of the image's variables and labels, which the container must not inherit. */
   overridden: { environment: string[]; labels: string[] };
   labels: Record<string, string>;
 }
 
-/** "shared": the one that the engine runs on. */
+/** "shared" is the kernel that the engine itself runs on. */
 export type Kernel = "shared" | "gvisor";
 
 export interface PlannedMount {
-  /** "pin": an ancestor of a protected path, bound onto itself so that it cannot be renamed away. */
+  /** A "pin" is a directory above a protected path, mounted onto itself so that it cannot be renamed. */
   kind: "workspace" | "writable-root" | "pin" | "protected";
   path: string;
   access: "ro" | "rw";
-  /** What the path must lead to inside; null for a placeholder, which does not exist yet. */
+  /**
+   * The file that the path must be inside the container; null for a placeholder, which does not exist yet.
+   */
   identity: Identity | null;
 }
 
-/** A file of the host's, as its kernel numbers it; decimal. */
+/** A file's device and inode numbers on the host, in decimal. */
 export interface Identity {
   dev: string;
   ino: string;
@@ -66,7 +73,7 @@ export interface PlannedTmpfs {
   sizeBytes: number;
   maxInodes: number;
   exec: boolean;
-  /** Octal. */
+  /** In octal. */
   mode: string;
   uid: number;
   gid: number;
@@ -78,9 +85,9 @@ export interface PlannedLimits {
   pids: number;
   openFiles: number;
   shmBytes: number;
-  /** Files in /dev/shm. */
+  /** The most files in /dev/shm. */
   shmInodes: number;
-  /** Kernel settings of the IPC namespace, e.g. "kernel.shmall"; none where the engine may not set them. */
+  /** Sysctls of the IPC namespace, e.g. "kernel.shmall". Empty if the engine may not set them. */
   ipc: Record<string, string>;
   coreBytes: number;
 }

@@ -2,15 +2,15 @@ import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
-import type { HeldPlace } from "../git/held-places.js";
-import { findRepositoryPlaces } from "../git/repository-places.js";
-import { absentPlace, findOwnPlaces } from "./own-directories.js";
+import { findGitPaths } from "../git/git-paths.js";
+import type { ProtectedPath } from "../git/protected-set.js";
+import { findConfigPaths, missingConfigPath } from "./config-directories.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
-import { isLeftPlaceholder } from "./placeholders.js";
+import { isAbandonedPlaceholder } from "./placeholders.js";
 import type { Identity, PlannedMount } from "./plan.js";
-import type { CheckedDirectory } from "./workspace.js";
+import type { CheckedDirectory, HostDirectories } from "./workspace.js";
 
-/** One directory of the host that a sandbox sees. */
+/** A directory of the host that is visible in the sandbox. */
 export interface Root {
   kind: "workspace" | "writable-root";
   access: "ro" | "rw";
@@ -18,47 +18,41 @@ export interface Root {
 }
 
 export interface Protection {
-  /** Parents before children. */
+  /** Parents come before children. */
   mounts: PlannedMount[];
-  /** Directories to be made before the container is. */
+  /** Directories to create on the host before the container is created. */
   placeholders: string[];
 }
 
-export interface KnownDirectories {
-  /** Brig's and Codex's own. */
-  ownDirectories?: readonly string[] | undefined;
-  /** The user's: git's configuration may name files in it. */
-  homeDirectory?: string | null;
-}
-
 /**
- * Plans the mounts of the roots with every protected name of a writable one bound read-only over it:
+ * Plans the mounts of the roots, with each protected name of a writable root mounted read-only over itself:
  *
- * - an existing directory or file as it is; with `.git` also every other repository in a writable root, each submodule, there or
- *   not, and what git's files and settings lead to: see `findRepositoryPlaces`;
- * - an absent name as an empty placeholder directory, so that it cannot be created either. That holds for `.git` as
- *   well: `git init` at the top of a writable root is refused. Git passes over an empty `.git` when it looks for a
- *   repository, so a repository further up is still found;
- * - `ownDirectories`, brig's and Codex's, and their `config.toml`, wherever in a writable root they lie;
- * - every directory between a writable root and a path bound below it is bound onto itself: a mount point cannot be
- *   renamed, its parents otherwise could.
+ * - an existing file or directory as it is. If `.git` is protected, so are all other repositories in a
+ *   writable root, submodules, and everything that git's files and settings refer to: see `findGitPaths`;
+ * - a name that does not exist as an empty placeholder directory, so that a command cannot create it. For
+ *   `.git` this means that `git init` at the top of a writable root fails; git ignores an empty `.git`, so it
+ *   still finds a repository further up;
+ * - brig's and Codex's configuration directories and their `config.toml`, anywhere in a writable root;
+ * - every directory between a writable root and a path mounted below it, mounted onto itself: a mount point
+ *   cannot be renamed, but the directories above it otherwise could.
  *
- * A name that cannot be held this way is `policy.not-enforced`. Nothing is changed and no link is followed.
+ * Error: `policy.not-enforced` for a name that cannot be protected this way. Changes nothing and follows no
+ * link.
  */
 export async function planProtection(
   roots: readonly Root[],
   names: readonly string[],
-  { ownDirectories = [], homeDirectory = null }: KnownDirectories = {},
+  { configDirectories = [], homeDirectory = null }: Partial<HostDirectories> = {},
 ): Promise<Protection> {
   const writable = roots.filter((root) => root.access === "rw").map((root) => root.directory.path);
-  const named: HeldPlace[] = [];
-  for (const root of writable) for (const name of names) named.push(await holdName(root, name));
-  const held = names.includes(".git")
-    ? await findRepositoryPlaces({ writable, held: named, homeDirectory })
+  const named: ProtectedPath[] = [];
+  for (const root of writable) for (const name of names) named.push(await protectName(root, name));
+  const all = names.includes(".git")
+    ? await findGitPaths({ writable, protectedPaths: named, homeDirectory })
     : named;
-  for (const place of await findOwnPlaces(ownDirectories, writable))
-    held.push(...(await holdOwn(place, held)));
-  const outermost = withoutCovered(held, writable);
+  for (const path of findConfigPaths(configDirectories, writable))
+    if (!all.some((outer) => isAtOrBelow(path, outer.path))) all.push(await protectConfigPath(path));
+  const outermost = withoutCovered(all, writable);
   refuseRootsInsideProtected(roots, outermost);
   const pins = await planPins(writable, [
     ...outermost.map(({ path }) => path),
@@ -70,41 +64,42 @@ export async function planProtection(
   };
 }
 
-async function holdName(root: string, name: string): Promise<HeldPlace> {
+async function protectName(root: string, name: string): Promise<ProtectedPath> {
   if (name === ".git" && root.split("/").includes(name))
     throw notEnforced(root, "it lies inside a .git directory");
   const path = join(root, name);
   const stat = await lstatOrNull(path);
   if (stat === null) return { path, identity: null };
   refuseUnmountable(path, stat);
-  return { path, identity: (await isLeftPlaceholder(path)) ? null : identityOf(stat) };
+  return { path, identity: (await isAbandonedPlaceholder(path)) ? null : identityOf(stat) };
 }
 
-/** What a name holds already may also be absent: then it cannot be created. */
-async function holdOwn(path: string, held: readonly HeldPlace[]): Promise<HeldPlace[]> {
-  if (held.some((other) => isAtOrBelow(path, other.path))) return [];
+async function protectConfigPath(path: string): Promise<ProtectedPath> {
   const stat = await lstatOrNull(path);
-  if (stat === null) throw absentPlace(path);
+  if (stat === null) throw missingConfigPath(path);
   refuseUnmountable(path, stat);
-  return [{ path, identity: identityOf(stat) }];
+  return { path, identity: identityOf(stat) };
 }
 
-/** What lies below another protected path is read-only with it, unless a writable root reopens it in between. */
-function withoutCovered(held: readonly HeldPlace[], writable: readonly string[]): HeldPlace[] {
-  const unique = [...new Map(held.map((path) => [path.path, path])).values()];
+/**
+ * Leaves out paths below another protected path: they are read-only already, unless a writable root lies in
+ * between.
+ */
+function withoutCovered(paths: readonly ProtectedPath[], writable: readonly string[]): ProtectedPath[] {
+  const unique = [...new Map(paths.map((one) => [one.path, one])).values()];
   return unique.filter(
     ({ path }) =>
       !unique.some(
-        (other) =>
-          isBelow(path, other.path) &&
-          !writable.some((root) => isBelow(root, other.path) && isAtOrBelow(path, root)),
+        (outer) =>
+          isBelow(path, outer.path) &&
+          !writable.some((root) => isBelow(root, outer.path) && isAtOrBelow(path, root)),
       ),
   );
 }
 
-function refuseRootsInsideProtected(roots: readonly Root[], held: readonly HeldPlace[]): void {
+function refuseRootsInsideProtected(roots: readonly Root[], paths: readonly ProtectedPath[]): void {
   for (const { directory, access } of roots) {
-    const outer = held.find(({ path }) => isAtOrBelow(directory.path, path));
+    const outer = paths.find(({ path }) => isAtOrBelow(directory.path, path));
     if (outer !== undefined && access === "rw")
       throw notEnforced(outer.path, `the writable directory ${quote(directory.path)} lies inside it`);
   }
@@ -118,7 +113,7 @@ async function planPins(writable: readonly string[], targets: readonly string[])
   return await Promise.all(
     pinned.map(async (path): Promise<PlannedMount> => {
       const stat = await lstatOrNull(path);
-      if (stat === null || !stat.isDirectory()) throw notEnforced(path, "it is not a directory any more");
+      if (stat === null || !stat.isDirectory()) throw notEnforced(path, "it is no longer a directory");
       return { kind: "pin", path, access: "rw", identity: identityOf(stat) };
     }),
   );
@@ -128,7 +123,7 @@ function rootMount({ kind, access, directory }: Root): PlannedMount {
   return { kind, access, ...directory };
 }
 
-function protectedMount({ path, identity }: HeldPlace): PlannedMount {
+function protectedMount({ path, identity }: ProtectedPath): PlannedMount {
   return { kind: "protected", path, access: "ro", identity };
 }
 

@@ -1,8 +1,8 @@
 import type { SandboxPlan } from "./plan.js";
 
 /**
- * Hidden from commands: what Docker hides, and what shows or changes the host's kernel to uid 0 even without a capability
- * (reading zram-control/hot_add makes a device).
+ * Paths hidden from commands: those that Docker hides, and those through which uid 0 can inspect or change
+ * the host's kernel without any capability. For example, reading zram-control/hot_add creates a device.
  */
 export const MASKED_PATHS: readonly string[] = [
   "/proc/acpi",
@@ -31,14 +31,17 @@ export const MASKED_PATHS: readonly string[] = [
   "/sys/kernel/tracing",
 ];
 
-/** Of PID 1, which as uid 0 a command could name as the first to be killed. Not all of it: engines write its labels late. */
+/**
+ * Settings of PID 1, the runner. As uid 0, a command could otherwise make it the kernel's first choice when
+ * memory runs out. Not all of /proc/1, because engines write its security labels late.
+ */
 const RUNNER_SETTINGS = ["/proc/1", "/proc/1/task/1"].flatMap((directory) =>
   ["autogroup", "clear_refs", "coredump_filter", "oom_adj", "oom_score_adj"].map(
     (name) => `${directory}/${name}`,
   ),
 );
 
-/** Kept from being written; a device in /dev can be written to all the same, but no other put in its place. */
+/** With /dev read-only, commands can still write to its devices, but cannot replace them. */
 export function readOnlyPaths({ rootfs }: SandboxPlan): string[] {
   return [
     "/proc/bus",

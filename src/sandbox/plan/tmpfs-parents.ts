@@ -1,11 +1,12 @@
 import { directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 
 /**
- * A directory of the host below a tmpfs has parents there that exist only in memory, and that commands could rename and put a
- * forged tree in their place. The outermost of them becomes a read-only mount of its own: a mount point cannot be renamed, and
- * what the engine makes in it cannot be changed.
+ * Finds directories to mount read-only between a tmpfs and a root that is mounted below it. These directories
+ * exist only in the tmpfs, so commands could otherwise rename them and put a forged tree in their place. One
+ * mount at the outermost suffices: a mount point cannot be renamed, and what the engine creates inside a
+ * read-only mount cannot be changed.
  */
-export function findParents(roots: readonly string[], tmpfs: readonly { path: string }[]): string[] {
+export function findTmpfsParents(roots: readonly string[], tmpfs: readonly { path: string }[]): string[] {
   const parents = roots.flatMap((root) => {
     const innermost = tmpfs
       .map(({ path }) => path)

@@ -6,32 +6,36 @@ import { type MountEntry, parseMountinfo } from "../proof/mountinfo.js";
 import { isAtOrBelow, isBelow } from "./paths.js";
 import type { Identity } from "./plan.js";
 
-/** A directory of the host that a sandbox may see, resolved, with the identity it must still have inside. */
+/** A directory of the host that a sandbox may see. */
 export interface CheckedDirectory {
+  /** Without symbolic links. */
   path: string;
+  /** What the path must still be inside the container. */
   identity: Identity;
 }
 
-/** What is known of the host before a workspace is judged. */
-export interface HostPlaces {
-  /** Absolute; null when the caller has none. */
+export interface HostDirectories {
+  /** The user's home directory, absolute; null if there is none. */
   homeDirectory: string | null;
-  /** Brig's and Codex's own, wherever they are. No sandbox may write them, nor read one that a login is kept in. */
-  ownDirectories?: readonly string[] | undefined;
-  /** Default `/proc`; a machine without one has no submounts or sockets that could be listed. */
+  /**
+   * Brig's and Codex's configuration directories. No sandbox may write to them, nor read one that contains a
+   * login.
+   */
+  configDirectories?: readonly string[] | undefined;
+  /** Default: `/proc`. A machine without it cannot list submounts and sockets. */
   procDirectory?: string | undefined;
 }
 
 export interface DirectoryCheck {
-  /** What the directory is for, in messages: "workspace" or "writable directory". */
+  /** For messages: "workspace" or "writable directory". */
   purpose: string;
   /** E.g. `unix:///var/run/docker.sock`. */
   endpoint: string;
   dockerRootDir: string;
-  host: HostPlaces;
+  host: HostDirectories;
 }
 
-/** Nothing at, above or below these may be handed to a sandbox. */
+/** A sandbox may see no directory at, above or below these. */
 const CLOSED_TREES = [
   "/.brig",
   "/bin",
@@ -55,7 +59,7 @@ const CLOSED_TREES = [
   "/var/spool/cron",
 ];
 const OPEN_BELOW_CLOSED = ["/usr/src", "/usr/local/src"];
-/** These themselves are refused, what lies below them is not. */
+/** A sandbox may see directories below these, but not these themselves. */
 const CLOSED_PLACES = [
   "/",
   "/home",
@@ -68,7 +72,7 @@ const CLOSED_PLACES = [
   "/usr/local/src",
   "/var",
 ];
-/** What lies directly in these is somebody's home, with all that is secret in it. */
+/** The directories directly in these are home directories, with all their secrets. */
 const HOMES = ["/home", "/Users"];
 const CLOSED_BELOW_HOME = [
   ".aws",
@@ -84,8 +88,8 @@ const CLOSED_BELOW_HOME = [
 ];
 
 /**
- * Resolves a directory and refuses what a sandbox must never be given. Every refusal is `workspace.invalid` with
- * what to do. Nothing below the directory is opened.
+ * Resolves a directory, and refuses one that no sandbox may see. Opens nothing below it. Error:
+ * `workspace.invalid`, with a hint that says what to do.
  */
 export async function checkDirectory(path: string, check: DirectoryCheck): Promise<CheckedDirectory> {
   refuseRemote(path, check);
@@ -95,13 +99,13 @@ export async function checkDirectory(path: string, check: DirectoryCheck): Promi
   return { path: resolved, identity: await identify(resolved, check.purpose) };
 }
 
-/** The mount points below a directory, in the host's own mount table; empty on a host without one. */
-export async function submountsBelow(path: string, host: HostPlaces): Promise<MountEntry[]> {
+/** The mount points below a directory; empty on a machine without a mount table in /proc. */
+export async function submountsBelow(path: string, host: HostDirectories): Promise<MountEntry[]> {
   const table = await readProc(host, "self/mountinfo");
   return table === null ? [] : parseMountinfo(table).filter((entry) => isBelow(entry.path, path));
 }
 
-/** A TCP endpoint on loopback may be this machine; the comparison of inodes after the start tells. */
+/** A TCP endpoint on loopback may be this machine; the comparison of inodes after the start finds out. */
 export function isRemoteEndpoint(endpoint: string): boolean {
   if (/^(?:unix|npipe):/.test(endpoint)) return false;
   return !/^(?:tcp|https?):\/\/(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?(?:\/|$)/.test(
@@ -170,7 +174,7 @@ async function refuseSensitive(resolved: string, check: DirectoryCheck): Promise
   if (tree !== undefined && !OPEN_BELOW_CLOSED.some((open) => isBelow(resolved, open))) throw refuse(tree);
 }
 
-/** As written and as resolved, since any of them may be a link on this machine. */
+/** Returns each path as written and as resolved, since any of them may be a symbolic link. */
 async function closedPlaces({ endpoint, dockerRootDir, host }: DirectoryCheck) {
   const home = host.homeDirectory;
   const homes = home === null || home === "/" ? [] : [home];
@@ -182,7 +186,7 @@ async function closedPlaces({ endpoint, dockerRootDir, host }: DirectoryCheck) {
     ...socket,
     ...(isAbsolute(dockerRootDir) ? [dockerRootDir] : []),
   ];
-  const places = [...CLOSED_PLACES, ...homes, ...(await withLogin(host.ownDirectories ?? []))];
+  const places = [...CLOSED_PLACES, ...homes, ...(await withLogin(host.configDirectories ?? []))];
   return { places: await withResolved(places), trees: await withResolved(trees) };
 }
 
@@ -197,7 +201,7 @@ async function withResolved(paths: string[]): Promise<string[]> {
   return [...new Set([...paths, ...resolved])];
 }
 
-/** A socket file works across a bind mount: whoever listens on the host could be spoken to from the sandbox. */
+/** A socket works across a bind mount, so commands could talk to the program that listens on it. */
 async function refuseLiveSockets(resolved: string, { purpose, host }: DirectoryCheck): Promise<void> {
   const table = await readProc(host, "net/unix");
   if (table === null) return;
@@ -205,11 +209,11 @@ async function refuseLiveSockets(resolved: string, { purpose, host }: DirectoryC
   if (socket === undefined) return;
   throw refused(
     `the ${purpose} ${quote(resolved)} contains the socket ${quote(socket)}, on which a program of this machine listens`,
-    "stop that program or keep its socket elsewhere: a sandbox could speak to it, whatever the network setting",
+    "stop that program or move its socket: commands could connect to it whatever the network setting",
   );
 }
 
-/** Paths of listening sockets in /proc/net/unix; abstract names and relative paths are left out. */
+/** The paths of listening sockets in /proc/net/unix, without abstract names and relative paths. */
 function boundSockets(table: string): string[] {
   const acceptsConnections = 0x10000;
   return table
@@ -241,7 +245,7 @@ async function identify(resolved: string, purpose: string): Promise<Identity> {
   }
 }
 
-async function readProc(host: HostPlaces, file: string): Promise<Buffer | null> {
+async function readProc(host: HostDirectories, file: string): Promise<Buffer | null> {
   return await readFile(`${host.procDirectory ?? "/proc"}/${file}`).catch(() => null);
 }
 
@@ -249,7 +253,7 @@ function refused(message: string, hint: string, cause?: unknown): BrigError {
   return new BrigError(message, { code: "workspace.invalid", hint, cause });
 }
 
-/** Control characters of a name must not reach a terminal. */
+/** Escapes control characters, which must not reach a terminal. */
 function quote(path: string): string {
   return JSON.stringify(path);
 }

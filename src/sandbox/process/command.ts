@@ -1,5 +1,6 @@
 import type { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
+import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { protocolError } from "../channel/frames.js";
 import { FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
 import type { ChannelEvents, RunnerLink } from "../channel/runner-link.js";
@@ -8,18 +9,35 @@ import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";
 
 const CREDIT_STEP = 64 * 1024;
 const INPUT_PIECE = 64 * 1024;
-/** The runner gives a tree 500 ms and then five seconds of SIGKILL; after this much more it is stuck itself. */
+/**
+ * The runner needs at most the grace plus five seconds of SIGKILL to end a tree. After this long it is stuck.
+ */
 const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
-/** For what the runner had to say when it last answered, and that came behind its answer. */
-const LAST_WORDS_MS = 2000;
-/** How long is waited before each new attempt to start, while what earlier commands have left running is being ended. */
+/** How long the EXIT frame may take to arrive after the runner's answer to a ping. */
+const EXIT_AFTER_PING_MS = 2000;
+/**
+ * The pauses before further attempts to start a command, while processes left by earlier commands are being
+ * ended.
+ */
 const RETRY_AFTER_MS = [20, 50, 100, 200, 400, 800, 1600, 1600];
 
 export interface CommandEvents {
-  /** A returned promise holds the command's output back until it resolves. An error ends the command and is its error. */
+  /**
+   * A returned promise pauses the command's output until it resolves. An error ends the command and becomes
+   * its error.
+   */
   onOutput(data: Buffer, isStderr: boolean): unknown;
-  /** The runner did not end a process tree in time: the container has to go. */
+  /** Called when the runner did not end a process tree in time, so that the container has to be killed. */
   onStuck(): void;
+}
+
+interface Request {
+  type: number;
+  payload: Buffer;
+  timeoutMs?: number | undefined;
+  isLast?: boolean;
+  /** Aborting kills the command. */
+  signal?: AbortSignal | undefined;
 }
 
 /** One request to the runner, command or file operation, from its first frame to EXIT. */
@@ -27,10 +45,11 @@ export class Command implements ChannelEvents {
   readonly ended: Promise<ExitRecord>;
   readonly #link: RunnerLink;
   readonly #events: CommandEvents;
-  readonly #request: { type: number; payload: Buffer };
+  readonly #request: Request;
+  readonly #onAbort = () => this.kill();
   #channel: number;
   #attempts = 0;
-  /** Input that a second attempt to start would need; null once the command runs. */
+  /** Input to send again if the command has to be started again; null once it runs. */
   #early: Buffer[] | null = [];
   #isKilled = false;
   #resolve!: (record: ExitRecord) => void;
@@ -43,11 +62,7 @@ export class Command implements ChannelEvents {
   #inputWaiter: (() => void) | undefined;
   #watchdog: LivedTimer | undefined;
 
-  constructor(
-    link: RunnerLink,
-    request: { type: number; payload: Buffer; timeoutMs?: number | undefined; isLast?: boolean },
-    events: CommandEvents,
-  ) {
+  constructor(link: RunnerLink, request: Request, events: CommandEvents) {
     this.#link = link;
     this.#events = events;
     this.#request = request;
@@ -57,25 +72,26 @@ export class Command implements ChannelEvents {
     });
     this.#channel = link.openChannel(request, this);
     if (request.timeoutMs !== undefined) this.#watch(request.timeoutMs + STUCK_AFTER_MS);
+    if (request.signal !== undefined)
+      sharedSignal(request.signal).addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** No process could be started before what earlier commands had left running was ended. */
+  /** Whether processes left by earlier commands had to be ended before this one could start. */
   get endedLeftovers(): boolean {
     return this.#attempts > 0;
   }
 
-  /** SIGTERM to the whole tree, SIGKILL after the grace; `ended` resolves when the tree is gone. */
+  /**
+   * Sends SIGTERM to the whole process tree, and SIGKILL after the grace. `ended` resolves when the tree is
+   * gone.
+   */
   kill(graceMs = KILL_GRACE_MS): void {
     if (!this.#isOver) this.#watch(graceMs + STUCK_AFTER_MS);
     this.#isKilled = true;
     this.#link.send(FrameType.kill, this.#channel, encodeUint32(graceMs));
   }
 
-  /** To the process group, or a terminal's foreground group. */
+  /** Signals the process group, or the foreground group of a terminal. */
   signal(number: number): void {
     this.#link.send(FrameType.signal, this.#channel, Buffer.of(number));
   }
@@ -84,7 +100,7 @@ export class Command implements ChannelEvents {
     this.#link.send(FrameType.resize, this.#channel, payload);
   }
 
-  /** Resolves when the last byte is on its way, or at once when the command has ended. */
+  /** Resolves when the last byte is sent, or at once when the command has ended. */
   async write(data: Buffer): Promise<void> {
     for (let at = 0; at < data.length && !this.#isOver; ) {
       if (this.#inputCredit === 0) {
@@ -102,6 +118,15 @@ export class Command implements ChannelEvents {
 
   endInput(): void {
     if (!this.#isOver) this.#sendInput(Buffer.alloc(0));
+  }
+
+  /**
+   * Writes all input and ends it. Does nothing without input: the request has then said that there is none.
+   */
+  async writeAll(data: Uint8Array): Promise<void> {
+    if (data.length === 0) return;
+    await this.write(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+    this.endInput();
   }
 
   #sendInput(piece: Buffer): void {
@@ -133,8 +158,8 @@ export class Command implements ChannelEvents {
   }
 
   onExit(payload: Buffer): void {
-    if (this.#mayStartLater(payload)) {
-      this.#startLater();
+    if (this.#mayRetryStart(payload)) {
+      this.#retryStart();
       return;
     }
     this.#finish();
@@ -152,7 +177,7 @@ export class Command implements ChannelEvents {
     this.#reject(error);
   }
 
-  #mayStartLater(payload: Buffer): boolean {
+  #mayRetryStart(payload: Buffer): boolean {
     return (
       isWithoutProcess(payload) &&
       !this.#isKilled &&
@@ -161,8 +186,10 @@ export class Command implements ChannelEvents {
     );
   }
 
-  /** What earlier commands left behind has taken every process there may be: it goes, and this one gets its turn. */
-  #startLater(): void {
+  /**
+   * Processes left by earlier commands have used up the process or memory limit: ends them and tries again.
+   */
+  #retryStart(): void {
     if (this.#attempts === 0) this.#link.endLeftovers();
     const timer = setTimeout(() => {
       if (this.#isOver) return;
@@ -189,7 +216,7 @@ export class Command implements ChannelEvents {
     }
   }
 
-  /** A caller's own listener failed: the command ends, and the error is the caller's. */
+  /** Ends the command after an error of the caller's own listener. */
   #fail(error: unknown): void {
     this.#failure ??= { error };
     this.kill();
@@ -211,23 +238,25 @@ export class Command implements ChannelEvents {
 
   #finish(): void {
     this.#isOver = true;
+    this.#request.signal?.removeEventListener("abort", this.#onAbort);
     this.#watchdog?.cancel();
     this.#releaseInput();
   }
 
   #watch(afterMs: number): void {
     this.#watchdog?.cancel();
-    this.#watchdog = afterLivedTime(afterMs, () => void this.#judge());
+    this.#watchdog = afterLivedTime(afterMs, () => void this.#checkStuck());
   }
 
   /**
-   * Only a runner that answers has failed to end a tree. Nothing may have come because this process stood still, the container is
-   * paused or the stream is dead: then the answer is waited for as long as the link waits.
+   * Asks the runner before it reports it as stuck: nothing may have arrived because this process was
+   * suspended, the container is paused or the stream is dead. In these cases the answer takes as long as the
+   * link waits.
    */
-  async #judge(): Promise<void> {
+  async #checkStuck(): Promise<void> {
     const watchdog = this.#watchdog;
     await this.#link.ping().catch(() => undefined);
     if (this.#isOver || this.#watchdog !== watchdog) return;
-    this.#watchdog = afterLivedTime(LAST_WORDS_MS, () => this.#events.onStuck());
+    this.#watchdog = afterLivedTime(EXIT_AFTER_PING_MS, () => this.#events.onStuck());
   }
 }

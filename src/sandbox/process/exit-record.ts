@@ -70,7 +70,9 @@ export function isWithoutProcess(payload: Buffer): boolean {
 export const LEFTOVERS_ENDED =
   "brig: what earlier commands had left running was ended, because no process could be started beside it\n";
 
-/** As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started. */
+/**
+ * As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started.
+ */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
   const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";

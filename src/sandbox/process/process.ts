@@ -1,25 +1,14 @@
 import { Readable, Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
-import { sharedSignal } from "../../lib/time/shared-signal.js";
-import { FrameType } from "../channel/protocol.js";
 import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
-import { Command } from "./command.js";
-import { type ExitRecord, exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
-import type { CommandSetting } from "./run-to-end.js";
+import type { Command } from "./command.js";
+import { LEFTOVERS_ENDED } from "./exit-record.js";
 import { signalNumber } from "./signals.js";
-import { encodeSize, encodeSpawn } from "./spawn-request.js";
+import { encodeSize } from "./spawn-request.js";
+import { type CommandContext, startCommand } from "./start-command.js";
 
-/** Starts a command whose streams the caller drives. */
-export function spawn(
-  setting: CommandSetting,
-  argv: readonly string[],
-  options: SpawnOptions,
-): SandboxProcess {
-  options.signal?.throwIfAborted();
-  return new RunningProcess(setting, argv, options);
-}
-
-class RunningProcess implements SandboxProcess {
+/** A running command whose streams the caller uses. */
+export class RunningProcess implements SandboxProcess {
   readonly stdin: Writable | null;
   readonly stdout: Readable;
   readonly stderr: Readable | null;
@@ -27,35 +16,22 @@ class RunningProcess implements SandboxProcess {
   readonly #command: Command;
   readonly #hasPty: boolean;
 
-  constructor(setting: CommandSetting, argv: readonly string[], options: SpawnOptions) {
-    const cwd = options.cwd ?? setting.cwd;
+  constructor(context: CommandContext, argv: readonly string[], options: SpawnOptions) {
     const hasStdin = options.stdin !== "closed";
     const stdout = new PacedReadable();
     const stderr = options.pty || options.mergeOutput ? null : new PacedReadable();
-    const payload = encodeSpawn({
-      argv,
-      cwd,
-      env: options.env ? { ...setting.env, ...options.env } : setting.env,
-      timeoutMs: options.timeoutMs,
-      pty: options.pty,
+    const { command, exit } = startCommand(context, argv, {
+      ...options,
       hasStdin,
-      mergeOutput: options.mergeOutput ?? false,
-      endsTree: options.endsTree ?? false,
+      onOutput: (data, isStderr) => (isStderr && stderr ? stderr : stdout).offer(data),
     });
-    this.#command = new Command(
-      setting.link,
-      { type: FrameType.spawn, payload, timeoutMs: options.timeoutMs },
-      {
-        onOutput: (data, isStderr) => (isStderr && stderr ? stderr : stdout).offer(data),
-        onStuck: setting.onStuck,
-      },
-    );
+    this.#command = command;
     this.#hasPty = options.pty !== undefined;
-    this.stdin = hasStdin ? inputStream(this.#command) : null;
+    this.stdin = hasStdin ? inputStream(command) : null;
     this.stdout = stdout;
     this.stderr = stderr;
-    this.exit = this.#finish({ setting, argv, cwd, signal: options.signal }, [stdout, stderr]);
-    // Whoever does not ask for the exit still has the streams' errors.
+    this.exit = this.#finish(exit, stdout, stderr);
+    // A caller that ignores `exit` still sees its error on the streams.
     this.exit.catch(() => undefined);
   }
 
@@ -72,60 +48,47 @@ class RunningProcess implements SandboxProcess {
   }
 
   async #finish(
-    started: {
-      setting: CommandSetting;
-      argv: readonly string[];
-      cwd: string;
-      signal: AbortSignal | undefined;
-    },
-    outputs: (PacedReadable | null)[],
+    exit: Promise<ExitStatus>,
+    stdout: PacedReadable,
+    stderr: PacedReadable | null,
   ): Promise<ExitStatus> {
-    const cancel = () => this.#command.kill();
-    const { signal } = started;
-    if (signal !== undefined) sharedSignal(signal).addEventListener("abort", cancel, { once: true });
+    const notes = stderr ?? stdout;
     try {
-      const record = await this.#command.ended;
-      started.signal?.throwIfAborted();
-      const failure = startError(record, started);
-      if (failure) throw failure;
-      if (record.treeLeft) started.setting.onStuck();
-      return this.#end(record, { program: String(started.argv[0]), outputs });
+      const status = await exit;
+      if (this.#command.endedLeftovers) void notes.offer(Buffer.from(LEFTOVERS_ENDED));
+      if (status.startFailure !== null)
+        void notes.offer(Buffer.from(`brig: ${status.startFailure.message}\n`));
+      stdout.push(null);
+      stderr?.push(null);
+      return status;
     } catch (error) {
-      for (const output of outputs) output?.destroy(error instanceof Error ? error : undefined);
+      const cause = error instanceof Error ? error : undefined;
+      stdout.destroy(cause);
+      stderr?.destroy(cause);
       throw error;
     } finally {
-      started.signal?.removeEventListener("abort", cancel);
       this.stdin?.destroy();
     }
   }
-
-  #end(
-    record: ExitRecord,
-    { program, outputs }: { program: string; outputs: (PacedReadable | null)[] },
-  ): ExitStatus {
-    const status = exitStatus(record, program);
-    if (this.#command.endedLeftovers) void (outputs[1] ?? outputs[0])?.offer(Buffer.from(LEFTOVERS_ENDED));
-    if (status.startFailure !== null)
-      void (outputs[1] ?? outputs[0])?.offer(Buffer.from(`brig: ${status.startFailure.message}\n`));
-    for (const output of outputs) output?.push(null);
-    return status;
-  }
 }
 
-/** A Readable whose source waits while its buffer is full. */
+/** A Readable that makes the runner wait while its buffer is full. */
 class PacedReadable extends Readable {
-  /** Pending while the buffer is full. Several pieces may wait for the same room: their credit was granted before. */
+  /**
+   * Pending while the buffer is full. Several pieces may wait for it, since their credit was granted before.
+   */
   #room: Promise<void> | undefined;
   #resume: (() => void) | undefined;
 
   constructor() {
     super({ highWaterMark: 256 * 1024 });
-    // An error is also in `exit`; without this a caller who never looks at the stream would crash on it.
+    // Without a listener an error would crash a caller who does not use the stream. `exit` rejects with it
+    // too.
     this.on("error", () => undefined);
   }
 
   offer(data: Buffer): void | Promise<void> {
-    // The bytes are borrowed: they lie in the buffer the stream reads into.
+    // A copy, because the link reuses the buffer that holds the data.
     if (this.destroyed || this.push(Buffer.from(data))) return undefined;
     this.#room ??= new Promise((resolve) => {
       this.#resume = resolve;

@@ -1,73 +1,29 @@
 import { BrigError } from "../../errors.js";
-import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../../output/head-and-tail.js";
-import { FrameType } from "../channel/protocol.js";
-import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExecOptions, ExecResult, ExitStatus } from "../sandbox-types.js";
-import { Command } from "./command.js";
-import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
-import { encodeSpawn } from "./spawn-request.js";
+import { LEFTOVERS_ENDED } from "./exit-record.js";
+import { type CommandContext, startCommand } from "./start-command.js";
 
 const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
 
-/** What a session gives each of its commands. */
-export interface CommandSetting {
-  link: RunnerLink;
-  cwd: string;
-  env: Readonly<Record<string, string>>;
-  onStuck(): void;
-}
-
-/** Runs one command to its end and gathers what it printed. */
+/** Runs one command to its end and collects its output. */
 export async function exec(
-  setting: CommandSetting,
+  context: CommandContext,
   argv: readonly string[],
   options: ExecOptions,
 ): Promise<ExecResult<string | Buffer>> {
-  options.signal?.throwIfAborted();
-  const cwd = options.cwd ?? setting.cwd;
-  const payload = encodeSpawn({
-    argv,
-    cwd,
-    env: options.env ? { ...setting.env, ...options.env } : setting.env,
-    timeoutMs: options.timeoutMs,
-    pty: undefined,
-    hasStdin: options.stdin !== undefined && options.stdin.length > 0,
-    mergeOutput: false,
-    endsTree: options.endsTree ?? false,
+  const { cwd, env, timeoutMs, signal, endsTree, stdin = "" } = options;
+  const input = typeof stdin === "string" ? Buffer.from(stdin) : stdin;
+  const collected = new CollectedOutput(options);
+  const { command, exit } = startCommand(context, argv, {
+    ...{ cwd, env, timeoutMs, signal, endsTree },
+    hasStdin: input.length > 0,
+    onOutput: (data, isStderr) => collected.take(data, isStderr),
   });
-  const gathered = new GatheredOutput(options);
-  const command = new Command(
-    setting.link,
-    { type: FrameType.spawn, payload, timeoutMs: options.timeoutMs },
-    { onOutput: (data, isStderr) => gathered.take(data, isStderr), onStuck: setting.onStuck },
-  );
-  const cancel = () => command.kill();
-  if (options.signal !== undefined)
-    sharedSignal(options.signal).addEventListener("abort", cancel, { once: true });
-  try {
-    const [record] = await Promise.all([command.ended, feed(command, options.stdin)]);
-    options.signal?.throwIfAborted();
-    const failure = startError(record, { argv, cwd });
-    if (failure) throw failure;
-    if (record.treeLeft) setting.onStuck();
-    const status = exitStatus(record, String(argv[0]));
-    if (command.endedLeftovers && status.startFailure === null)
-      gathered.take(Buffer.from(LEFTOVERS_ENDED), true);
-    return gathered.result(status);
-  } finally {
-    options.signal?.removeEventListener("abort", cancel);
-  }
-}
-
-async function feed(command: Command, stdin: string | Uint8Array | undefined): Promise<void> {
-  if (stdin === undefined || stdin.length === 0) return;
-  const bytes =
-    typeof stdin === "string"
-      ? Buffer.from(stdin)
-      : Buffer.from(stdin.buffer, stdin.byteOffset, stdin.byteLength);
-  await command.write(bytes);
-  command.endInput();
+  const [status] = await Promise.all([exit, command.writeAll(input)]);
+  if (command.endedLeftovers && status.startFailure === null)
+    collected.take(Buffer.from(LEFTOVERS_ENDED), true);
+  return collected.result(status);
 }
 
 function checkedBudget(maxOutputBytes = DEFAULT_MAX_OUTPUT_BYTES): number {
@@ -77,12 +33,12 @@ function checkedBudget(maxOutputBytes = DEFAULT_MAX_OUTPUT_BYTES): number {
   });
 }
 
-/** Stdout, stderr and both in order of arrival, each within the same budget. */
-class GatheredOutput {
+/** Keeps stdout, stderr and both in order of arrival, each within the same number of bytes. */
+class CollectedOutput {
   readonly #options: ExecOptions;
   readonly #stdout: HeadAndTail;
   readonly #stderr: HeadAndTail;
-  /** Most commands write to one stream only: the merged output exists apart only once both were used. */
+  /** Undefined until a command has used both streams, which most commands do not. */
   #both: HeadAndTail | undefined;
 
   constructor(options: ExecOptions) {
@@ -127,7 +83,7 @@ class GatheredOutput {
   }
 }
 
-/** Decoded as UTF-8; where something was left out the text says how much, and no character is cut in two. */
+/** Decodes UTF-8 without cutting a character in two. Where bytes were left out the text says how many. */
 export function textOf(kept: KeptBytes): string {
   const { head, omittedBytes, tail } = withoutCutCharacters(kept);
   if (omittedBytes === 0) return head.toString();

@@ -3,7 +3,9 @@ import type { Kernel, SandboxPlan } from "../plan/plan.js";
 import type { Difference } from "./difference.js";
 import { CAPABILITY_SETS, type KernelReport } from "./kernel-report.js";
 
-/** What an engine gives a container by default: nothing that reaches the host's devices, network or kernel. */
+/**
+ * What an engine gives a container by default: nothing that reaches the host's devices, network or kernel.
+ */
 const ENGINE_DEFAULT_CAPABILITIES = 0xa80425fbn;
 const CAP_MKNOD = 1n << 27n;
 const CAP_SETFCAP = 1n << 31n;
@@ -184,7 +186,10 @@ function compareEnvironment(
   return [{ assertion: "A21-environment", promised: "no variable of the image's", kernel: names.join(", ") }];
 }
 
-/** `NAME=value` as planned, an engine's own, or one without a value: that is what is left of a variable taken away. */
+/**
+ * `NAME=value` as planned, an engine's own, or one without a value: that is what is left of a variable taken
+ * away.
+ */
 export function isOwnVariable(entry: string, planned: Readonly<Record<string, string>>): boolean {
   const at = entry.indexOf("=");
   if (at === -1 || at === entry.length - 1 || ENGINE_VARIABLES.test(entry)) return true;

@@ -3,10 +3,11 @@ import { BrigError } from "../../errors.js";
 import { isOwnVariable } from "./compare-authority.js";
 
 /**
- * Whether an engine made the container it was asked for, and mixed in nothing that the image says of itself. Before
- * the start, so that nothing but the runner ever runs in one that is refused. Errors: `policy.not-enforced`.
+ * Whether an engine made the container it was asked for, and mixed in nothing that the image says of itself.
+ * Before the start, so that nothing but the runner ever runs in one that is refused. Errors:
+ * `policy.not-enforced`.
  */
-export function requireAsAsked(body: ContainerBody, imageId: string, created: CreatedContainer): void {
+export function requireAsRequested(body: ContainerBody, imageId: string, created: CreatedContainer): void {
   const strange = compareCreated(body, imageId, created);
   if (strange.length === 0) return;
   throw new BrigError(

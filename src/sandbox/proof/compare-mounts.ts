@@ -91,7 +91,10 @@ function broken({ assertion, path, promised }: TmpfsPromise, entry: MountEntry |
   return { assertion, promised: `${quote(path)} tmpfs ${promised}`, kernel: describe(entry) };
 }
 
-/** Root without a capability still owns /dev: what it could put in the place of /dev/null, every command would read. */
+/**
+ * Root without a capability still owns /dev: what it could put in the place of /dev/null, every command would
+ * read.
+ */
 function compareDevices(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
   if (plan.rootfs === "rw") return [];
   const entry = mountedAt(mounts, "/dev");
@@ -151,7 +154,10 @@ function compareIdentities({ mounts }: SandboxPlan, { directories }: KernelRepor
   });
 }
 
-/** Brig made a placeholder in its root just before: it must be that directory which is mounted, not one a link led to. */
+/**
+ * Brig made a placeholder in its root just before: it must be that directory which is mounted, not one a link
+ * led to.
+ */
 function comparePlaceholders(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
   const roots = plan.mounts.filter(({ kind }) => kind === "workspace" || kind === "writable-root");
   return plan.placeholders.flatMap((path): Difference[] => {

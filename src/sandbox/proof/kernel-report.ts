@@ -3,11 +3,15 @@ import type { Kernel } from "../plan/plan.js";
 import { type MountEntry, parseMountinfo } from "./mountinfo.js";
 
 /**
- * What the kernel says of a sandbox, as the runner read it inside. It comes out of a container, so nothing in it is
- * trusted to be there or to be well-formed: a fact that cannot be read is null or absent, and proves nothing.
+ * What the kernel says of a sandbox, as the runner read it inside. It comes out of a container, so nothing in
+ * it is trusted to be there or to be well-formed: a fact that cannot be read is null or absent, and proves
+ * nothing.
  */
 export interface KernelReport {
-  /** Whose kernel answered. One that does not say it is gVisor is taken for the engine's own, of which most is demanded. */
+  /**
+   * Whose kernel answered. One that does not say it is gVisor is taken for the engine's own, of which most is
+   * demanded.
+   */
   kernel: Kernel;
   identity: ProcessIdentity;
   mounts: MountEntry[] | null;
@@ -78,7 +82,10 @@ export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelRe
   };
 }
 
-/** Release and version, a line each: gVisor of every release gives the same version, later ones their name as well. */
+/**
+ * Release and version, a line each: gVisor of every release gives the same version, later ones their name as
+ * well.
+ */
 function parseKernel(uname: string | null): Kernel {
   const [release = "", version] = (uname ?? "").split("\n");
   return version === GVISOR_VERSION || release.endsWith("-gvisor") ? "gvisor" : "shared";
@@ -169,7 +176,10 @@ function parseInterfaces(table: string | null): string[] | null {
     .map((line) => splitOnce(line, ":")[0].trim());
 }
 
-/** IPv4: a header, the interface comes first. IPv6: no header, it comes last. Without either table nothing is known. */
+/**
+ * IPv4: a header, the interface comes first. IPv6: no header, it comes last. Without either table nothing is
+ * known.
+ */
 function parseRoutes(ipv4: string | null, ipv6: string | null): string[] | null {
   if (ipv4 === null && ipv6 === null) return null;
   const words = (line: string) => line.split(/\s+/).filter((word) => word !== "");

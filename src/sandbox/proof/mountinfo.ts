@@ -19,7 +19,10 @@ const MOUNTINFO_MAX_BYTES = 4 * 1024 * 1024;
 const MOUNTINFO_MAX_LINES = 20_000;
 const FIELDS_BEFORE_OPTIONAL = 6;
 
-/** Parses a mount table as the kernel writes it, spaces and backslashes in octal. A line that is not one is an error. */
+/**
+ * Parses a mount table as the kernel writes it, spaces and backslashes in octal. A line that is not one is an
+ * error.
+ */
 export function parseMountinfo(table: Uint8Array): MountEntry[] {
   if (table.byteLength > MOUNTINFO_MAX_BYTES) throw malformed(`it has ${table.byteLength} bytes`);
   // Latin-1 keeps every byte of a path that is not UTF-8 until its escapes are undone.

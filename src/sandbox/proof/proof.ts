@@ -13,7 +13,10 @@ export interface NotProvable extends Difference {
   reason: string;
 }
 
-/** The outcome of one read-back, as it is recorded with the session. The policy holds when `differences` is empty. */
+/**
+ * The outcome of one read-back, as it is recorded with the session. The policy holds when `differences` is
+ * empty.
+ */
 export interface Proof {
   policy: string;
   differences: Difference[];
@@ -28,7 +31,9 @@ export interface Proof {
 export interface ProofContext {
   engine: EngineInfo;
   imageId: string;
-  /** `os.release()` of this machine: another kernel than the engine's means another machine or a virtual one. */
+  /**
+   * `os.release()` of this machine: another kernel than the engine's means another machine or a virtual one.
+   */
   hostKernel: string;
 }
 

@@ -5,8 +5,8 @@ import type { KernelReport } from "./kernel-report.js";
 const ENOSYS = 38;
 
 /**
- * Refuses a kernel in which `ls` and `stat` of a current distribution fail: gVisor of 2022 answers EINVAL to their way of
- * asking. Error: `engine.too-old`.
+ * Refuses a kernel in which `ls` and `stat` of a current distribution fail: gVisor of 2022 answers EINVAL to
+ * their way of asking. Error: `engine.too-old`.
  */
 export function requireStatx({ kernel, probes }: KernelReport, runtime: string): void {
   const errno = probes.get("statx");

@@ -6,8 +6,8 @@ import type { Kernel } from "../plan/plan.js";
 export class OtherKernel extends Error {}
 
 /**
- * Opens a container for the kernel it is expected to have, and once more for the other one where that was wrong. How a
- * runtime is called tells too little: an administrator may call gVisor what he likes.
+ * Opens a container for the kernel it is expected to have, and once more for the other one where that was
+ * wrong. How a runtime is called tells too little: an administrator may call gVisor what he likes.
  */
 export async function onRightKernel<T>(expected: Kernel, open: (kernel: Kernel) => Promise<T>): Promise<T> {
   try {

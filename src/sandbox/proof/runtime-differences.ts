@@ -7,8 +7,8 @@ import type { KernelReport } from "./kernel-report.js";
 type Excuses = Partial<Record<Assertion, string>>;
 
 /**
- * What a runtime cannot show, by design of the runtime. The one place that says so: nothing else excuses an assertion,
- * and what is excused appears in every proof as not provable.
+ * What a runtime cannot show, by design of the runtime. The one place that says so: nothing else excuses an
+ * assertion, and what is excused appears in every proof as not provable.
  */
 const GVISOR: Excuses = {
   "A4-no-new-privileges": "gVisor does not report NoNewPrivs in /proc/self/status",
@@ -31,7 +31,10 @@ const UNFILTERED: Excuses = {
   "N-system-calls": WITHOUT_FILTERS,
 };
 
-/** The table for a container whose kernel is gVisor; empty for one that shares the kernel, whatever its runtime is called. */
+/**
+ * The table for a container whose kernel is gVisor; empty for one that shares the kernel, whatever its
+ * runtime is called.
+ */
 export function runtimeDifferences(
   plan: Pick<SandboxPlan, "runtime" | "kernel">,
   report: Pick<KernelReport, "kernel">,

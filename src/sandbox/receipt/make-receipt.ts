@@ -4,7 +4,7 @@ import { TimeLimit } from "../../lib/time/time-limit.js";
 import { ReceiptFlag } from "../channel/protocol.js";
 import { run } from "../files/file-request.js";
 import type { SandboxPlan } from "../plan/plan.js";
-import type { CommandSetting } from "../process/run-to-end.js";
+import type { CommandContext } from "../process/start-command.js";
 import { parseReceipt } from "./parse-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt.js";
 
@@ -14,10 +14,11 @@ const LOOK_MS = 3000;
 const LIMIT_MS = 10_000;
 
 /**
- * Ends every command and has the runner look through what the sandbox could write of the host, for files made or changed since its start.
- * Inside, since the host opens nothing where an agent was at work. Never throws: what could not be looked at is told in the receipt.
+ * Ends every command and has the runner look through what the sandbox could write of the host, for files made
+ * or changed since its start. Inside, since the host opens nothing where an agent was at work. Never throws:
+ * what could not be looked at is told in the receipt.
  */
-export async function makeReceipt(setting: CommandSetting, plan: SandboxPlan): Promise<Receipt> {
+export async function makeReceipt(context: CommandContext, plan: SandboxPlan): Promise<Receipt> {
   const roots = plan.mounts.filter(
     ({ kind, access }) => access === "rw" && (kind === "workspace" || kind === "writable-root"),
   );
@@ -26,19 +27,19 @@ export async function makeReceipt(setting: CommandSetting, plan: SandboxPlan): P
     .map(({ path }) => path)
     .filter((path, _, all) => !all.some((other) => path.startsWith(`${other}/`)));
   try {
-    return await ask(setting, { plan, roots: outermost });
+    return await ask(context, { plan, roots: outermost });
   } catch (error) {
     return emptyReceipt(isBrigError(error, "sandbox.gone") ? "gone" : "failed");
   }
 }
 
 async function ask(
-  setting: CommandSetting,
+  context: CommandContext,
   { plan, roots }: { plan: SandboxPlan; roots: readonly string[] },
 ): Promise<Receipt> {
   using limit = new TimeLimit(LIMIT_MS);
   const pieces: Buffer[] = [];
-  const answer = run(setting, {
+  const answer = run(context, {
     operation: "receipt",
     path: roots.join("\n"),
     second: plan.mounts

@@ -5,8 +5,9 @@ export interface Receipt {
   /** Further ones that are not listed. */
   omitted: number;
   /**
-   * Null when everything that changed was looked at. "time": the tree was too large for the time there is; "closed": something could not be
-   * entered; "gone": the container had ended by then; "kept": the sandbox goes on; "failed": its runner did not answer as it should.
+   * Null when everything that changed was looked at. "time": the tree was too large for the time there is;
+   * "closed": something could not be entered; "gone": the container had ended by then; "kept": the sandbox
+   * goes on; "failed": its runner did not answer as it should.
    */
   incomplete: "time" | "closed" | "gone" | "kept" | "failed" | null;
 }
@@ -27,9 +28,9 @@ export interface Finding {
 }
 
 /**
- * "runs": programs run or obey a file of this name without being asked; "repository": git obeys what is in it; "setuid": it runs with
- * its owner's or group's rights; "capabilities": it runs with rights of the kernel's; "device": a device node; "owner": it belongs
- * to another user than the one who runs brig.
+ * "runs": programs run or obey a file of this name without being asked; "repository": git obeys what is in
+ * it; "setuid": it runs with its owner's or group's rights; "capabilities": it runs with rights of the
+ * kernel's; "device": a device node; "owner": it belongs to another user than the one who runs brig.
  */
 export type FindingReason = "runs" | "repository" | "setuid" | "capabilities" | "device" | "owner";
 

@@ -2,6 +2,7 @@ import type { Environment } from "../../config/env.js";
 import { BrigError } from "../../errors.js";
 import { DEFAULT_IMAGE } from "../plan/missing-image.js";
 import { checkRoots, refuseUnenforceable } from "../plan/plan-sandbox.js";
+import type { HostDirectories } from "../plan/workspace.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 import { loadChosenPolicy, loadFullAccess, type PolicyChoice } from "./chosen-policy.js";
 import type { SandboxSettings } from "./sandbox-settings.js";
@@ -48,7 +49,7 @@ export async function checkedSettings(settings: SandboxSettings): Promise<Sandbo
     ...settings,
     endpoint: environment.dockerHost ?? "unix:///var/run/docker.sock",
     engine: { dockerRootDir: "" },
-    host: hostPlaces(environment),
+    host: hostDirectories(environment),
   });
   const workspace = roots.find(({ kind }) => kind === "workspace")?.directory.path ?? null;
   return { ...settings, workspace };
@@ -63,8 +64,8 @@ export async function withFullAccess(settings: SandboxSettings): Promise<Sandbox
 }
 
 /** The directories of the host that no sandbox may be given, besides those of every machine. */
-export function hostPlaces({ home, brigHome, codexHome }: Environment) {
-  return { homeDirectory: home, ownDirectories: [brigHome, codexHome] };
+export function hostDirectories({ home, brigHome, codexHome }: Environment): HostDirectories {
+  return { homeDirectory: home, configDirectories: [brigHome, codexHome] };
 }
 
 function checkedLease(leaseSeconds = DEFAULT_LEASE_SECONDS): number {

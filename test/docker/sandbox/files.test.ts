@@ -235,7 +235,7 @@ describe("writing", () => {
           status: "rejected",
           reason: {
             code: "file.symlink",
-            message: expect.stringMatching(/: a symbolic link is on the way$/),
+            message: expect.stringMatching(/: the path leads through a symbolic link$/),
             cause: { code: "ELOOP" },
           },
         });

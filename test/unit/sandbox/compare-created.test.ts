@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { CreatedContainer } from "../../../src/docker/engine-types.js";
 import { createContainerBody } from "../../../src/sandbox/plan/create-body.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
-import { compareCreated, requireAsAsked } from "../../../src/sandbox/proof/compare-created.js";
+import { compareCreated, requireAsRequested } from "../../../src/sandbox/proof/compare-created.js";
 import { planFor } from "./plan-fixture.js";
 
 const imageId = "sha256:1";
@@ -64,7 +64,9 @@ it.each<[string, Partial<CreatedContainer>]>([
 });
 
 it("refuses in those words", () => {
-  expect(() => requireAsAsked(body, imageId, { ...asAsked, healthcheck: ["CMD", "true"], user: "" })).toThrow(
+  expect(() =>
+    requireAsRequested(body, imageId, { ...asAsked, healthcheck: ["CMD", "true"], user: "" }),
+  ).toThrow(
     expect.objectContaining({
       code: "policy.not-enforced",
       message: expect.stringMatching(/"brig\/base": USER, HEALTHCHECK came out otherwise/),

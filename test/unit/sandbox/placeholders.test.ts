@@ -7,7 +7,7 @@ import {
   placeholdersInUse,
   preparePlaceholders,
   readPlaceholdersLabel,
-  removeLeftPlaceholders,
+  removeAbandonedPlaceholders,
 } from "../../../src/sandbox/plan/placeholders.js";
 
 let folder: string;
@@ -23,7 +23,7 @@ describe("placeholders", () => {
     const placeholders = await preparePlaceholders([at(".git"), at(".codex")]);
     expect(await readdir(folder)).toEqual([".codex", ".git"]);
     expect((await stat(at(".git"))).mode & 0o222).toBe(0);
-    expect(placeholders.made).toEqual([at(".git"), at(".codex")]);
+    expect(placeholders.made.map(({ path }) => path)).toEqual([at(".git"), at(".codex")]);
     await placeholders.remove();
     expect(await readdir(folder)).toEqual([]);
     await placeholders.remove();
@@ -40,7 +40,7 @@ describe("placeholders", () => {
   it("take over what a killed session left", async () => {
     await preparePlaceholders([at(".git")]);
     const second = await preparePlaceholders([at(".git")]);
-    expect(second.made).toEqual([at(".git")]);
+    expect(second.made).toEqual([{ path: at(".git"), ino: expect.stringMatching(/^\d+$/) }]);
     await second.remove();
     expect(await readdir(folder)).toEqual([]);
   });
@@ -95,8 +95,8 @@ it("a sweep removes only what looks exactly like a placeholder", async () => {
   const { ino } = await lstat(at("left"), { bigint: true });
   const places = names.map((name) => ({ path: at(name), ino: name === "left" ? String(ino) : null }));
   const other = { path: at("another"), ino: String(ino) };
-  expect(await removeLeftPlaceholders([...places, other])).toEqual([at("left")]);
-  expect(await removeLeftPlaceholders([{ ...other, ino: null }])).toEqual([at("another")]);
+  expect(await removeAbandonedPlaceholders([...places, other])).toEqual([at("left")]);
+  expect(await removeAbandonedPlaceholders([{ ...other, ino: null }])).toEqual([at("another")]);
   expect(await readdir(folder)).toEqual(["file", "full", "link", "writable"]);
   await chmod(at("full"), 0o755);
 });

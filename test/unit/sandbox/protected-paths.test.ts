@@ -187,12 +187,12 @@ describe("a .git", () => {
 
   it("whose target holds the whole workspace is refused: nothing of it could be written", async () => {
     await make("repo/.git", "gitdir: .\n");
-    expect(await refusal([root("repo")], [".git"])).toContain("holds all of");
+    expect(await refusal([root("repo")], [".git"])).toContain("contains all of");
     await make("repo/.git", "gitdir: ..\n");
-    expect(await refusal([root("repo")], [".git"])).toContain("holds all of");
+    expect(await refusal([root("repo")], [".git"])).toContain("contains all of");
     await symlink("repo", join(folder, "itself"));
     await make("repo/.git", "gitdir: ../itself\n");
-    expect(await refusal([root("repo")], [".git"])).toContain("holds all of");
+    expect(await refusal([root("repo")], [".git"])).toContain("contains all of");
   });
 
   it("whose target does not exist but could be created is refused", async () => {

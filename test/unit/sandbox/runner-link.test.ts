@@ -5,7 +5,8 @@ import { BrigError } from "../../../src/errors.js";
 import { FrameType } from "../../../src/sandbox/channel/protocol.js";
 import { type LinkOptions, RunnerLink } from "../../../src/sandbox/channel/runner-link.js";
 import { sandboxFiles } from "../../../src/sandbox/files/files.js";
-import { type CommandSetting, exec } from "../../../src/sandbox/process/run-to-end.js";
+import { exec } from "../../../src/sandbox/process/run-to-end.js";
+import type { CommandContext } from "../../../src/sandbox/process/start-command.js";
 import type { ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { chunked, chunking } from "./chunking.js";
 import { exitPayload, FakeRunner, frame, uint32, uint64, welcome } from "./fake-runner.js";
@@ -25,7 +26,7 @@ afterEach(() => {
   link?.close(new BrigError("the test is over", { code: "sandbox.gone", reason: "closed" }));
 });
 
-async function open(options: Partial<LinkOptions> = {}): Promise<CommandSetting> {
+async function open(options: Partial<LinkOptions> = {}): Promise<CommandContext> {
   link = await RunnerLink.open({
     token,
     dial: runner.dial,

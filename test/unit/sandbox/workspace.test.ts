@@ -109,7 +109,7 @@ describe("a workspace", () => {
   it("may not hold brig's or Codex's own directory where a login is kept in it", async () => {
     const own = join(folder, "project/state");
     await mkdir(own, { recursive: true });
-    const host = { homeDirectory: null, ownDirectories: [own] };
+    const host = { homeDirectory: null, configDirectories: [own] };
     const project = join(folder, "project");
     expect(await checkDirectory(project, check({ host }))).toMatchObject({ path: project });
     await writeFile(join(own, "auth.json"), "{}");

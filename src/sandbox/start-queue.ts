@@ -2,23 +2,31 @@ import { availableParallelism } from "node:os";
 import { Gate } from "../lib/time/gate.js";
 import { pause } from "../lib/time/pause.js";
 
-/** An engine starts no more containers in a second for being asked for all at once: then the first is as late as the last. */
+/**
+ * More requests at once do not make an engine start more containers per second; they only make the first as
+ * late as the last.
+ */
 const AT_ONCE_FOR_EACH_CORE = 2;
 
-/** An engine that does not answer must not make whoever closes wait for all who close before. */
+/**
+ * After this long the next sandbox may close too, so that an engine that does not answer does not hold up all
+ * of them.
+ */
 const LONGEST_TURN_MS = 1_000;
 
-/** One gate for each engine address on which sandboxes are being started or closed, since callers may connect to one engine separately. */
+/**
+ * One gate per engine address and direction, since a program may connect to the same engine several times.
+ */
 const gates = new Map<string, Gate>();
 
 export interface StartLimit {
-  /** How many of this process may start at a time on that engine. */
+  /** How many sandboxes this process may start at a time on the engine. Default: twice the cores. */
   maxStartsAtOnce?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Starts a sandbox when it is its turn on this engine. */
-export async function inTurn<T>(
+/** Starts a sandbox once fewer than the limit are being started on this engine. */
+export async function queueStart<T>(
   endpoint: string,
   { maxStartsAtOnce = AT_ONCE_FOR_EACH_CORE * availableParallelism(), signal }: StartLimit,
   start: () => Promise<T>,
@@ -27,17 +35,17 @@ export async function inTurn<T>(
 }
 
 /**
- * Closes a sandbox when it is its turn. Many that end at once would keep this process from the processors for a quarter of a second,
- * and none would be gone earlier.
+ * Closes a sandbox once few others are being closed on this engine. Many containers that end at once would
+ * keep this process off the processors for a quarter of a second, and none would be gone sooner.
  */
-export async function closeInTurn<T>(endpoint: string, close: () => Promise<T>): Promise<T> {
+export async function queueClose<T>(endpoint: string, close: () => Promise<T>): Promise<T> {
   const turn = async () => {
     const closing = close();
     const isOver = new AbortController();
     const longest = pause(LONGEST_TURN_MS, isOver.signal).catch(() => undefined);
     await Promise.race([closing.catch(() => undefined), longest]);
     isOver.abort();
-    // Not the promise itself: that would be waited for here.
+    // An object, because returning the promise itself would await it here.
     return { closing };
   };
   const width = AT_ONCE_FOR_EACH_CORE * availableParallelism();

@@ -1,7 +1,7 @@
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { findOwnPlaces } from "../../../src/sandbox/plan/own-directories.js";
+import { findConfigPaths } from "../../../src/sandbox/plan/config-directories.js";
 import { planProtection, type Root } from "../../../src/sandbox/plan/protected-paths.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 
@@ -17,7 +17,7 @@ beforeEach(async () => {
   await mkdir(join(work, "state"), { recursive: true });
 });
 
-const places = (directory: string) => findOwnPlaces([directory], [work]);
+const places = async (directory: string) => findConfigPaths([directory], [work]);
 
 async function refusal(directory: string): Promise<string> {
   const error: unknown = await places(directory).catch((reason: unknown) => reason);
@@ -58,7 +58,7 @@ describe("brig's own directory", () => {
   });
 
   it("is refused when it is the writable directory itself", async () => {
-    expect(await refusal(work)).toContain(`"${work}" may not be written to by commands`);
+    expect(await refusal(work)).toContain(`commands may not write to "${work}"`);
   });
 
   it("ends at a loop of links", async () => {
@@ -79,7 +79,7 @@ describe("a config.toml that is a link", () => {
 
 describe("the plan of the mounts", () => {
   const plan = async (names: string[], own: string[]) => {
-    const { mounts } = await planProtection([root(work)], names, { ownDirectories: own });
+    const { mounts } = await planProtection([root(work)], names, { configDirectories: own });
     return mounts.map(({ kind, access, path }) => `${kind} ${access} ${path.slice(folder.length + 1)}`);
   };
 
@@ -111,7 +111,7 @@ describe("the plan of the mounts", () => {
 
   it("leaves a workspace alone that cannot be written", async () => {
     const { mounts } = await planProtection([root(work, "ro")], [], {
-      ownDirectories: [join(work, "state"), work],
+      configDirectories: [join(work, "state"), work],
     });
     expect(mounts).toHaveLength(1);
   });

@@ -1,26 +1,26 @@
+import type { BytePath } from "./byte-paths.js";
 import { type GitSetting, parseGitConfig } from "./git-config.js";
-import type { BytePath } from "./host-names.js";
 
-/** A place that git obeys, or that a setting lets git run. */
-interface ConfigLead {
-  /** Absolute; relative to the work tree where `isInWorkTree`. */
+/** A path in a git configuration file that git obeys or runs. It need not exist. */
+interface ConfigPath {
+  /** Relative to the work tree when `isInWorkTree`, else absolute. */
   path: BytePath;
   isInWorkTree: boolean;
   /**
-   * "include": a configuration file, there or not; "hooks": a directory, there or not; "program": what a command begins with,
-   * there or not; "argument": a file that a command names, if it is there.
+   * "program" is the first word of a command; "argument" is a further word, which may or may not be a file.
    */
   kind: "include" | "hooks" | "program" | "argument";
 }
 
-export interface ConfigMeaning {
-  leads: ConfigLead[];
-  /** `core.worktree` as it is written. */
+/** What one configuration file says that matters for protecting its repository. */
+export interface RepositoryConfig {
+  paths: ConfigPath[];
+  /** `core.worktree` as written. */
   workTree: BytePath | null;
   usesSha256: boolean;
 }
 
-/** Settings whose value git hands to a shell or starts, without being asked to. */
+/** Settings whose value git runs by itself, directly or through a shell. */
 const COMMANDS = [
   /^core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)$/,
   /^sequence\.editor$/,
@@ -43,27 +43,27 @@ const COMMANDS = [
   /^hook\..*\.command$/,
 ];
 
-/** What a configuration file in `directory` says of other files. Conditions of an `includeIf` are taken to hold. */
-export function meaningOf(
+/** Parses a configuration file in `directory`. Treats the condition of every `includeIf` as true. */
+export function readRepositoryConfig(
   bytes: Buffer,
   { directory, home }: { directory: BytePath; home: BytePath | null },
-): ConfigMeaning {
+): RepositoryConfig {
   const settings = parseGitConfig(bytes.toString("latin1"));
   const values = (name: string) => settings.filter((setting) => setting.name === name).map(textOf);
   const expand = (path: string) => expandHome(path, home);
   return {
-    leads: settings.flatMap((setting) => leadsOf(setting, { directory, expand })),
+    paths: settings.flatMap((setting) => pathsIn(setting, { directory, expand })),
     workTree: values("core.worktree").findLast((value) => value !== "") ?? null,
     usesSha256: values("extensions.objectformat").some((value) => value.toLowerCase() === "sha256"),
   };
 }
 
-interface Setting {
+interface PathContext {
   directory: BytePath;
   expand(path: string): string | null;
 }
 
-function leadsOf(setting: GitSetting, { directory, expand }: Setting): ConfigLead[] {
+function pathsIn(setting: GitSetting, { directory, expand }: PathContext): ConfigPath[] {
   const { name } = setting;
   const value = textOf(setting);
   if (value === "") return [];
@@ -75,13 +75,13 @@ function leadsOf(setting: GitSetting, { directory, expand }: Setting): ConfigLea
     const path = expand(value);
     return path === null ? [] : [{ path, isInWorkTree: !path.startsWith("/"), kind: "hooks" }];
   }
-  return COMMANDS.some((pattern) => pattern.test(name)) ? commandLeads(value, expand) : [];
+  return COMMANDS.some((pattern) => pattern.test(name)) ? pathsInCommand(value, expand) : [];
 }
 
-/** The words of a command that could be files, as far as they can be told without being a shell. */
-function commandLeads(command: string, expand: Setting["expand"]): ConfigLead[] {
+/** The words of a command that could be paths, as far as this can be decided without a shell. */
+function pathsInCommand(command: string, expand: PathContext["expand"]): ConfigPath[] {
   const words = command.replace(/^!/, "").match(/(?:[^\s"'`;&|()<>]|"[^"]*"|'[^']*')+/g) ?? [];
-  return words.flatMap((word, at): ConfigLead[] => {
+  return words.flatMap((word, at): ConfigPath[] => {
     const path = expand(word.replace(/["']/g, "").replace(/^\$\{?HOME\}?(?=\/)/, "~"));
     if (path === null || !/^[^$%-]/.test(path)) return [];
     const kind = at === 0 && path.includes("/") ? "program" : "argument";
@@ -93,7 +93,10 @@ function textOf({ value }: GitSetting): string {
   return value ?? "";
 }
 
-/** Null for what lies in git's own installation, or in a directory that only the user database knows. */
+/**
+ * Null for `%(prefix)/…`, which is git's own installation, and for `~user/…`, which only the user database
+ * can resolve.
+ */
 function expandHome(path: string, home: BytePath | null): string | null {
   if (path.startsWith("~/")) return home === null ? null : `${home}${path.slice(1)}`;
   return path.startsWith("~") || path.startsWith("%(") ? null : path;

@@ -15,8 +15,9 @@ import { dirname } from "node:path";
 import { errnoOf } from "../../lib/errno.js";
 
 /**
- * Paths as the kernel has them, byte for byte, in a string of Latin-1: a name need not be UTF-8, and one that is read in a lossy
- * way is looked for in vain. Looks that block are ten times cheaper than those that do not; who looks often pauses in between.
+ * A path byte for byte, as a Latin-1 string: a file name need not be UTF-8, and decoding would lose what is
+ * not. All functions here block, because synchronous calls are ten times cheaper; loops over many files must
+ * yield to the event loop now and then.
  */
 export type BytePath = string;
 
@@ -24,19 +25,22 @@ export function toBytePath(path: string): BytePath {
   return Buffer.from(path, "utf8").toString("latin1");
 }
 
-/** Null for a path that the engine's API could not carry. */
+/** Null for a path that is not UTF-8, which the engine's API could not carry. */
 export function fromBytePath(path: BytePath): string | null {
-  const text = Buffer.from(path, "latin1").toString("utf8");
+  const text = decodeBytePath(path);
   return toBytePath(text) === path ? text : null;
 }
 
-/** For messages. */
-export function quoteBytePath(path: BytePath): string {
-  return JSON.stringify(Buffer.from(path, "latin1").toString("utf8"));
+/** Replaces what is not UTF-8. */
+export function decodeBytePath(path: BytePath): string {
+  return bytesOf(path).toString("utf8");
 }
 
-/** Null where there is nothing. */
-export function lookAt(path: BytePath): BigIntStats | null {
+export function quoteBytePath(path: BytePath): string {
+  return JSON.stringify(decodeBytePath(path));
+}
+
+export function lstatOrNull(path: BytePath): BigIntStats | null {
   try {
     return lstatSync(bytesOf(path), { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch (error) {
@@ -45,12 +49,12 @@ export function lookAt(path: BytePath): BigIntStats | null {
   }
 }
 
-/** In half the time of a full look. */
-export function hasOtherNames(path: BytePath): boolean {
+/** Whether a file has several names. Takes half the time of `lstatOrNull`. */
+export function isHardLinked(path: BytePath): boolean {
   return (lstatSync(bytesOf(path), { throwIfNoEntry: false })?.nlink ?? 1) > 1;
 }
 
-/** The text of a link; null for what is none, or cannot be looked at. */
+/** Null for what is not a symbolic link or cannot be read. */
 function linkTarget(path: BytePath): BytePath | null {
   try {
     if (!lstatSync(bytesOf(path), { throwIfNoEntry: false })?.isSymbolicLink()) return null;
@@ -64,8 +68,11 @@ export function listNames(directory: BytePath): Dirent[] {
   return readdirSync(bytesOf(directory), { withFileTypes: true, encoding: "latin1" });
 }
 
-/** The bytes of a regular file that is no link and not longer; null where there is nothing. Never waits. */
-export function readSmall(path: BytePath, maxBytes: number): Buffer | null | "irregular" | "too-long" {
+/**
+ * Reads a regular file without following a link; null when it does not exist. A FIFO or device does not block
+ * it.
+ */
+export function readSmallFile(path: BytePath, maxBytes: number): Buffer | null | "irregular" | "too-long" {
   let file: number;
   try {
     file = openSync(bytesOf(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -92,16 +99,19 @@ export function readSmall(path: BytePath, maxBytes: number): Buffer | null | "ir
   }
 }
 
-/** More links than any kernel follows. */
+/** Linux follows at most 40 links in one path. */
 const MAX_LINKS = 40;
 
 export interface Step {
-  /** Without a link on the way to it. */
+  /** No directory on the way to it is a symbolic link. */
   path: BytePath;
   isLink: boolean;
 }
 
-/** Every name that is looked up on the way to a path, links followed. The last one is where it leads, there or not. */
+/**
+ * Every name that the kernel looks up when it resolves a path, symbolic links followed. The last one is the
+ * path's target, whether that exists or not.
+ */
 export function stepsTo(path: BytePath): Step[] {
   const steps: Step[] = [];
   let at = "/";
@@ -125,9 +135,10 @@ function namesOf(path: BytePath): string[] {
   return path.split("/").filter((name) => name !== "" && name !== ".");
 }
 
+/** The statfs(2) types of ext4, XFS and tmpfs. */
 const COUNTING_FILE_SYSTEMS = [0xef53, 0x58465342, 0x01021994];
 
-/** Whether a directory here has a link for each directory in it, as ext4, XFS and tmpfs have, so that 2 means none. */
+/** Whether a directory's link count on this file system is 2 plus the number of its subdirectories. */
 export function countsSubdirectories(directory: BytePath): boolean {
   try {
     return COUNTING_FILE_SYSTEMS.includes(statfsSync(bytesOf(directory)).type);

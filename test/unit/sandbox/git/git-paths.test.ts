@@ -4,7 +4,7 @@ import { chmod, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { parseGitIndex } from "../../../../src/sandbox/git/git-index.js";
-import { findRepositoryPlaces } from "../../../../src/sandbox/git/repository-places.js";
+import { findGitPaths } from "../../../../src/sandbox/git/git-paths.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 let folder: string;
@@ -32,7 +32,7 @@ async function make(path: string, content = ""): Promise<void> {
 /** Held paths of the writable directory, with `?` behind what is not there yet. */
 async function held(root = work): Promise<string[]> {
   const top = { path: join(root, ".git"), identity: null };
-  const places = await findRepositoryPlaces({ writable: [root], held: [top], homeDirectory: folder });
+  const places = await findGitPaths({ writable: [root], protectedPaths: [top], homeDirectory: folder });
   const lines = places.map(
     ({ path, identity }) => path.slice(root.length + 1) + (identity === null ? "?" : ""),
   );
@@ -182,7 +182,7 @@ describe("what a repository's files lead to", () => {
     await config("[include]\npath = ../other/../real/shared\n");
     expect(await refusal()).toContain('by way of "');
     await config("[core]\nhooksPath = .\n");
-    expect(await refusal()).toContain("holds all of");
+    expect(await refusal()).toContain("contains all of");
   });
 
   it("is nothing to hold outside, whatever is there", async () => {
@@ -221,8 +221,8 @@ describe("a directory that cannot be listed", () => {
     await mkdir(join(work, "closed/.git"), { recursive: true });
     await chmod(join(work, "closed"), 0o700);
     const script =
-      `import { findRepositoryPlaces } from ${JSON.stringify(new URL("../../../../src/sandbox/git/repository-places.ts", import.meta.url).href)};` +
-      `process.setuid(1234); const r = (await findRepositoryPlaces({ writable: [${JSON.stringify(work)}], held: [], homeDirectory: null }).then((p) => p.length, (e) => e.code)); console.log(r);`;
+      `import { findGitPaths } from ${JSON.stringify(new URL("../../../../src/sandbox/git/git-paths.ts", import.meta.url).href)};` +
+      `process.setuid(1234); const r = (await findGitPaths({ writable: [${JSON.stringify(work)}], protectedPaths: [], homeDirectory: null }).then((p) => p.length, (e) => e.code)); console.log(r);`;
     await chmod(folder, 0o755);
     const result = execFileSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
       encoding: "utf8",

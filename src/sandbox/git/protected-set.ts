@@ -1,0 +1,135 @@
+import type { BigIntStats } from "node:fs";
+import { BrigError } from "../../errors.js";
+import { directoriesBetween, isAtOrBelow, isBelow } from "../plan/paths.js";
+import type { Identity } from "../plan/plan.js";
+import { type BytePath, listNames, lstatOrNull, quoteBytePath, type Step, stepsTo } from "./byte-paths.js";
+
+/** A path to be mounted read-only. */
+export interface ProtectedPath {
+  path: BytePath;
+  /** Null when nothing exists there yet, or only the empty placeholder directory of an earlier session. */
+  identity: Identity | null;
+}
+
+/** What to do when a file or directory that git would obey does not exist. */
+type WhenAbsent = "protect" | "ignore" | "refuse";
+
+/** A path that git obeys because a file, a setting or a link names it. */
+interface Reference {
+  path: BytePath;
+  /** The file or link that names the path, for messages. */
+  from: BytePath;
+  whenAbsent: WhenAbsent;
+  /** Ignore the reference unless it leads to a regular file. */
+  onlyFiles?: boolean;
+}
+
+/** The paths in writable directories that a sandbox may not change. */
+export class ProtectedSet {
+  readonly #writable: readonly BytePath[];
+  readonly #paths: Map<BytePath, ProtectedPath>;
+
+  constructor(writable: readonly BytePath[], known: readonly ProtectedPath[]) {
+    this.#writable = writable;
+    this.#paths = new Map(known.map((one) => [one.path, one]));
+  }
+
+  get all(): ProtectedPath[] {
+    return [...this.#paths.values()];
+  }
+
+  /** Whether a command could put something else at this path. */
+  isWritable(path: BytePath): boolean {
+    if (!this.#writable.some((root) => isAtOrBelow(path, root))) return false;
+    return this.all.every(
+      (outer) =>
+        !isAtOrBelow(path, outer.path) ||
+        this.#writable.some((root) => isBelow(root, outer.path) && isAtOrBelow(path, root)),
+    );
+  }
+
+  /** Adds a path. No directory on the way to it may be a symbolic link. */
+  protect(path: BytePath): void {
+    if (!this.#paths.has(path)) this.#paths.set(path, { path, identity: identityOf(path) });
+  }
+
+  /**
+   * Protects what a reference leads to, and returns where that is; null when it is to be ignored or does not
+   * exist.
+   */
+  follow(reference: Reference): BytePath | null {
+    const steps = stepsTo(reference.path);
+    const target = steps.at(-1)?.path ?? "/";
+    const stat = lstatOrNull(target);
+    if (reference.onlyFiles && !stat?.isFile()) return null;
+    if (stat === null && reference.whenAbsent === "ignore") return null;
+    this.#refuseReplaceable(steps, target, reference);
+    if (!this.isWritable(target)) return target;
+    if (stat === null && reference.whenAbsent === "refuse")
+      throw cannotProtect(reference.from, `it points to ${quoteBytePath(target)}, which could be created`);
+    this.protect(this.#outermost(target, (found) => found === null) ?? target);
+    return stat === null ? null : target;
+  }
+
+  /** The outermost name of a path that is not a directory; null when all are, the last one included. */
+  firstNonDirectory(path: BytePath): BytePath | null {
+    return this.#outermost(path, (stat) => stat?.isDirectory() !== true);
+  }
+
+  #outermost(path: BytePath, isWanted: (stat: BigIntStats | null) => boolean): BytePath | null {
+    const root = this.#writable.filter((directory) => isBelow(path, directory)).toSorted(byLength)[0];
+    const between = root === undefined ? [] : directoriesBetween(root, path);
+    return [...between, path].find((at) => isWanted(lstatOrNull(at))) ?? null;
+  }
+
+  #refuseReplaceable(steps: readonly Step[], target: BytePath, { from }: Reference): void {
+    const inside = this.#writable.find((root) => isAtOrBelow(root, target));
+    if (inside !== undefined && target !== "/")
+      throw cannotProtect(
+        from,
+        `it points to ${quoteBytePath(target)}, which contains all of ${quoteBytePath(inside)}`,
+      );
+    for (const { path, isLink } of steps) {
+      if (!this.isWritable(path)) continue;
+      const isOnTheWay = !this.#writable.includes(path) && !isAtOrBelow(target, path);
+      if (isLink || isOnTheWay) throw replaceable(from, { path, target, isLink });
+    }
+  }
+}
+
+function byLength(a: string, b: string): number {
+  return a.length - b.length;
+}
+
+function identityOf(path: BytePath): Identity | null {
+  const stat = lstatOrNull(path);
+  if (stat === null) return null;
+  if (stat.isSymbolicLink())
+    throw cannotProtect(
+      path,
+      "it is a symbolic link, and a link can be replaced whatever is mounted on its target",
+    );
+  if (!stat.isDirectory() && !stat.isFile())
+    throw cannotProtect(path, "it is neither a file nor a directory");
+  if (stat.isDirectory() && (stat.mode & 0o222n) === 0n && listNames(path).length === 0) return null;
+  return { dev: String(stat.dev), ino: String(stat.ino) };
+}
+
+function replaceable(
+  from: BytePath,
+  { path, target, isLink }: { path: BytePath; target: BytePath; isLink: boolean },
+): BrigError {
+  const what = isLink ? "a symbolic link" : "a directory";
+  return cannotProtect(
+    from,
+    `it leads to ${quoteBytePath(target)} by way of ${quoteBytePath(path)}, ${what} that a command could replace`,
+  );
+}
+
+export function cannotProtect(path: BytePath, reason: string, cause?: unknown): BrigError {
+  return new BrigError(`${quoteBytePath(path)} cannot be kept read-only: ${reason}`, {
+    code: "policy.not-enforced",
+    hint: "git on this machine obeys it: repair it or remove it, use --sandbox read-only, or a policy file that does not protect .git",
+    cause,
+  });
+}

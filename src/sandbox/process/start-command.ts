@@ -1,0 +1,62 @@
+import { FrameType } from "../channel/protocol.js";
+import type { RunnerLink } from "../channel/runner-link.js";
+import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
+import { Command } from "./command.js";
+import { exitStatus, startError } from "./exit-record.js";
+import { encodeSpawn } from "./spawn-request.js";
+
+/** What all commands of a session share. */
+export interface CommandContext {
+  link: RunnerLink;
+  /** Where a command without a directory of its own starts. */
+  cwd: string;
+  /** The environment to which a command's own variables are added. */
+  env: Readonly<Record<string, string>>;
+  /** Called when the runner cannot end a process tree, so that the container has to be killed. */
+  onStuck(): void;
+}
+
+interface StartOptions extends Omit<SpawnOptions, "stdin"> {
+  hasStdin: boolean;
+  onOutput(data: Buffer, isStderr: boolean): unknown;
+}
+
+export interface StartedCommand {
+  command: Command;
+  /** Errors: `exec.bad-cwd`, `exec.invalid`, the signal's reason after an abort, `sandbox.gone`. */
+  exit: Promise<ExitStatus>;
+}
+
+/** Sends the request for a command. Errors: `exec.invalid`, or the signal's reason. */
+export function startCommand(
+  context: CommandContext,
+  argv: readonly string[],
+  { hasStdin, onOutput, ...options }: StartOptions,
+): StartedCommand {
+  options.signal?.throwIfAborted();
+  const { timeoutMs, signal } = options;
+  const cwd = options.cwd ?? context.cwd;
+  const payload = encodeSpawn({
+    argv,
+    cwd,
+    env: options.env ? { ...context.env, ...options.env } : context.env,
+    timeoutMs,
+    pty: options.pty,
+    hasStdin,
+    mergeOutput: options.mergeOutput ?? false,
+    endsTree: options.endsTree ?? false,
+  });
+  const command = new Command(
+    context.link,
+    { type: FrameType.spawn, payload, timeoutMs, signal },
+    { onOutput, onStuck: context.onStuck },
+  );
+  const exit = command.ended.then((record) => {
+    signal?.throwIfAborted();
+    const failure = startError(record, { argv, cwd });
+    if (failure) throw failure;
+    if (record.treeLeft) context.onStuck();
+    return exitStatus(record, String(argv[0]));
+  });
+  return { command, exit };
+}
