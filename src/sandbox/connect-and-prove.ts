@@ -10,7 +10,7 @@ import type { SandboxPlan } from "./plan/plan.js";
 import { parseReport } from "./proof/kernel-report.js";
 import { type Proof, proveSandbox } from "./proof/proof.js";
 import { requireStatx } from "./proof/require-statx.js";
-import { OtherKernel } from "./proof/right-kernel.js";
+import { WrongKernel } from "./proof/right-kernel.js";
 
 /** How long to try to reopen a broken stream; a shorter lease shortens it. */
 const RECONNECT_MS = 60_000;
@@ -24,10 +24,7 @@ interface StartedSandbox {
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
 }
 
-/**
- * Connects to the runner of a started container, and checks that the kernel enforces the plan. Errors: as
- * `Sandbox.create`.
- */
+/** Connects to the runner of a started container, and proves the policy. Errors: as `Sandbox.create`. */
 export async function connectAndProve(
   container: SandboxContainer,
   started: StartedSandbox,
@@ -91,5 +88,5 @@ async function prove(link: RunnerLink, { plan, engine, imageId }: StartedSandbox
       hint: "nothing was run; `brig doctor` says what this engine lacks",
     },
   );
-  throw report.kernel === plan.kernel ? refusal : new OtherKernel(report.kernel, { cause: refusal });
+  throw report.kernel === plan.kernel ? refusal : new WrongKernel(report.kernel, { cause: refusal });
 }

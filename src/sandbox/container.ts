@@ -14,9 +14,7 @@ interface ContainerOptions {
   plan: SandboxPlan;
   keep: boolean;
   warn: Warn;
-  /**
-   * Where and for which process to record the sandbox, so that `brig gc` finds it if this process is killed.
-   */
+  /** Where and for which process to record the sandbox, for `brig gc` after a crash. */
   recordFor: { brigHome: string; owner: Owner };
 }
 
@@ -24,10 +22,7 @@ interface StartOptions {
   /** The id that the image had when the plan was made. */
   imageId: string;
   signal?: AbortSignal | undefined;
-  /**
-   * Work to do while the engine starts the container. Its failure is ignored here: the caller awaits the same
-   * work later.
-   */
+  /** Work to do while the engine starts the container. The caller awaits it later, and sees its failure. */
   whileStarting?: (() => Promise<unknown>) | undefined;
 }
 
@@ -74,10 +69,7 @@ export class SandboxContainer {
     signal?.throwIfAborted();
   }
 
-  /**
-   * Ignores the stream's errors until somebody uses it: the engine may cut it, or the start may fail for
-   * another reason.
-   */
+  /** The engine may cut the stream before anybody uses it, so its errors are ignored until then. */
   async #attach(id: string): Promise<void> {
     const attached = await this.#engine.attachContainer(id);
     attached.stream.on("error", () => undefined);
@@ -95,8 +87,8 @@ export class SandboxContainer {
   }
 
   /**
-   * Removes the container, and its placeholders once it is certainly gone: until then they keep commands from
-   * creating protected names. Error: `engine.failed`; it may then be called again.
+   * Removes the container, and then its placeholders, which until then keep commands from creating protected
+   * names. Error: `engine.failed`; it may then be called again.
    */
   async discard(how?: { isEnding: boolean }): Promise<void> {
     this.#attached?.stream.destroy();
@@ -132,10 +124,7 @@ export class SandboxContainer {
     }
   }
 
-  /**
-   * Discards the container after another error. A further failure becomes a warning, so that it does not hide
-   * that error.
-   */
+  /** Discards the container after another error. A further failure is a warning, not to hide that error. */
   async giveUp(): Promise<void> {
     await this.discard().catch(this.#warn);
   }

@@ -15,10 +15,7 @@ interface StartOptions {
   environment: Environment;
 }
 
-/**
- * Starts a sandbox on each runtime that is not a common one, and reports whether that works and what to
- * improve.
- */
+/** Starts a sandbox on each uncommon runtime, and reports whether that works and what to improve. */
 export async function diagnoseRuntimes(engine: Engine, options: StartOptions): Promise<Check[]> {
   const { runtimes, defaultRuntime } = await engine.info();
   const checks: Check[] = [];

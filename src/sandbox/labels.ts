@@ -42,10 +42,7 @@ export function sessionLabels({
   };
 }
 
-/**
- * Null unless all labels are present and well-formed. Malformed labels are never a reason to remove a
- * container.
- */
+/** Null unless all labels are well-formed. Malformed ones are never a reason to remove a container. */
 export function readSessionLabels(labels: Readonly<Record<string, string>>): SessionLabels | null {
   const text = (name: string) => labels[name] ?? "";
   const pid = number(text(LABELS.ownerPid));

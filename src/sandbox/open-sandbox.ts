@@ -18,7 +18,7 @@ import { missingImage } from "./plan/missing-image.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { planSandbox } from "./plan/plan-sandbox.js";
 import type { Proof } from "./proof/proof.js";
-import { cannotLoadRunner, OtherKernel, onRightKernel } from "./proof/right-kernel.js";
+import { cannotLoadRunner, onRightKernel, WrongKernel } from "./proof/right-kernel.js";
 import type { SandboxOptions } from "./sandbox-options.js";
 import { reclaimPlaceholders } from "./sandbox-records.js";
 import { hostDirectories } from "./settings/resolve-settings.js";
@@ -142,7 +142,7 @@ async function startProved(
     return { plan, engine, containerId: container.id, ...running, isKept: keep, release, warn };
   } catch (error) {
     await container.giveUp();
-    throw cannotLoadRunner(error) ? new OtherKernel("gvisor", { cause: error }) : error;
+    throw cannotLoadRunner(error) ? new WrongKernel("gvisor", { cause: error }) : error;
   }
 }
 

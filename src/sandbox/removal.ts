@@ -10,13 +10,11 @@ type RemovingEngine = Pick<
 >;
 
 /**
- * How long each attempt may take. An engine that removes many containers at once takes seconds for each; an
- * attempt that runs out of time leaves the engine at work, and the next attempt waits for the same removal.
+ * The limit of each attempt. An engine that removes many containers takes seconds for each, and goes on after
+ * the limit: the next attempt waits for the same removal.
  */
 const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
-/**
- * How long a runner that was asked to end may take. That is faster than having the engine kill the container.
- */
+/** How long a runner that was asked to end may take. Having the engine kill it takes longer. */
 const BY_ITSELF_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
 /** How long a container may take to appear after a create request that got no answer. */
@@ -74,8 +72,8 @@ export async function withRetries<T>(
 }
 
 /**
- * Unpauses the container: a paused process takes no signal, and gVisor would keep its container for ever.
- * Ignores the engine's failures, since the removal that follows reports them.
+ * A paused process takes no signal, and gVisor would keep its container for ever. Ignores failures of the
+ * engine, since the removal that follows reports them.
  */
 async function unpause(engine: RemovingEngine, id: string): Promise<void> {
   using limit = new TimeLimit(ATTEMPT_LIMITS_MS[0] ?? 0);
@@ -87,10 +85,7 @@ async function unpause(engine: RemovingEngine, id: string): Promise<void> {
   }
 }
 
-/**
- * Waits for a container whose create request got no answer: the engine may have made it, or still be at work.
- * Null if none appears.
- */
+/** Waits for a container whose create request got no answer. Null if none appears. */
 export async function waitForContainer(engine: RemovingEngine, name: string): Promise<string | null> {
   using limit = new TimeLimit(APPEARANCE_MS);
   const { signal } = limit;

@@ -26,9 +26,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   onLateOutput: true,
 };
 
-/**
- * Names that callers who know other sandboxes or the command line may use by mistake, with the right names.
- */
+/** The right names for those that callers may know from other sandboxes or the command line. */
 export const sandboxOptionsMeant = {
   sandbox: "mode",
   sandboxMode: "mode",

@@ -9,8 +9,8 @@ import { parseJson } from "../lib/parse-json.js";
 import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";
 
 /**
- * The record of a sandbox, kept in BRIG_HOME until the sandbox is closed. Container labels cannot serve for
- * this, since an image can set them, nor can files in the workspace, since an agent can write them.
+ * A sandbox as recorded in BRIG_HOME until it is closed. Container labels would not do, since an image can
+ * set them, nor files in the workspace, since an agent can write them.
  */
 const recordSchema = z.strictObject({
   sessionId: z.string().regex(/^[0-9a-f-]{36}$/),
@@ -83,8 +83,8 @@ async function readRecord(file: string): Promise<SandboxRecord | null> {
 }
 
 /**
- * Removes the placeholders and records of sessions whose process and container are both certainly gone. Keeps
- * placeholders that another session uses. Returns the directories that it removed. Errors: the engine's.
+ * Removes the placeholders and records of sessions whose process and container are certainly gone. Returns
+ * the removed directories, without those that other sessions use. Errors: the engine's.
  */
 export async function reclaimPlaceholders(
   engine: Pick<Engine, "inspectContainer" | "endpoint">,

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 
-/** How one command is run. Every duration is in milliseconds, every size in bytes. */
+/** How to run one command. Durations are in milliseconds, sizes in bytes. */
 export interface ExecOptions {
   /** Absolute path inside the sandbox. Default: the workspace, or `/` without one. */
   cwd?: string | undefined;
@@ -12,20 +12,15 @@ export interface ExecOptions {
   stdin?: string | Uint8Array | undefined;
   /** Aborting kills the process tree; the call rejects with the signal's reason once the tree is gone. */
   signal?: AbortSignal | undefined;
-  /**
-   * Called with each piece of output as it arrives; the command waits while a returned promise is pending.
-   */
+  /** Called with each piece of output. The command waits while a returned promise is pending. */
   onStdout?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
   onStderr?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
-  /**
-   * How much of each of stdout, stderr and output is kept, half from the head and half from the tail. Default
-   * 8 MiB.
-   */
+  /** The most to keep of each of stdout, stderr and output, half from each end. Default: 8 MiB. */
   maxOutputBytes?: number | undefined;
   /**
-   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and
-   * SIGKILL as `kill` sends them, and the call ends when it is gone. Default: it goes on for as long as the
-   * sandbox.
+   * Nothing outlives the main process: processes that it leaves behind have 250 ms to end, then get SIGTERM
+   * and SIGKILL as `kill` sends them, and the call ends when they are gone. Default: they run on for as long
+   * as the sandbox.
    */
   endsTree?: boolean | undefined;
   /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
@@ -36,7 +31,7 @@ export interface ExecOptions {
 export interface ExecResult<Output = string> {
   /** The exit code; 128 + n when signal n ended it; 124 on timeout; 127 not found; 126 not executable. */
   exitCode: number;
-  /** "SIGKILL" and the like when a signal ended it, else null. */
+  /** The signal that ended it, such as "SIGKILL", or null. */
   signal: NodeJS.Signals | null;
   stdout: Output;
   stderr: Output;
@@ -44,25 +39,25 @@ export interface ExecResult<Output = string> {
   output: Output;
   durationMs: number;
   timedOut: boolean;
-  /** True when `maxOutputBytes` cut something; the cut is also announced in the text. */
+  /** True when `maxOutputBytes` cut something; the text says so, too. */
   truncated: boolean;
-  /** Bytes left out of stdout and stderr by `maxOutputBytes`. */
+  /** The bytes that `maxOutputBytes` left out of stdout and stderr. */
   omittedBytes: { stdout: number; stderr: number };
-  /** The kernel killed a process of this sandbox for lack of memory while the command ran. */
+  /** While the command ran, the kernel killed a process of this sandbox because memory ran out. */
   outOfMemory: boolean;
-  /** Something outlived the main process, and was ended as `endsTree` asks. */
+  /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
   /** CPU time and peak memory of the command and the children it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
 }
 
-/** Of a terminal, in characters: at most 65 535. */
+/** The size of a terminal in characters, at most 65 535 each. */
 export interface PtySize {
   rows: number;
   cols: number;
 }
 
-/** How a process is started. What has the name of one of `ExecOptions` means the same. */
+/** How to start a process. Options with the name of one of `ExecOptions` mean the same. */
 export interface SpawnOptions {
   cwd?: string | undefined;
   env?: Readonly<Record<string, string | undefined>> | undefined;
@@ -70,14 +65,14 @@ export interface SpawnOptions {
   signal?: AbortSignal | undefined;
   /** A pseudo-terminal instead of pipes: one merged stream on stdout, line discipline, ctrl-C. */
   pty?: PtySize | undefined;
-  /** "pipe" (default) or "closed": end of file at once. */
+  /** "pipe" (default), or "closed": end of file at once. */
   stdin?: "pipe" | "closed" | undefined;
-  /** Send stdout and stderr through one pipe, so that their order is exact. Everything arrives on stdout. */
+  /** Send stdout and stderr through one pipe, in exact order. Everything arrives on stdout. */
   mergeOutput?: boolean | undefined;
   /**
-   * Nothing outlives the main process: what it leaves running has 250 ms to end by itself, then SIGTERM and
-   * SIGKILL as `kill` sends them, and `exit` resolves when it is gone. Default: it goes on for as long as the
-   * sandbox.
+   * Nothing outlives the main process: processes that it leaves behind have 250 ms to end, then get SIGTERM
+   * and SIGKILL as `kill` sends them, and `exit` resolves when they are gone. Default: they run on for as
+   * long as the sandbox.
    */
   endsTree?: boolean | undefined;
 }
@@ -88,24 +83,24 @@ export interface ExitStatus {
   signal: NodeJS.Signals | null;
   timedOut: boolean;
   outOfMemory: boolean;
-  /** Something outlived the main process, and was ended as `endsTree` asks. */
+  /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
-  /** Set when the program could not be started at all: exitCode is then 127 or 126. */
+  /** Set when the program could not be started; exitCode is then 127 or 126. */
   startFailure: StartFailure | null;
 }
 
 /** Why a program could not be started. */
 export interface StartFailure {
   /**
-   * What failed: a process for it, its streams, its working directory, its execution, or the request; "none":
-   * it was ended before.
+   * What failed: creating a process, its streams, entering its directory, executing it, or the request
+   * itself. "none" means that it was killed before it could start.
    */
   stage: "none" | "fork" | "streams" | "cwd" | "exec" | "request";
-  /** What Linux calls the reason, such as "ENOENT". */
+  /** The Linux name of the reason, such as "ENOENT". */
   errno: string;
-  /** For people; it may change. */
+  /** For people; the wording may change. */
   message: string;
 }
 
@@ -116,21 +111,18 @@ export interface SandboxProcess {
   readonly stdout: Readable;
   /** Null with a pty or `mergeOutput`. */
   readonly stderr: Readable | null;
-  /**
-   * Resolves when the process has ended and its output is complete (or 250 ms later if a child holds the
-   * pipe).
-   */
+  /** Resolves when the process has ended and its output is complete, at most 250 ms after the process. */
   readonly exit: Promise<ExitStatus>;
   /**
    * Without a signal: ends the whole process tree (SIGTERM, then SIGKILL after 500 ms) and resolves when it
-   * is gone. With one: sends it to the process group (with a pty: the foreground group).
+   * is gone. With a signal: sends it to the process group (with a pty: to the foreground group).
    */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Only with a pty. */
   resize(size: PtySize): void;
 }
 
-/** What a name in a directory stands for. */
+/** The kind of a file. */
 export type FileType =
   | "file"
   | "directory"
@@ -141,7 +133,7 @@ export type FileType =
   | "block-device"
   | "unknown";
 
-/** What is known of a file. */
+/** The metadata of a file. */
 export interface FileStat {
   type: FileType;
   sizeBytes: number;
@@ -150,111 +142,96 @@ export interface FileStat {
   modifiedMs: number;
   uid: number;
   gid: number;
-  /** Device and inode, to tell two names of one file. */
+  /** Device and inode, which tell whether two names mean the same file. */
   dev: bigint;
   ino: bigint;
-  /** The link's text when type is "symlink". */
+  /** The target of a symbolic link, else null. */
   linkTarget: string | null;
 }
 
-/** A name in a directory. */
+/** An entry of a directory. */
 export interface DirectoryEntry {
-  /** The name as bytes: a name need not be UTF-8. */
+  /** The name as bytes, since a name need not be UTF-8. */
   nameBytes: Uint8Array;
-  /** Decoded, invalid bytes replaced. */
+  /** The name decoded; invalid bytes are replaced. */
   name: string;
   type: FileType;
 }
 
-/** How paths are resolved. */
+/** How to resolve paths. */
 export interface PathOptions {
   /**
-   * Fail with `file.symlink` where a name of the path is a symbolic link, also one that is put there
-   * meanwhile. A name that is renamed or removed may itself be one. Default: links are followed.
+   * Fail with `file.symlink` when a name in the path is a symbolic link, even one that is put there
+   * meanwhile. The last name may be a link for `rename` and `remove`. Default: links are followed.
    */
   refuseSymlinks?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Which part of a file is read. */
+/** Which part of a file to read. */
 export interface ReadOptions extends PathOptions {
   /** Default: 0. */
   offsetBytes?: number | undefined;
-  /** Less is read where the file ends. Default: to its end. */
+  /** How much to read; the file may end earlier. Default: to the end of the file. */
   lengthBytes?: number | undefined;
-  /**
-   * Refuse a file larger than this with `file.too-large`. Default 256 MiB; no limit with an explicit length.
-   */
+  /** Refuse a larger file with `file.too-large`. Default: 256 MiB, and no limit with an explicit length. */
   maxBytes?: number | undefined;
 }
 
-/** A part of a file that may have holes. */
+/** A part of a file that may be sparse. */
 export interface FilePart {
-  /** Zeros that the file does not store; they come before the data. */
+  /** The number of zeros before the data that the file does not store. */
   holeBytes: number;
   data: Buffer;
 }
 
-/** One of several files to be written. */
+/** One of several files to write. */
 export interface FileWrite {
   path: string;
   data: string | Uint8Array;
-  /** Of a new file. Default: 0o644. */
+  /** The mode of a new file. Default: 0o644. */
   mode?: number | undefined;
 }
 
-/** How far several writes came. */
+/** How many of several writes succeeded. */
 export interface WritesDone {
-  /** How many files were written, from the first on. */
+  /** The number of files written, counted from the first. */
   written: number;
-  /** Why the one after them was not: a BrigError, or the reason of an abort. */
+  /** Why the next file was not written: a BrigError, or the reason of an abort; else null. */
   failure: unknown;
 }
 
-/** How a directory is listed. */
+/** How to list a directory. */
 export interface ListOptions {
-  /**
-   * Called with some entries at a time as they arrive, for directories of any size; the result is then empty.
-   */
+  /** Called with some entries at a time, for directories of any size. The result is then empty. */
   onEntries?: ((entries: DirectoryEntry[]) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Files as the sandbox's own user sees them: every path is resolved by the kernel inside the container, never
- * on the host. Paths are absolute. Failures are BrigErrors with `file.*` codes; `errno` is what Linux calls
- * the reason.
+ * Files as the sandbox's own user sees them. The kernel resolves every path inside the container, never on
+ * the host. Paths are absolute. Errors are BrigErrors with `file.*` codes; `errno` is the Linux name of the
+ * reason.
  */
 export interface SandboxFiles {
-  /** Regular files only: a FIFO, device, socket or directory is refused at once. */
+  /** Reads a regular file. Refuses a FIFO, device, socket or directory at once. */
   read(path: string, options?: ReadOptions): Promise<Buffer>;
-  /**
-   * As `read` of a part, but where that begins in a hole of a sparse file, it is the data behind the hole.
-   */
+  /** As `read` of a part, but if that begins in a hole of a sparse file, returns the data after the hole. */
   readPastHole(
     path: string,
     options: { offsetBytes: number; lengthBytes: number; signal?: AbortSignal | undefined },
   ): Promise<FilePart>;
-  /** Replaces the file atomically (temporary file and rename), keeping its mode; follows a symbolic link. */
+  /** Replaces the file atomically (temporary file and rename), keeps its mode, follows a link. */
   write(path: string, data: string | Uint8Array, options?: PathOptions & { mode?: number }): Promise<void>;
-  /**
-   * Writes files one after the other, as `write` does, up to the first that fails: faster than a call for
-   * each.
-   */
+  /** Writes files in order, as `write` does, up to the first failure. Faster than a call for each. */
   writeEach(files: readonly FileWrite[], options?: PathOptions): Promise<WritesDone>;
   stat(path: string, options?: PathOptions & { followSymlinks?: boolean }): Promise<FileStat>;
-  /**
-   * Unsorted entries of one directory, without `.` and `..`. The path may be bytes, as a name need not be
-   * UTF-8.
-   */
+  /** Lists a directory, unsorted, without `.` and `..`. The path may be bytes: it need not be UTF-8. */
   list(path: string | Uint8Array, options?: ListOptions): Promise<DirectoryEntry[]>;
-  /** As `mkdir -p` with `recursive`. */
+  /** With `recursive`, as `mkdir -p`. */
   mkdir(path: string, options?: PathOptions & { recursive?: boolean; mode?: number }): Promise<void>;
-  /** Replaces a file that is there, as rename(2) does. */
+  /** Replaces an existing file, as rename(2) does. */
   rename(from: string, to: string, options?: PathOptions): Promise<void>;
-  /**
-   * A file, link or empty directory; with `recursive` a whole tree. A missing path is an error unless
-   * `force`.
-   */
+  /** With `recursive` removes a whole tree. A missing path is an error unless `force`. */
   remove(path: string, options?: PathOptions & { recursive?: boolean; force?: boolean }): Promise<void>;
 }

@@ -24,9 +24,8 @@ import { queueClose } from "./start-queue.js";
 let construct: (opened: OpenedSandbox) => Sandbox;
 
 /**
- * Returns the `Sandbox` for what `openSandbox` has opened. The package does not export this function: it is
- * for the command line, which loads this module only while the container starts, and for tests that break the
- * stream to the runner.
+ * Makes a `Sandbox` of what `openSandbox` opened. Not exported by the package: it is for the command line,
+ * which loads this module while the container starts, and for tests that break the stream.
  */
 export function sandboxFrom(opened: OpenedSandbox): Sandbox {
   return construct(opened);
@@ -129,9 +128,7 @@ export class Sandbox {
     return this.#closing;
   }
 
-  /**
-   * As `close`, but a failure is a warning, so that it does not hide an error that is already being thrown.
-   */
+  /** As `close`, but a failure is a warning, not to hide an error that is being thrown. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#closeOrWarn();
   }

@@ -2,21 +2,13 @@ import { availableParallelism } from "node:os";
 import { Gate } from "../lib/time/gate.js";
 import { pause } from "../lib/time/pause.js";
 
-/**
- * More requests at once do not make an engine start more containers per second; they only make the first as
- * late as the last.
- */
+/** More at once would only make the first start as slow as the last: the engine is at its limit. */
 const AT_ONCE_FOR_EACH_CORE = 2;
 
-/**
- * After this long the next sandbox may close too, so that an engine that does not answer does not hold up all
- * of them.
- */
+/** After this the next may close too, so that an engine that does not answer blocks nobody. */
 const LONGEST_TURN_MS = 1_000;
 
-/**
- * One gate per engine address and direction, since a program may connect to the same engine several times.
- */
+/** By direction and engine address, since a program may connect to an engine several times. */
 const gates = new Map<string, Gate>();
 
 export interface StartLimit {

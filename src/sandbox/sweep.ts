@@ -9,10 +9,7 @@ export interface SweepOptions {
   processes: HostProcesses;
   /** Report what would be removed without removing it. */
   dryRun?: boolean | undefined;
-  /**
-   * The user's own records of sandboxes. A container without a record is only reported, because anybody can
-   * write labels.
-   */
+  /** The user's records. Containers without one are only reported: anybody can write labels. */
   records: readonly Pick<SandboxRecord, "sessionId" | "containerId">[];
   /** Also remove containers without a record. */
   includeUnrecorded?: boolean | undefined;
@@ -55,9 +52,7 @@ type SweptEngine = Pick<Engine, "listContainers" | "removeContainer" | "listVolu
 const REMOVABLE: readonly SweepVerdict[] = ["owner-gone", "never-started", "stale-toolbox"];
 /** The longest time between a container's creation and its start. On a busy engine it took seconds. */
 const START_GRACE_MS = 60_000;
-/**
- * Filling a toolbox volume takes seconds, so a container for this that is older was left by a killed brig.
- */
+/** Filling a toolbox volume takes seconds: a container that is older was left by a killed brig. */
 const TOOLBOX_GRACE_MS = 600_000;
 
 /**
@@ -135,10 +130,7 @@ async function sweepToolboxes(
   return { containers, volumes };
 }
 
-/**
- * Groups volumes by toolbox. The volume with the files comes first: its name is a prefix of the others'
- * names.
- */
+/** By toolbox. The volume with the files comes first: its name is a prefix of the others' names. */
 function groupByHash(volumes: readonly VolumeSummary[], label: string): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   for (const { name, labels } of volumes.toSorted((a, b) => a.name.length - b.name.length))
@@ -146,10 +138,7 @@ function groupByHash(volumes: readonly VolumeSummary[], label: string): Map<stri
   return groups;
 }
 
-/**
- * Removes all volumes of a toolbox, or none while a container uses the first; the engine refuses to remove
- * that one.
- */
+/** All or none: the engine refuses to remove the first while a container uses it. */
 async function sweepVolumes(
   engine: SweptEngine,
   names: string[],

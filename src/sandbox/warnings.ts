@@ -3,10 +3,7 @@ import { BrigError } from "../errors.js";
 /** Reports a problem that no call can report. */
 export type Warn = (problem: unknown) => void;
 
-/**
- * Calls `onWarning`, or emits a process warning without it. An error thrown by `onWarning` becomes a process
- * warning too.
- */
+/** Calls `onWarning`. Without it, or if it throws, emits a process warning. */
 export function warner({ onWarning }: { onWarning?: ((warning: BrigError) => void) | undefined }): Warn {
   return (problem) => {
     const warning =

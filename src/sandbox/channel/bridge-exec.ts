@@ -6,8 +6,8 @@ import type { SandboxPlan } from "../plan/plan.js";
 const BRIDGE_IDS = [65_521, 65_522];
 
 /**
- * Starts `runner connect` as a user that no command of the sandbox runs as. A command of the same user could
- * kill it again and again before it hands its streams to PID 1.
+ * Starts `runner connect` as a user of its own: a command of the same user could kill it before it hands its
+ * streams to PID 1.
  */
 export async function openBridge(engine: Engine, id: string, plan: SandboxPlan): Promise<ExecStream> {
   const bridge = BRIDGE_IDS.find((one) => one !== plan.user.uid && one !== plan.user.gid);

@@ -7,8 +7,8 @@ const STDERR = 2;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
 /**
- * Undoes the engine's multiplexing of an exec without a terminal: before each piece come 8 header bytes
- * (stream, three zeros, big-endian length). Passes data on as it arrives, without buffering.
+ * Undoes the engine's multiplexing of an exec without a terminal, without buffering: before each piece come 8
+ * header bytes (stream, three zeros, big-endian length).
  */
 export class Demultiplexer {
   readonly #header = Buffer.alloc(HEADER_BYTES);

@@ -1,10 +1,7 @@
 import { type Frame, protocolError } from "./frames.js";
 import { ACK_EVERY_BYTES, ACK_EVERY_FRAMES } from "./protocol.js";
 
-/**
- * Counts the frames in both directions, and keeps those that the runner has not acknowledged, to send them
- * again after a break.
- */
+/** Counts frames in both directions, and keeps those to send again if the stream breaks. */
 export class FrameCounts {
   readonly #kept: Buffer[] = [];
   #acknowledged = 0n;
@@ -25,9 +22,7 @@ export class FrameCounts {
     this.#kept.length = 0;
   }
 
-  /**
-   * The frames to send first on a new stream. HELLO has just told the runner how many frames were received.
-   */
+  /** The frames to send first on a new stream, whose HELLO has acknowledged all received frames. */
   resume(): readonly Buffer[] {
     this.#unacknowledgedFrames = 0;
     this.#unacknowledgedBytes = 0;

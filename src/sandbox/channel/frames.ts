@@ -30,9 +30,7 @@ export function protocolError(what: string, cause?: unknown): BrigError {
   });
 }
 
-/**
- * Splits a byte stream into frames without allocating for each of them. The stream may arrive in any pieces.
- */
+/** Splits a byte stream, in pieces of any size, into frames without allocating for each. */
 export class FrameParser {
   /** The frame that began in an earlier piece. */
   readonly #partial = Buffer.allocUnsafeSlow(HEADER_BYTES + MAX_PAYLOAD_FROM_RUNNER);

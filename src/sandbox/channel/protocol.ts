@@ -63,9 +63,7 @@ export const Stage = { none: 0, fork: 1, cwd: 2, exec: 3, streams: 4, request: 5
 export const FILE_HEAD_BYTES = 24;
 /** The most data inside a request or its EXIT frame; more data is streamed in frames of its own. */
 export const INLINE_BYTES = 60 * 1024;
-/**
- * An EXIT frame reports a file that is not regular as this number plus its `EntryType`, in place of an errno.
- */
+/** Reported in place of an errno for a file that is not regular: this plus its `EntryType`. */
 export const NOT_REGULAR = 4096;
 
 export const FileOperation = {

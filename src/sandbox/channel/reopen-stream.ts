@@ -25,10 +25,7 @@ export interface StreamOpener {
   isGivenUp(): boolean;
 }
 
-/**
- * Reopens a stream that broke for `reason`. Resolves to null when it is open or no longer needed, else to the
- * error that prevents it.
- */
+/** Reopens a broken stream. Resolves to null when it is open or no longer needed, else to an error. */
 export async function reopenStream(reason: Error, opener: StreamOpener): Promise<BrigError | null> {
   const isSlow = reason instanceof SilentStream;
   const limit = new ReconnectLimit(isSlow ? Math.max(opener.forMs, SLOW_RUNNER_MS) : opener.forMs);

@@ -79,10 +79,7 @@ export class RunnerLink {
       if (!this.#channels.has(channel)) this.send(FrameType.kill, channel, Buffer.alloc(4));
   }
 
-  /**
-   * Sends a request on a new channel and returns its number. Error: `exec.invalid` when it is too large for a
-   * frame.
-   */
+  /** Sends a request on a new channel, and returns its number. Error: `exec.invalid` if it is too large. */
   openChannel(
     request: { type: number; payload: Uint8Array; isLast?: boolean },
     events: ChannelEvents,
@@ -217,8 +214,8 @@ export class RunnerLink {
   }
 
   /**
-   * A stream can be dead although it is still open: something in between has lost the connection, or the
-   * runtime does not close the stream of a container that has ended. The engine tells which it is.
+   * Finds a dead stream that is still open: the connection is lost, or the container has ended without it.
+   * Asks the engine which it is.
    */
   async #checkSilence(): Promise<void> {
     const stream = this.#stream;

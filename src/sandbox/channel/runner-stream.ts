@@ -42,10 +42,7 @@ export class RunnerStream {
     exec.stream.on("end", () => this.#end(this.#closeReason()));
   }
 
-  /**
-   * Sends all frames of one turn of the event loop in one system call, since each call wakes the engine and
-   * its shim.
-   */
+  /** Sends all frames of one event loop turn in one system call: each wakes the engine and its shim. */
   write(frame: Buffer): void {
     if (this.#ended) return;
     if (!this.#isCorked) {
@@ -81,8 +78,8 @@ export class RunnerStream {
   }
 
   /**
-   * If the bridge cannot be started because the container is ending, the engine writes an error message to
-   * stdout. Frames begin with WELCOME's length, which is not a printable character.
+   * The engine may write an error message in place of the bridge's frames, if the container is ending. Frames
+   * begin with WELCOME's length, which is not printable.
    */
   #isEngineMessage(data: Buffer): boolean {
     this.#firstByte ??= data[0];

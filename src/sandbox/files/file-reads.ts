@@ -19,7 +19,7 @@ interface Part extends PathOptions {
   flags?: number;
 }
 
-/** As `readFile` of a part, but one that would begin in a hole of a sparse file begins behind it. */
+/** As `readFile` of a part, but a read that would begin in a hole of a sparse file begins after the hole. */
 export async function readPastHole(context: CommandContext, path: string, part: Part): Promise<FilePart> {
   return await readPart(context, path, { ...part, flags: ReadFlag.skipHole });
 }
@@ -39,10 +39,7 @@ async function readPart(
   return { holeBytes: start - offsetBytes, data };
 }
 
-/**
- * Most files come back with the answer. Of one that does not, nothing is kept: by the next request it may be
- * another.
- */
+/** Reads a longer file again from the start: by the second request it may be another file. */
 async function readWhole(
   context: CommandContext,
   path: string,
@@ -58,7 +55,7 @@ async function readWhole(
   const { data } =
     first.data.length < INLINE_BYTES
       ? first
-      : // A size the kernel tells is refused by the runner at once. Elsewhere one byte more than allowed shows it.
+      : // The runner refuses a file whose reported size is too large at once. Others show it by one byte too many.
         await readStream(context, { ...request, flags: ReadFlag.allOrNone, lengthBytes: maxBytes + 1 });
   if (data.length <= maxBytes) return data;
   throw tooLarge(path);
@@ -94,7 +91,7 @@ function longerThanAsked(): BrigError {
   return protocolError("more of a file than was asked for");
 }
 
-/** Where the data begins: behind the hole, if the read was to skip one. */
+/** The offset of the data, which is after the hole if the read was to skip one. */
 function startOf(result: Buffer, { offsetBytes, flags }: ReadRequest): number {
   const start = result.length < READ_RESULT_BYTES ? -1 : Number(result.readBigUInt64LE(8));
   const isPossible = flags & ReadFlag.skipHole ? start >= offsetBytes : start === offsetBytes;

@@ -5,7 +5,7 @@ import type { CommandContext } from "../process/start-command.js";
 import type { FileWrite, PathOptions, WritesDone } from "../sandbox-types.js";
 import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, run } from "./file-request.js";
 
-/** So much goes into one sequence of writes. */
+/** The most data in one request with several writes. */
 const SEQUENCE_BYTES = 1024 * 1024;
 const MAX_CHARACTER_BYTES = 4;
 
@@ -34,7 +34,7 @@ export async function writeEach(
   return { written, failure: null };
 }
 
-/** Short writes travel together, long ones alone. */
+/** Groups short writes into one request. A long write is a request of its own. */
 function* sequencesOf(requests: readonly FileRequest[]): Generator<FileRequest[]> {
   let sequence: FileRequest[] = [];
   let bytes = 0;

@@ -16,7 +16,7 @@ import { readFile, readPastHole } from "./file-reads.js";
 import { checkedPath, fileTypeOf, run, runUnless } from "./file-request.js";
 import { writeEach, writeFile } from "./file-writes.js";
 
-/** `sandbox.files`: every operation is one request to the runner. */
+/** Makes `sandbox.files`, in which every operation is a request to the runner. */
 export function sandboxFiles(context: CommandContext): SandboxFiles {
   return {
     read: async (path, options = {}) => await readFile(context, path, checked("read", options)),
@@ -83,7 +83,7 @@ async function listDirectory(
   return kept;
 }
 
-/** All entries where they come back with the answer; null where they are too many. */
+/** All entries if they fit into the answer, else null. */
 async function listShort(
   context: CommandContext,
   path: string | Uint8Array,
@@ -97,7 +97,7 @@ async function listShort(
   return entries;
 }
 
-/** The read-back of the policy: sections by name, see PROTOCOL.md. */
+/** Has the runner read back what the kernel enforces. Returns sections by name, see PROTOCOL.md. */
 export async function readReport(
   context: CommandContext,
   paths: readonly string[],
@@ -128,10 +128,7 @@ function parseStat(record: Buffer): FileStat {
   };
 }
 
-/**
- * The entries that are complete, and the beginning of one that is not. The bytes are the caller's to give
- * away.
- */
+/** Returns the complete entries and the remaining bytes. The entries share memory with `bytes`. */
 function parseEntries(bytes: Buffer): { entries: DirectoryEntry[]; rest: Buffer } {
   const entries: DirectoryEntry[] = [];
   let at = 0;

@@ -15,9 +15,8 @@ import { dirname } from "node:path";
 import { errnoOf } from "../../lib/errno.js";
 
 /**
- * A path byte for byte, as a Latin-1 string: a file name need not be UTF-8, and decoding would lose what is
- * not. All functions here block, because synchronous calls are ten times cheaper; loops over many files must
- * yield to the event loop now and then.
+ * A path byte for byte, as a Latin-1 string, since a file name need not be UTF-8. The functions here block,
+ * because that is ten times faster; long loops must yield to the event loop.
  */
 export type BytePath = string;
 
@@ -68,10 +67,7 @@ export function listNames(directory: BytePath): Dirent[] {
   return readdirSync(bytesOf(directory), { withFileTypes: true, encoding: "latin1" });
 }
 
-/**
- * Reads a regular file without following a link; null when it does not exist. A FIFO or device does not block
- * it.
- */
+/** Reads a regular file without following links or blocking on a FIFO. Null if it does not exist. */
 export function readSmallFile(path: BytePath, maxBytes: number): Buffer | null | "irregular" | "too-long" {
   let file: number;
   try {
@@ -109,8 +105,8 @@ export interface Step {
 }
 
 /**
- * Every name that the kernel looks up when it resolves a path, symbolic links followed. The last one is the
- * path's target, whether that exists or not.
+ * Every name that the kernel looks up to resolve a path, through links. The last is its target, existing or
+ * not.
  */
 export function stepsTo(path: BytePath): Step[] {
   const steps: Step[] = [];

@@ -17,8 +17,8 @@ const SLICE_MS = 10;
 const LIMIT_MS = 60_000;
 
 /**
- * Searches a tree for repositories, without following links or entering a `.git`. Error: `workspace.invalid`
- * for a directory that cannot be searched although a command could write to it.
+ * Searches a tree without following links or entering a `.git`. Error: `workspace.invalid` for a directory
+ * that cannot be searched although a command could write to it.
  */
 export async function findRepositories(root: BytePath): Promise<FoundRepositories> {
   const found: FoundRepositories = { dotGits: [], bare: [] };
@@ -40,10 +40,7 @@ export async function findRepositories(root: BytePath): Promise<FoundRepositorie
 interface Search {
   found: FoundRepositories;
   open: BytePath[];
-  /**
-   * The device on which a link count of 2 means that a directory has no subdirectories; undefined if there is
-   * none.
-   */
+  /** Where a link count of 2 means that a directory has no subdirectories. */
   device: number | undefined;
 }
 
@@ -68,10 +65,7 @@ function searchDirectory(path: BytePath, { found, open, device }: Search): void 
   }
 }
 
-/**
- * Ignores what no command could write to either: a directory that is gone, or that belongs to another user
- * and is closed to ours.
- */
+/** Ignores what no command can write to: a directory that is gone, or is closed by another user. */
 function refuseUnlessInaccessible(path: BytePath, error: unknown): void {
   const errno = errnoOf(error);
   if (errno === "ENOENT" || errno === "ENOTDIR") return;

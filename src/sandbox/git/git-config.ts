@@ -8,10 +8,7 @@ export interface GitSetting {
 
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", b: "\b" };
 
-/**
- * Parses a file as git-config(1) describes it. Skips what git would refuse, and still finds the settings
- * after it.
- */
+/** Parses a file as git-config(1) describes it. Skips malformed parts to find all settings. */
 export function parseGitConfig(text: string): GitSetting[] {
   const settings: GitSetting[] = [];
   let section = "";

@@ -6,10 +6,7 @@ export interface GitDirectoryContents {
   /** Symbolic links. */
   links: BytePath[];
   hardLinked: HardLinkedFile[];
-  /**
-   * Git directories in it, such as those of submodules and linked work trees. May include the directory
-   * itself.
-   */
+  /** Git directories of submodules and linked work trees, perhaps also the directory itself. */
   repositories: BytePath[];
 }
 
@@ -50,10 +47,7 @@ function addIfHardLinked(path: BytePath, { hardLinked }: GitDirectoryContents): 
 
 const POINTER_MAX_BYTES = 64 * 1024;
 
-/**
- * Reads a file that names a path, such as a `.git` file or `commondir`. Null when it does not exist. Error:
- * `policy.not-enforced`.
- */
+/** Reads a file that names a path, such as `commondir`; null if absent. Error: `policy.not-enforced`. */
 export function readPointer(file: BytePath): string | null {
   const bytes = attempt(file, () => readSmallFile(stepsTo(file).at(-1)?.path ?? file, POINTER_MAX_BYTES));
   if (typeof bytes === "string") throw cannotProtect(file, "it is not a small regular file");
@@ -68,10 +62,7 @@ function attempt<T>(file: BytePath, read: () => T): T {
   }
 }
 
-/**
- * Parses `objects/info/alternates`: one path per line; a path that begins with a quotation mark is quoted as
- * in C.
- */
+/** Parses `objects/info/alternates`: one path per line, which may be quoted as in C. */
 export function parseAlternates(text: string): BytePath[] {
   return text
     .split("\n")

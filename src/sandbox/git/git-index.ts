@@ -20,8 +20,8 @@ const EXTENDED = 0x4000;
 const LONG_NAME = 0x0fff;
 
 /**
- * Parses the format of gitformat-index(5), versions 2 to 4. `hashBytes` is 20 for SHA-1 and 32 for SHA-256.
- * Returns null for a file that is truncated or not an index, which git refuses as well.
+ * Parses gitformat-index(5), versions 2 to 4. `hashBytes` is 20 for SHA-1, 32 for SHA-256. Null for what git
+ * would refuse as well: no index, or a truncated one.
  */
 export function parseGitIndex(bytes: Buffer, hashBytes: number): GitIndex | null {
   if (bytes.length < HEADER_BYTES + hashBytes || bytes.toString("latin1", 0, 4) !== "DIRC") return null;

@@ -63,9 +63,7 @@ class GitPathSearch {
   readonly #readRepositories = new Set<string>();
   readonly #walked = new Set<BytePath>();
   readonly #hardLinked: HardLinkedFile[] = [];
-  /**
-   * Files named HEAD that are under version control: a bare repository around one is somebody's test data.
-   */
+  /** HEAD files under version control: the bare repository around one is somebody's test data. */
   readonly #trackedHeads = new Set<BytePath>();
 
   constructor(

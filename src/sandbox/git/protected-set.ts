@@ -53,10 +53,7 @@ export class ProtectedSet {
     if (!this.#paths.has(path)) this.#paths.set(path, { path, identity: identityOf(path) });
   }
 
-  /**
-   * Protects what a reference leads to, and returns where that is; null when it is to be ignored or does not
-   * exist.
-   */
+  /** Protects and returns what a reference leads to; null when that is ignored or does not exist. */
   follow(reference: Reference): BytePath | null {
     const steps = stepsTo(reference.path);
     const target = steps.at(-1)?.path ?? "/";

@@ -6,9 +6,7 @@ interface ConfigPath {
   /** Relative to the work tree when `isInWorkTree`, else absolute. */
   path: BytePath;
   isInWorkTree: boolean;
-  /**
-   * "program" is the first word of a command; "argument" is a further word, which may or may not be a file.
-   */
+  /** "program": the first word of a command; "argument": a further word, which may not be a file. */
   kind: "include" | "hooks" | "program" | "argument";
 }
 
@@ -93,10 +91,7 @@ function textOf({ value }: GitSetting): string {
   return value ?? "";
 }
 
-/**
- * Null for `%(prefix)/…`, which is git's own installation, and for `~user/…`, which only the user database
- * can resolve.
- */
+/** Null for `%(prefix)/…`, git's own installation, and `~user/…`, which only the user database knows. */
 function expandHome(path: string, home: BytePath | null): string | null {
   if (path.startsWith("~/")) return home === null ? null : `${home}${path.slice(1)}`;
   return path.startsWith("~") || path.startsWith("%(") ? null : path;

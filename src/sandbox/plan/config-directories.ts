@@ -23,10 +23,7 @@ export function findConfigPaths(directories: readonly string[], writable: readon
   return [...found];
 }
 
-/**
- * Refuses a configuration path that does not exist: it cannot be mounted read-only, so a command could create
- * it.
- */
+/** What does not exist cannot be mounted read-only, so a command could create it. */
 export function missingConfigPath(path: string): BrigError {
   return new BrigError(
     `the configuration is looked for in ${JSON.stringify(path)}, which does not exist and which a command could create`,

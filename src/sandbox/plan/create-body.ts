@@ -14,10 +14,7 @@ export interface ContainerSecrets {
 
 export const TOOLBOX_PATH = "/.brig";
 
-/**
- * Hides gVisor's cgroup files, which nothing needs: they are gVisor's own, root may write to them, and limits
- * set there would affect the runner.
- */
+/** Hides gVisor's own cgroup files: root may write to them, and their limits would affect the runner. */
 const GVISOR_MASKS = { "/sys/fs/cgroup": "ro,nosuid,nodev,noexec,size=65536,mode=555" };
 
 /** GVisor cannot load a program that is executable but not readable, as the ordinary runner is. */

@@ -1,8 +1,6 @@
 import { dirname } from "node:path";
 
-/**
- * Whether `path` lies below `directory`. Both must be absolute and without `..`. A path is not below itself.
- */
+/** Both paths must be absolute and without `..`. A path is not below itself. */
 export function isBelow(path: string, directory: string): boolean {
   return path !== directory && path.startsWith(directory === "/" ? "/" : `${directory}/`);
 }

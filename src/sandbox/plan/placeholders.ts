@@ -3,17 +3,11 @@ import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import { LABELS } from "../labels.js";
 
-/**
- * Empty directories created on the host so that protected names that did not exist could be mounted
- * read-only.
- */
+/** Empty directories on the host, so that absent protected names could be mounted read-only. */
 export interface Placeholders {
   /** The directories that this session created or took over, and so has to remove. */
   made: readonly { path: string; ino: string }[];
-  /**
-   * Removes those that are still empty, except paths in `inUse`, which another session has mounted. Never
-   * throws.
-   */
+  /** Removes those that are still empty and not in `inUse` by another session. Never throws. */
   remove(inUse?: ReadonlySet<string>): Promise<void>;
 }
 
@@ -26,8 +20,8 @@ interface Placeholder {
 }
 
 /**
- * Creates the directories, all or none. Uses a directory that has appeared since the plan was made, and takes
- * over the placeholder of a session that was killed. Error: `policy.not-enforced`.
+ * Creates all directories or none. Accepts one that has appeared meanwhile, and takes over the placeholder of
+ * a killed session. Error: `policy.not-enforced`.
  */
 export async function preparePlaceholders(paths: readonly string[]): Promise<Placeholders> {
   const made: Placeholder[] = [];
@@ -46,10 +40,7 @@ export async function preparePlaceholders(paths: readonly string[]): Promise<Pla
   };
 }
 
-/**
- * Finds the placeholders that other sessions have mounted: removing one on the host would unmount it in their
- * containers.
- */
+/** Placeholders mounted by other sessions: removing one on the host would unmount it there. */
 export async function placeholdersInUse(
   engine: Pick<Engine, "listContainers">,
   sessionId: string,
@@ -59,10 +50,7 @@ export async function placeholdersInUse(
   return new Set(others.flatMap(({ labels }) => readPlaceholdersLabel(labels)));
 }
 
-/**
- * Whether a path is an empty directory without write permission. People do not make those, so a killed
- * session left it.
- */
+/** People do not create empty directories without write permission: a killed session left it. */
 export async function isAbandonedPlaceholder(path: string): Promise<boolean> {
   return (await findAbandonedPlaceholder(path)) !== null;
 }
@@ -79,9 +67,8 @@ export function readPlaceholdersLabel(labels: Readonly<Record<string, string>>):
 }
 
 /**
- * Removes the placeholders of a killed session, and returns the paths that it removed. A directory must look
- * exactly like a placeholder and have the recorded inode; the inode is null when the session was killed while
- * it created the directory.
+ * Removes the placeholders of a killed session, and returns their paths. Each must have the recorded inode,
+ * which is null if the session was killed while it created them.
  */
 export async function removeAbandonedPlaceholders(
   places: readonly { path: string; ino: string | null }[],

@@ -15,9 +15,8 @@ const INODE_SHARE = 1 / 8;
 const SHM_BYTES_PER_INODE = 16 * 1024;
 
 /**
- * Resolves the policy's limits, but to no more than the machine has. Memory-backed file systems shrink with
- * the memory limit: even when they are full, half of the memory must remain for processes, or no command
- * could run.
+ * Limits the policy's limits to what the machine has. Memory-backed file systems shrink with the memory
+ * limit: even full, they must leave half of it to processes, or no command could run.
  */
 export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): MemoryPlan {
   const memoryBytes = Math.floor(atMost(limits.memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
@@ -52,9 +51,8 @@ export interface MemoryPlan {
 }
 
 /**
- * Keeps System V IPC and message queues small, since they outlive the commands that make them: the kernel
- * frees shared memory with the last process that uses it, and queues and semaphores take about 30 MiB at
- * most.
+ * IPC objects outlive commands, so they are kept small: shared memory is freed with the last process that
+ * uses it, queues and semaphores take some 30 MiB at most.
  */
 function ipcLimits(shmBytes: number): Record<string, string> {
   return {

@@ -93,9 +93,7 @@ export type RootsRequest = Pick<
   "policy" | "workspace" | "addDirs" | "writableRoots" | "endpoint" | "host"
 > & { engine: Pick<EngineInfo, "dockerRootDir"> };
 
-/**
- * Checks the workspace and the further writable directories. Errors: `workspace.invalid`, `usage.invalid`.
- */
+/** Checks the directories that the sandbox will see. Errors: `workspace.invalid`, `usage.invalid`. */
 export async function checkRoots(request: RootsRequest): Promise<Root[]> {
   const { policy, name } = request.policy;
   if (request.addDirs.length > 0 && !policy.overrides.writableRoots)

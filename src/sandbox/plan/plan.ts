@@ -21,10 +21,7 @@ export interface SandboxPlan {
   tmpfs: PlannedTmpfs[];
   /** Read-only tmpfs mounts at directories between a tmpfs and a mount below it; see `findTmpfsParents`. */
   parents: string[];
-  /**
-   * Protected names that do not exist: directories to create on the host just before the container is
-   * created.
-   */
+  /** Absent protected names: directories to create on the host just before the container. */
   placeholders: string[];
   user: { uid: number; gid: number };
   network: "none" | "bridge";
@@ -34,10 +31,7 @@ export interface SandboxPlan {
   limits: PlannedLimits;
   /** 0 means no lease. */
   leaseSeconds: number;
-  /**
-   * Part of the container's description, which anyone with access to the engine can read. Never holds the
-   * caller's variables.
-   */
+  /** Anyone with access to the engine can read these, so they never include the caller's. */
   containerEnvironment: Record<string, string>;
   /** The image's variables that are sent with each command. */
   imageEnvironment: Record<string, string>;
@@ -56,9 +50,7 @@ export interface PlannedMount {
   kind: "workspace" | "writable-root" | "pin" | "protected";
   path: string;
   access: "ro" | "rw";
-  /**
-   * The file that the path must be inside the container; null for a placeholder, which does not exist yet.
-   */
+  /** What the path must be inside the container; null for a placeholder, which does not exist yet. */
   identity: Identity | null;
 }
 

@@ -81,10 +81,7 @@ async function protectConfigPath(path: string): Promise<ProtectedPath> {
   return { path, identity: identityOf(stat) };
 }
 
-/**
- * Leaves out paths below another protected path: they are read-only already, unless a writable root lies in
- * between.
- */
+/** Paths below another are read-only already, unless a writable root lies in between. */
 function withoutCovered(paths: readonly ProtectedPath[], writable: readonly string[]): ProtectedPath[] {
   const unique = [...new Map(paths.map((one) => [one.path, one])).values()];
   return unique.filter(

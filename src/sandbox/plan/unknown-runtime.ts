@@ -2,8 +2,8 @@ import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
 
 /**
- * Error: `usage.invalid` for a runtime that the engine does not have. Accepts names with a dot or slash,
- * because newer engines also take a containerd shim or a path, and do not list these.
+ * Error: `usage.invalid`. Accepts a name with a dot or slash: newer engines also take a containerd shim or a
+ * path, and do not list these.
  */
 export function refuseUnknownRuntime(
   runtime: string | undefined,

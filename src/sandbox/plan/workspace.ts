@@ -17,10 +17,7 @@ export interface CheckedDirectory {
 export interface HostDirectories {
   /** The user's home directory, absolute; null if there is none. */
   homeDirectory: string | null;
-  /**
-   * Brig's and Codex's configuration directories. No sandbox may write to them, nor read one that contains a
-   * login.
-   */
+  /** Brig's and Codex's. No sandbox may write to them, nor read one that contains a login. */
   configDirectories?: readonly string[] | undefined;
   /** Default: `/proc`. A machine without it cannot list submounts and sockets. */
   procDirectory?: string | undefined;
@@ -87,10 +84,7 @@ const CLOSED_BELOW_HOME = [
   ".ssh",
 ];
 
-/**
- * Resolves a directory, and refuses one that no sandbox may see. Opens nothing below it. Error:
- * `workspace.invalid`, with a hint that says what to do.
- */
+/** Resolves a directory without opening anything below it. Error: `workspace.invalid` with a hint. */
 export async function checkDirectory(path: string, check: DirectoryCheck): Promise<CheckedDirectory> {
   refuseRemote(path, check);
   const resolved = await resolveDirectory(path, check.purpose);

@@ -9,23 +9,15 @@ import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";
 
 const CREDIT_STEP = 64 * 1024;
 const INPUT_PIECE = 64 * 1024;
-/**
- * The runner needs at most the grace plus five seconds of SIGKILL to end a tree. After this long it is stuck.
- */
+/** The runner ends a tree within the grace and five seconds of SIGKILL; after this it is stuck. */
 const STUCK_AFTER_MS = KILL_GRACE_MS + 15_000;
 /** How long the EXIT frame may take to arrive after the runner's answer to a ping. */
 const EXIT_AFTER_PING_MS = 2000;
-/**
- * The pauses before further attempts to start a command, while processes left by earlier commands are being
- * ended.
- */
+/** Pauses before further attempts to start, while leftovers of earlier commands are being ended. */
 const RETRY_AFTER_MS = [20, 50, 100, 200, 400, 800, 1600, 1600];
 
 export interface CommandEvents {
-  /**
-   * A returned promise pauses the command's output until it resolves. An error ends the command and becomes
-   * its error.
-   */
+  /** A returned promise pauses the output. An error ends the command and becomes its error. */
   onOutput(data: Buffer, isStderr: boolean): unknown;
   /** Called when the runner did not end a process tree in time, so that the container has to be killed. */
   onStuck(): void;
@@ -81,10 +73,7 @@ export class Command implements ChannelEvents {
     return this.#attempts > 0;
   }
 
-  /**
-   * Sends SIGTERM to the whole process tree, and SIGKILL after the grace. `ended` resolves when the tree is
-   * gone.
-   */
+  /** SIGTERM to the whole tree, then SIGKILL after the grace. `ended` resolves when it is gone. */
   kill(graceMs = KILL_GRACE_MS): void {
     if (!this.#isOver) this.#watch(graceMs + STUCK_AFTER_MS);
     this.#isKilled = true;
@@ -120,9 +109,7 @@ export class Command implements ChannelEvents {
     if (!this.#isOver) this.#sendInput(Buffer.alloc(0));
   }
 
-  /**
-   * Writes all input and ends it. Does nothing without input: the request has then said that there is none.
-   */
+  /** Writes all input and ends it. The request of a command without input says so itself. */
   async writeAll(data: Uint8Array): Promise<void> {
     if (data.length === 0) return;
     await this.write(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
@@ -186,9 +173,7 @@ export class Command implements ChannelEvents {
     );
   }
 
-  /**
-   * Processes left by earlier commands have used up the process or memory limit: ends them and tries again.
-   */
+  /** Leftovers of earlier commands use up the process or memory limit: ends them and tries again. */
   #retryStart(): void {
     if (this.#attempts === 0) this.#link.endLeftovers();
     const timer = setTimeout(() => {
@@ -249,9 +234,8 @@ export class Command implements ChannelEvents {
   }
 
   /**
-   * Asks the runner before it reports it as stuck: nothing may have arrived because this process was
-   * suspended, the container is paused or the stream is dead. In these cases the answer takes as long as the
-   * link waits.
+   * Only a runner that answers is stuck. Otherwise this process was suspended, the container is paused or the
+   * stream is dead, and the link waits for the answer.
    */
   async #checkStuck(): Promise<void> {
     const watchdog = this.#watchdog;

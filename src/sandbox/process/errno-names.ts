@@ -1,7 +1,4 @@
-/**
- * Linux numbers: the container's kernel is Linux whatever the host is, so the host's own table does not
- * serve.
- */
+/** Linux numbers. The host may not be Linux, so its own table does not serve. */
 const names: Readonly<Record<number, string>> = {
   1: "EPERM",
   2: "ENOENT",

@@ -13,22 +13,22 @@ const NOT_FOUND = 127;
 const kinds = namesByNumber(ExitKind);
 const stages = namesByNumber(Stage);
 
-/** The EXIT frame, parsed. */
+/** A parsed EXIT frame. */
 export interface ExitRecord {
   kind: keyof typeof ExitKind;
   code: number;
-  /** Linux errno, 0 for none. */
+  /** A Linux errno, or 0. */
   errno: number;
   stage: keyof typeof Stage;
   timedOut: boolean;
   outOfMemory: boolean;
-  /** Not even SIGKILL emptied the process tree. */
+  /** Not even SIGKILL ended the whole process tree. */
   treeLeft: boolean;
-  /** Something outlived the main process, and was ended because nothing may. */
+  /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
-  /** Of a file operation. */
+  /** The result of a file operation. */
   result: Buffer;
 }
 
@@ -57,7 +57,7 @@ export function parseExit(payload: Buffer): ExitRecord {
   };
 }
 
-/** Nothing ran, for want of a process or of the memory for one. */
+/** Whether nothing ran because no process or memory was available for it. */
 export function isWithoutProcess(payload: Buffer): boolean {
   return (
     payload.length >= EXIT_HEAD_BYTES &&
@@ -66,13 +66,11 @@ export function isWithoutProcess(payload: Buffer): boolean {
   );
 }
 
-/** What stands behind a command's own output when it had to make room first. */
+/** Follows a command's own output if processes of earlier commands had to be ended first. */
 export const LEFTOVERS_ENDED =
   "brig: what earlier commands had left running was ended, because no process could be started beside it\n";
 
-/**
- * As a shell reports it: 128 + n for signal n, 124 for a timeout, 127 and 126 for what could not be started.
- */
+/** As shells do: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
   const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";
@@ -108,7 +106,7 @@ function describeStartFailure(record: ExitRecord, program: string): string {
   return `${program}: cannot be executed: ${name}`;
 }
 
-/** The start failures that are the caller's mistake and not something a command did. */
+/** Returns an error for a failed start that is the caller's mistake, or null. */
 export function startError(
   record: ExitRecord,
   request: { argv: readonly string[]; cwd: string },

@@ -74,9 +74,7 @@ export class RunningProcess implements SandboxProcess {
 
 /** A Readable that makes the runner wait while its buffer is full. */
 class PacedReadable extends Readable {
-  /**
-   * Pending while the buffer is full. Several pieces may wait for it, since their credit was granted before.
-   */
+  /** Pending while the buffer is full. Several pieces of granted credit may wait for it. */
   #room: Promise<void> | undefined;
   #resume: (() => void) | undefined;
 

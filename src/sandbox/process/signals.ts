@@ -1,7 +1,4 @@
-/**
- * Linux numbers: the container's kernel is Linux whatever the host is, so the host's own table does not
- * serve.
- */
+/** Linux numbers. The host may not be Linux, so its own table does not serve. */
 const numbers = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -43,12 +40,12 @@ const aliases = { SIGIOT: 6, SIGPOLL: 29, SIGUNUSED: 31 } as const satisfies Par
 const byName = new Map<string, number>(Object.entries({ ...numbers, ...aliases }));
 const byNumber = new Map(Object.entries(numbers).map(([name, number]) => [number as number, name]));
 
-/** Null for a number without a name, such as a real-time signal's. */
+/** Null for a number without a name, such as that of a real-time signal. */
 export function signalName(number: number): NodeJS.Signals | null {
   return (byNumber.get(number) as NodeJS.Signals | undefined) ?? null;
 }
 
-/** Undefined for a name that Linux does not know. */
+/** Undefined for a name that Linux does not have. */
 export function signalNumber(name: string): number | undefined {
   return byName.get(name);
 }

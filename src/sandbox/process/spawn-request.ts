@@ -3,9 +3,9 @@ import { SPAWN_HEAD_BYTES, SpawnFlag } from "../channel/protocol.js";
 import type { PtySize } from "../sandbox-types.js";
 import { MAX_TIMEOUT_MS } from "./timeouts.js";
 
-/** Between SIGTERM and SIGKILL when a timeout or a cancel ends a process tree. */
+/** The time between SIGTERM and SIGKILL when a timeout or an abort ends a process tree. */
 export const KILL_GRACE_MS = 500;
-/** The kernel's limit for one argument or environment string, its terminator included (MAX_ARG_STRLEN). */
+/** The kernel's limit for one argument or environment string with its terminator (MAX_ARG_STRLEN). */
 const MAX_STRING_BYTES = 128 * 1024;
 
 export interface SpawnRequest {
@@ -19,7 +19,7 @@ export interface SpawnRequest {
   endsTree: boolean;
 }
 
-/** The payload of a SPAWN frame. Throws `exec.invalid` for what no kernel would take. */
+/** The payload of a SPAWN frame. Error: `exec.invalid` for what no kernel would accept. */
 export function encodeSpawn(request: SpawnRequest): Buffer {
   const strings = [...checkedArguments(request.argv)];
   const environment = checkedEnvironment(request.env);
@@ -101,7 +101,7 @@ function checkedSize(cells: number): number {
   throw new BrigError(`a terminal cannot have ${cells} rows or columns`, { code: "exec.invalid" });
 }
 
-/** RESIZE frame. */
+/** The payload of a RESIZE frame. */
 export function encodeSize({ rows, cols }: PtySize): Buffer {
   const payload = Buffer.alloc(4);
   payload.writeUInt16LE(checkedSize(rows), 0);

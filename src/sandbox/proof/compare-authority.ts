@@ -3,9 +3,7 @@ import type { Kernel, SandboxPlan } from "../plan/plan.js";
 import type { Difference } from "./difference.js";
 import { CAPABILITY_SETS, type KernelReport } from "./kernel-report.js";
 
-/**
- * What an engine gives a container by default: nothing that reaches the host's devices, network or kernel.
- */
+/** Docker's default set, which gives no access to the host's devices, network or kernel. */
 const ENGINE_DEFAULT_CAPABILITIES = 0xa80425fbn;
 const CAP_MKNOD = 1n << 27n;
 const CAP_SETFCAP = 1n << 31n;
@@ -30,7 +28,7 @@ const ENOSYS = 38;
 const ENODATA = 61;
 const EPROTONOSUPPORT = 93;
 
-/** The probes of the runner and the errno that both of brig's filters give each. */
+/** The runner's probes, and the errno with which both of brig's seccomp profiles refuse each. */
 const FILTERED: Readonly<Record<string, number>> = {
   "socket-vsock": EPERM,
   "socket-alg": EPERM,
@@ -46,7 +44,7 @@ const FILTERED: Readonly<Record<string, number>> = {
   "mknod-device": EPERM,
 };
 
-/** Interfaces a kernel with tunnel modules puts into every namespace, down and without a route. */
+/** Interfaces that kernels with tunnel modules add to every network namespace, down and without a route. */
 const KERNEL_INTERFACES = [
   "erspan0",
   "gre0",
@@ -59,7 +57,7 @@ const KERNEL_INTERFACES = [
   "tunl0",
 ];
 
-/** What engines put into every container's environment themselves. */
+/** Variables that engines add to every container's environment. */
 const ENGINE_VARIABLES = /^(?:HOSTNAME|TERM|container)=[\w.-]*$/;
 
 export function compareAuthority(plan: SandboxPlan, report: KernelReport): Difference[] {
@@ -70,25 +68,22 @@ export function compareAuthority(plan: SandboxPlan, report: KernelReport): Diffe
     ...compareUser(plan, report),
     ...compareNetwork(plan, report),
     ...compareEnvironment(plan, report),
-    ...(report.hostname === CONTAINER_HOSTNAME
-      ? []
-      : [
-          {
-            assertion: "A9-hostname" as const,
-            promised: CONTAINER_HOSTNAME,
-            kernel: report.hostname ?? "unknown",
-          },
-        ]),
+    ...compareHostname(report),
   ];
+}
+
+function compareHostname({ hostname }: KernelReport): Difference[] {
+  if (hostname === CONTAINER_HOSTNAME) return [];
+  return [{ assertion: "A9-hostname", promised: CONTAINER_HOSTNAME, kernel: hostname ?? "unknown" }];
 }
 
 function compareKernel(plan: SandboxPlan, report: KernelReport): Difference[] {
   if (report.kernel === plan.kernel) return [];
-  const said = (kernel: Kernel) => (kernel === "gvisor" ? "gVisor" : "the engine's own");
-  return [{ assertion: "A0-kernel", promised: said(plan.kernel), kernel: said(report.kernel) }];
+  const name = (kernel: Kernel) => (kernel === "gvisor" ? "gVisor" : "the engine's own");
+  return [{ assertion: "A0-kernel", promised: name(plan.kernel), kernel: name(report.kernel) }];
 }
 
-/** By attempts: what a filter is worth shows in the answer, not in its name. */
+/** Compares what forbidden system calls answered: only an attempt shows that a filter works. */
 export function compareSystemCalls(plan: SandboxPlan, report: KernelReport): Difference[] {
   const found: Difference[] = [];
   const expect = (assertion: Difference["assertion"], probe: string, allowed: number[]) => {
@@ -102,7 +97,8 @@ export function compareSystemCalls(plan: SandboxPlan, report: KernelReport): Dif
     expect("N-system-calls", "ptrace", [EPERM]);
   }
   if (plan.seccomp !== "engine-default")
-    // Of other errnos than EPERM gVisor knows nothing, so it answers clone3 itself.
+    // GVisor may answer EPERM in place of another errno, and its profile permits clone3: see
+    // seccompForGvisor.
     for (const [probe, errno] of Object.entries(FILTERED))
       if (plan.kernel === "shared") expect("N-system-calls", probe, [errno]);
       else if (probe !== "clone3") expect("N-system-calls", probe, [EPERM]);
@@ -114,7 +110,7 @@ export function compareSystemCalls(plan: SandboxPlan, report: KernelReport): Dif
 
 function compareCapabilities(plan: SandboxPlan, { identity }: KernelReport): Difference[] {
   const { mask: allowed, promised } = CAPABILITIES[plan.capabilities];
-  // The ambient set is younger than the others and is always a subset of them.
+  // Older kernels do not report the ambient set, which is always a subset of the others.
   const needed = CAPABILITY_SETS.filter((set) => set !== "CapAmb" || identity.capabilities.has(set));
   return needed.flatMap((set): Difference[] => {
     const mask = identity.capabilities.get(set);
@@ -128,7 +124,7 @@ function comparePrivileges(plan: SandboxPlan, { identity }: KernelReport): Diffe
   if (plan.noNewPrivileges && identity.noNewPrivileges !== true)
     found.push({
       assertion: "A4-no-new-privileges",
-      promised: "setuid programs are without effect",
+      promised: "setuid programs gain no privileges",
       kernel: `NoNewPrivs ${identity.noNewPrivileges ?? "unknown"}`,
     });
   if (plan.seccomp !== "engine-default" && identity.seccompMode !== 2)
@@ -144,7 +140,7 @@ function compareUser(plan: SandboxPlan, { identity }: KernelReport): Difference[
   const { uid, gid } = plan.user;
   const { uids, gids, groups } = identity;
   const isUser = uids?.every((id) => id === uid) === true && gids?.every((id) => id === gid) === true;
-  // Root under the engine's own rules keeps the groups the image gives it.
+  // With capabilities the user is root, who keeps the groups that the image gives it.
   const groupsMatter = plan.capabilities === "none";
   const isGroup = groups?.every((id) => id === gid) === true;
   if (isUser && (isGroup || !groupsMatter)) return [];
@@ -159,11 +155,11 @@ function compareUser(plan: SandboxPlan, { identity }: KernelReport): Difference[
 
 function compareNetwork(plan: SandboxPlan, { interfaces, routedInterfaces }: KernelReport): Difference[] {
   if (plan.network !== "none") return [];
-  const strangers = interfaces?.filter((name) => name !== "lo" && !KERNEL_INTERFACES.includes(name)) ?? [
+  const unexpected = interfaces?.filter((name) => name !== "lo" && !KERNEL_INTERFACES.includes(name)) ?? [
     "unknown",
   ];
   const routes = routedInterfaces?.filter((name) => name !== "lo") ?? ["unknown"];
-  if (strangers.length === 0 && routes.length === 0) return [];
+  if (unexpected.length === 0 && routes.length === 0) return [];
   return [
     {
       assertion: "E1-network",
@@ -173,23 +169,20 @@ function compareNetwork(plan: SandboxPlan, { interfaces, routedInterfaces }: Ker
   ];
 }
 
-/** The runner's own, and so what a command gets beside what is sent with it: nothing of the image's. */
+/** The runner's environment is part of each command's. None of it may come from the image. */
 function compareEnvironment(
   { containerEnvironment }: SandboxPlan,
   { environment }: KernelReport,
 ): Difference[] {
-  const strangers = environment?.filter((entry) => !isOwnVariable(entry, containerEnvironment)) ?? [
+  const unexpected = environment?.filter((entry) => !isOwnVariable(entry, containerEnvironment)) ?? [
     "unknown",
   ];
-  if (strangers.length === 0) return [];
-  const names = strangers.map((entry) => JSON.stringify(entry.split("=", 1)[0]));
-  return [{ assertion: "A21-environment", promised: "no variable of the image's", kernel: names.join(", ") }];
+  if (unexpected.length === 0) return [];
+  const names = unexpected.map((entry) => JSON.stringify(entry.split("=", 1)[0]));
+  return [{ assertion: "A21-environment", promised: "no variable from the image", kernel: names.join(", ") }];
 }
 
-/**
- * `NAME=value` as planned, an engine's own, or one without a value: that is what is left of a variable taken
- * away.
- */
+/** Planned, the engine's own, or without a value, which is what remains of a removed variable. */
 export function isOwnVariable(entry: string, planned: Readonly<Record<string, string>>): boolean {
   const at = entry.indexOf("=");
   if (at === -1 || at === entry.length - 1 || ENGINE_VARIABLES.test(entry)) return true;

@@ -3,27 +3,26 @@ import { BrigError } from "../../errors.js";
 import { isOwnVariable } from "./compare-authority.js";
 
 /**
- * Whether an engine made the container it was asked for, and mixed in nothing that the image says of itself.
- * Before the start, so that nothing but the runner ever runs in one that is refused. Errors:
- * `policy.not-enforced`.
+ * Refuses a container that differs from the request, or has settings of the image. Before the start, so that
+ * nothing runs in it. Error: `policy.not-enforced`.
  */
 export function requireAsRequested(body: ContainerBody, imageId: string, created: CreatedContainer): void {
-  const strange = compareCreated(body, imageId, created);
-  if (strange.length === 0) return;
+  const different = compareCreated(body, imageId, created);
+  if (different.length === 0) return;
   throw new BrigError(
-    `the engine did not make the container that was asked for from ${JSON.stringify(body.Image)}: ` +
-      `${strange.join(", ")} came out otherwise`,
+    `the engine did not create the requested container from ${JSON.stringify(body.Image)}: ` +
+      `${different.join(", ")} differs`,
     {
       code: "policy.not-enforced",
-      hint: "nothing was started; the image may have been replaced meanwhile, or the engine cannot override what it says",
+      hint: "nothing was started; the image may have been replaced meanwhile, or the engine cannot override its settings",
     },
   );
 }
 
-/** What is not as it was asked for, in the words of a Dockerfile. */
+/** Names what differs from the request, as Dockerfile instructions. */
 export function compareCreated(body: ContainerBody, imageId: string, created: CreatedContainer): string[] {
   const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
-  const isAsAsked: Record<string, boolean> = {
+  const isAsRequested: Record<string, boolean> = {
     FROM: created.imageId === imageId,
     ENTRYPOINT: isSame(created.entrypoint, body.Entrypoint),
     CMD: isSame(created.cmd, body.Cmd),
@@ -34,15 +33,14 @@ export function compareCreated(body: ContainerBody, imageId: string, created: Cr
     ENV: isEnvironment(body.Env, created.env),
     LABEL: isSame(sorted(created.labels), sorted(body.Labels)),
   };
-  return Object.keys(isAsAsked).filter((name) => !isAsAsked[name]);
+  return Object.keys(isAsRequested).filter((name) => !isAsRequested[name]);
 }
 
-/** Every variable with its value, and beside them none but the engine's own. */
-function isEnvironment(asked: readonly string[], created: readonly string[]): boolean {
-  const own = new Set(asked);
+/** Whether every requested variable is there with its value, and no other except the engine's own. */
+function isEnvironment(requested: readonly string[], created: readonly string[]): boolean {
   return (
-    asked.filter((entry) => entry.includes("=")).every((entry) => created.includes(entry)) &&
-    created.every((entry) => own.has(entry) || isOwnVariable(entry, {}))
+    requested.filter((entry) => entry.includes("=")).every((entry) => created.includes(entry)) &&
+    created.every((entry) => requested.includes(entry) || isOwnVariable(entry, {}))
   );
 }
 

@@ -2,7 +2,7 @@ import type { SandboxPlan } from "../plan/plan.js";
 import type { Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 
-/** The kernel counts CPU time in whole microseconds of a period. */
+/** The kernel counts CPU time in whole microseconds per period, so it rounds. */
 const CPU_TOLERANCE = 1e-3;
 
 export function compareLimits(

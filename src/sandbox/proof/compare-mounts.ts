@@ -5,7 +5,7 @@ import type { Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 import { isReadOnly, type MountEntry } from "./mountinfo.js";
 
-/** The container runtime's own writable mounts, and what each must be. */
+/** The container runtime's own writable mounts, and the file system of each. */
 const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {
   "/dev": "tmpfs",
   "/dev/mqueue": "mqueue",
@@ -17,7 +17,7 @@ const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {
 
 const DEVICES = ["console", "full", "null", "random", "tty", "urandom", "zero"];
 
-/** Every mount of the plan as promised, and no writable one beside them. */
+/** Checks that every planned mount is as planned, and that no other mount is writable. */
 export function compareMounts(plan: SandboxPlan, report: KernelReport): Difference[] {
   const { mounts } = report;
   if (mounts === null)
@@ -37,7 +37,7 @@ export function compareMounts(plan: SandboxPlan, report: KernelReport): Differen
   ];
 }
 
-/** What a path leads to: of the mounts at or above it the one made last. */
+/** The mount that a path leads to: the last one made at the path or above it. */
 function covering(mounts: readonly MountEntry[], path: string): MountEntry | undefined {
   return mounts.findLast((entry) => isAtOrBelow(path, entry.path));
 }
@@ -66,35 +66,32 @@ function compareTmpfs(tmpfs: PlannedTmpfs, mounts: readonly MountEntry[]): Diffe
   const { path, maxInodes } = tmpfs;
   const entry = mountedAt(mounts, path);
   if (entry?.fileSystem !== "tmpfs" || accessOf(entry) !== "rw" || sizeBytes(entry) !== tmpfs.sizeBytes)
-    return [broken({ assertion: "B5-tmpfs", path, promised: `rw size=${tmpfs.sizeBytes}` }, entry)];
+    return [wrongTmpfs({ assertion: "B5-tmpfs", path, promised: `rw size=${tmpfs.sizeBytes}` }, entry)];
   const has = (option: string) => entry.options.includes(option);
-  const promises: (TmpfsPromise & { isKept: boolean })[] = [
-    { assertion: "B6-noexec", path, promised: "noexec", isKept: tmpfs.exec || has("noexec") },
-    { assertion: "B6-nosuid-nodev", path, promised: "nosuid,nodev", isKept: has("nosuid") && has("nodev") },
+  const options: (TmpfsOption & { isSet: boolean })[] = [
+    { assertion: "B6-noexec", path, promised: "noexec", isSet: tmpfs.exec || has("noexec") },
+    { assertion: "B6-nosuid-nodev", path, promised: "nosuid,nodev", isSet: has("nosuid") && has("nodev") },
     {
       assertion: "F8-inodes",
       path,
       promised: `nr_inodes=${maxInodes}`,
-      isKept: superOption(entry, "nr_inodes") === String(maxInodes),
+      isSet: superOption(entry, "nr_inodes") === String(maxInodes),
     },
   ];
-  return promises.filter(({ isKept }) => !isKept).map((promise) => broken(promise, entry));
+  return options.filter(({ isSet }) => !isSet).map((option) => wrongTmpfs(option, entry));
 }
 
-interface TmpfsPromise {
+interface TmpfsOption {
   assertion: Difference["assertion"];
   path: string;
   promised: string;
 }
 
-function broken({ assertion, path, promised }: TmpfsPromise, entry: MountEntry | null): Difference {
+function wrongTmpfs({ assertion, path, promised }: TmpfsOption, entry: MountEntry | null): Difference {
   return { assertion, promised: `${quote(path)} tmpfs ${promised}`, kernel: describe(entry) };
 }
 
-/**
- * Root without a capability still owns /dev: what it could put in the place of /dev/null, every command would
- * read.
- */
+/** Root owns /dev even without capabilities, and could replace /dev/null, which commands read. */
 function compareDevices(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
   if (plan.rootfs === "rw") return [];
   const entry = mountedAt(mounts, "/dev");
@@ -130,20 +127,20 @@ function compareWritable(plan: SandboxPlan, mounts: readonly MountEntry[]): Diff
     }));
 }
 
-/** What the host has mounted below a writable directory comes with it. */
+/** Mounts of the host below a writable directory are visible in the sandbox too. */
 function isInWritableBind({ mounts }: SandboxPlan, { path }: MountEntry): boolean {
   return mounts.findLast((mount) => isBelow(path, mount.path))?.access === "rw";
 }
 
 function isRuntimeMount({ path, fileSystem, root }: MountEntry): boolean {
   if (RUNTIME_WRITABLE[path] === fileSystem) return true;
-  // A mask: /dev/null over a file that should not be read.
+  // /dev/null mounted over a file that commands may not read.
   if (isBelow(path, "/proc")) return root === "/null";
-  // An engine that may not make devices binds these from the host.
+  // An engine that may not create devices mounts those of the host.
   return DEVICES.some((device) => path === `/dev/${device}` && root === `/${device}`);
 }
 
-/** A path that was swapped between the check and the mount leads to another inode. */
+/** Finds a path that was replaced between the check and the mount: it leads to another inode. */
 function compareIdentities({ mounts }: SandboxPlan, { directories }: KernelReport): Difference[] {
   return mounts.flatMap(({ path, identity }): Difference[] => {
     const actual = directories.get(path);
@@ -154,10 +151,7 @@ function compareIdentities({ mounts }: SandboxPlan, { directories }: KernelRepor
   });
 }
 
-/**
- * Brig made a placeholder in its root just before: it must be that directory which is mounted, not one a link
- * led to.
- */
+/** Checks that the mounted directory is the placeholder created just before, not one that a link led to. */
 function comparePlaceholders(plan: SandboxPlan, mounts: readonly MountEntry[]): Difference[] {
   const roots = plan.mounts.filter(({ kind }) => kind === "workspace" || kind === "writable-root");
   return plan.placeholders.flatMap((path): Difference[] => {
@@ -192,7 +186,7 @@ function describe(entry: MountEntry | null): string {
   return `${quote(entry.path)} ${entry.fileSystem} ${entry.options.join(",")} (${entry.superOptions.join(",")})`;
 }
 
-/** Names out of a container must not reach a terminal as they are. */
+/** Escapes control characters, which must not reach a terminal. */
 function quote(path: string): string {
   return JSON.stringify(path);
 }

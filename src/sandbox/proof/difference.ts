@@ -1,4 +1,4 @@
-/** What is read back, each with its row in the assertion table. */
+/** The names of what is read back. */
 export type Assertion =
   | "A0-kernel"
   | "A3-capabilities"
@@ -25,7 +25,7 @@ export type Assertion =
   | "F17-ipc"
   | "N-system-calls";
 
-/** A promise and what the kernel says instead. */
+/** What the plan promises, and what the kernel says instead. */
 export interface Difference {
   assertion: Assertion;
   promised: string;

@@ -3,49 +3,45 @@ import type { Kernel } from "../plan/plan.js";
 import { type MountEntry, parseMountinfo } from "./mountinfo.js";
 
 /**
- * What the kernel says of a sandbox, as the runner read it inside. It comes out of a container, so nothing in
- * it is trusted to be there or to be well-formed: a fact that cannot be read is null or absent, and proves
- * nothing.
+ * What the kernel says about a sandbox, as the runner read it inside. It comes out of a container: what is
+ * missing or malformed becomes null or absent, and proves nothing.
  */
 export interface KernelReport {
-  /**
-   * Whose kernel answered. One that does not say it is gVisor is taken for the engine's own, of which most is
-   * demanded.
-   */
+  /** "shared" unless the kernel identifies itself as gVisor, since "shared" has the stricter checks. */
   kernel: Kernel;
   identity: ProcessIdentity;
   mounts: MountEntry[] | null;
-  /** By the name in /proc/self/limits, e.g. "Max open files"; Infinity for unlimited. */
+  /** By the name in /proc/self/limits, e.g. "Max open files". Infinity means unlimited. */
   resourceLimits: Map<string, { soft: number; hard: number }>;
   interfaces: string[] | null;
-  /** Interfaces that a route leads through, of both IP versions. */
+  /** The interfaces that IPv4 and IPv6 routes lead through. */
   routedInterfaces: string[] | null;
   hostname: string | null;
-  /** Of the runner: `NAME=value` each. */
+  /** The runner's environment, as `NAME=value`. */
   environment: string[] | null;
   cgroup: CgroupLimits;
-  /** Of the IPC namespace, by the name in sysctl, e.g. "kernel.shmall". */
+  /** Sysctls of the IPC namespace by name, e.g. "kernel.shmall". */
   settings: Map<string, string>;
-  /** The errno of each forbidden request; 0: it was granted. */
+  /** The errno of each probe, which attempts something forbidden. 0 means that it was allowed. */
   probes: Map<string, number>;
-  /** By absolute path. */
+  /** The identity of mounted directories, by absolute path. */
   directories: Map<string, { dev: string; ino: string }>;
 }
 
-/** Of the runner, and so of every command. Null: the kernel does not say. */
+/** The runner's credentials, which every command has too. Null where the kernel does not say. */
 interface ProcessIdentity {
-  /** Real, effective, saved, file system. */
+  /** Real, effective, saved and file system uid. */
   uids: number[] | null;
   gids: number[] | null;
   groups: number[] | null;
   noNewPrivileges: boolean | null;
-  /** 0 off, 1 strict, 2 filter. */
+  /** 0 is off, 1 strict, 2 filter. */
   seccompMode: number | null;
-  /** Of the five sets those that the kernel names. */
+  /** Those of the five sets that the kernel reports. */
   capabilities: Map<CapabilitySet, bigint>;
 }
 
-/** Infinity where there is no limit, null where the kernel does not say. */
+/** Infinity means no limit; null means that the kernel does not say. */
 interface CgroupLimits {
   memoryBytes: number | null;
   swapBytes: number | null;
@@ -53,10 +49,11 @@ interface CgroupLimits {
   cpus: number | null;
 }
 
-/** Inheritable, permitted, effective, bounding, ambient. */
+/** The inheritable, permitted, effective, bounding and ambient set. */
 export const CAPABILITY_SETS = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] as const;
 type CapabilitySet = (typeof CAPABILITY_SETS)[number];
 
+/** What every release of gVisor reports as the kernel's version. */
 const GVISOR_VERSION = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
 const SECTION_MAX_BYTES = 1024 * 1024;
 const LINES_MAX = 10_000;
@@ -82,10 +79,7 @@ export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelRe
   };
 }
 
-/**
- * Release and version, a line each: gVisor of every release gives the same version, later ones their name as
- * well.
- */
+/** `uname`: release and version on a line each. Newer gVisor releases end the first in "-gvisor". */
 function parseKernel(uname: string | null): Kernel {
   const [release = "", version] = (uname ?? "").split("\n");
   return version === GVISOR_VERSION || release.endsWith("-gvisor") ? "gvisor" : "shared";
@@ -176,10 +170,7 @@ function parseInterfaces(table: string | null): string[] | null {
     .map((line) => splitOnce(line, ":")[0].trim());
 }
 
-/**
- * IPv4: a header, the interface comes first. IPv6: no header, it comes last. Without either table nothing is
- * known.
- */
+/** IPv4 lines begin with the interface, after a header line. IPv6 lines end with it. */
 function parseRoutes(ipv4: string | null, ipv6: string | null): string[] | null {
   if (ipv4 === null && ipv6 === null) return null;
   const words = (line: string) => line.split(/\s+/).filter((word) => word !== "");
@@ -238,7 +229,7 @@ function parseProbes(sections: ReadonlyMap<string, Uint8Array>): Map<string, num
   return probes;
 }
 
-/** Several numbers have tabs between them. */
+/** Replaces the tabs between several numbers with spaces. */
 function parseSettings(sections: ReadonlyMap<string, Uint8Array>): Map<string, string> {
   const prefix = "/proc/sys/";
   return new Map(

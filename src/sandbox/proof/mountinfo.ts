@@ -6,7 +6,7 @@ export interface MountEntry {
   parentId: number;
   /** "major:minor". */
   device: string;
-  /** The directory of that file system which is mounted. */
+  /** The directory of the file system that is mounted. */
   root: string;
   path: string;
   options: string[];
@@ -19,20 +19,17 @@ const MOUNTINFO_MAX_BYTES = 4 * 1024 * 1024;
 const MOUNTINFO_MAX_LINES = 20_000;
 const FIELDS_BEFORE_OPTIONAL = 6;
 
-/**
- * Parses a mount table as the kernel writes it, spaces and backslashes in octal. A line that is not one is an
- * error.
- */
+/** Parses a mount table. Error: `protocol.invalid` for a malformed line. */
 export function parseMountinfo(table: Uint8Array): MountEntry[] {
   if (table.byteLength > MOUNTINFO_MAX_BYTES) throw malformed(`it has ${table.byteLength} bytes`);
-  // Latin-1 keeps every byte of a path that is not UTF-8 until its escapes are undone.
+  // Latin-1 keeps every byte until the octal escapes are decoded.
   const lines = Buffer.from(table).toString("latin1").split("\n");
   if (lines.at(-1) === "") lines.pop();
   if (lines.length > MOUNTINFO_MAX_LINES) throw malformed(`it has ${lines.length} lines`);
   return lines.map((line, index) => parseLine(line) ?? fail(index + 1));
 }
 
-/** Whether the mount itself refuses writing (its file system may be writable elsewhere). */
+/** The same file system may be writable through another mount. */
 export function isReadOnly(entry: MountEntry): boolean {
   return entry.options.includes("ro") || entry.superOptions.includes("ro");
 }

@@ -5,7 +5,7 @@ import { compareLimits } from "./compare-limits.js";
 import { compareMounts } from "./compare-mounts.js";
 import type { Assertion, Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
-import { runtimeDifferences } from "./runtime-differences.js";
+import { runtimeExcuses } from "./runtime-excuses.js";
 
 /** A promise that this engine or runtime cannot show. */
 export interface NotProvable extends Difference {
@@ -13,15 +13,12 @@ export interface NotProvable extends Difference {
   reason: string;
 }
 
-/**
- * The outcome of one read-back, as it is recorded with the session. The policy holds when `differences` is
- * empty.
- */
+/** The outcome of reading the policy back. It is enforced when `differences` is empty. */
 export interface Proof {
   policy: string;
   differences: Difference[];
   notProvable: NotProvable[];
-  /** The kernel's answers in short. */
+  /** The kernel's answers in brief. */
   summary: Record<string, string>;
   engine: { product: string; version: string; kernel: string; cgroupVersion: string };
   runtime: string;
@@ -31,13 +28,11 @@ export interface Proof {
 export interface ProofContext {
   engine: EngineInfo;
   imageId: string;
-  /**
-   * `os.release()` of this machine: another kernel than the engine's means another machine or a virtual one.
-   */
+  /** `os.release()` of this machine. The engine's differs on another machine or a virtual one. */
   hostKernel: string;
 }
 
-/** Every promise of the plan that the report does not bear out. A fact the report lacks bears out nothing. */
+/** Returns everything that the report does not confirm. A fact that is missing confirms nothing. */
 export function compareProof(plan: SandboxPlan, report: KernelReport): Difference[] {
   return [
     ...compareAuthority(plan, report),
@@ -47,10 +42,10 @@ export function compareProof(plan: SandboxPlan, report: KernelReport): Differenc
   ];
 }
 
-/** Compares, and sets aside what this runtime or engine cannot show. */
+/** Compares the plan with the report, and separates what this runtime or engine cannot show. */
 export function proveSandbox(plan: SandboxPlan, report: KernelReport, context: ProofContext): Proof {
   const { engine, imageId } = context;
-  const excuses = { ...engineDifferences(report, context), ...runtimeDifferences(plan, report, engine) };
+  const excuses = { ...engineExcuses(report, context), ...runtimeExcuses(plan, report, engine) };
   const found = compareProof(plan, report);
   return {
     policy: plan.policyName,
@@ -71,8 +66,8 @@ export function proveSandbox(plan: SandboxPlan, report: KernelReport, context: P
   };
 }
 
-/** What the machine under the engine cannot show, whatever the runtime. */
-function engineDifferences(
+/** What the engine's machine cannot show, with any runtime. */
+function engineExcuses(
   report: KernelReport,
   { engine, hostKernel }: ProofContext,
 ): Partial<Record<Assertion, string>> {
@@ -88,22 +83,22 @@ function engineDifferences(
 
 function summarize(report: KernelReport): Record<string, string> {
   const { identity, cgroup, interfaces, mounts } = report;
-  const said = (fact: unknown) => (fact === null ? "unknown" : String(fact));
+  const describe = (fact: unknown) => (fact === null ? "unknown" : String(fact));
   return {
     kernel: report.kernel,
-    uid: said(identity.uids?.[1] ?? null),
-    gid: said(identity.gids?.[1] ?? null),
-    groups: said(identity.groups),
+    uid: describe(identity.uids?.[1] ?? null),
+    gid: describe(identity.gids?.[1] ?? null),
+    groups: describe(identity.groups),
     capabilities:
       [...identity.capabilities].map(([set, mask]) => `${set} ${mask.toString(16)}`).join(", ") || "unknown",
-    noNewPrivileges: said(identity.noNewPrivileges),
-    seccompMode: said(identity.seccompMode),
-    interfaces: said(interfaces),
-    mounts: said(mounts?.length ?? null),
-    memoryBytes: said(cgroup.memoryBytes),
-    swapBytes: said(cgroup.swapBytes),
-    pids: said(cgroup.pids),
-    cpus: said(cgroup.cpus),
+    noNewPrivileges: describe(identity.noNewPrivileges),
+    seccompMode: describe(identity.seccompMode),
+    interfaces: describe(interfaces),
+    mounts: describe(mounts?.length ?? null),
+    memoryBytes: describe(cgroup.memoryBytes),
+    swapBytes: describe(cgroup.swapBytes),
+    pids: describe(cgroup.pids),
+    cpus: describe(cgroup.cpus),
     probes: [...report.probes].map(([name, errno]) => `${name} ${errno}`).join(", ") || "none",
   };
 }

@@ -1,13 +1,10 @@
 import { BrigError } from "../../errors.js";
 import type { KernelReport } from "./kernel-report.js";
 
-/** Libraries of C know a kernel without it. */
+/** Harmless: C libraries handle a kernel without statx. */
 const ENOSYS = 38;
 
-/**
- * Refuses a kernel in which `ls` and `stat` of a current distribution fail: gVisor of 2022 answers EINVAL to
- * their way of asking. Error: `engine.too-old`.
- */
+/** Refuses a kernel on which `ls` and `stat` of current distributions fail. Error: `engine.too-old`. */
 export function requireStatx({ kernel, probes }: KernelReport, runtime: string): void {
   const errno = probes.get("statx");
   if (errno === undefined || errno === 0 || errno === ENOSYS) return;

@@ -2,27 +2,27 @@ import { isBrigError } from "../../errors.js";
 import { TOOLBOX_PATH } from "../plan/create-body.js";
 import type { Kernel } from "../plan/plan.js";
 
-/** The container was described for the other kernel than the one that answers in it. */
-export class OtherKernel extends Error {}
+/** Another kernel runs in the container than the one that the plan was made for. */
+export class WrongKernel extends Error {}
 
 /**
- * Opens a container for the kernel it is expected to have, and once more for the other one where that was
- * wrong. How a runtime is called tells too little: an administrator may call gVisor what he likes.
+ * Opens a container for the expected kernel, and if that was wrong, again for the other one. The name of a
+ * runtime is not certain: an administrator may call gVisor anything.
  */
 export async function onRightKernel<T>(expected: Kernel, open: (kernel: Kernel) => Promise<T>): Promise<T> {
   try {
     return await open(expected);
   } catch (error) {
-    if (!(error instanceof OtherKernel)) throw error;
+    if (!(error instanceof WrongKernel)) throw error;
   }
   try {
     return await open(expected === "gvisor" ? "shared" : "gvisor");
   } catch (error) {
-    throw error instanceof OtherKernel ? error.cause : error;
+    throw error instanceof WrongKernel ? error.cause : error;
   }
 }
 
-/** GVisor reads a program before it runs it, and says by this that it may not read the runner. */
+/** GVisor reads a program before it runs it. This is its error when it may not read the runner. */
 export function cannotLoadRunner(error: unknown): boolean {
   return (
     isBrigError(error, "engine.failed") &&

@@ -8,15 +8,15 @@ import type { CommandContext } from "../process/start-command.js";
 import { parseReceipt } from "./parse-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt.js";
 
-/** How long the runner looks: about 200 000 files on a busy machine. */
+/** How long the runner searches, which is enough for about 200 000 files on a busy machine. */
 const LOOK_MS = 3000;
-/** How long it may take in all, with ending what still runs. */
+/** The limit for all of it, including the end of processes that still run. */
 const LIMIT_MS = 10_000;
 
 /**
- * Ends every command and has the runner look through what the sandbox could write of the host, for files made
- * or changed since its start. Inside, since the host opens nothing where an agent was at work. Never throws:
- * what could not be looked at is told in the receipt.
+ * Ends every command, and has the runner search what the sandbox could write on the host for files created or
+ * changed since its start. The runner does this inside, because the host opens no file that an agent may have
+ * written. Never throws: `incomplete` in the receipt says what went wrong.
  */
 export async function makeReceipt(context: CommandContext, plan: SandboxPlan): Promise<Receipt> {
   const roots = plan.mounts.filter(
@@ -55,7 +55,7 @@ async function ask(
   return parseReceipt(Buffer.concat(pieces), result, roots);
 }
 
-/** Whose files are expected: root of a container is not the user, unless the user is root. */
+/** The expected owner of new files. Root inside the container is not expected, unless brig runs as root. */
 function ownerOfFiles({ user, capabilities }: SandboxPlan): number {
   return capabilities === "none" ? user.uid : (process.getuid?.() ?? user.uid);
 }

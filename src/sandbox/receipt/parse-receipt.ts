@@ -25,7 +25,7 @@ const ENDS: ReadonlyMap<number, Receipt["incomplete"]> = new Map([
   [ReceiptEnd.noStream, "failed"],
 ]);
 
-/** Reads the runner's records, as PROTOCOL.md has them. Error: `protocol.invalid` for anything else. */
+/** Parses the runner's records, as PROTOCOL.md defines them. Error: `protocol.invalid`. */
 export function parseReceipt(records: Buffer, result: Buffer, roots: readonly string[]): Receipt {
   const incomplete = result.length === RECEIPT_RESULT_BYTES ? ENDS.get(result.readUInt32LE(12)) : undefined;
   if (incomplete === undefined) throw protocolError("a receipt without a proper end");
@@ -34,7 +34,7 @@ export function parseReceipt(records: Buffer, result: Buffer, roots: readonly st
     const pathAt = at + RECEIPT_RECORD_BYTES;
     const end = pathAt <= records.length ? pathAt + records.readUInt16LE(at + 2) : Number.POSITIVE_INFINITY;
     if (end > records.length || findings.length >= RECEIPT_RECORDS_MAX)
-      throw protocolError("a record of a receipt that is cut off, or one too many");
+      throw protocolError("a receipt record that is cut off, or one too many");
     findings.push(parseFinding(records.subarray(at, end), roots));
     at = end;
   }
@@ -44,7 +44,7 @@ export function parseReceipt(records: Buffer, result: Buffer, roots: readonly st
 function parseFinding(record: Buffer, roots: readonly string[]): Finding {
   const flags = record.readUInt16LE(0);
   const path = record.toString("utf8", RECEIPT_RECORD_BYTES);
-  if (!roots.some((root) => isBelow(path, root))) throw protocolError("a receipt for another place");
+  if (!roots.some((root) => isBelow(path, root))) throw protocolError("a receipt for another directory");
   const isHashed = (flags & ReceiptReason.hashed) !== 0;
   return {
     path,

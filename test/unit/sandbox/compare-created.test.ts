@@ -69,7 +69,7 @@ it("refuses in those words", () => {
   ).toThrow(
     expect.objectContaining({
       code: "policy.not-enforced",
-      message: expect.stringMatching(/"brig\/base": USER, HEALTHCHECK came out otherwise/),
+      message: expect.stringMatching(/"brig\/base": USER, HEALTHCHECK differs/),
     }),
   );
 });

@@ -3,7 +3,7 @@ import { BrigError } from "../../../src/errors.js";
 import type { Kernel } from "../../../src/sandbox/plan/plan.js";
 import { parseReport } from "../../../src/sandbox/proof/kernel-report.js";
 import { requireStatx } from "../../../src/sandbox/proof/require-statx.js";
-import { cannotLoadRunner, OtherKernel, onRightKernel } from "../../../src/sandbox/proof/right-kernel.js";
+import { cannotLoadRunner, onRightKernel, WrongKernel } from "../../../src/sandbox/proof/right-kernel.js";
 import { asBytes } from "./kernel-sections.js";
 
 const refusal = new BrigError("weaker than its policy", { code: "policy.not-enforced" });
@@ -19,7 +19,7 @@ it.each([
   ["gvisor", "shared"],
 ] as const)("where not %s but another kernel answers, opens for it", async (expected, actual) => {
   const opened = await onRightKernel(expected, async (kernel) => {
-    if (kernel !== actual) throw new OtherKernel("", { cause: refusal });
+    if (kernel !== actual) throw new WrongKernel("", { cause: refusal });
     return kernel;
   });
   expect(opened).toBe(actual);
@@ -29,7 +29,7 @@ it("ends with the refusal when neither kernel seems to be the right one, after t
   let attempts = 0;
   const open = async () => {
     attempts++;
-    throw new OtherKernel("", { cause: refusal });
+    throw new WrongKernel("", { cause: refusal });
   };
   await expect(onRightKernel("shared", open)).rejects.toBe(refusal);
   expect(attempts).toBe(2);

@@ -7,18 +7,17 @@ import type { KernelReport } from "./kernel-report.js";
 type Excuses = Partial<Record<Assertion, string>>;
 
 /**
- * What a runtime cannot show, by design of the runtime. The one place that says so: nothing else excuses an
- * assertion, and what is excused appears in every proof as not provable.
+ * What gVisor by design cannot show. Nothing else excuses an assertion for a runtime, and every proof lists
+ * the excused ones.
  */
 const GVISOR: Excuses = {
   "A4-no-new-privileges": "gVisor does not report NoNewPrivs in /proc/self/status",
-  "A11-kernel-settings": "gVisor's /proc is its own: no path of it reaches the host's settings",
+  "A11-kernel-settings": "gVisor's /proc is its own and does not reach the host's settings",
   "B6-nosuid-nodev": "gVisor does not list nosuid and nodev of its mounts",
   "B10-identity": "gVisor numbers devices and inodes itself",
   "F8-inodes": "gVisor has no inode caps on its tmpfs mounts",
-  "B18-devices":
-    "gVisor takes no read-only paths: as uid 0 a command can put another file in the place of a device",
-  "F17-ipc": "gVisor takes no limits of System V IPC and of message queues",
+  "B18-devices": "gVisor ignores read-only paths: as uid 0, a command can replace a device with another file",
+  "F17-ipc": "gVisor has no limits for System V IPC and message queues",
 };
 
 const WITHOUT_FILTERS =
@@ -27,15 +26,12 @@ const WITHOUT_FILTERS =
 const UNFILTERED: Excuses = {
   "A5-seccomp": WITHOUT_FILTERS,
   "A10-setuid-bits":
-    "gVisor without --oci-seccomp sets setuid and setgid bits, on the host's files in a writable workspace too; inside they are without effect",
+    "gVisor without --oci-seccomp sets setuid and setgid bits, also on the host's files in a writable workspace; inside they have no effect",
   "N-system-calls": WITHOUT_FILTERS,
 };
 
-/**
- * The table for a container whose kernel is gVisor; empty for one that shares the kernel, whatever its
- * runtime is called.
- */
-export function runtimeDifferences(
+/** Empty unless the container runs on gVisor, whatever its runtime is called. */
+export function runtimeExcuses(
   plan: Pick<SandboxPlan, "runtime" | "kernel">,
   report: Pick<KernelReport, "kernel">,
   engine: EngineInfo,
@@ -54,6 +50,6 @@ function limitsReason(ignores: boolean | null): string {
   if (ignores === true) return "gVisor is started with --ignore-cgroups: there is no limit";
   const inside = "gVisor's cgroup files are its own, without the container's limits";
   return ignores === false
-    ? `${inside}: the host's kernel holds these for gVisor as a whole`
-    : `${inside}: the host's kernel holds these for gVisor as a whole, unless it is started with --ignore-cgroups`;
+    ? `${inside}: the host's kernel enforces these for gVisor as a whole`
+    : `${inside}: the host's kernel enforces these for gVisor as a whole, unless it is started with --ignore-cgroups`;
 }
