@@ -38,7 +38,7 @@ export async function connectAndProve(
     return { link, proof };
   } catch (error) {
     link.close(
-      new BrigError("the start of the sandbox was given up", {
+      new BrigError("the start of the sandbox failed", {
         code: "sandbox.gone",
         reason: "closed",
         cause: error,
@@ -70,7 +70,6 @@ function deliverLate(onLateOutput: StartedSandbox["onLateOutput"], data: Buffer,
   }
 }
 
-/** Reads back what the kernel enforces. Error: `policy.not-enforced` on any difference. */
 async function prove(link: RunnerLink, { plan, engine, imageId }: StartedSandbox): Promise<Proof> {
   const context = { link, cwd: "/", env: {}, onStuck: () => undefined };
   const paths = plan.mounts.map((mount) => mount.path);

@@ -20,7 +20,6 @@ const recordSchema = z.strictObject({
     bootId: z.string().nullable(),
     host: z.string(),
   }),
-  /** The engine's endpoint. */
   endpoint: z.string(),
   /** Null until the container is created. */
   containerId: z.string().nullable(),

@@ -32,7 +32,6 @@ export interface SweptObject {
   verdict: SweepVerdict;
   /** False with `dryRun`, and when the engine refused. */
   removed: boolean;
-  /** Why a removal failed, in the engine's words. */
   failure?: string | undefined;
 }
 

@@ -9,7 +9,6 @@ export class FrameCounts {
   #unacknowledgedFrames = 0;
   #unacknowledgedBytes = 0;
 
-  /** The number of frames received from the runner. */
   get received(): bigint {
     return this.#received;
   }

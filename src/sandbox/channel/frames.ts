@@ -32,7 +32,6 @@ export function protocolError(what: string, cause?: unknown): BrigError {
 
 /** Splits a byte stream, in pieces of any size, into frames without allocating for each. */
 export class FrameParser {
-  /** The frame that began in an earlier piece. */
   readonly #partial = Buffer.allocUnsafeSlow(HEADER_BYTES + MAX_PAYLOAD_FROM_RUNNER);
   #filled = 0;
 
@@ -47,7 +46,7 @@ export class FrameParser {
       onFrame(frameAt(this.#partial, 0, size));
     }
     while (chunk.length - at >= HEADER_BYTES) {
-      const end = at + sizeAt(chunk, at);
+      const end = at + checkedSizeAt(chunk, at);
       if (end > chunk.length) break;
       onFrame(frameAt(chunk, at, end));
       at = end;
@@ -57,7 +56,7 @@ export class FrameParser {
 
   /** The size of the partial frame; that of its header until the header is complete. */
   #neededBytes(): number {
-    return this.#filled < HEADER_BYTES ? HEADER_BYTES : sizeAt(this.#partial, 0);
+    return this.#filled < HEADER_BYTES ? HEADER_BYTES : checkedSizeAt(this.#partial, 0);
   }
 
   #fill(chunk: Buffer, at: number, upTo: number): number {
@@ -76,8 +75,7 @@ function frameAt(data: Buffer, at: number, end: number): Frame {
   };
 }
 
-/** Checks a header and returns the size of its frame. */
-function sizeAt(data: Buffer, at: number): number {
+function checkedSizeAt(data: Buffer, at: number): number {
   const length = data.readUInt32LE(at);
   checkHeader(length, data.readUInt32LE(at + 4), data.readUInt32LE(at + 8));
   return HEADER_BYTES + length;

@@ -16,19 +16,17 @@ export class SilentStream extends Error {
 
 /** How to reopen a stream. */
 export interface StreamOpener {
-  /** How long to try. */
-  forMs: number;
+  tryForMs: number;
   connect(): Promise<void>;
   /** Asks the engine about the container: it runs, is paused, or has ended for the returned reason. */
   diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
-  /** Whether the stream is no longer needed. */
   isGivenUp(): boolean;
 }
 
 /** Reopens a broken stream. Resolves to null when it is open or no longer needed, else to an error. */
 export async function reopenStream(reason: Error, opener: StreamOpener): Promise<BrigError | null> {
   const isSlow = reason instanceof SilentStream;
-  const limit = new ReconnectLimit(isSlow ? Math.max(opener.forMs, SLOW_RUNNER_MS) : opener.forMs);
+  const limit = new ReconnectLimit(isSlow ? Math.max(opener.tryForMs, SLOW_RUNNER_MS) : opener.tryForMs);
   try {
     return await dialUntil(limit, reason, opener);
   } finally {

@@ -21,11 +21,9 @@ export interface LinkOptions {
   token: Buffer;
   /** A stream attached before the container's start; `dial` replaces it if it breaks. Default: none. */
   first?: EngineStream | undefined;
-  /** Opens a new exec of `runner connect`. */
   dial(): Promise<EngineStream>;
   /** Asks the engine: the container runs, is paused, or has ended for the returned reason. */
   diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
-  /** How long to try to reopen a broken stream. */
   reconnectForMs: number;
   /** Called with output of a process that outlived the call on this channel. */
   onLate(channel: number, data: Buffer): void;
@@ -122,7 +120,6 @@ export class RunnerLink {
     this.#stream?.destroy(new Error("cut on purpose"));
   }
 
-  /** The number of channels opened so far. */
   get channelCount(): number {
     return this.#lastChannel;
   }
@@ -205,7 +202,7 @@ export class RunnerLink {
 
   async #reconnect(reason: Error): Promise<void> {
     const failure = await reopenStream(reason, {
-      forMs: this.#options.reconnectForMs,
+      tryForMs: this.#options.reconnectForMs,
       connect: () => this.#connect(),
       diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs),
       isGivenUp: () => this.#gone !== undefined,

@@ -5,8 +5,7 @@ import type { CommandContext } from "../process/start-command.js";
 import type { FileWrite, PathOptions, WritesDone } from "../sandbox-types.js";
 import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, run } from "./file-request.js";
 
-/** The most data in one request with several writes. */
-const SEQUENCE_BYTES = 1024 * 1024;
+const MAX_SEQUENCE_BYTES = 1024 * 1024;
 const MAX_CHARACTER_BYTES = 4;
 
 export async function writeFile(context: CommandContext, file: FileWrite & PathOptions): Promise<void> {
@@ -26,7 +25,7 @@ export async function writeEach(
 ): Promise<WritesDone> {
   for (const { path } of files) checkedPath(path);
   let written = 0;
-  for (const requests of sequencesOf(files.map((file) => writeRequest(file, options)))) {
+  for (const requests of groupShortWrites(files.map((file) => writeRequest(file, options)))) {
     const done = await writeInOrder(context, requests, options.signal);
     written += done.written;
     if (done.failure !== null) return { written, failure: done.failure };
@@ -34,13 +33,12 @@ export async function writeEach(
   return { written, failure: null };
 }
 
-/** Groups short writes into one request. A long write is a request of its own. */
-function* sequencesOf(requests: readonly FileRequest[]): Generator<FileRequest[]> {
+function* groupShortWrites(requests: readonly FileRequest[]): Generator<FileRequest[]> {
   let sequence: FileRequest[] = [];
   let bytes = 0;
   for (const request of requests) {
-    const length = (request.second?.length ?? SEQUENCE_BYTES) + request.path.length * MAX_CHARACTER_BYTES;
-    if (sequence.length > 0 && bytes + length > SEQUENCE_BYTES) {
+    const length = (request.second?.length ?? MAX_SEQUENCE_BYTES) + request.path.length * MAX_CHARACTER_BYTES;
+    if (sequence.length > 0 && bytes + length > MAX_SEQUENCE_BYTES) {
       yield sequence;
       sequence = [];
       bytes = 0;

@@ -83,7 +83,6 @@ async function listDirectory(
   return kept;
 }
 
-/** All entries if they fit into the answer, else null. */
 async function listShort(
   context: CommandContext,
   path: string | Uint8Array,

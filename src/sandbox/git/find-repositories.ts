@@ -11,10 +11,9 @@ export interface FoundRepositories {
   bare: BytePath[];
 }
 
-/** The longest time to block the event loop. */
-const SLICE_MS = 10;
-/** The longest search. A tree of a million directories takes a few seconds. */
-const LIMIT_MS = 60_000;
+const MAX_BLOCKED_MS = 10;
+/** A tree of a million directories takes a few seconds. */
+const MAX_SEARCH_MS = 60_000;
 
 /**
  * Searches a tree without following links or entering a `.git`. Error: `workspace.invalid` for a directory
@@ -24,13 +23,13 @@ export async function findRepositories(root: BytePath): Promise<FoundRepositorie
   const found: FoundRepositories = { dotGits: [], bare: [] };
   const device = countsSubdirectories(root) ? lstatDirectory(root)?.dev : undefined;
   const started = performance.now();
-  let sliceEnd = started + SLICE_MS;
+  let sliceEnd = started + MAX_BLOCKED_MS;
   const open = [root];
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     if (performance.now() >= sliceEnd) {
-      if (performance.now() - started > LIMIT_MS) throw tooLarge(root);
+      if (performance.now() - started > MAX_SEARCH_MS) throw tooLarge(root);
       await nextTurn();
-      sliceEnd = performance.now() + SLICE_MS;
+      sliceEnd = performance.now() + MAX_BLOCKED_MS;
     }
     searchDirectory(path, { found, open, device });
   }

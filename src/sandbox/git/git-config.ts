@@ -2,7 +2,6 @@
 export interface GitSetting {
   /** `section.subsection.key`, with section and key in lower case. */
   name: string;
-  /** Null for a key without a value. */
   value: string | null;
 }
 

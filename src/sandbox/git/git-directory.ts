@@ -3,7 +3,6 @@ import { cannotProtect } from "./protected-set.js";
 
 /** What leads out of a git directory. */
 export interface GitDirectoryContents {
-  /** Symbolic links. */
   links: BytePath[];
   hardLinked: HardLinkedFile[];
   /** Git directories of submodules and linked work trees, perhaps also the directory itself. */

@@ -17,7 +17,6 @@ import { cannotProtect, type ProtectedPath, ProtectedSet } from "./protected-set
 import { type RepositoryConfig, readRepositoryConfig } from "./repository-config.js";
 
 export interface GitPathRequest {
-  /** Directories that commands may write. */
   writable: readonly string[];
   /** Paths protected anyway; `.git` at the top of each writable directory is one, existing or not. */
   protectedPaths: readonly ProtectedPath[];
@@ -151,7 +150,6 @@ class GitPathSearch {
     return this.#found.follow({ path: target, from: file, whenAbsent: "refuse" }) ?? directory;
   }
 
-  /** Reads a configuration file and all files that it includes. */
   #readConfig(file: BytePath): RepositoryConfig[] {
     const configs: RepositoryConfig[] = [];
     const open = [{ path: file, from: file }];

@@ -3,8 +3,7 @@ import { BrigError } from "../../errors.js";
 import { type BytePath, isHardLinked, listNames, lstatOrNull, quoteBytePath } from "./byte-paths.js";
 import type { HardLinkedFile } from "./git-directory.js";
 
-/** The longest time to block the event loop. */
-const SLICE_MS = 10;
+const MAX_BLOCKED_MS = 10;
 
 /**
  * Refuses protected files that have another name in a writable directory: a read-only mount over one name
@@ -23,12 +22,12 @@ export async function refuseHardLinks(
   for (const file of files)
     if ((paths.get(file.file)?.size ?? 0) < file.linkCount) sought.set(file.file, file);
   if (sought.size === 0) return;
-  let sliceEnd = performance.now() + SLICE_MS;
+  let sliceEnd = performance.now() + MAX_BLOCKED_MS;
   const open = [...writable];
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     if (performance.now() >= sliceEnd) {
       await nextTurn();
-      sliceEnd = performance.now() + SLICE_MS;
+      sliceEnd = performance.now() + MAX_BLOCKED_MS;
     }
     if (isWritable(path)) searchDirectory(path, { sought, open, isWritable });
   }
@@ -65,7 +64,7 @@ function hardLinked(path: BytePath, other: BytePath): BrigError {
     `${quoteBytePath(path)} cannot be kept read-only: ${quoteBytePath(other)} is the same file by another name (a hard link)`,
     {
       code: "workspace.invalid",
-      hint: "make a copy of its own in place of one of them (cp -p FILE FILE.new && mv FILE.new FILE), or use --sandbox read-only",
+      hint: "replace one of them with a copy (cp -p FILE FILE.new && mv FILE.new FILE), or use --sandbox read-only",
     },
   );
 }

@@ -104,7 +104,7 @@ function identityOf(path: BytePath): Identity | null {
   if (stat.isSymbolicLink())
     throw cannotProtect(
       path,
-      "it is a symbolic link, and a link can be replaced whatever is mounted on its target",
+      "it is a symbolic link, which a command could replace even while its target is mounted read-only",
     );
   if (!stat.isDirectory() && !stat.isFile())
     throw cannotProtect(path, "it is neither a file nor a directory");

@@ -137,7 +137,7 @@ async function lstatOrNull(path: string): Promise<BigIntStats | null> {
     return await lstat(path, { bigint: true });
   } catch (cause) {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return null;
-    throw notEnforced(path, "it cannot be looked at", cause);
+    throw notEnforced(path, "its metadata cannot be read", cause);
   }
 }
 
@@ -145,7 +145,7 @@ function refuseUnmountable(path: string, stat: BigIntStats): void {
   if (stat.isSymbolicLink())
     throw notEnforced(
       path,
-      "it is a symbolic link, and a link can be replaced whatever is mounted on its target",
+      "it is a symbolic link, which a command could replace even while its target is mounted read-only",
     );
   if (!stat.isDirectory() && !stat.isFile()) throw notEnforced(path, "it is neither a file nor a directory");
 }

@@ -26,7 +26,6 @@ export interface HostDirectories {
 export interface DirectoryCheck {
   /** For messages: "workspace" or "writable directory". */
   purpose: string;
-  /** E.g. `unix:///var/run/docker.sock`. */
   endpoint: string;
   dockerRootDir: string;
   host: HostDirectories;
@@ -150,7 +149,7 @@ function unreachable(path: string, purpose: string, cause: unknown): BrigError {
 }
 
 async function refuseSensitive(resolved: string, check: DirectoryCheck): Promise<void> {
-  const hint = `use a directory of its own for the ${check.purpose}, for example one below your home directory`;
+  const hint = `use another directory as the ${check.purpose}, for example one below your home directory`;
   const refuse = (place: string): BrigError =>
     new BrigError(
       place === resolved

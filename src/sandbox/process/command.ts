@@ -28,7 +28,6 @@ interface Request {
   payload: Buffer;
   timeoutMs?: number | undefined;
   isLast?: boolean;
-  /** Aborting kills the command. */
   signal?: AbortSignal | undefined;
 }
 
@@ -201,7 +200,6 @@ export class Command implements ChannelEvents {
     }
   }
 
-  /** Ends the command after an error of the caller's own listener. */
   #fail(error: unknown): void {
     this.#failure ??= { error };
     this.kill();

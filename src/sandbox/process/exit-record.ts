@@ -28,7 +28,6 @@ export interface ExitRecord {
   treeEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
-  /** The result of a file operation. */
   result: Buffer;
 }
 
@@ -68,7 +67,7 @@ export function isWithoutProcess(payload: Buffer): boolean {
 
 /** Follows a command's own output if processes of earlier commands had to be ended first. */
 export const LEFTOVERS_ENDED =
-  "brig: what earlier commands had left running was ended, because no process could be started beside it\n";
+  "brig: processes left running by earlier commands were ended, because no further process could be started\n";
 
 /** As shells do: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {

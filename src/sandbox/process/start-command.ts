@@ -8,9 +8,7 @@ import { encodeSpawn } from "./spawn-request.js";
 /** What all commands of a session share. */
 export interface CommandContext {
   link: RunnerLink;
-  /** Where a command without a directory of its own starts. */
   cwd: string;
-  /** The environment to which a command's own variables are added. */
   env: Readonly<Record<string, string>>;
   /** Called when the runner cannot end a process tree, so that the container has to be killed. */
   onStuck(): void;

@@ -36,7 +36,6 @@ export function compareCreated(body: ContainerBody, imageId: string, created: Cr
   return Object.keys(isAsRequested).filter((name) => !isAsRequested[name]);
 }
 
-/** Whether every requested variable is there with its value, and no other except the engine's own. */
 function isEnvironment(requested: readonly string[], created: readonly string[]): boolean {
   return (
     requested.filter((entry) => entry.includes("=")).every((entry) => created.includes(entry)) &&

@@ -5,7 +5,6 @@ import type { Difference } from "./difference.js";
 import type { KernelReport } from "./kernel-report.js";
 import { isReadOnly, type MountEntry } from "./mountinfo.js";
 
-/** The container runtime's own writable mounts, and the file system of each. */
 const RUNTIME_WRITABLE: Readonly<Record<string, string>> = {
   "/dev": "tmpfs",
   "/dev/mqueue": "mqueue",

@@ -14,7 +14,6 @@ export interface KernelReport {
   /** By the name in /proc/self/limits, e.g. "Max open files". Infinity means unlimited. */
   resourceLimits: Map<string, { soft: number; hard: number }>;
   interfaces: string[] | null;
-  /** The interfaces that IPv4 and IPv6 routes lead through. */
   routedInterfaces: string[] | null;
   hostname: string | null;
   /** The runner's environment, as `NAME=value`. */

@@ -18,7 +18,6 @@ export interface Proof {
   policy: string;
   differences: Difference[];
   notProvable: NotProvable[];
-  /** The kernel's answers in brief. */
   summary: Record<string, string>;
   engine: { product: string; version: string; kernel: string; cgroupVersion: string };
   runtime: string;

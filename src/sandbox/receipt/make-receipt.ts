@@ -8,8 +8,8 @@ import type { CommandContext } from "../process/start-command.js";
 import { parseReceipt } from "./parse-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt.js";
 
-/** How long the runner searches, which is enough for about 200 000 files on a busy machine. */
-const LOOK_MS = 3000;
+/** Enough for about 200 000 files on a busy machine. */
+const SEARCH_MS = 3000;
 /** The limit for all of it, including the end of processes that still run. */
 const LIMIT_MS = 10_000;
 
@@ -47,7 +47,7 @@ async function ask(
       .map(({ path }) => path)
       .join("\n"),
     flags: ReceiptFlag.strips,
-    mode: LOOK_MS,
+    mode: SEARCH_MS,
     offsetBytes: ownerOfFiles(plan),
     onOutput: (data) => void pieces.push(Buffer.from(data)),
   });

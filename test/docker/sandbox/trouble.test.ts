@@ -174,7 +174,7 @@ describe("a limit that is reached", () => {
       spawned.stdin?.end("typed before it ran");
       expect(await text(spawned.stdout)).toBe("typed before it ran");
       expect(await text(spawned.stderr ?? spawned.stdout)).toMatch(
-        /^brig: what earlier commands had left running was ended/,
+        /^brig: processes left running by earlier commands were ended/,
       );
       expect(await spawned.exit).toMatchObject({ exitCode: 0, startFailure: null });
       const next = await sandbox.exec(["sh", "-c", "echo fine; exit 3"]);
@@ -184,7 +184,7 @@ describe("a limit that is reached", () => {
         {
           exitCode: 4,
           stdout: "given before it ran",
-          stderr: expect.stringMatching(/^brig: what earlier commands had left running was ended/),
+          stderr: expect.stringMatching(/^brig: processes left running by earlier commands were ended/),
         },
       );
       await expect.poll(() => runningCommands(sandbox)).toEqual([]);

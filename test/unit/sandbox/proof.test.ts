@@ -345,7 +345,9 @@ describe("a proof", () => {
           ({ assertion }) => assertion === "F1-limits",
         )?.reason;
       expect(reason(runsc("--ignore-cgroups"))).toMatch(/there is no limit/);
-      expect(reason(runsc("--platform=kvm"))).toMatch(/the host's kernel holds these for gVisor as a whole$/);
+      expect(reason(runsc("--platform=kvm"))).toMatch(
+        /the host's kernel enforces these for gVisor as a whole$/,
+      );
       const unknown = { ...context, engine: { ...engine, runtimes: [] } };
       expect(reason(unknown)).toMatch(/unless it is started with --ignore-cgroups/);
     });

@@ -326,7 +326,7 @@ describe("a command for which there is no process", () => {
     runner.exit(3, 5);
     expect(await call).toMatchObject({
       exitCode: 5,
-      stderr: expect.stringMatching(/^brig: what earlier commands had left running was ended/),
+      stderr: expect.stringMatching(/^brig: processes left running by earlier commands were ended/),
     });
   });
 
