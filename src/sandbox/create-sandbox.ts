@@ -12,8 +12,8 @@ export interface TestChoice {
 }
 
 /**
- * Opens the sandbox that the options of `Sandbox.create` describe. Nothing below reads this process's environment or its current
- * directory: where the options leave them out, they are read here.
+ * Opens the sandbox that the options of `Sandbox.create` describe. Nothing below reads this process's
+ * environment or its current directory: where the options leave them out, they are read here.
  */
 export async function createSandbox(
   options: SandboxOptions,

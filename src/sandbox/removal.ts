@@ -15,11 +15,11 @@ type RemovingEngine = Pick<
  */
 const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
 /** How long a runner that was asked to end may take. Having the engine kill it takes longer. */
-const BY_ITSELF_MS = 1_000;
+const END_GRACE_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
 /** How long a container may take to appear after a create request that got no answer. */
-const APPEARANCE_MS = 5_000;
-const LOOK_EVERY_MS = 100;
+const CREATE_GRACE_MS = 5_000;
+const POLL_EVERY_MS = 100;
 
 /**
  * Removes a container, and resolves when the engine confirms that it is gone, so that nothing in it runs any
@@ -43,7 +43,7 @@ export async function removeAndConfirm(
 }
 
 async function endsByItself(engine: RemovingEngine, id: string): Promise<boolean> {
-  using limit = new TimeLimit(BY_ITSELF_MS);
+  using limit = new TimeLimit(END_GRACE_MS);
   try {
     await beforeAbort(engine.waitRemoved(id, { signal: limit.signal }), limit.signal);
     return true;
@@ -87,13 +87,13 @@ async function unpause(engine: RemovingEngine, id: string): Promise<void> {
 
 /** Waits for a container whose create request got no answer. Null if none appears. */
 export async function waitForContainer(engine: RemovingEngine, name: string): Promise<string | null> {
-  using limit = new TimeLimit(APPEARANCE_MS);
+  using limit = new TimeLimit(CREATE_GRACE_MS);
   const { signal } = limit;
   for (;;) {
     try {
       const made = await engine.inspectContainer(name, { signal });
       if (made !== null) return made.id;
-      await pause(LOOK_EVERY_MS, signal);
+      await pause(POLL_EVERY_MS, signal);
     } catch (error) {
       if (!limit.isOver) throw error;
       return null;

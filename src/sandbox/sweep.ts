@@ -84,16 +84,16 @@ function isRecorded({ id, labels }: ContainerSummary, { records, includeUnrecord
 }
 
 async function judgeLabels(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
-  const mark = readSessionLabels(container.labels);
-  if (mark === null) return "unreadable-labels";
-  const state = await ownerState(mark.owner, options.processes);
+  const session = readSessionLabels(container.labels);
+  if (session === null) return "unreadable-labels";
+  const state = await ownerState(session.owner, options.processes);
   if (state === "elsewhere") return "other-machine";
-  const graceMs = Math.max(mark.leaseSeconds * 1000, START_GRACE_MS);
-  const isLate = options.now.getTime() - mark.createdAt.getTime() > graceMs;
+  const graceMs = Math.max(session.leaseSeconds * 1000, START_GRACE_MS);
+  const isLate = options.now.getTime() - session.createdAt.getTime() > graceMs;
   // Nobody is left to start it, so not even --keep protects it.
   if (container.state === "created" && (isLate || state === "gone")) return "never-started";
   if (state === "alive") return "owner-alive";
-  return mark.leaseSeconds === 0 && options.includeKept !== true ? "kept-on-request" : "owner-gone";
+  return session.leaseSeconds === 0 && options.includeKept !== true ? "kept-on-request" : "owner-gone";
 }
 
 async function sweepContainer(

@@ -211,8 +211,8 @@ export class RunnerLink {
   }
 
   /**
-   * Finds a dead stream that is still open: the connection is lost, or the container has ended without it.
-   * Asks the engine which it is.
+   * A stream can be dead but open: the connection is lost, or the runtime did not close it when the container
+   * ended. The engine tells which.
    */
   async #checkSilence(): Promise<void> {
     const stream = this.#stream;

@@ -1,6 +1,7 @@
 import { lstat, mkdir, readdir, rmdir } from "node:fs/promises";
 import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
+import { errnoOf } from "../../lib/errno.js";
 import { LABELS } from "../labels.js";
 
 /** Empty directories on the host, so that absent protected names could be mounted read-only. */
@@ -86,7 +87,7 @@ async function makePlaceholder(path: string): Promise<Placeholder | null> {
   try {
     await mkdir(path, { mode: PLACEHOLDER_MODE });
   } catch (cause) {
-    if (errorCode(cause) !== "EEXIST") throw notMade(path, cause);
+    if (errnoOf(cause) !== "EEXIST") throw notMade(path, cause);
     const stat = await lstat(path).catch(() => null);
     if (stat === null || !stat.isDirectory()) throw notMade(path, cause);
     return await findAbandonedPlaceholder(path);
@@ -118,13 +119,12 @@ async function removePlaceholder({ path, ino }: Placeholder): Promise<boolean> {
 }
 
 function notMade(path: string, cause: unknown): BrigError {
-  return new BrigError(`${JSON.stringify(path)} cannot be kept from being created: ${errorCode(cause)}`, {
-    code: "policy.not-enforced",
-    hint: "brig creates an empty directory there to mount it read-only: make its parent writable, or use --sandbox read-only",
-    cause,
-  });
-}
-
-function errorCode(cause: unknown): string {
-  return cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error";
+  return new BrigError(
+    `${JSON.stringify(path)} cannot be kept from being created: ${errnoOf(cause) ?? "unknown error"}`,
+    {
+      code: "policy.not-enforced",
+      hint: "brig creates an empty directory there to mount it read-only: make its parent writable, or use --sandbox read-only",
+      cause,
+    },
+  );
 }

@@ -2,6 +2,7 @@ import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
+import { errnoOf } from "../../lib/errno.js";
 import { findGitPaths } from "../git/git-paths.js";
 import type { ProtectedPath } from "../git/protected-set.js";
 import { findConfigPaths, missingConfigPath } from "./config-directories.js";
@@ -136,7 +137,7 @@ async function lstatOrNull(path: string): Promise<BigIntStats | null> {
   try {
     return await lstat(path, { bigint: true });
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return null;
+    if (errnoOf(cause) === "ENOENT") return null;
     throw notEnforced(path, "its metadata cannot be read", cause);
   }
 }

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { lstat, open, readFile, realpath } from "node:fs/promises";
 import { dirname, isAbsolute } from "node:path";
 import { BrigError } from "../../errors.js";
+import { errnoOf } from "../../lib/errno.js";
 import { type MountEntry, parseMountinfo } from "../proof/mountinfo.js";
 import { isAtOrBelow, isBelow } from "./paths.js";
 import type { Identity } from "./plan.js";
@@ -136,7 +137,7 @@ async function resolveDirectory(path: string, purpose: string): Promise<string> 
 }
 
 function unreachable(path: string, purpose: string, cause: unknown): BrigError {
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown";
+  const code = errnoOf(cause) ?? "unknown";
   const reasons: Record<string, [string, string]> = {
     ENOENT: ["does not exist", "create it, or give another path"],
     ENOTDIR: ["leads through something that is not a directory", "give another path"],
@@ -227,8 +228,7 @@ async function identify(resolved: string, purpose: string): Promise<Identity> {
     const { dev, ino } = await handle.stat({ bigint: true });
     return { dev: String(dev), ino: String(ino) };
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
-    if (code === "ENOTDIR")
+    if (errnoOf(cause) === "ENOTDIR")
       throw refused(
         `the ${purpose} ${quote(resolved)} is not a directory`,
         `use ${quote(dirname(resolved))}`,

@@ -40,8 +40,8 @@ export class Command implements ChannelEvents {
   readonly #onAbort = () => this.kill();
   #channel: number;
   #attempts = 0;
-  /** Input to send again if the command has to be started again; null once it runs. */
-  #early: Buffer[] | null = [];
+  /** Needed if the command has to be started again; null once it runs. */
+  #inputToResend: Buffer[] | null = [];
   #isKilled = false;
   #resolve!: (record: ExitRecord) => void;
   #reject!: (error: unknown) => void;
@@ -108,7 +108,7 @@ export class Command implements ChannelEvents {
     if (!this.#isOver) this.#sendInput(Buffer.alloc(0));
   }
 
-  /** Writes all input and ends it. The request of a command without input says so itself. */
+  /** Writes all input and ends it. Sends nothing for empty input, which the request itself announces. */
   async writeAll(data: Uint8Array): Promise<void> {
     if (data.length === 0) return;
     await this.write(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
@@ -116,12 +116,12 @@ export class Command implements ChannelEvents {
   }
 
   #sendInput(piece: Buffer): void {
-    this.#early?.push(Buffer.from(piece));
+    this.#inputToResend?.push(Buffer.from(piece));
     this.#link.send(FrameType.input, this.#channel, piece);
   }
 
   onOutput(data: Buffer, isStderr: boolean): void {
-    this.#early = null;
+    this.#inputToResend = null;
     this.#outputCredit -= data.length;
     if (this.#outputCredit < 0) throw protocolError("more output than it was granted");
     const bytes = data.length;
@@ -138,7 +138,7 @@ export class Command implements ChannelEvents {
   }
 
   onCredit(bytes: number): void {
-    this.#early = null;
+    this.#inputToResend = null;
     this.#inputCredit += bytes;
     this.#releaseInput();
   }
@@ -167,7 +167,7 @@ export class Command implements ChannelEvents {
     return (
       isWithoutProcess(payload) &&
       !this.#isKilled &&
-      this.#early !== null &&
+      this.#inputToResend !== null &&
       this.#attempts < RETRY_AFTER_MS.length
     );
   }
@@ -179,7 +179,7 @@ export class Command implements ChannelEvents {
       if (this.#isOver) return;
       try {
         this.#channel = this.#link.openChannel(this.#request, this);
-        for (const piece of this.#early ?? []) this.#link.send(FrameType.input, this.#channel, piece);
+        for (const piece of this.#inputToResend ?? []) this.#link.send(FrameType.input, this.#channel, piece);
         if (this.#isKilled) this.kill();
       } catch (error) {
         this.#finish();
