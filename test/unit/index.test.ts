@@ -42,7 +42,7 @@ it("each of them, and each type, has a sentence above it", () => {
 });
 
 /** Types that are computed from the tools themselves; `ToolName` and `ToolOf` are how to name what comes out. */
-const computed = ["Aliases", "Makers"];
+const computed = ["Aliases", "Factories"];
 /** Members of public types that are not meant for users: they are to leave those types. */
 const internal = ["Engine", "Environment", "OpenedSandbox", "RunnerLink"];
 

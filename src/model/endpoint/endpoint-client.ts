@@ -10,6 +10,7 @@ import { BrokenStream, readServerEvents, SilentStream } from "./server-events.js
 /** Models with long reasoning answer within half of it. */
 const DEFAULT_RESPONSE_TIMEOUT_MS = 3_600_000;
 
+/** The provider, the model and its settings for a client of an endpoint. */
 export interface ModelClientOptions extends ConnectionOptions {
   model: string;
   settings?: ModelSettings | undefined;
