@@ -18,7 +18,6 @@ const MAX_HEAP_MB = 64;
 /** An image of a size that models accept. */
 export interface FittedImage {
   kind: "image";
-  /** Media type. */
   type: string;
   bytes: Buffer;
   size: ImageSize;
@@ -35,9 +34,9 @@ export interface FitOptions {
 }
 
 /**
- * Shrinks images to at most 2048×2048 pixels. An image that is not larger stays as it is, byte for byte. A larger JPEG
- * becomes a JPEG; any other image becomes a PNG, with only the first frame of an animation. Images are resized one
- * after the other, each in its own thread.
+ * Shrinks images to at most 2048×2048 pixels. An image that is not larger stays as it is, byte for byte. A
+ * larger JPEG becomes a JPEG; any other image becomes a PNG, with only the first frame of an animation.
+ * Images are resized one after the other, each in its own thread.
  */
 export class ImageResizer {
   readonly #maxMs: number;
@@ -53,10 +52,10 @@ export class ImageResizer {
     const type = imageType(bytes);
     if (type === null) return unusable("it is no PNG, JPEG, GIF or WebP image");
     const size = imageSize(bytes, type);
-    if (size === null) return unusable(`it is cut off or broken (${type})`);
+    if (size === null) return broken(type);
     if (keepsSize || fits(size)) return { kind: "image", type, bytes, size, resizedFrom: null };
     const frame = firstFrame(bytes, type);
-    if (frame === null) return unusable(`it is cut off or broken (${type})`);
+    if (frame === null) return broken(type);
     if (frame.pixels > MAX_DECODED_PIXELS) return unusable(tooManyPixels(size));
     return await this.#inTurn(() =>
       resize({ bytes, frame: frame.bytes, type, size }, { maxMs: this.#maxMs, signal }),
@@ -70,11 +69,6 @@ export class ImageResizer {
   }
 }
 
-interface Limits {
-  maxMs: number;
-  signal: AbortSignal | undefined;
-}
-
 interface LargeImage {
   bytes: Buffer;
   frame: Buffer;
@@ -84,25 +78,29 @@ interface LargeImage {
 
 async function resize(
   { bytes, frame, type, size }: LargeImage,
-  { maxMs, signal }: Limits,
+  { maxMs, signal }: { maxMs: number; signal: AbortSignal | undefined },
 ): Promise<FitResult> {
   signal?.throwIfAborted();
   const asJpeg = type === "image/jpeg";
   const small = fittingSize(size);
-  const outcome = await runPhoton({ bytes: frame, ...small, asJpeg }, { maxMs, signal });
-  switch (outcome.kind) {
-    case "late":
-      return unusable(`making it fit takes longer than ${maxMs / 1000} seconds; make a smaller copy`);
-    case "broken":
-      return unusable(`it is cut off or broken (${type})`);
-    case "resized":
-      return {
-        kind: "image",
-        type: asJpeg ? type : "image/png",
-        bytes: asJpeg ? withMetadata(outcome.bytes, bytes) : outcome.bytes,
-        size: small,
-        resizedFrom: { type, size },
-      };
+  const worker = startWorker({ bytes: frame, ...small, asJpeg });
+  using limit = new TimeLimit(maxMs, signal);
+  try {
+    const resized = await beforeAbort(messageOf(worker), limit.signal);
+    if (resized === null) return broken(type);
+    return {
+      kind: "image",
+      type: asJpeg ? type : "image/png",
+      bytes: asJpeg ? withMetadata(resized, bytes) : resized,
+      size: small,
+      resizedFrom: { type, size },
+    };
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!limit.isOver) throw error;
+    return unusable(`making it fit takes longer than ${maxMs / 1000} seconds; make a smaller copy`);
+  } finally {
+    await worker.terminate();
   }
 }
 
@@ -116,16 +114,9 @@ function fittingSize({ width, height }: ImageSize): ImageSize {
   return { width: side(width), height: side(height) };
 }
 
-type PhotonOutcome = { kind: "resized"; bytes: Buffer } | { kind: "broken" } | { kind: "late" };
-
-interface PhotonJob extends ImageSize {
-  bytes: Buffer;
-  asJpeg: boolean;
-}
-
-async function runPhoton(job: PhotonJob, { maxMs, signal }: Limits): Promise<PhotonOutcome> {
+function startWorker(job: ImageSize & { bytes: Buffer; asJpeg: boolean }): Worker {
   const photon = createRequire(import.meta.url).resolve("@silvia-odwyer/photon-node");
-  const worker = new Worker(workerSource, {
+  return new Worker(workerSource, {
     eval: true,
     workerData: { ...job, photon },
     env: {},
@@ -134,17 +125,6 @@ async function runPhoton(job: PhotonJob, { maxMs, signal }: Limits): Promise<Pho
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
   });
-  using limit = new TimeLimit(maxMs, signal);
-  try {
-    const bytes = await beforeAbort(messageOf(worker), limit.signal);
-    return bytes === null ? { kind: "broken" } : { kind: "resized", bytes };
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (limit.isOver) return { kind: "late" };
-    throw error;
-  } finally {
-    await worker.terminate();
-  }
 }
 
 /** Resolves to null if the worker crashes before it sends a message. */
@@ -160,6 +140,10 @@ function messageOf(worker: Worker): Promise<Buffer | null> {
 
 function tooManyPixels({ width, height }: ImageSize): string {
   return `it is ${width}×${height} pixels, and more than ${MAX_DECODED_PIXELS} cannot be made to fit; make a smaller copy`;
+}
+
+function broken(type: string): FitResult {
+  return unusable(`it is cut off or broken (${type})`);
 }
 
 function unusable(reason: string): FitResult {

@@ -4,9 +4,9 @@ export interface ImageSize {
 }
 
 /**
- * Reads the size from the header of an image; null if it is cut off. The package image-size does not do: it reads the
- * size of a JPEG from bytes that a decoder skips and knows no frames of GIF and WebP. A limit on a size that differs
- * from the decoder's does not limit memory.
+ * Reads the size from the header of an image; null if it is cut off. The package image-size does not do: it
+ * reads the size of a JPEG from bytes that a decoder skips and knows no frames of GIF and WebP. A limit on a
+ * size that differs from the decoder's does not limit memory.
  */
 export function imageSize(bytes: Buffer, type: string): ImageSize | null {
   const size = readSize(bytes, type);
@@ -27,19 +27,18 @@ function readSize(bytes: Buffer, type: string): ImageSize | null {
 }
 
 /**
- * Returns the bytes that a decoder needs for the first frame, and how many pixels it will allocate: a frame of a GIF or a
- * WebP may be larger than its image. Null if the image is cut off.
+ * Returns the bytes that a decoder needs for the first frame, and how many pixels it will allocate: a frame
+ * of a GIF or a WebP may be larger than its image. Null if the image is cut off.
  */
 export function firstFrame(bytes: Buffer, type: string): { bytes: Buffer; pixels: number } | null {
   const size = imageSize(bytes, type);
   if (size === null) return null;
   if (type === "image/gif") return withFrame(bytes, size, gifFrame(bytes));
-  if (type === "image/webp" && kindOf(bytes) === "VP8X") return withFrame(bytes, size, webpFrame(bytes));
+  if (type === "image/webp" && isExtendedWebp(bytes)) return withFrame(bytes, size, webpFrame(bytes));
   return { bytes, pixels: size.width * size.height };
 }
 
 interface FirstFrame extends ImageSize {
-  /** The offset of the end of the frame. */
   end: number;
 }
 
@@ -72,53 +71,53 @@ function colourTableBytes(flags: number): number {
 /** The first image of an extended WebP, which may be inside an ANMF chunk. */
 function webpFrame(bytes: Buffer): FirstFrame | null {
   for (let at = 12; at + 24 <= bytes.length; ) {
-    const name = bytes.toString("latin1", at, at + 4);
     const end = at + 8 + evenBytes(bytes.readUInt32LE(at + 4));
-    const frame = name === "ANMF" ? webpImage(bytes, at + 24, end) : webpImage(bytes, at, end);
+    const frame =
+      chunkName(bytes, at) === "ANMF" ? webpImage(bytes, at + 24, end) : webpImage(bytes, at, end);
     if (frame !== null) return frame;
     at = end;
   }
   return null;
 }
 
-/** Reads the VP8 or VP8L chunk, which may follow an ALPH chunk with its transparency. */
+/** The image may follow an ALPH chunk with its transparency. */
 function webpImage(bytes: Buffer, start: number, end: number): FirstFrame | null {
   for (let at = start; at + 18 <= Math.min(end, bytes.length); ) {
-    const name = bytes.toString("latin1", at, at + 4);
-    if (name === "VP8 ")
-      return {
-        width: bytes.readUInt16LE(at + 14) & 0x3fff,
-        height: bytes.readUInt16LE(at + 16) & 0x3fff,
-        end,
-      };
-    if (name === "VP8L") {
-      const bits = bytes.readUInt32LE(at + 9);
-      return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1, end };
-    }
-    if (name !== "ALPH") return null;
+    const size = webpChunkSize(bytes, at);
+    if (size !== null) return { ...size, end };
+    if (chunkName(bytes, at) !== "ALPH") return null;
     at += 8 + evenBytes(bytes.readUInt32LE(at + 4));
   }
   return null;
+}
+
+/** Null if the chunk is neither a lossy (VP8) nor a lossless (VP8L) image. */
+function webpChunkSize(bytes: Buffer, at: number): ImageSize | null {
+  const name = chunkName(bytes, at);
+  if (name === "VP8 ")
+    return { width: bytes.readUInt16LE(at + 14) & 0x3fff, height: bytes.readUInt16LE(at + 16) & 0x3fff };
+  if (name !== "VP8L") return null;
+  const bits = bytes.readUInt32LE(at + 9);
+  return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+}
+
+function chunkName(bytes: Buffer, at: number): string {
+  return bytes.toString("latin1", at, at + 4);
 }
 
 function evenBytes(length: number): number {
   return length + (length & 1);
 }
 
-function kindOf(bytes: Buffer): string {
-  return bytes.toString("latin1", 12, 16);
-}
-
-/** A WebP is lossy (VP8), lossless (VP8L) or extended (VP8X). */
 function webpSize(bytes: Buffer): ImageSize | null {
   if (bytes.length < 30) return null;
-  const kind = kindOf(bytes);
-  if (kind === "VP8 ")
-    return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
-  if (kind === "VP8X") return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
-  if (kind !== "VP8L") return null;
-  const bits = bytes.readUInt32LE(21);
-  return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+  if (isExtendedWebp(bytes))
+    return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
+  return webpChunkSize(bytes, 12);
+}
+
+function isExtendedWebp(bytes: Buffer): boolean {
+  return chunkName(bytes, 12) === "VP8X";
 }
 
 /** The size is in the first start-of-frame segment. */

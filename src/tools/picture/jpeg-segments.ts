@@ -2,7 +2,7 @@ const EXIF = { marker: 0xe1, name: "Exif\0" };
 const COLOUR_PROFILE = { marker: 0xe2, name: "ICC_PROFILE\0" };
 const START_OF_SCAN = 0xda;
 
-/** Copies the orientation and the colour profile of the original JPEG. Photos of phones are often stored rotated. */
+/** Copies the colour profile and the orientation. Photos of phones are often stored rotated. */
 export function withMetadata(jpeg: Buffer, original: Buffer): Buffer {
   return Buffer.concat([jpeg.subarray(0, 2), ...metadata(original), jpeg.subarray(2)]);
 }

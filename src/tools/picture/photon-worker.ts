@@ -1,6 +1,7 @@
 /**
- * The worker thread of `ImageResizer`. It gets one image and answers with a smaller one as JPEG or PNG, or with null if the
- * image cannot be decoded. The decoder is Rust compiled to WebAssembly, so a malicious image can only affect its memory.
+ * The worker thread of `ImageResizer`. It gets one image and answers with a smaller one as JPEG or PNG, or
+ * with null if the image cannot be decoded. The decoder is Rust compiled to WebAssembly, so a malicious image
+ * can only affect its memory.
  */
 export const workerSource = `
 const { parentPort, workerData } = require("node:worker_threads");
