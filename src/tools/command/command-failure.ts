@@ -44,7 +44,7 @@ export function signalError(signal: NodeJS.Signals, output: string): string {
   return output === "" ? error : `${error}\n${output}`;
 }
 
-/** Undefined if the failure's own message says enough: for a limit of the sandbox and for a refused request. */
+/** Undefined for a limit of the sandbox and a refused request, whose own messages say enough. */
 function systemError({ stage, errno }: ToolStartFailure): (OsError & { kind: string }) | undefined {
   if (errno === undefined || stage === "fork" || stage === "request") return undefined;
   // Like a shell, report a program whose path leads through a file as not found.

@@ -1,11 +1,5 @@
-import { type CapturedOutput, captured, countLines, total } from "../../output/captured-output.js";
-import {
-  type TruncationPolicy,
-  tokenBudget,
-  tokensOfBytes,
-  truncateOutput,
-  truncateWithLineCount,
-} from "../../output/truncation.js";
+import { type CapturedOutput, captured, countLines } from "../../output/captured-output.js";
+import { type TruncationPolicy, truncateOutput, truncateWithLineCount } from "../../output/truncation.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =
@@ -18,18 +12,6 @@ interface Ended {
 
 export interface CommandOutcome extends Ended {
   timedOut: boolean;
-  output: CapturedOutput;
-}
-
-/** The state of a command session after one call. */
-export interface SessionReport {
-  /** Six lower-case hexadecimal digits. */
-  chunkId: string;
-  wallMs: number;
-  /** Null while the process runs. */
-  exitCode: number | null;
-  /** Null if the session is over. */
-  sessionId: number | null;
   output: CapturedOutput;
 }
 
@@ -60,20 +42,6 @@ export function sectionedOutput(
 ): string {
   const seconds = roundedSeconds(durationMs);
   return [`Exit code: ${exitCode}`, `Wall time: ${seconds} seconds`, ...notes, "Output:", text].join("\n");
-}
-
-/** The output of `exec_command` and `write_stdin`. */
-export function sessionOutput(report: SessionReport, policy: TruncationPolicy, maxTokens: number): string {
-  const limit = Math.min(maxTokens, tokenBudget(policy));
-  return [
-    `Chunk ID: ${report.chunkId}`,
-    `Wall time: ${(report.wallMs / 1000).toFixed(4)} seconds`,
-    ...(report.exitCode === null ? [] : [`Process exited with code ${report.exitCode}`]),
-    ...(report.sessionId === null ? [] : [`Process running with session ID ${report.sessionId}`]),
-    `Original token count: ${tokensOfBytes(total(report.output, "bytes"))}`,
-    "Output:",
-    truncateWithLineCount(report.output, { mode: "tokens", limit }),
-  ].join("\n");
 }
 
 export function withTimeout({ timedOut, durationMs, output }: CommandOutcome): CapturedOutput {

@@ -7,7 +7,7 @@ import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
 import { TREE_ENDED } from "./command-output.js";
 import { eachChunk, endOf } from "./run-process.js";
 
-/** A running process that later calls can refer to. Its output is read all the time, so that it never blocks. */
+/** A process that later calls can refer to. Its output is read all the time, so that it never blocks. */
 export class CommandSession {
   readonly id: number;
   /** Null until the process has ended and all of its output has been read. */

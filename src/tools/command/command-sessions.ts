@@ -12,7 +12,6 @@ const MAX_SESSIONS = 64;
 const PROTECTED_SESSIONS = 8;
 const WARNING_SESSIONS = 60;
 
-/** The command sessions of one registry. */
 export class CommandSessions {
   readonly #sessions = new Map<number, CommandSession>();
   readonly #random: RandomInteger;

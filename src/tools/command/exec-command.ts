@@ -28,7 +28,7 @@ import type { CommandSession } from "./command-session.js";
 import { adviseOfMissingProgram, type MissingProgramNeeds } from "./missing-programs.js";
 import { refusedStart } from "./run-process.js";
 import { clampedYield, reportSession, type SessionReportNeeds, sessionParameters } from "./session-report.js";
-import { hiddenLogin, refusedLogin, runnableArgv, type ShellAccess, scriptArgv } from "./user-shell.js";
+import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./user-shell.js";
 
 const name = "exec_command";
 const TERMINAL = { rows: 24, cols: 80 };
@@ -89,18 +89,15 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
     async run(args, call) {
       const refusal = refusedEscalation(needs.review, name, args) ?? refusedLogin(needs, args.login);
       if (refusal !== null) return failure(refusal);
-      const shell =
-        args.shell === undefined
-          ? await needs.shell()
-          : { path: args.shell, lostPath: null, losesToolbox: false };
+      const shell = args.shell === undefined ? await needs.shell() : { path: args.shell, pathRepair: "" };
       const login = args.login ?? needs.allowsLoginShell;
-      const shownArgv = scriptArgv(shell.path, args.cmd, { login });
+      const { argv, shownArgv } = shellArgv(shell, args.cmd, { login });
       const cwd = workdirOf(needs, args.workdir);
       const asked = { kind: "command" as const, tool: name, argv: shownArgv, cwd };
       const patched = await interceptPatch(needs, asked, call);
       if (patched !== null) return withWallTime(patched);
       const command = {
-        argv: runnableArgv(shell, args.cmd, { login }),
+        argv,
         shownArgv,
         cwd,
         tty: args.tty,
@@ -161,7 +158,7 @@ async function run(
   };
 }
 
-/** The model never learns the session ID of an aborted call and could not end its session, so the abort ends it. */
+/** An abort ends the session, since the model never learns its ID and could not end it. */
 async function waitOrEnd(
   needs: SessionReportNeeds,
   session: CommandSession,

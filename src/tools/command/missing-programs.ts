@@ -18,9 +18,7 @@ const SEARCHED_CHARS = 4096;
 
 const name = String.raw`[\w.+-]{1,64}`;
 const complaints: readonly RegExp[] = [
-  // bash, dash, busybox.
   new RegExp(`(?:^|: )(${name}): (?:command )?not found$`, "m"),
-  // zsh.
   new RegExp(`: command not found: (${name})$`, "m"),
   new RegExp(`^(?:/usr/bin/)?env: [‘'"]?(${name})[’'"]?: No such file or directory$`, "m"),
 ];

@@ -48,7 +48,7 @@ export const oneShotParameters = {
     .describe("The command is killed after so many milliseconds. Default: 10000."),
 };
 
-/** A model's command always has a time limit: at least 1 ms, so that 0 does not mean none, and at most a day. */
+/** A model's command always has a time limit: at least 1 ms, since 0 would mean none, and at most a day. */
 export function timeoutOf(timeoutMs: number | undefined): number {
   return Math.min(Math.max(timeoutMs ?? DEFAULT_TIMEOUT_MS, 1), MAX_TIMEOUT_MS);
 }
@@ -86,8 +86,8 @@ export async function runOneShot(
 }
 
 /**
- * The output is all of stdout, then all of stderr. Of each, and of both together, 1 MiB is kept: the head and the
- * tail, with the number of omitted bytes between them.
+ * The output is all of stdout, then all of stderr. Of each, and of both together, 1 MiB is kept: the head and
+ * the tail, with the number of omitted bytes between them.
  */
 async function attempt(
   needs: OneShotNeeds,

@@ -31,7 +31,6 @@ export async function runProcess(
   }
 }
 
-/** Resolves when the stream has ended. */
 export async function eachChunk(stream: Readable | null, onChunk: OnChunk): Promise<void> {
   if (stream === null) return;
   for await (const chunk of stream as AsyncIterable<Uint8Array>) onChunk(chunk);

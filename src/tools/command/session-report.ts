@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { CapturedOutput } from "../../output/captured-output.js";
+import { type CapturedOutput, total } from "../../output/captured-output.js";
+import { tokenBudget, tokensOfBytes, truncateWithLineCount } from "../../output/truncation.js";
 import type { ToolOutput } from "../tool.js";
 import type { OutputLimit } from "../tool-needs.js";
-import { sessionOutput } from "./command-output.js";
 import type { CommandSession } from "./command-session.js";
 import type { CommandSessions } from "./command-sessions.js";
 
@@ -37,7 +37,7 @@ interface SessionReportOptions {
 
 export interface SessionReportNeeds extends OutputLimit {
   readonly sessions: CommandSessions;
-  /** Six hexadecimal digits. */
+  /** Six lower-case hexadecimal digits. */
   nextChunkId(): string;
 }
 
@@ -45,19 +45,22 @@ export interface SessionReportNeeds extends OutputLimit {
 export function reportSession(
   needs: SessionReportNeeds,
   session: CommandSession,
-  { startedAt, maxTokens, output }: SessionReportOptions,
+  { startedAt, maxTokens, output: takenOutput }: SessionReportOptions,
 ): ToolOutput {
   const { exit } = session;
   if (exit !== null) needs.sessions.forget(session);
-  const report = {
-    chunkId: needs.nextChunkId(),
-    wallMs: performance.now() - startedAt,
-    exitCode: exit?.exitCode ?? null,
-    sessionId: exit === null ? session.id : null,
-    output: output ?? session.takeOutput(),
-  };
-  return {
-    content: sessionOutput(report, needs.truncation, maxTokens),
-    success: exit === null || exit.exitCode === 0,
-  };
+  const wallMs = performance.now() - startedAt;
+  const output = takenOutput ?? session.takeOutput();
+  const limit = Math.min(maxTokens, tokenBudget(needs.truncation));
+  const content = [
+    `Chunk ID: ${needs.nextChunkId()}`,
+    `Wall time: ${(wallMs / 1000).toFixed(4)} seconds`,
+    exit === null
+      ? `Process running with session ID ${session.id}`
+      : `Process exited with code ${exit.exitCode}`,
+    `Original token count: ${tokensOfBytes(total(output, "bytes"))}`,
+    "Output:",
+    truncateWithLineCount(output, { mode: "tokens", limit }),
+  ].join("\n");
+  return { content, success: exit === null || exit.exitCode === 0 };
 }

@@ -11,7 +11,7 @@ import { failure } from "../tool-failure.js";
 import { type WorkingDirectory, workdirOf } from "../tool-needs.js";
 import { freeformOutput } from "./command-output.js";
 import { type OneShotNeeds, oneShotParameters, runOneShot, timeoutOf } from "./one-shot-command.js";
-import { hiddenLogin, refusedLogin, runnableArgv, type ShellAccess, scriptArgv } from "./user-shell.js";
+import { hiddenLogin, refusedLogin, type ShellAccess, shellArgv } from "./user-shell.js";
 
 const parameters = z.object({
   command: z.string().describe("The script, run by the user's shell."),
@@ -39,8 +39,7 @@ export function shellCommandTool(needs: ShellCommandNeeds): Tool<ToolOutput, Arg
       const login = args.login ?? needs.allowsLoginShell;
       const command = {
         tool: name,
-        argv: runnableArgv(shell, args.command, { login }),
-        shownArgv: scriptArgv(shell.path, args.command, { login }),
+        ...shellArgv(shell, args.command, { login }),
         cwd: workdirOf(needs, args.workdir),
         timeoutMs: timeoutOf(args.timeout_ms),
         escalation: escalationOf(args),

@@ -4,14 +4,14 @@ interface Quoting {
   write(text: string): string;
 }
 
-/** In order of preference. Programs other than POSIX shells can read them, too, hence the care with `\`, `!` and `^`. */
+/** In order of preference. Careful with `\`, `!` and `^`, since not only POSIX shells read them. */
 const quotings: readonly Quoting[] = [
   { reach: /^[A-Za-z0-9_+\-./:@\]]*/, write: (text) => text },
   { reach: /^\^?[^'\\^]*/, write: (text) => `'${text}'` },
   { reach: /^[^`$!^]*/, write: (text) => `"${text.replace(/["\\]/g, "\\$&")}"` },
 ];
 
-/** Joins arguments to a line that a POSIX shell splits into exactly these arguments, quoted as Codex does it. */
+/** Joins arguments to a line that a POSIX shell splits into the same arguments. Quotes as Codex does. */
 export function shellQuote(argv: readonly string[]): string {
   return argv.map(quoteWord).join(" ");
 }

@@ -3,21 +3,17 @@ import { text } from "node:stream/consumers";
 import type { ToolSandbox } from "../tool-sandbox.js";
 import { shellQuote } from "./shell-quote.js";
 
-/** The shell that runs scripts in a sandbox. */
 export interface UserShell {
-  /** E.g. `/usr/bin/bash`. */
   path: string;
   /**
-   * The image's PATH if a login shell loses a part of it, else null. Images put their interpreters there, and the
-   * /etc/profile of most distributions resets PATH.
+   * Put before a script for a login shell, to restore what the profile removes from PATH; often empty. Images
+   * put their interpreters there, and the /etc/profile of most distributions resets PATH. brig's own programs
+   * come last in it.
    */
-  lostPath: string | null;
-  /** Whether a login shell loses the directory of brig's own programs, which comes last in PATH. */
-  losesToolbox: boolean;
+  pathRepair: string;
 }
 
 export interface ShellAccess {
-  /** The shell of the sandbox's image. */
   shell(): Promise<UserShell>;
   readonly allowsLoginShell: boolean;
 }
@@ -25,7 +21,7 @@ export interface ShellAccess {
 /** Has `apply_patch`, `applypatch` and `rg`. It comes last in PATH, so that an image's own programs win. */
 const TOOLBOX_PROGRAMS = "/.brig/bin";
 
-const fallbackShell: UserShell = { path: "/bin/sh", lostPath: null, losesToolbox: false };
+const fallbackShell: UserShell = { path: "/bin/sh", pathRepair: "" };
 
 // A login profile may print something, so the last PATH is separated by a NUL.
 const probeScript = `
@@ -47,27 +43,27 @@ export async function findUserShell(sandbox: ToolSandbox): Promise<UserShell> {
   const kept = new Set(answer.slice(answer.lastIndexOf("\0") + 1).split(":"));
   const directories = imagePath.split(":");
   const images = directories.filter((directory) => directory !== TOOLBOX_PROGRAMS);
-  return {
-    path,
-    lostPath: images.some((directory) => !kept.has(directory)) ? images.join(":") : null,
-    losesToolbox: directories.includes(TOOLBOX_PROGRAMS) && !kept.has(TOOLBOX_PROGRAMS),
-  };
+  const before = images.every((directory) => kept.has(directory)) ? "" : `${shellQuote([images.join(":")])}:`;
+  const losesToolbox = directories.includes(TOOLBOX_PROGRAMS) && !kept.has(TOOLBOX_PROGRAMS);
+  const after = losesToolbox ? `:${TOOLBOX_PROGRAMS}` : "";
+  return { path, pathRepair: before + after === "" ? "" : `PATH=${before}"$PATH"${after}; ` };
 }
 
-export function scriptArgv(shellPath: string, script: string, { login }: { login: boolean }): string[] {
+function scriptArgv(shellPath: string, script: string, { login }: { login: boolean }): string[] {
   const name = posix.basename(shellPath).toLowerCase();
   if (name === "pwsh" || name === "powershell")
     return [shellPath, ...(login ? [] : ["-NoProfile"]), "-Command", script];
   return [shellPath, login ? "-lc" : "-c", script];
 }
 
-/** Like `scriptArgv`, but restores the parts of PATH that a login profile removes. */
-export function runnableArgv(shell: UserShell, script: string, { login }: { login: boolean }): string[] {
-  const { path, lostPath, losesToolbox } = shell;
-  const before = lostPath === null ? "" : `${shellQuote([lostPath])}:`;
-  const after = losesToolbox ? `:${TOOLBOX_PROGRAMS}` : "";
-  const repair = login && before + after !== "" ? `PATH=${before}"$PATH"${after}; ` : "";
-  return scriptArgv(path, repair + script, { login });
+/** `shownArgv` is the command without the repair of PATH. */
+export function shellArgv(
+  { path, pathRepair }: UserShell,
+  script: string,
+  { login }: { login: boolean },
+): { argv: string[]; shownArgv: string[] } {
+  const shownArgv = scriptArgv(path, script, { login });
+  return { argv: login ? scriptArgv(path, pathRepair + script, { login }) : shownArgv, shownArgv };
 }
 
 export function hiddenLogin({ allowsLoginShell }: { allowsLoginShell: boolean }): readonly string[] {

@@ -59,7 +59,7 @@ export function writeStdinTool(needs: WriteStdinNeeds): Tool<ToolOutput, Argumen
   });
 }
 
-/** Returns why the input was refused, else null; also null if the process has ended, which the report says. */
+/** Returns why the input was refused. Null also if the process has ended, which the report says. */
 async function type(session: CommandSession, chars: string, signal?: AbortSignal): Promise<string | null> {
   if (session.acceptsInput) {
     const isTyped = session.exit !== null || (await session.write(chars));
