@@ -8,8 +8,8 @@ export interface Gap {
 export type Piece = string | Gap;
 
 /**
- * The kept texts of a command's output, in order, with a gap wherever something was dropped. Gaps have counts, so that
- * the sizes of the whole output stay known even if it is cut again.
+ * The kept texts of a command's output, in order, with a gap wherever something was dropped. Gaps have
+ * counts, so that the sizes of the whole output stay known even if it is cut again.
  */
 export interface CapturedOutput {
   readonly pieces: readonly Piece[];

@@ -2,8 +2,8 @@ import { wholeEnd, wholeStart } from "../lib/utf8.js";
 
 const FIRST_CAPACITY = 4096;
 /**
- * Large, because the old buffer stays in memory until the next garbage collection, while allocated memory costs
- * nothing before it is written to.
+ * Large, because the old buffer stays in memory until the next garbage collection, while allocated memory
+ * costs nothing before it is written to.
  */
 const GROWTH = 16;
 

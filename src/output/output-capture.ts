@@ -8,8 +8,8 @@ const LINE_FEED = 0x0a;
 export const KEPT_OUTPUT_BYTES = 1024 * 1024;
 
 /**
- * Keeps the head and the tail of a command's output, and counts what is between them. Decodes the bytes only in `take`,
- * so that a character that is split between two chunks stays whole.
+ * Keeps the head and the tail of a command's output, and counts what is between them. Decodes the bytes only
+ * in `take`, so that a character that is split between two chunks stays whole.
  */
 export class OutputCapture {
   readonly #bytes: HeadAndTail;

@@ -17,7 +17,6 @@ export interface TruncationPolicy {
   limit: number;
 }
 
-/** An estimate. */
 export const BYTES_PER_TOKEN = 4;
 
 function byteBudget({ mode, limit }: TruncationPolicy): number {
@@ -36,7 +35,7 @@ export function truncateText(text: string, policy: TruncationPolicy): string {
   return truncateOutput(captured(text), policy);
 }
 
-/** Like `truncateOutput`. If something is cut, the text begins with a warning and the numbers of tokens and lines. */
+/** Like `truncateOutput`, but begins with a warning and the numbers of tokens and lines if it is cut. */
 export function truncateWithLineCount(output: CapturedOutput, policy: TruncationPolicy): string {
   const text = truncateOutput(output, policy);
   const bytes = total(output, "bytes");
@@ -48,8 +47,8 @@ export function truncateWithLineCount(output: CapturedOutput, policy: Truncation
 }
 
 /**
- * Cuts the middle out of an output that is over the budget. Keeps half of the budget at each end, in whole characters,
- * and puts a marker with the size of the cut between them.
+ * Cuts the middle out of an output that is over the budget. Keeps half of the budget at each end, in whole
+ * characters, and puts a marker with the size of the cut between them.
  */
 export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy): string {
   const budget = byteBudget(policy);
@@ -64,8 +63,8 @@ export function truncateOutput(output: CapturedOutput, policy: TruncationPolicy)
 }
 
 /**
- * Keeps texts in order until the budget is spent. The text that exceeds it is cut; a note at the end counts the omitted
- * ones. Images do not count.
+ * Keeps texts in order until the budget is spent. The text that exceeds it is cut; a note at the end counts
+ * the omitted ones. Images do not count.
  */
 export function truncateParts(parts: readonly OutputPart[], policy: TruncationPolicy): OutputPart[] {
   const { mode } = policy;

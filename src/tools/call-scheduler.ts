@@ -63,7 +63,7 @@ interface RunningCall {
   ended: Promise<unknown>;
 }
 
-/** Runs the calls of one response. Each call starts when the earlier calls that it must not run beside have ended. */
+/** Runs the calls of one response. A call waits for the earlier calls that it must not run beside. */
 export class CallScheduler {
   readonly #tools: CallableTools;
   readonly #options: CallSchedulerOptions;

@@ -52,7 +52,6 @@ const factories = {
   exec: execTool,
 } satisfies Record<string, (needs: ToolDependencies) => Tool>;
 
-/** Other names under which models call a tool. */
 const aliases = { "container.exec": "shell" } as const satisfies Record<string, keyof typeof factories>;
 
 type Factories = typeof factories;
@@ -61,7 +60,7 @@ type Aliases = typeof aliases;
 /** The names of the tools in a registry, aliases included. */
 export type ToolName = keyof Factories | keyof Aliases;
 
-/** The type of a tool, with its own arguments and results; `Tool` if the name is not known at compile time. */
+/** A tool with its own arguments and results, or `Tool` if the name is not known at compile time. */
 export type ToolOf<Name extends string> = Name extends keyof Factories
   ? ReturnType<Factories[Name]>
   : Name extends keyof Aliases

@@ -88,13 +88,13 @@ export function parseArguments(json: string): unknown {
   }
 }
 
-/** Adds the position in the model's JSON to an error about arguments; any other error is returned as it is. */
+/** Adds the position in the model's JSON to an error about arguments. Returns other errors as they are. */
 export function withPosition(error: unknown, json: string): unknown {
   if (!isBrigError(error, "tool.invalid-input") || !(error.cause instanceof InvalidArguments)) return error;
   return invalidInput(argumentErrorText(error.cause, null, json), error.cause);
 }
 
-/** Renames aliases; the real name wins. Null counts as absent, since models send it for what they leave out. */
+/** Renames aliases; the real name wins. Null counts as absent, since models send it for that. */
 function normalise(args: unknown, aliases: ParameterAliases): unknown {
   if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
   const given = Object.entries(args).filter(([, value]) => value !== null);

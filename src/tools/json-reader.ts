@@ -31,7 +31,7 @@ export function positionOf(text: string, at: number): string {
   return `line ${before.split("\n").length} column ${Buffer.byteLength(line)}`;
 }
 
-/** Reads JSON as strictly as serde does, e.g. refuses a key that comes twice. Throws `JsonSyntaxError`. Takes linear time. */
+/** Reads JSON as strictly as serde, in linear time. Throws `JsonSyntaxError`, e.g. for a duplicate key. */
 export function readJson(text: string): JsonNode {
   return new JsonReader(text).readAll();
 }

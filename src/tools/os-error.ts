@@ -36,7 +36,7 @@ export const osErrors = {
 
 const known: ReadonlyMap<string, OsError> = new Map(Object.entries(osErrors));
 
-/** Rewords the errors of a file operation for a model; `what` comes first. Other errors are thrown as they are. */
+/** Rewords errors about the file for a model, after `what`. Other errors are thrown as they are. */
 export async function withFileErrors<Result>(
   operation: () => Promise<Result>,
   what: string,

@@ -33,20 +33,20 @@ export interface ToolRegistryOptions {
   allowsLoginShell?: boolean | undefined;
   /** Whether the model receives images in their original size. Default: each call decides. */
   takesOriginalPictures?: boolean | undefined;
-  /** The longest that `write_stdin` waits for output of a running command. Default: 300 000; the minimum is 5000. */
+  /** The longest that `write_stdin` waits for output. Default: 300 000; at least 5000. */
   maxPollMs?: number | undefined;
   /** Which tools are on. Default: as `brig tools` lists them. */
   gates?: ToolGates | undefined;
   /** Who answers `request_user_input`. Default: nobody. */
   user?: AskedUser | undefined;
-  /** Decides about commands and patches. Default: all run in the sandbox, and requests to leave it are refused. */
+  /** Decides about commands and patches. Default: all run in the sandbox; none may leave it. */
   review?: ActionReview | undefined;
   /**
-   * Returns the sandbox with full access, for actions that the review lets leave the first sandbox. Called for
-   * each such action, so it should always return the same sandbox.
+   * Returns the sandbox with full access, for actions that the review lets leave the first sandbox. Called
+   * for each such action, so it should always return the same sandbox.
    */
   escalatedSandbox?: (() => Promise<ToolSandbox>) | undefined;
-  /** Returns an integer from `min` up to but not including `max`, for session and chunk ids. Default: a random one. */
+  /** Returns an integer from `min` to `max - 1`, for session and chunk ids. Default: a random one. */
   random?: ((min: number, max: number) => number) | undefined;
 }
 
@@ -71,7 +71,7 @@ export interface ToolRegistry {
   has(name: string): boolean;
   getToolNames(): string[];
   getAll(): Tool[];
-  /** The declarations of the tools that are on. `strict` is for endpoints and SDKs that accept only strict schemas. */
+  /** Declares the tools that are on. `strict` is for endpoints and SDKs that accept only strict schemas. */
   getSpecs(options?: { strict?: boolean }): ToolSpec[];
   /** The answer to a model that calls a tool which is off; null for a tool that it may call. */
   refusalOf(name: string): string | null;
@@ -152,8 +152,8 @@ async function escalatedSandbox({ escalatedSandbox: open }: ToolRegistryOptions)
 }
 
 /**
- * Commands that nobody has approved run in the other sandbox, which shares files with this one. No process may
- * stay here that they could communicate with.
+ * Commands that nobody has approved run in the other sandbox, which shares files with this one. No process
+ * may stay here that they could communicate with.
  */
 function endingEachTree(sandbox: ToolSandbox): ToolSandbox {
   return {

@@ -1,6 +1,6 @@
 /** Which tools a model is offered and may call. An unset key leaves the decision to the next layer. */
 export interface ToolGates {
-  /** The tools for commands. Unset: `exec_command` and `write_stdin` are offered, the others accepted when called. */
+  /** Tools for commands. Unset: offers `exec_command` and `write_stdin`; accepts the others when called. */
   shell?: ShellKind | undefined;
   /** Freeform (also `true`): the input is text that follows a grammar. "function": a JSON argument. */
   apply_patch?: boolean | "freeform" | "function" | undefined;
@@ -82,8 +82,8 @@ export function isOffered(name: string, gates: ToolGates): boolean {
 }
 
 /**
- * The answer to a model that calls a tool which is off; null for a tool that it may call. If no setting chooses
- * a tool for commands, a model may call any of them, since its prompt may be written for another one.
+ * The answer to a model that calls a tool which is off; null for a tool that it may call. If no setting
+ * chooses a tool for commands, a model may call any of them, since its prompt may be written for another one.
  */
 export function refusalOf(name: string, gates: ToolGates): string | null {
   if (isOffered(name, gates)) return null;

@@ -7,7 +7,7 @@ import type { ToolSandbox } from "./tool-sandbox.js";
 // What several tools need of their session. Each tool declares the ones that it uses.
 
 export interface WorkingDirectory {
-  /** Absolute path inside the sandbox that relative paths of a call start from. */
+  /** Absolute path inside the sandbox. */
   readonly cwd: string;
 }
 
@@ -22,12 +22,10 @@ export interface SandboxAccess {
 }
 
 export interface Reviewed {
-  /** Decides whether a command or a patch starts, and in which sandbox. */
   readonly review: ActionReview;
 }
 
 export interface OutputLimit {
-  /** How much of an output the model receives. */
   readonly truncation: TruncationPolicy;
 }
 

@@ -10,11 +10,11 @@ export interface ToolSandbox {
 }
 
 /**
- * Read access to the sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are BrigErrors
- * with `file.*` codes and the `errno` of the system call.
+ * Read access to the sandbox's files. Paths are absolute and resolved inside the sandbox. Failures are
+ * BrigErrors with `file.*` codes and the `errno` of the system call.
  */
 export interface ToolFiles {
-  /** Returns a part of a regular file, shorter than asked only at the end of the file. Refuses anything else. */
+  /** Reads a part of a regular file, which is only shorter at the end of the file. Refuses other files. */
   read(path: string, options: ToolReadOptions): Promise<Uint8Array>;
   /** As `read`, but if the part begins in a hole of a sparse file, returns the data after the hole. */
   readPastHole(path: string, options: ToolReadOptions): Promise<{ holeBytes: number; data: Uint8Array }>;
@@ -68,8 +68,8 @@ export interface ToolSpawnOptions {
   /** One pipe for stdout and stderr, which keeps their exact order; all output arrives on stdout. */
   mergeOutput?: boolean | undefined;
   /**
-   * Ends the processes that the main process leaves running; `exit` resolves when they are gone. Default: they
-   * go on.
+   * Ends the processes that the main process leaves running; `exit` resolves when they are gone. Default:
+   * they go on.
    */
   endsTree?: boolean | undefined;
 }
@@ -82,13 +82,13 @@ export interface ToolProcess {
   readonly stderr: Readable | null;
   /** Resolves when the process has ended and its output is complete, even if a child holds a pipe open. */
   readonly exit: Promise<ToolExit>;
-  /** Without a signal: ends the whole process tree and waits for that. With one: sends it to the process group. */
+  /** Ends the whole process tree and waits for that; with a signal, only sends that to the process group. */
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** How a program ended. */
 export interface ToolExit {
-  /** 128 + n if signal n ended the process, 124 on a timeout, 127 or 126 if the program could not be started. */
+  /** 128 + n for signal n, 124 on a timeout, 127 or 126 if the program could not be started. */
   exitCode: number;
   signal: NodeJS.Signals | null;
   timedOut: boolean;
@@ -103,7 +103,7 @@ export interface ToolExit {
 
 /** Why a program could not be started. */
 export interface ToolStartFailure {
-  /** What failed: "exec" (the program itself), "fork" (a limit on processes), "cwd", "streams", "request" … */
+  /** "exec" (the program itself), "fork" (a limit on processes), "cwd", "streams", "request" … */
   stage: string;
   /** E.g. "ENOENT"; undefined if the sandbox failed before it made a system call. */
   errno: string | undefined;

@@ -11,14 +11,14 @@ export interface Tool<Output extends ToolOutput = ToolOutput, Arguments = unknow
   readonly spec: ToolSpec;
   /** Whether a call may run beside other calls of the same turn whose tools allow it, too. */
   readonly supportsParallel: boolean;
-  /** The only parameter is the text `input`, which a model may also send as it is, not as JSON. Default: false. */
+  /** The only parameter is `input`, which a model may also send as plain text. Default: false. */
   readonly isFreeform?: boolean;
   /**
    * The absolute paths of the files that a call would change, null if they are not known. If a tool supports
    * parallel calls and has this, a call runs only beside calls that change other files.
    */
   changedFiles?(args: unknown): readonly string[] | null;
-  /** Calls for which this is the same text run one after the other, even if the tool supports parallel calls. */
+  /** Calls with the same result run one after the other, even if the tool supports parallel calls. */
   orderedBy?(args: unknown): string | null;
   /**
    * Runs the tool. Its output says what a command did, including a timeout. Throws `tool.invalid-input` for
@@ -27,7 +27,7 @@ export interface Tool<Output extends ToolOutput = ToolOutput, Arguments = unknow
   execute(args: Arguments, call?: ToolCallOptions): Promise<Output>;
 }
 
-/** The model reads `content`, or `parts` if there are any. `success` is for callers and is never sent to it. */
+/** The model reads `content`, or `parts` if there are any. `success` is only for callers. */
 export interface ToolOutput {
   content: string;
   success: boolean;

@@ -40,7 +40,7 @@ const parameters = z.object({
 
 interface FileSearchNeeds extends RipgrepNeeds, WorkingDirectory {}
 
-/** For programs: finds files by their paths, fuzzily. Includes hidden files, but not `.git` and what git ignores. */
+/** For programs: fuzzy search for file paths. Includes hidden files, but not `.git` and what git ignores. */
 export function fileSearchTool(
   needs: FileSearchNeeds,
 ): Tool<FileSearchResult, ArgumentsOf<typeof parameters>> {

@@ -20,7 +20,7 @@ export interface RipgrepCall {
   onOutput(chunk: Uint8Array): void;
 }
 
-/** To find nothing is a success. Skips what it may not read. Throws `tool.failed` with ripgrep's error message. */
+/** Skips what it may not read. Throws `tool.failed` with ripgrep's error message. No match is no failure. */
 export async function runRipgrep(
   needs: RipgrepNeeds,
   { args, onOutput, ...options }: RipgrepCall,
@@ -45,13 +45,13 @@ export async function runRipgrep(
   throw failed(`failed to launch rg: ${startFailure?.message}. Ensure ripgrep is installed and on PATH.`);
 }
 
-/** With --no-messages, exit code 2 means an unreadable file if stderr is empty, and otherwise a wrong call. */
+/** With --no-messages, exit code 2 means an unreadable file if stderr is empty, else a wrong call. */
 function requireSuccess({ exitCode, timedOut }: ToolExit, stderr: string): void {
   if (timedOut) throw failed(`rg timed out after ${TIMEOUT_SECONDS} seconds`);
   if (exitCode > 2 || (exitCode === 2 && stderr !== "")) throw failed(`rg failed: ${stderr}`);
 }
 
-/** Throws the error of a path that cannot be searched before ripgrep runs, which would only say so in its own words. */
+/** Fails with Codex's message if the path is missing, before ripgrep reports that in its own words. */
 export async function statSearched(
   needs: SandboxAccess,
   path: string,

@@ -12,14 +12,12 @@ import {
 } from "./patch-files.js";
 import { type EditOptions, planEdits, type Step } from "./plan-edits.js";
 
-/** A change of one file. */
 export interface PatchChange {
   kind: "add" | "update" | "delete";
   /** As written in the patch; the new path of a moved file. */
   name: string;
   /** Absolute; the new path of a moved file. */
   path: string;
-  /** The absolute old path of a moved file. */
   movedFrom: string | null;
 }
 
@@ -62,7 +60,7 @@ async function makeEdits(edits: readonly FileEdit[], work: Work): Promise<PatchR
   const addChanges = (count: number) =>
     changes.push(...edits.slice(changes.length, changes.length + count).map(changeOf));
   const failed = ({ reason, errno }: EditFailure) => ({ kind: "failed", reason, errno, changes }) as const;
-  // A request stops at the first write whose directory is missing, and the rest of it was sent in vain. So the
+  // A request stops at the first write whose directory is missing, and the rest was sent in vain. So the
   // requests after such a failure start small.
   let maxWrites = Number.POSITIVE_INFINITY;
   while (changes.length < edits.length) {
@@ -170,7 +168,7 @@ async function editedNow(
   }
 }
 
-/** Whether the new path leads to the old one, perhaps through a link. Then removing the old one would lose the file. */
+/** Whether both paths lead to the same file, e.g. through a link. Then removing the old one would lose it. */
 async function isSameFile(
   files: PatchFiles,
   { path, movedTo }: { path: string; movedTo: string },

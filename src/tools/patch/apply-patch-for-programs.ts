@@ -20,7 +20,7 @@ const parameters = z.object({
   cwd: z.string().optional().describe("Directory that relative paths start from. Default: the session's."),
 });
 
-/** Like `apply_patch`, but for programs: also accepts unified diffs, and returns results and errors separately. */
+/** Like `apply_patch`, but for programs: also accepts unified diffs, and separates results and errors. */
 export function applyPatchForPrograms(
   patcher: Patcher,
   needs: WorkingDirectory,

@@ -10,9 +10,8 @@ import { type Patcher, type PatchOutcome, pathsOf } from "./patcher.js";
 import { applyReviewedPatch, type PatchReview } from "./reviewed-patch.js";
 
 export interface ApplyPatchToolOptions {
-  /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
-  /** "freeform" (default): a custom tool whose input is the patch. "function": the patch is the argument `input`. */
+  /** "freeform" (default): the input is the patch itself. "function": the patch is the argument `input`. */
   form?: PatchOutputForm | undefined;
   /** Decides about patches. Default: all are applied in the sandbox. */
   review?: PatchReview | undefined;

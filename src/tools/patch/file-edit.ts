@@ -6,7 +6,6 @@ import type { Hunk, Patch } from "./format/patch.js";
 export type FileEdit = FileAddition | FileDeletion | FileUpdate;
 
 export interface FileName {
-  /** As written in the patch. */
   written: string;
   /** Absolute. */
   path: string;
@@ -16,9 +15,7 @@ interface FileAddition {
   kind: "add";
   file: FileName;
   text: string;
-  /** Permission bits of a new file. */
   mode: number;
-  /** Refuse to replace an existing file. */
   mustBeNew: boolean;
 }
 
@@ -33,7 +30,6 @@ export interface FileUpdate {
   kind: "update";
   file: FileName;
   moveTo: FileName | null;
-  /** Refuse to replace an existing file at the new path. */
   mustBeNew: boolean;
   edit: EditText;
 }

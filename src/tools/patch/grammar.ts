@@ -1,8 +1,8 @@
 import { ADD, ANCHOR, BEGIN, DELETE, END, END_OF_FILE, MOVE, UPDATE } from "./format/patch.js";
 
 /**
- * The format of a patch as a Lark grammar, which the endpoint enforces. It is stricter than the parser and never
- * looser: an update has changes, and so has every anchor.
+ * The format of a patch as a Lark grammar, which the endpoint enforces. It is stricter than the parser and
+ * never looser: an update has changes, and so has every anchor.
  */
 export const patchGrammar = `start: begin hunk+ end
 begin: "${BEGIN}" LF

@@ -9,8 +9,8 @@ export interface PatchFiles {
   /** Regular files only. */
   read(path: string, options: PatchPathOptions & { maxBytes: number }): Promise<Uint8Array>;
   /**
-   * Writes files in order, up to the first failure. Replaces each file atomically and keeps its mode; `mode` is
-   * for new files. Follows symbolic links.
+   * Writes files in order, up to the first failure. Replaces each file atomically and keeps its mode; `mode`
+   * is for new files. Follows symbolic links.
    */
   writeEach(files: readonly PatchWrite[], options: PatchPathOptions): Promise<PatchWritesDone>;
   stat(
@@ -24,7 +24,7 @@ export interface PatchFiles {
 
 /** Options of every file operation of a patch. */
 export interface PatchPathOptions {
-  /** Fail with `file.symlink` if any part of the path is a symbolic link, even one created during the operation. */
+  /** Fail with `file.symlink` if the path has a symbolic link, even one created during the operation. */
   refuseSymlinks?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }

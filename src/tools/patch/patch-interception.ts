@@ -14,15 +14,14 @@ export interface PatchInterceptionNeeds extends SandboxAccess, Reviewed {
 }
 
 export interface CommandToCheck {
-  /** The tool that the model called. */
   tool: string;
   argv: readonly string[];
   cwd: string;
 }
 
 /**
- * If a command only applies a patch, brig applies it itself, as Codex does. Returns null for any other command, and
- * if `apply_patch` is off.
+ * If a command only applies a patch, brig applies it itself, as Codex does. Returns null for any other
+ * command, and if `apply_patch` is off.
  */
 export async function interceptPatch(
   needs: PatchInterceptionNeeds,

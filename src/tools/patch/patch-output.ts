@@ -5,7 +5,6 @@ import type { PatchOutcome } from "./patcher.js";
 /** The form of the tool. Its output is sections of text if it is freeform, and JSON if it is a function. */
 export type PatchOutputForm = "freeform" | "function";
 
-/** The text for the model. */
 export function patchOutput(outcome: PatchOutcome, form: PatchOutputForm): string {
   const format = form === "freeform" ? sectionedOutput : jsonOutput;
   switch (outcome.kind) {

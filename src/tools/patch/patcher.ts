@@ -20,7 +20,6 @@ export type PatchOutcome =
 
 /** An abort stops before the next change; earlier changes stay. */
 interface PatchOptions extends ApplyOptions {
-  /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
   /** Continues a failed attempt with other access to the files, after the edits that were made. */
   resume?: { files: PatchFiles; doneCount: number } | undefined;
@@ -28,7 +27,6 @@ interface PatchOptions extends ApplyOptions {
 
 /** Applies patches to the files of one sandbox. Patches with a file in common wait for each other. */
 export interface Patcher {
-  /** A patch in the Begin/End format. */
   applyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;
   /** A patch in either format, also inside a shell heredoc for `apply_patch`. */
   applyAnyPatch(text: string, options: PatchOptions): Promise<PatchOutcome>;

@@ -1,4 +1,3 @@
-/** See `realPaths`. */
 export type RealPaths = (paths: readonly string[]) => Promise<readonly string[]>;
 
 interface Lock {
@@ -9,8 +8,8 @@ interface Lock {
 }
 
 /**
- * Runs actions on different files at the same time. Actions whose paths are equal, or one inside the other, run in
- * the order of their calls.
+ * Runs actions on different files at the same time. Actions whose paths are equal, or one inside the other,
+ * run in the order of their calls.
  */
 export class PathLocks {
   readonly #realPaths: RealPaths;

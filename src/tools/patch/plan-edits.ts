@@ -10,7 +10,6 @@ import {
   type PatchWrite,
 } from "./patch-files.js";
 
-/** One change of the tree. */
 export type Step =
   | { kind: "write"; file: PatchWrite }
   /** Reads the file again and edits that text: an earlier step may have changed the file by another path. */
@@ -19,7 +18,6 @@ export type Step =
   /** Removes the old path of a moved file. */
   | { kind: "remove-original"; path: string; movedTo: string };
 
-/** The steps of each edit, or why the edits cannot be made. */
 export type Plan = { kind: "steps"; steps: Step[][] } | Refusal;
 
 type Refusal = EditFailure & { kind: "refused" };
@@ -44,7 +42,6 @@ export async function planEdits(
   return { kind: "steps", steps };
 }
 
-/** The state of a file before the next edit. */
 type FileState = TextState | { kind: "unreadable"; failure: EditFailure } | { kind: "missing" };
 
 interface TextState {
@@ -177,7 +174,7 @@ async function readState(
   }
 }
 
-/** Finds different paths of the same file. Their texts are equal, so only files with equal texts are compared. */
+/** Finds different paths of the same file. Only files with equal texts need to be compared. */
 async function markOtherPaths(
   files: PatchFiles,
   states: readonly (readonly [string, FileState])[],

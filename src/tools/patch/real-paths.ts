@@ -6,7 +6,7 @@ const MAX_LINKS = 40;
 
 type LinkFiles = Pick<PatchFiles, "stat">;
 
-/** Returns where absolute paths lead inside the sandbox, and every symbolic link on the way. They need not exist. */
+/** Returns where absolute paths lead in the sandbox, and the links on the way. The paths need not exist. */
 export async function realPaths(files: LinkFiles, paths: readonly string[]): Promise<string[]> {
   const targets = new Map<string, Promise<string | null>>();
   const targetOf = (path: string) => {

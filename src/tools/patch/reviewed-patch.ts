@@ -10,15 +10,12 @@ import { realPaths } from "./real-paths.js";
 
 export interface PatchReview {
   review: ActionReview;
-  /** The files of the sandbox with full access. */
   escalatedFiles(): Promise<PatchFiles>;
 }
 
 export interface PatchToApply {
-  /** The tool that the model called. */
   tool: string;
   text: string;
-  /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
 }
 
@@ -27,8 +24,8 @@ export type ReviewedPatch =
   | { kind: "done"; outcome: PatchOutcome; isRetryDeclined: boolean };
 
 /**
- * Applies a patch once it is approved. If the sandbox makes it fail, the rest of it is applied with full access once
- * that is approved. Both attempts are reported as one patch.
+ * Applies a patch once it is approved. If the sandbox makes it fail, the rest of it is applied with full
+ * access once that is approved. Both attempts are reported as one patch.
  */
 export async function applyReviewedPatch(
   { patcher, review, escalatedFiles }: PatchReview & { patcher: Patcher },
@@ -61,7 +58,7 @@ export async function applyReviewedPatch(
   const changes = changesOf(text, cwd);
   const action = { kind: "patch" as const, tool, patch: text, cwd, changes: changes.map(activityOf) };
   try {
-    // Without a valid patch that changes something there is nothing to review. The attempt reports what is wrong.
+    // Nothing to review: the patch is invalid or empty, and the attempt reports that.
     if (changes.length === 0)
       return { kind: "done", outcome: (await attempt("sandbox", null)).outcome, isRetryDeclined: false };
     return await runReviewed(review, { action, attempt }, call);
@@ -71,8 +68,9 @@ export async function applyReviewedPatch(
 }
 
 /**
- * Refuses a patch outside the sandbox if a symbolic link leads to another file than the person approved, e.g. a Git
- * hook. This happens before anything is changed. `refusingSymlinks` refuses links that are created later.
+ * Refuses a patch outside the sandbox if a symbolic link leads to another file than the person approved, e.g.
+ * a Git hook. This happens before anything is changed. `refusingSymlinks` refuses links that are created
+ * later.
  */
 async function symlinkRefusal(files: PatchFiles, paths: readonly string[]): Promise<string | null> {
   for (const path of paths) {

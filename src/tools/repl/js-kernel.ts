@@ -82,7 +82,7 @@ export class JsKernel {
     return this.#end !== null;
   }
 
-  /** Rejects with the signal's reason, or with `tool.failed` if the process ended. Then the kernel cannot be used again. */
+  /** Rejects with the signal's reason, or `tool.failed` if the process ended. Then the kernel is unusable. */
   async run(
     source: string,
     { signal, callTool }: { signal: AbortSignal; callTool: CallTool },

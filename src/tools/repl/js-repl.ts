@@ -86,7 +86,7 @@ export function jsReplResetTool(needs: KernelAccess): Tool<ToolOutput, Record<st
   });
 }
 
-/** Reviews a cell as a command, since it can start any program. It always runs in the sandbox, where the kernel is. */
+/** Reviews a cell as a command, since it can start any program. It always runs in the sandbox. */
 async function refusedCell(
   needs: WorkingDirectory & Reviewed,
   source: string,

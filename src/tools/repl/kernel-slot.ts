@@ -9,7 +9,6 @@ export class KernelSlot {
     this.#start = start;
   }
 
-  /** Returns the running kernel, or starts one. */
   async open(): Promise<JsKernel> {
     if (this.#kernel === null || this.#kernel.hasEnded) this.#kernel = await this.#start();
     return this.#kernel;

@@ -1,10 +1,11 @@
 /**
- * The program inside the sandbox. `bootSource` is small enough for a command-line argument. It reads one line, which
- * has the source of the kernel and its settings, and runs that. Node's own REPL evaluates the cells, so that top-level
- * await, dynamic import and declarations work as they do there.
+ * The program inside the sandbox. `bootSource` is small enough for a command-line argument. It reads one
+ * line, which has the source of the kernel and its settings, and runs that. Node's own REPL evaluates the
+ * cells, so that top-level await, dynamic import and declarations work as they do there.
  *
- * A message to the host is a record separator, the session's nonce, JSON and a line feed. It can be anywhere in the
- * output; everything else is output. A program in the sandbox can forge a message, but only of its own session.
+ * A message to the host is a record separator, the session's nonce, JSON and a line feed. It can be anywhere
+ * in the output; everything else is output. A program in the sandbox can forge a message, but only of its own
+ * session.
  */
 export const bootSource = `
 let text = "";

@@ -22,8 +22,8 @@ export interface DeniedAttempt {
 }
 
 /**
- * Decides whether an action starts, and in which sandbox. `review` and `reviewFailure` reject with `aborted` if the
- * person ends the turn, and with the reason of the call's signal if that is aborted.
+ * Decides whether an action starts, and in which sandbox. `review` and `reviewFailure` reject with `aborted`
+ * if the person ends the turn, and with the reason of the call's signal if that is aborted.
  */
 export interface ActionReview {
   /** The answer to a model that may not ask to leave the sandbox; null if it may. */

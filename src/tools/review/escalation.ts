@@ -45,7 +45,7 @@ const UNUSED_JUSTIFICATION =
   '`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: "require_escalated"` for unsandboxed ' +
   "execution, or omit `justification`.";
 
-/** Refuses a request to leave the sandbox if the session does not allow any, and a justification without a request. */
+/** Refuses a request to leave the sandbox if none are allowed, and a justification without a request. */
 export function refusedEscalation(
   review: ActionReview,
   tool: string,

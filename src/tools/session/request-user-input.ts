@@ -32,7 +32,7 @@ export type UserQuestion = z.output<typeof parameters>["questions"][number];
 
 /** A user who can answer questions. */
 export interface AskedUser {
-  /** Returns the answers by question id; null if the user declines. Aborting rejects with the signal's reason. */
+  /** Returns the answers by question id, or null if the user declines. Aborts reject with the reason. */
   ask(
     questions: readonly UserQuestion[],
     options: { signal?: AbortSignal | undefined },

@@ -7,7 +7,7 @@ export interface TreeEntry {
   nameBytes: Uint8Array;
   /** Null for entries of the listed directory itself. */
   parent: TreeEntry | null;
-  /** The path below the listed directory. Each character stands for a byte of UTF-8, so that strings sort by bytes. */
+  /** The path below the listed directory, with one character per byte of UTF-8, so that it sorts by bytes. */
   key: string;
   /** The part of the key by which entries are sorted. */
   sortKey: string;

@@ -6,7 +6,6 @@ import { FirstEntries, pathBytes, type TreeEntry, treeEntry } from "./entry-page
 export interface ListRequest {
   /** Absolute, as the caller wrote it. */
   path: string;
-  /** Counted from 1. */
   offset: number;
   limit: number;
   depth: number;
@@ -17,12 +16,11 @@ interface TreeSource {
   signal?: AbortSignal | undefined;
 }
 
-/** The number of directories that are read at the same time. */
 const BATCH = 32;
 
 const suffixes: Readonly<Record<string, string>> = { file: "", directory: "/", symlink: "@" };
 
-/** Returns one page of the sorted entries of a directory and the directories below it. */
+/** Returns one page of the sorted entries of a directory tree. `offset` counts from 1. */
 export async function listTree(source: TreeSource, request: ListRequest): Promise<string> {
   const { path, offset, limit } = request;
   const first = await firstEntries(source, request);
@@ -44,8 +42,8 @@ function formatEntry({ name, depth, type }: TreeEntry): string {
 }
 
 /**
- * Reads all entries up to the end of the page, level by level. A directory after the end of the page is not read,
- * since its entries sort after it. So memory is limited by the size of the page.
+ * Reads all entries up to the end of the page, level by level. A directory after the end of the page is not
+ * read, since its entries sort after it. So memory is limited by the size of the page.
  */
 async function firstEntries(source: TreeSource, { path, offset, limit, depth }: ListRequest) {
   const first = new FirstEntries(offset - 1 + limit);

@@ -15,7 +15,7 @@ export interface BlockRules {
   includesHeader: boolean;
 }
 
-/** Extends a block from its anchor, one line up and one line down in turn, and drops blank lines at its ends. */
+/** Extends a block from its anchor, up and down in turn, and drops blank lines at its ends. */
 export function blockAround<Line extends BlockLine>(
   lines: readonly Line[],
   anchor: number,

@@ -9,7 +9,6 @@ export function formatLine(number: number, line: string): string {
   return `L${number}: ${cutText(line, MAX_TEXT_BYTES)}`;
 }
 
-/** Counts leading spaces; a tab counts as four. */
 export function indentOf(line: string): number {
   let indent = 0;
   for (let at = 0; line[at] === " " || line[at] === "\t"; at++) indent += line[at] === "\t" ? TAB_WIDTH : 1;

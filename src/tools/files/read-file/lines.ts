@@ -13,8 +13,9 @@ const LINE_FEED = 0x0a;
 export type LineVisitor = (text: string, number: number) => boolean;
 
 /**
- * Visits the lines from `firstLine` on. Returns the number of all lines until then. Lines end with LF or CR LF; the
- * last one may have no end. Invalid UTF-8 is replaced. If the visitor stops, no more of a long line is read.
+ * Visits the lines from `firstLine` on. Returns the number of all lines until then. Lines end with LF or CR
+ * LF; the last one may have no end. Invalid UTF-8 is replaced. If the visitor stops, no more of a long line
+ * is read.
  */
 export async function visitLines(
   chunks: AsyncIterable<FileChunk>,

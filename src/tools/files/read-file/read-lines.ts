@@ -12,7 +12,6 @@ interface LineRequest {
   block: BlockRequest | null;
 }
 
-/** The block of indented lines around an anchor line. */
 export interface BlockRequest {
   anchorLine: number;
   /** The number of outer levels of indentation to include; 0 for all. */
@@ -50,7 +49,7 @@ async function readRange(
   return lines.text();
 }
 
-/** Joins lines in batches. A line is a slice of a larger string and keeps it in memory; a joined copy does not. */
+/** Joins lines in batches. A slice keeps its larger string in memory; a joined copy does not. */
 class JoinedLines {
   readonly #joined: string[] = [];
   #parts: string[] = [];

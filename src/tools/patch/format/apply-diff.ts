@@ -28,8 +28,9 @@ const withoutReturn: Normalise = (line) => (line.endsWith("\r") ? line.slice(0, 
 const passes = [identity, withoutReturn];
 
 /**
- * Applies hunks in order. Each goes to the place nearest to the line in its header that has its old lines. They must match
- * exactly, except for a CR at their ends; if that differs, new lines end like the first line of the file.
+ * Applies hunks in order. Each goes to the place nearest to the line in its header that has its old lines.
+ * They must match exactly, except for a CR at their ends; if that differs, new lines end like the first line
+ * of the file.
  */
 export function applyHunks(text: string, hunks: readonly DiffHunk[], name: string): Edited {
   const lines = splitAtLineFeeds(text);
@@ -93,7 +94,7 @@ function locate(
   };
 }
 
-/** The index of the line in the hunk's header. If a hunk only adds lines, its header names the line before them. */
+/** The index of the line in the hunk's header, which is the line before if the hunk only adds lines. */
 function statedPlace({ oldStart }: DiffHunk, oldCount: number): number | null {
   if (oldStart === null) return null;
   return oldCount === 0 ? oldStart : Math.max(oldStart - 1, 0);

@@ -5,7 +5,7 @@ export function headerName(line: string): string | null {
   return name === "/dev/null" ? null : name;
 }
 
-/** The names of `diff --git a/NAME b/NAME`. As names may contain spaces, they are only known if they are equal. */
+/** The names of `diff --git a/NAME b/NAME`. Names may contain spaces, so only equal names are certain. */
 export function gitNames(rest: string): [oldName: string | null, newName: string | null] {
   const quoted = /^("(?:[^"\\]|\\.)*") (".*")$/.exec(rest);
   const half = (rest.length - 1) / 2;
@@ -16,7 +16,7 @@ export function gitNames(rest: string): [oldName: string | null, newName: string
   return oldBare === newBare ? [oldBare, newBare] : [null, null];
 }
 
-/** Removes `a/` and `b/` if both names have them. Git can use other letters: index, worktree, commit, object. */
+/** Removes `a/` and `b/` if both names have them. Git also uses i(ndex), w(orktree), c(ommit), o(bject). */
 export function withoutPrefixes(
   oldName: string | null,
   newName: string | null,

@@ -1,12 +1,9 @@
 /** The part of a unified diff about one file. */
 export interface FileDiff {
-  /** Null for a new file. */
   oldName: string | null;
-  /** Null for a deleted file. */
   newName: string | null;
   /** Otherwise two different names are those of two versions of the same file. */
   isRename: boolean;
-  /** Permission bits of a new file, if the diff has them. */
   mode: number | null;
   hunks: DiffHunk[];
 }

@@ -2,7 +2,6 @@ import { LineSearch, patchPasses } from "./line-search.js";
 import type { Chunk } from "./patch.js";
 import { joinLines, splitLines, type TextLine } from "./text-lines.js";
 
-/** The changed text of a file, or why the changes do not fit. */
 export type Edited = { kind: "text"; text: string } | { kind: "mismatch"; reason: string };
 
 /** Replaces `length` lines of the file from line `start` on. */
@@ -13,8 +12,8 @@ interface Replacement {
 }
 
 /**
- * Applies the chunks of an update. Context lines keep their text. New lines end like the first line of the file, and so
- * does the last line if it had no ending.
+ * Applies the chunks of an update. Context lines keep their text. New lines end like the first line of the
+ * file, and so does the last line if it had no ending.
  */
 export function applyChunks(text: string, chunks: readonly Chunk[], fileName: string): Edited {
   const lines = splitLines(text);
@@ -117,7 +116,7 @@ function replacementsOf(block: Block, start: number): Replacement[] {
   return replacements;
 }
 
-/** Any chunk may add lines at the end of the file, so the replacements are sorted first. The sort is stable. */
+/** Sorts the replacements first, since any chunk may add lines at the end. The sort is stable. */
 function replace(
   lines: readonly TextLine[],
   replacements: readonly Replacement[],

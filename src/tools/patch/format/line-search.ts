@@ -1,9 +1,7 @@
 import { trim, trimEnd } from "./white-space.js";
 
 export interface SearchRange {
-  /** Index of the first line that may match. */
   from: number;
-  /** Only the last lines may match. */
   isAtEnd: boolean;
 }
 

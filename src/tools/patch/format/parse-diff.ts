@@ -8,8 +8,8 @@ export function looksLikeDiff(text: string): boolean {
 }
 
 /**
- * Reads a unified diff, and skips text around it. Models miscount, so the line counts of the hunks are only used if
- * all of them are right; otherwise a hunk ends at the next header.
+ * Reads a unified diff, and skips text around it. Models miscount, so the line counts of the hunks are only
+ * used if all of them are right; otherwise a hunk ends at the next header.
  */
 export function parseDiff(text: string): ParsedDiff {
   const lines = splitLines(text);
@@ -28,7 +28,7 @@ export function parseDiff(text: string): ParsedDiff {
 
 class InvalidDiff extends Error {}
 
-/** If the headers end with CR, every line ending was converted, and all CRs are removed. Otherwise a CR is content. */
+/** If the headers end with CR, line endings were converted: CRs are removed. Otherwise a CR is content. */
 function splitLines(text: string): string[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -36,9 +36,8 @@ function splitLines(text: string): string[] {
   return isSentWithReturns ? lines.map((line) => line.replace(/\r$/, "")) : lines;
 }
 
-/** A file that is being read. */
 interface Section extends FileDiff {
-  /** Starts with `diff --git`. Its names may have prefixes other than `a/` and `b/`, and it may have no hunks. */
+  /** Starts with `diff --git`. May have no hunks, and names with prefixes other than `a/` and `b/`. */
   isGit: boolean;
   changesMode: boolean;
 }
@@ -131,7 +130,7 @@ class DiffReader {
     const [oldBare, newBare] = withoutPrefixes(oldName, newName, { isGit: section !== null });
     if (section?.isRename) return;
     this.#section = { ...(section ?? { ...emptySection, hunks: [] }), oldName: oldBare, newName: newBare };
-    // With the prefixes of git, two different names mean a rename. Without, they are those of `diff -u old new`.
+    // Different names mean a rename if they have git's prefixes; else they are those of `diff -u old new`.
     if (oldBare !== oldName && newBare !== newName && oldBare !== null && newBare !== null)
       this.#section.isRename = oldBare !== newBare;
   }
@@ -175,7 +174,6 @@ class DiffReader {
     return lines;
   }
 
-  /** Null if the next line is not part of a hunk. */
   #readChange(): DiffLine | null {
     if (this.#next >= this.#lines.length) return null;
     const line = this.#peek();

@@ -12,7 +12,6 @@ export const barePatchReason =
 
 const patchPrograms: ReadonlySet<string> = new Set(["apply_patch", "applypatch"]);
 
-/** The options of shells that take a script. */
 const scriptFlags: Readonly<Record<string, readonly string[]>> = {
   bash: ["-lc", "-c"],
   zsh: ["-lc", "-c"],
@@ -23,8 +22,8 @@ const scriptFlags: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Recognises a command that only applies a patch: `apply_patch PATCH`, or a shell whose script is a single heredoc for
- * `apply_patch`.
+ * Recognises a command that only applies a patch: `apply_patch PATCH`, or a shell whose script is a single
+ * heredoc for `apply_patch`.
  */
 export function recognisePatchCommand(argv: readonly string[]): PatchCommand {
   const [program = "", ...args] = argv;
@@ -35,7 +34,6 @@ export function recognisePatchCommand(argv: readonly string[]): PatchCommand {
   return script === null ? { kind: "other" } : recognisePatchScript(script);
 }
 
-/** Like `recognisePatchCommand`, for the script of a shell. */
 export function recognisePatchScript(script: string): PatchCommand {
   const [head, directory = null, dash, tag] = matchHead(script);
   if (head === undefined || tag === undefined)
@@ -73,7 +71,7 @@ function matchHead(script: string): [head?: string, directory?: string | null, d
   return [match[0], single ?? double ?? bare ?? null, dash, singleTag ?? doubleTag ?? bareTag];
 }
 
-/** Null if something follows the heredoc. As in a shell, a heredoc without an end goes to the end of the script. */
+/** Null if something follows the heredoc. As in a shell, a missing end means the end of the script. */
 function heredocBody(text: string, { tag, dropsTabs }: { tag: string; dropsTabs: boolean }): string | null {
   const lines = text.split("\n").map((line) => (dropsTabs ? line.replace(/^\t+/, "") : line));
   const end = lines.findIndex((line) => line.replace(/\r$/, "") === tag);

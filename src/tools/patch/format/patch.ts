@@ -16,7 +16,6 @@ export interface Chunk {
   /** The text after `@@ `: a line somewhere before the place. */
   anchor: string | null;
   changes: Change[];
-  /** Whether the place is the end of the file. */
   isAtEnd: boolean;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Tests for Unicode's White_Space property, as Codex does. `String.prototype.trim` differs: it removes U+FEFF and leaves
- * U+0085. The functions below use loops, since the regular expression `\s+$` takes quadratic time on many spaces.
+ * Tests for Unicode's White_Space property, as Codex does. `String.prototype.trim` differs: it removes U+FEFF
+ * and leaves U+0085. The functions below use loops, since the regular expression `\s+$` takes quadratic time
+ * on many spaces.
  */
 function isWhiteSpace(unit: number): boolean {
   if (unit < 0x80) return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);
