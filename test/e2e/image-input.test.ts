@@ -57,7 +57,7 @@ describe("a picture for the model", () => {
   it("is refused at once where it is a pipe that nobody writes to", async () => {
     const done = await brig([...args, "-i", fifo], { cwd: folder, env });
     expect(done.exitCode).toBe(2);
-    expect(done.stderr).toContain(`${fifo} cannot be read: it is a pipe with nothing in it`);
+    expect(done.stderr).toContain(`${fifo} cannot be read: it is an empty pipe without a writer`);
   });
 
   it("is waited for no longer than until ctrl-C", async () => {

@@ -1,14 +1,14 @@
 import "./jitless.js";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { DEFAULT_MODEL } from "../../config/config-schema.js";
 import type { ConfigChoice } from "../../config/settings/load-config.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
 import type { SandboxMode } from "../../policy/modes.js";
 import { addConfigOptions } from "./config-choice.js";
 import { collect } from "./option-values.js";
 import { addSandboxOptions, type SandboxFlags } from "./sandbox-flags.js";
-import { DEFAULT_MODEL } from "./tool-settings.js";
 
-/** The flags of every command that has a model at work. */
+/** The flags of every command that runs a model. */
 export interface AgentFlags extends SandboxFlags {
   askForApproval?: ApprovalPolicy;
   model?: string;
@@ -20,17 +20,17 @@ export interface AgentFlags extends SandboxFlags {
   image?: string[];
   ephemeral?: boolean;
   treeRecord?: boolean;
-  /** No flag: what a program that stands in for another one does where nothing is said. */
+  /** Not a flag: the defaults of a program that replaces another one, such as `codex`. */
   caller?: CallerDefaults;
 }
 
-/** What holds for a program with a command line of its own where neither its flags nor the configuration say it. */
+/** Defaults of a program that has its own command line. Flags and the configuration override them. */
 export interface CallerDefaults {
-  /** Where neither a mode nor a policy is chosen. Default: workspace-write. */
+  /** Used if neither a mode nor a policy is chosen. Default: workspace-write. */
   mode?: SandboxMode | undefined;
-  /** Who the endpoint is told is asking. Default: brig. */
+  /** The client name that is sent to the model's endpoint. Default: brig. */
   originator?: string | undefined;
-  /** Whether config.toml of the user's own directories is left unread. */
+  /** Whether to skip the config.toml of $BRIG_HOME and $CODEX_HOME. */
   ignoresUserConfig?: boolean | undefined;
 }
 
@@ -39,24 +39,22 @@ export function addAgentOptions(command: Command): Command {
     .addOption(
       new Option(
         "-a, --ask-for-approval <policy>",
-        `when a person is asked: ${APPROVAL_POLICIES.join(", ")} (default: never; in a conversation on-request)`,
+        `when brig asks a person for approval: ${APPROVAL_POLICIES.join(", ")} (default: never; on-request in a conversation)`,
       ).argParser(approvalPolicy),
     )
-    .option("-m, --model <name>", `the model to ask (default: the configuration's, else ${DEFAULT_MODEL})`)
-    .addOption(
-      new Option("-i, --image <file>", "a picture for the model; may be repeated").argParser(collect),
-    )
-    .option("--instructions-file <file>", "the model's base instructions, in place of brig's own")
-    .option("--output-schema <file>", "a JSON Schema for the final message")
-    .option("--script <file>", "play a script instead of asking a model")
-    .option("--ephemeral", "keep no record of the session")
+    .option("-m, --model <name>", `the model to use (default: the configuration's, else ${DEFAULT_MODEL})`)
+    .addOption(new Option("-i, --image <file>", "an image for the model; may be repeated").argParser(collect))
+    .option("--instructions-file <file>", "a file with base instructions that replace brig's own")
+    .option("--output-schema <file>", "a file with the JSON Schema that the final message must follow")
+    .option("--script <file>", "play the replies in a script instead of calling a model")
+    .option("--ephemeral", "do not save the session")
     .option(
       "--no-tree-record",
-      "do not record what the workspace holds at the end, for brig replay to compare",
+      "do not record the final state of the workspace, which brig replay compares with",
     );
 }
 
-/** What flags say of keys that config.toml has too. */
+/** The flags that set a key of config.toml, by that key. */
 export function configuredFlags(flags: AgentFlags): NonNullable<ConfigChoice["flags"]> {
   return {
     model: { flag: "--model", value: flags.model },

@@ -5,7 +5,7 @@ import type { Approver } from "../../agent/approvals/approvals.js";
 import { asksForProjectDocs } from "../../agent/context/project-docs.js";
 import type { ConversationOptions } from "../../agent/conversation-options.js";
 import { createThreadId } from "../../agent/thread-id.js";
-import type { Config } from "../../config/config-schema.js";
+import { type Config, DEFAULT_MODEL } from "../../config/config-schema.js";
 import { connectEngine } from "../../docker/connect.js";
 import { glanceAtEngine } from "../../docker/glance.js";
 import { createModelClient } from "../../model/create-model-client.js";
@@ -40,56 +40,59 @@ import { keptNote, openSandbox } from "./open-sandbox.js";
 import { readOutputSchema } from "./run-input.js";
 import { inMode, resolveRun } from "./run-settings.js";
 import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";
-import { configuredGates, DEFAULT_MODEL } from "./tool-settings.js";
+import { configuredGates } from "./tool-settings.js";
 
-/** An engine that takes longer to say whether it has an image is not waited for. */
+/** How long to wait for the engine to say whether it has the image. */
 const GLANCE_MS = 1000;
 
-/** A request that is not sent by then has something of its own to wait for. */
+/**
+ * A request that is not sent by then is waiting for something else, so there is no point in waiting for it.
+ */
 const REQUEST_PATIENCE_MS = 250;
 
-/** What is known of a session that goes on. */
+/** A session that is being resumed. */
 export interface EarlierSession {
   threadId: string;
   items: readonly ResponseItem[];
-  /** Null where they are not known. */
+  /** Null if unknown. */
   instructions: string | null;
-  /** What the items last told the model about where and how it works; null if nothing they say still applies. */
+  /**
+   * What the items last told the model about where and how it works; null if nothing they say still applies.
+   */
   sentContext: SentContext | null;
-  /** What was asked last; null where that is not known. */
+  /** The model of the last request; null if unknown. */
   model: { provider: string; name: string } | null;
-  /** Of all requests so far. */
+  /** The sum over all requests so far. */
   usage: TokenUsage;
-  /** So far. */
+  /** The number of turns so far. */
   turns: number;
   /** Appends to the session's file. */
   log: SessionLog;
 }
 
-/** How a session is to be run, besides what the flags say. */
+/** What the caller decides about a session, besides the flags. */
 export interface AgentUse {
   /** Whether more than one turn may follow. */
   hasManyTurns: boolean;
-  /** Who answers the model's questions. Default: nobody. */
+  /** Answers the model's questions. Default: nobody. */
   user?: AskedUser | undefined;
-  /** Who is asked for approvals. Default: nobody. */
+  /** Answers requests for approval. Default: nobody. */
   approver?: Approver | undefined;
   /** Default: a new session. */
   earlier?: EarlierSession | undefined;
 }
 
-/** Everything that a conversation needs, from flags and configuration. */
 export interface AgentSetup {
   config: Config;
   threadId: string;
   setting: SessionSetting;
-  /** For `openConversation`; a listener is for the caller to add. */
+  /** For `openConversation`. The caller adds a listener. */
   options: ConversationOptions;
-  /** What runs in another mode need. Its sandbox starts when it is asked for. */
+  /** The same run in another mode. The sandbox starts when its source is called. */
   inMode(mode: SandboxMode): Promise<{ setting: SessionSetting; sandbox: SandboxSource }>;
 }
 
-/** Resolves the run, and opens what else a conversation needs. Errors: those of `resolveRun`, `checkEngine` and of the model. */
+/** Errors: those of `resolveRun` and `checkEngine`, and those of opening the model. */
 export async function prepareAgent(
   flags: AgentFlags,
   context: CliContext,
@@ -100,7 +103,8 @@ export async function prepareAgent(
     usualApproval: use.hasManyTurns ? "on-request" : "never",
   });
   const { config, sandbox, setting } = run;
-  // A conversation starts its container before anything is asked, and says in its place what is wrong; an engine may come back.
+  // A conversation needs no check: it starts its container before the first request and shows the error
+  // there. The engine may come back while the conversation lasts.
   const engineCheck = use.hasManyTurns ? Promise.resolve() : checkEngine(sandbox);
   engineCheck.catch(() => undefined);
   const threadId = use.earlier?.threadId ?? createThreadId(new Date());
@@ -154,27 +158,26 @@ export async function prepareAgent(
 }
 
 /**
- * Asks the engine whether it has the image and the runtime, before anybody pays for a request whose calls could not run. Errors:
- * `image.missing`, `usage.invalid`, `engine.unreachable`.
+ * Asks the engine whether it has the image and the runtime, so that nobody pays for a request whose tool
+ * calls could not run. Errors: `image.missing`, `usage.invalid`, `engine.unreachable`.
  */
 async function checkEngine({ image, runtime, environment: env }: SandboxSettings): Promise<void> {
   const needsRuntimes = runtime !== undefined;
   const glance = await glanceAtEngine({ env, image, needsRuntimes, withinMs: GLANCE_MS });
-  // Whatever connects in earnest says best what is wrong.
+  // A real connection attempt has the better error message.
   if (glance.kind === "silent") await connectEngine({ env });
   if (glance.kind !== "answered") return;
   refuseUnknownRuntime(runtime, glance);
   if (!glance.hasImage) throw missingImage(image);
 }
 
-/** Says on stderr what `--keep` keeps. */
 async function openRunSandbox(settings: SandboxSettings, context: CliContext): Promise<Sandbox> {
   const sandbox = await openSandbox(() => settings, context);
   if (settings.keep) await say(context.stderr, keptNote(sandbox));
   return sandbox;
 }
 
-/** A session that goes on keeps its own, unless a flag says otherwise. */
+/** A resumed session keeps its instructions, unless a flag replaces them. */
 async function chosenInstructions(
   { instructionsFile }: AgentFlags,
   config: Config,
@@ -185,13 +188,12 @@ async function chosenInstructions(
   return earlier ?? (await configuredInstructions(config, { file }));
 }
 
-/** Whose directory commands start in. */
 function workplaceOf({ workspace }: SandboxSettings, flags: SandboxFlags): ContextPlace["cwd"] {
   if (workspace !== null) return "host";
   return commandDirectory(flags) === undefined ? "none" : "image";
 }
 
-/** What a provider has encrypted of a model's thoughts, another one refuses. */
+/** Reasoning items are encrypted by their provider, and another provider refuses them. */
 function itemsFor({ provider }: ModelClient, { items, model }: EarlierSession): readonly ResponseItem[] {
   return model?.provider === provider ? items : items.filter(({ type }) => type !== "reasoning");
 }
@@ -213,14 +215,14 @@ async function openModel(
   const { config, context, threadId, use } = about;
   if (flags.script !== undefined) {
     const { hasManyTurns } = use;
-    // Its parser is worth loading only for who plays one.
+    // Imported here, because only scripts need a YAML parser.
     const { loadScript } = await import("../../model/script/script.js");
     return createScriptedClient(await loadScript(resolve(context.cwd, flags.script), { hasManyTurns }));
   }
   const provider = resolveProvider(config, context.environment, {
     login: await configuredLogin(config, context.environment),
   });
-  // A session goes on with the model it had, where that is to be had.
+  // A resumed session keeps its model if the provider is the same.
   const before = use.earlier?.model;
   const model = before?.provider === provider.id ? before.name : undefined;
   return createModelClient({
@@ -239,7 +241,7 @@ async function openModel(
   });
 }
 
-/** `tool_output_token_limit` counts tokens, whatever the model's own policy counts. */
+/** `tool_output_token_limit` is in tokens, but some models' output limits are in bytes. */
 function configuredTruncation(
   { tool_output_token_limit: tokens }: Config,
   model: string,
@@ -251,8 +253,8 @@ function configuredTruncation(
 }
 
 /**
- * Loading what talks to the engine holds the process up for as long as half a container's start. The model may as well have the
- * request by then.
+ * Loading the modules that talk to the engine blocks the process for about half as long as a container takes
+ * to start, so the model's first request is sent before.
  */
 function afterRequest(open: () => Promise<Sandbox>): () => Promise<Sandbox> {
   return async () => {

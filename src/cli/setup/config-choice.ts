@@ -4,7 +4,7 @@ import type { ConfigChoice } from "../../config/settings/load-config.js";
 import type { CliContext } from "../context.js";
 import { collect } from "./option-values.js";
 
-/** The flags by which every command that reads the configuration chooses among it. */
+/** The flags of every command that reads the configuration. */
 export interface ConfigFlags {
   profile?: string | undefined;
   config?: readonly string[] | undefined;
@@ -13,16 +13,16 @@ export interface ConfigFlags {
 
 export function addConfigOptions(command: Command): Command {
   return command
-    .option("-p, --profile <name>", "a profile of config.toml")
+    .option("-p, --profile <name>", "the profile of config.toml to use")
     .addOption(
       new Option(
         "-c, --config <key=value>",
-        "a key of config.toml, the value as TOML; may be repeated",
+        "override a key of config.toml, with a TOML value; may be repeated",
       ).argParser(collect),
     );
 }
 
-/** The configuration of a command at work in `-C`, or in the current directory. */
+/** The workspace is the directory of `-C`, or else the current one. */
 export function configChoice({ profile, config, cd }: ConfigFlags, { cwd }: CliContext): ConfigChoice {
   return { profile, overrides: config, cwd, workspace: resolve(cwd, cd ?? ".") };
 }

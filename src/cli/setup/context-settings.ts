@@ -5,14 +5,14 @@ import type { ProjectDocsOptions } from "../../agent/context/project-docs.js";
 import type { Config } from "../../config/config-schema.js";
 import type { Environment } from "../../config/env.js";
 
-/** Where a session's AGENTS.md files are. */
+/** Where AGENTS.md files are looked for. */
 export interface ContextPlace {
   environment: Pick<Environment, "brigHome" | "codexHome">;
-  /** The working directory is this machine's; the image's; or nobody named one. */
+  /** Whether the working directory is on this machine, in the image, or not specified at all. */
   cwd: "host" | "image" | "none";
 }
 
-/** What the configuration says of what a model is told beside the conversation. */
+/** How the configuration shapes the context messages that precede the conversation. */
 export function configuredContext(
   config: Config,
   place: ContextPlace,
@@ -32,7 +32,6 @@ export function configuredContext(
   };
 }
 
-/** When and how a conversation is summed up. */
 export function configuredCompaction(config: Config): CompactionOptions {
   return {
     contextWindowTokens: config.model_context_window,
@@ -41,7 +40,7 @@ export function configuredCompaction(config: Config): CompactionOptions {
   };
 }
 
-/** The base instructions of `--instructions-file`, an absolute path, or of the configuration; undefined for brig's own. */
+/** The text of `file` or of the configuration's file. Undefined means brig's own instructions. */
 export async function configuredInstructions(
   config: Config,
   { file }: { file?: string | undefined } = {},

@@ -1,4 +1,4 @@
 import "./jitless.js";
 
-// In a file of its own, since it is loaded before the rest of what a sandbox needs.
+// A separate module, because it is loaded before everything else that a sandbox needs.
 export { connectEngine } from "../../docker/connect.js";

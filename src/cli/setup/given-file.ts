@@ -8,14 +8,16 @@ import { readStart } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 
 const MAX_BYTES = 64 * 1024 * 1024;
-/** How long the writer of a pipe may take to open it: one that waited for a reader is only now woken. */
+/**
+ * How long to wait for a writer to open a pipe: one that was blocked until a reader came is only now woken.
+ */
 const WRITER_COMES_MS = 2000;
-/** Without waiting for a FIFO's writer, which may never come. */
+/** O_NONBLOCK, since opening a FIFO would otherwise wait for a writer that may never come. */
 const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /**
- * A file that was named on the command line: a regular one, or a pipe such as a shell's `<(…)` that somebody writes to. An abort ends
- * the wait for a writer. Anything else is `usage.invalid`.
+ * Reads a file that was named on the command line: a regular file, or a pipe such as a shell's `<(…)`. The
+ * signal ends the wait for the pipe's writer. Error: `usage.invalid`.
  */
 export async function readGivenFile(path: string, signal: AbortSignal): Promise<Buffer> {
   await using file = await openedAtOnce(path);
@@ -45,10 +47,10 @@ async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
   });
   if (chunks === null) {
     closeSync(fd);
-    throw notReadable(path, "it is a pipe with nothing in it that nobody writes to");
+    throw notReadable(path, "it is an empty pipe without a writer");
   }
   let length = chunks[0]?.length ?? 0;
-  // As a socket, since a file would have to be asked again and again. It closes its descriptor itself.
+  // A socket reports when data arrives; a file would have to be polled. The socket closes the descriptor.
   const pipe = addAbortSignal(signal, new Socket({ fd, readable: true, writable: false }));
   try {
     for await (const chunk of pipe as AsyncIterable<Buffer>) {
@@ -60,25 +62,26 @@ async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
     signal.throwIfAborted();
     throw error;
   }
-  if (length === 0) throw notReadable(path, "it is a pipe and nothing was written to it");
+  if (length === 0) throw notReadable(path, "it is a pipe, and its writer wrote nothing");
   return Buffer.concat(chunks);
 }
 
 /**
- * Null where nobody writes, and nobody comes to: of that an event loop would hear nothing. The descriptor stays open meanwhile, since
- * closing it under a writer that has just come would lose what that one has written, and end it.
+ * The first data in the pipe, or null if no writer opens it in time. This polls, because an event loop does
+ * not report a pipe without a writer. The descriptor stays open meanwhile: closing it just after a writer
+ * opened the pipe would lose its data and kill it with SIGPIPE.
  */
 async function startOfPipe(fd: number, signal: AbortSignal): Promise<Buffer[] | null> {
   const deadline = performance.now() + WRITER_COMES_MS;
   for (;;) {
-    const start = readWhatIsThere(fd);
+    const start = readAvailable(fd);
     if (start !== null || performance.now() > deadline) return start;
     await sleep(5, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }
 
-/** Null where nobody has the pipe open for writing. Empty where the writer has said nothing yet. */
-function readWhatIsThere(fd: number): Buffer[] | null {
+/** Null if nobody has the pipe open for writing; empty if the writer has not written yet. */
+function readAvailable(fd: number): Buffer[] | null {
   const buffer = Buffer.alloc(64 * 1024);
   try {
     const bytesRead = readSync(fd, buffer);
@@ -99,5 +102,5 @@ function notReadable(path: string, reason: string, cause?: unknown): BrigError {
 }
 
 function tooLarge(path: string): BrigError {
-  return new BrigError(`${path} has more than ${MAX_BYTES} bytes`, { code: "usage.invalid" });
+  return new BrigError(`${path} is larger than ${MAX_BYTES} bytes`, { code: "usage.invalid" });
 }

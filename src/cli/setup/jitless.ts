@@ -1,4 +1,5 @@
 import { config } from "zod";
 
-// Before any schema is made: compiling a validator pays off after thousands of values, and a command has hundreds at most.
+// Must be imported before any schema is created. Compiling a validator pays off after thousands of values,
+// and a command has hundreds.
 config({ jitless: true });

@@ -3,16 +3,16 @@ import { platform } from "node:os";
 import type { CliContext } from "../context.js";
 
 /**
- * Opens a person's browser where there is one to see it: on a desktop, not over SSH and not in CI. The address was shown already, so
- * that nothing is lost where this does not succeed.
+ * Opens the person's browser if one can be seen: on a desktop, not over SSH and not in CI. A failure is
+ * ignored, since the address is already on the screen.
  */
 export function openBrowser(url: URL, { environment, stderr }: CliContext): void {
   const { variables, isContinuousIntegration } = environment;
-  const isWatched = stderr.isTTY === true && !isContinuousIntegration;
-  if (!isWatched || variables.SSH_CONNECTION !== undefined || variables.SSH_TTY !== undefined) return;
+  const hasPerson = stderr.isTTY === true && !isContinuousIntegration;
+  if (!hasPerson || variables.SSH_CONNECTION !== undefined || variables.SSH_TTY !== undefined) return;
   const opener = openerOf(variables);
   if (opener === null) return;
-  // What the opener and the browser say does not belong on this terminal.
+  // "ignore", because the browser's messages do not belong on this terminal.
   const child = spawn(opener, [url.href], { detached: true, stdio: "ignore", env: variables });
   child.on("error", () => undefined);
   child.unref();

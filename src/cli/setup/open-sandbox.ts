@@ -6,7 +6,7 @@ import { describeError } from "../display/error-text.js";
 import { fitted } from "../render.js";
 import { type SandboxFlags, sandboxSource } from "./sandbox-flags.js";
 
-/** Opens the sandbox that the flags describe, with a live line on a terminal. Elsewhere stderr belongs to the command. */
+/** Shows progress on a terminal only: otherwise stderr belongs to the command. */
 export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
   const source = sandboxSource(flags, context);
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
@@ -21,7 +21,7 @@ export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContex
   }
 }
 
-/** Opens a sandbox with these settings. The engine answers while the rest of the program is loaded. */
+/** Connects to the engine while the rest of the program is loaded. */
 export async function openSandbox(
   settings: () => SandboxSettings | Promise<SandboxSettings>,
   { environment, signal, stderr }: CliContext,
@@ -41,7 +41,7 @@ export async function openSandbox(
   return sandboxFrom(opened);
 }
 
-/** With `--keep`: how to come back to the container, and how to get rid of it. */
+/** Printed after `--keep`. */
 export function keptNote(sandbox: Sandbox): string {
   return `brig: the container ${sandbox.containerId.slice(0, 12)} keeps running; brig gc --kept removes it\n`;
 }

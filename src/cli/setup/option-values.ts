@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import { formatDuration, parseDuration } from "../../lib/time/durations.js";
 
-/** Reads a flag's duration, as milliseconds. */
+/** Parses a flag's duration into milliseconds. */
 export function durationArgument({ atMostMs }: { atMostMs: number }): (text: string) => number {
   return (text) => {
     const ms = parseDuration(text);
@@ -12,7 +12,7 @@ export function durationArgument({ atMostMs }: { atMostMs: number }): (text: str
   };
 }
 
-/** For an option that may be repeated: each value after those before it. */
+/** Parses an option that may be repeated into a list. */
 export function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];
 }

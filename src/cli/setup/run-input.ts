@@ -10,8 +10,8 @@ const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
 
 /**
- * The prompt: the argument; or standard input where there is none or it is `-`; or both, when something is piped in beside the
- * argument.
+ * The prompt is the argument, or standard input if the argument is missing or `-`. If there is an argument
+ * and input is piped in as well, it is both.
  */
 export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
   const { stdin, stderr } = context;
@@ -33,7 +33,8 @@ export async function readPrompt(argument: string | undefined, context: CliConte
 }
 
 /**
- * Pictures as data URLs, made to fit as `view_image` does; several files may be given in one argument, separated by commas.
+ * Returns images as data URLs, reduced in size as `view_image` does it. One argument may name several files,
+ * separated by commas.
  */
 export async function readImages(
   files: readonly string[],
@@ -41,7 +42,7 @@ export async function readImages(
 ): Promise<string[]> {
   const resizer = new ImageResizer();
   const given: GivenImage[] = [];
-  // One after the other: no pipe is waited for any more once something is wrong.
+  // Sequentially, so that after a failure nobody waits for another pipe.
   for (const file of files.flatMap((list) => list.split(","))) {
     const path = resolve(cwd, file);
     given.push({ path, bytes: await readGivenFile(path, signal) });
@@ -49,7 +50,6 @@ export async function readImages(
   return await Promise.all(given.map((image) => fitImage(image, resizer)));
 }
 
-/** A JSON Schema from a file. */
 export async function readOutputSchema(path: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const text = (await readGivenFile(path, signal)).toString("utf8");
   try {
@@ -70,15 +70,15 @@ interface GivenImage {
 }
 
 async function fitImage({ path, bytes }: GivenImage, resizer: ImageResizer): Promise<string> {
-  if (imageType(bytes) === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP picture`);
-  const picture = await resizer.fit(bytes);
-  if (picture.kind === "unusable") throw usage(`the picture ${path} cannot be used: ${picture.reason}`);
-  if (picture.bytes.length > MAX_IMAGE_BYTES)
-    throw usage(`the picture ${path} is larger than ${MAX_IMAGE_BYTES} bytes`);
-  return `data:${picture.type};base64,${picture.bytes.toString("base64")}`;
+  if (imageType(bytes) === null) throw usage(`${path} is not a PNG, JPEG, GIF or WebP image`);
+  const image = await resizer.fit(bytes);
+  if (image.kind === "unusable") throw usage(`the image ${path} cannot be used: ${image.reason}`);
+  if (image.bytes.length > MAX_IMAGE_BYTES)
+    throw usage(`the image ${path} is larger than ${MAX_IMAGE_BYTES} bytes`);
+  return `data:${image.type};base64,${image.bytes.toString("base64")}`;
 }
 
-/** `onWait` is told when input does not come at once, so that nobody wonders what is being waited for. */
+/** `onWait` is called if the input does not end within a second, to say what brig is waiting for. */
 async function readInput({ stdin, signal }: CliContext, onWait?: () => Promise<void>): Promise<string> {
   signal.throwIfAborted();
   const timer = setTimeout(() => void onWait?.(), 1000);
@@ -91,7 +91,7 @@ async function readInput({ stdin, signal }: CliContext, onWait?: () => Promise<v
   try {
     for await (const chunk of stdin as AsyncIterable<Uint8Array>) {
       bytes += chunk.length;
-      if (bytes > MAX_INPUT_BYTES) throw usage(`standard input has more than ${MAX_INPUT_BYTES} bytes`);
+      if (bytes > MAX_INPUT_BYTES) throw usage(`standard input is larger than ${MAX_INPUT_BYTES} bytes`);
       chunks.push(chunk);
     }
   } catch (error) {
@@ -104,7 +104,7 @@ async function readInput({ stdin, signal }: CliContext, onWait?: () => Promise<v
   return decode(Buffer.concat(chunks));
 }
 
-/** UTF-8 or UTF-16 by its byte order mark, else UTF-8. */
+/** The byte order mark decides between UTF-8 and UTF-16; without one it is UTF-8. */
 function decode(bytes: Buffer): string {
   const [first, second] = bytes;
   const encoding =

@@ -21,19 +21,19 @@ import { configChoice } from "./config-choice.js";
 import { commandDirectory, sandboxSource } from "./sandbox-flags.js";
 
 /**
- * What flags, configuration and policy decide about a run. Each file is read once: the model is told of the policy under which its sandbox
- * starts, even when the file has changed in between.
+ * What flags, configuration and policy decide about a run. Each file is read once, so that the policy
+ * described to the model is the one that the sandbox starts with, even if the file changes in between.
  */
 export interface RunSettings {
   config: Config;
   sandbox: SandboxSettings;
-  /** What the model is told of the sandbox. */
+  /** The description of the sandbox for the model. */
   setting: SessionSetting;
 }
 
 /**
- * Warns on stderr of what is odd about the configuration. Errors: `config.invalid`, and everything that can be seen to keep the sandbox
- * from starting.
+ * Prints the configuration's warnings to stderr. Errors: `config.invalid`, and those of `Sandbox.create` that
+ * need no engine to be found.
  */
 export async function resolveRun(
   flags: AgentFlags,
@@ -41,7 +41,7 @@ export async function resolveRun(
   { usualApproval }: { usualApproval: ApprovalPolicy },
 ): Promise<RunSettings> {
   const { environment, stderr } = context;
-  // A wrong flag is reported in terms of the flag, before the configuration is in its own.
+  // First, so that the error for a wrong flag names the flag rather than its key in the configuration.
   const flagged = sandboxSource(flags, context);
   const { config: configured, warnings } = await loadConfig(environment, {
     ...configChoice(flags, context),
@@ -66,7 +66,7 @@ export async function resolveRun(
   };
 }
 
-/** The same run in another mode. Errors: as those of `resolveRun` about the sandbox. */
+/** The same run in another mode. Errors: those of `resolveRun` about the sandbox. */
 export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSettings> {
   const config = { ...run.config, sandbox_mode: mode, policy: undefined };
   const policy = await loadChosenPolicy(configuredPolicy(config));
@@ -79,7 +79,7 @@ function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
   return isChosen || mode === undefined ? config : { ...config, sandbox_mode: mode };
 }
 
-/** The configuration has the flags in it already, but for those that have no key. */
+/** The flags that have a key are already part of the configuration. */
 function withConfiguration(flagged: SettingsSource, config: Config, { cwd }: CliContext): SettingsSource {
   return {
     ...flagged,

@@ -6,7 +6,7 @@ import type { SettingsSource } from "../../sandbox/settings/resolve-settings.js"
 import type { CliContext } from "../context.js";
 import { collect } from "./option-values.js";
 
-/** The flags every command shares that opens a sandbox. */
+/** The flags of every command that opens a sandbox. */
 export interface SandboxFlags {
   sandbox?: string;
   cd?: string;
@@ -25,27 +25,29 @@ export function addSandboxOptions(command: Command): Command {
     .option("-s, --sandbox <mode>", `what the sandbox may do: ${SANDBOX_MODES.join(", ")}`)
     .option(
       "-C, --cd <dir>",
-      "the workspace (default: the current directory); without one, where commands start",
+      "the workspace (default: the current directory); with --workspace none, where commands start",
     )
-    .option("--container-image <image>", "the image to run (default: brig/base)")
+    .option("--container-image <image>", "the container's image (default: brig/base)")
     .option("--runtime <name>", "the OCI runtime, for example runsc")
-    .option("--network <setting>", "none or full, where the policy permits it")
+    .option("--network <setting>", "none or full, if the policy permits it")
     .option("--policy <file>", "a policy file instead of a mode")
-    .option("--workspace <kind>", "bind: the directory itself (default); none: no workspace")
+    .option("--workspace <kind>", "bind: mount the directory itself (default); none: no workspace")
     .addOption(
-      new Option("--add-dir <dir>", "a further writable directory; may be repeated").argParser(collect),
+      new Option("--add-dir <dir>", "another writable directory; may be repeated").argParser(collect),
     )
-    .option("--keep", "leave the container running afterwards")
+    .option("--keep", "keep the container running afterwards")
     .addOption(
-      new Option("--env <name=value>", "a variable for commands; may be repeated").argParser(collectVariable),
+      new Option("--env <name=value>", "set an environment variable for commands; may be repeated").argParser(
+        collectVariable,
+      ),
     );
 }
 
-/** Of the help of commands that no configuration concerns. */
+/** For the help of commands that read no configuration. */
 export const READS_NO_CONFIGURATION =
-  "\nWhat the flags do not say is as it is by default: no config.toml is read.\n";
+  "\nThis command reads no config.toml: options that are not given have their defaults.\n";
 
-/** What the flags say of a sandbox. Errors: `usage.invalid`. */
+/** Resolves relative paths against the current directory. Error: `usage.invalid`. */
 export function sandboxSource(flags: SandboxFlags, { cwd, environment }: CliContext): SettingsSource {
   const hasWorkspace = workspaceKind(flags.workspace) === "bind";
   return {
@@ -62,7 +64,7 @@ export function sandboxSource(flags: SandboxFlags, { cwd, environment }: CliCont
   };
 }
 
-/** Where commands start: `-C` names a directory inside the sandbox when there is no workspace. */
+/** Without a workspace, `-C` names a directory inside the sandbox. */
 export function commandDirectory(flags: SandboxFlags): string | undefined {
   return workspaceKind(flags.workspace) === "none" ? flags.cd : undefined;
 }

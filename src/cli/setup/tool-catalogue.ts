@@ -2,7 +2,7 @@ import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
 import { createToolRegistry, type ToolRegistry } from "../../tools/registry.js";
 
-/** The tools without a sandbox: to name and describe them, not to call them. */
+/** The tools without a sandbox: they can be listed and described, not called. */
 export function toolCatalogue(): ToolRegistry {
   const nowhere = () => Promise.reject(new BrigError("there is no sandbox", { code: "exec.invalid" }));
   const files = {
@@ -17,13 +17,14 @@ export function toolCatalogue(): ToolRegistry {
   return createToolRegistry({ spawn: nowhere, files }, { cwd: "/" });
 }
 
-/** Error: `tool.unknown`, with the name that was probably meant. */
+/** Error: `tool.unknown`, with the closest name as a hint. */
 export function requireTool(name: string): void {
   const catalogue = toolCatalogue();
   if (catalogue.has(name)) return;
   const meant = suggest(name, catalogue.getToolNames());
   throw new BrigError(`there is no tool "${name}"`, {
     code: "tool.unknown",
-    hint: meant === null ? "brig tools lists them" : `did you mean ${meant}? brig tools lists them all`,
+    hint:
+      meant === null ? "run brig tools for a list" : `did you mean ${meant}? brig tools lists all of them`,
   });
 }

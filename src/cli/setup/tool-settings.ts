@@ -9,9 +9,7 @@ import { defaultGates, mergeGates, nobodyToAsk } from "../../tools/tool-gates.js
 import type { CliContext } from "../context.js";
 import { configChoice } from "./config-choice.js";
 
-export { DEFAULT_MODEL };
-
-/** Which model, and which configuration, decides about tools. */
+/** The model and the configuration that decide which tools are on. */
 interface ToolsChoice {
   model?: string | undefined;
   profile?: string | undefined;
@@ -20,13 +18,13 @@ interface ToolsChoice {
   cd?: string | undefined;
 }
 
-/** The model that is asked: the flag's, else the configuration's. */
+/** The flag's model, else the configuration's, else the default. */
 export async function chosenModel(choice: ToolsChoice, context: CliContext): Promise<string> {
   const { config } = await load(choice, context);
   return choice.model ?? config.model ?? DEFAULT_MODEL;
 }
 
-/** What a configuration says about tools. With full access there is nothing to keep a search away from. */
+/** With full access the model may use the network anyway, so a cached search becomes a live one. */
 export function configuredGates(config: Config, { hasFullAccess = false } = {}): ToolGates {
   const { web_search: own, ...tools } = config.tools ?? {};
   const asked = typeof own === "boolean" ? (own ? "live" : "disabled") : own;
@@ -40,7 +38,7 @@ export function configuredGates(config: Config, { hasFullAccess = false } = {}):
 
 const exploreTools = ["read_file", "list_dir", "grep_files"] as const;
 
-/** Codex's list of what a model is offered for looking around; the table of tools goes above it. */
+/** Codex's list of the exploration tools that are on. The `tools` table overrides it. */
 function exploreGates({ experimental_supported_tools: offered }: Config): ToolGates {
   if (offered === undefined) return {};
   return Object.fromEntries(exploreTools.map((name) => [name, offered.includes(name)]));
@@ -52,7 +50,7 @@ function setOnes<Settings extends object>(settings: Settings): Partial<Settings>
   ) as Partial<Settings>;
 }
 
-/** Everything that decides about tools, weakest first. */
+/** Every source of tool settings, weakest first. */
 export async function gateLayers(
   choice: ToolsChoice & { model: string },
   context: CliContext,
@@ -73,7 +71,7 @@ async function load({ profile, overrides, cd }: ToolsChoice, context: CliContext
   return await loadConfig(context.environment, configChoice({ profile, config: overrides, cd }, context));
 }
 
-/** One layer for each setting, under the place where it is made. */
+/** One layer for each setting, named after its source. */
 function configuredLayers({ config, sources }: LoadedConfig): GateLayer[] {
   return Object.entries(configuredGates(config))
     .filter(([, setting]) => setting !== undefined)
@@ -84,7 +82,7 @@ function configuredLayers({ config, sources }: LoadedConfig): GateLayer[] {
     });
 }
 
-/** Whether there is a person at a terminal to see a question and type an answer. */
+/** Whether a person at a terminal can see a question and type an answer. */
 export function canAsk({ stdin, stderr }: CliContext): boolean {
   return stdin.isTTY === true && stderr.isTTY === true;
 }

@@ -78,12 +78,12 @@ describe("a file that was named", () => {
     const shell = writer("yes");
     await expect(readGivenFile(fifo, never)).rejects.toMatchObject({
       code: "usage.invalid",
-      message: `${fifo} has more than 67108864 bytes`,
+      message: `${fifo} is larger than 67108864 bytes`,
     });
     expect(shell.exitCode).toBeNull();
     writeFileSync(join(folder, "large"), "");
     truncateSync(join(folder, "large"), 64 * 1024 * 1024 + 1);
-    await expect(readGivenFile(join(folder, "large"), never)).rejects.toThrow("more than 67108864 bytes");
+    await expect(readGivenFile(join(folder, "large"), never)).rejects.toThrow("larger than 67108864 bytes");
   });
 
   it("is refused when it is a pipe whose writer goes without a word", async () => {
@@ -91,13 +91,13 @@ describe("a file that was named", () => {
     const wait = readGivenFile(fifo, never);
     await sleep(30);
     closeSync(silent);
-    await expect(wait).rejects.toThrow("it is a pipe and nothing was written to it");
+    await expect(wait).rejects.toThrow("it is a pipe, and its writer wrote nothing");
   });
 
   it("is refused soon when it is a pipe that nobody writes to", async () => {
     await expect(readGivenFile(fifo, never)).rejects.toMatchObject({
       code: "usage.invalid",
-      message: `${fifo} cannot be read: it is a pipe with nothing in it that nobody writes to`,
+      message: `${fifo} cannot be read: it is an empty pipe without a writer`,
     });
   });
 

@@ -140,7 +140,7 @@ describe("a picture", () => {
 
   it.each([
     ["that is not there", "missing", "no such file"],
-    ["that is none", "text", "is not a PNG, JPEG, GIF or WebP picture"],
+    ["that is none", "text", "is not a PNG, JPEG, GIF or WebP image"],
     ["that is a folder", ".", "cannot be read: it is a directory"],
     ["that is cut off", "cut", "cannot be used: it is cut off or broken (image/gif)"],
   ])("%s is refused", async (_, file, reason) => {
