@@ -8,7 +8,7 @@ import { toolsSchema, webSearchMode } from "./tools-schema.js";
 
 export const DEFAULT_MODEL = "gpt-5.2-codex";
 
-/** Where the default is decided elsewhere, `fallback` says it in words; a secret's value is never shown. */
+/** `fallback` describes a default that is decided elsewhere. The value of a secret is never shown. */
 export interface KeyNotes {
   description?: string | undefined;
   fallback?: string | undefined;
@@ -30,12 +30,12 @@ const workspaceWriteSchema = z.object({
   writable_roots: z
     .array(z.string().min(1))
     .default([])
-    .describe("Further writable directories; a relative one is relative to the file's own directory"),
+    .describe("More writable directories; relative paths start at the file's directory"),
   network_access: z.boolean().default(false).describe("Whether commands may use the network"),
   exclude_slash_tmp: z
     .boolean()
     .default(false)
-    .describe("No effect: a sandbox has a `/tmp` of its own, and never the machine's"),
+    .describe("No effect: a sandbox has its own `/tmp`, never the machine's"),
   exclude_tmpdir_env_var: z.boolean().default(false).describe("No effect, for the same reason"),
 });
 
@@ -43,14 +43,14 @@ const shellEnvironmentSchema = z.object({
   inherit: z
     .enum(["all", "core", "none"])
     .default("none")
-    .describe("No variable of this machine ever enters a sandbox; `all` and `core` are warned about"),
+    .describe("No variable of this machine ever enters a sandbox; `all` and `core` cause a warning"),
   ignore_default_excludes: z.boolean().default(true).describe("No effect, since nothing is inherited"),
   exclude: z.array(z.string()).default([]).describe("No effect, since nothing is inherited"),
-  set: variables.default({}).describe("Variables of every command"),
+  set: variables.default({}).describe("Environment variables of every command"),
   include_only: z
     .array(z.string())
     .default([])
-    .describe("If there are any, of `set` only the names that match one of these patterns (`*`, `?`)"),
+    .describe("If not empty, only the variables of `set` whose names match one of these patterns (`*`, `?`)"),
   experimental_use_profile: unused,
 });
 
@@ -59,30 +59,33 @@ const networkSetting = z.string().check(({ value, issues }) => {
   if (network.kind === "refused") issues.push({ code: "custom", message: network.reason, input: value });
 });
 
-/** What may stand at the top of the file and in a profile. */
+/** The keys that are allowed both at the top of the file and in a profile. */
 const shared = {
-  model: z.string().min(1).optional().describe("The model to ask").meta({ fallback: DEFAULT_MODEL }),
+  model: z.string().min(1).optional().describe("The model to use").meta({ fallback: DEFAULT_MODEL }),
   model_provider: z
     .string()
     .min(1)
     .optional()
-    .describe("Who is asked: `openai`, `ollama`, `lmstudio`, or one of `model_providers`")
+    .describe("The model's provider: `openai`, `ollama`, `lmstudio`, or one of `model_providers`")
     .meta({ fallback: "openai" }),
-  model_context_window: tokens.optional().describe("In tokens").meta({ fallback: "by model" }),
+  model_context_window: tokens
+    .optional()
+    .describe("The model's context window, in tokens")
+    .meta({ fallback: "by model" }),
   model_auto_compact_token_limit: tokens
     .optional()
-    .describe("From this many tokens on, older turns are summarised")
+    .describe("The number of tokens at which older turns are summarised")
     .meta({ fallback: "90 % of the window" }),
   model_reasoning_effort: z
     .string()
     .min(1)
     .optional()
-    .describe("For example `low`, `medium`, `high`")
+    .describe("How much the model reasons, for example `low`, `medium`, `high`")
     .meta({ fallback: "the provider's" }),
   model_reasoning_summary: z
     .enum(["auto", "concise", "detailed", "none"])
     .optional()
-    .describe("How reasoning is summed up")
+    .describe("How the reasoning is summarised")
     .meta({ fallback: "the provider's" }),
   model_verbosity: z
     .enum(["low", "medium", "high"])
@@ -92,14 +95,14 @@ const shared = {
   model_supports_reasoning_summaries: z
     .boolean()
     .optional()
-    .describe("Whether it can be asked to reason")
+    .describe("Whether the model takes reasoning settings")
     .meta({ fallback: "by model" }),
   model_instructions_file: z
     .string()
     .min(1)
     .optional()
     .describe("A file that replaces brig's own instructions; relative to the directory of config.toml"),
-  instructions: z.string().optional().describe("Instructions of your own, besides AGENTS.md"),
+  instructions: z.string().optional().describe("Your own instructions, in addition to AGENTS.md"),
   developer_instructions: z.string().optional().describe("A developer message before the first prompt"),
   compact_prompt: z
     .string()
@@ -109,24 +112,26 @@ const shared = {
   service_tier: z.string().optional().describe("Passed to the provider"),
   openai_base_url: httpUrl
     .optional()
-    .describe("Where the provider `openai` is")
+    .describe("The base URL of the provider `openai`")
     .meta({ fallback: "https://api.openai.com/v1" }),
   chatgpt_base_url: httpUrl
     .optional()
-    .describe("Where requests go after a ChatGPT login")
+    .describe("The base URL after a ChatGPT login")
     .meta({ fallback: "OpenAI's" }),
 
   approval_policy: z
     .union([z.enum(APPROVAL_POLICIES), granularSchema])
     .optional()
-    .describe("When a person is asked; with `granular`, what is not true is refused instead of asked")
+    .describe(
+      "When a person is asked for approval; with `granular`, what is not true is refused without asking",
+    )
     .meta({ fallback: "on-request; `brig run`: never" }),
   sandbox_mode: z
     .enum(SANDBOX_MODES)
     .optional()
     .describe("What commands may do")
     .meta({ fallback: DEFAULT_MODE }),
-  sandbox_workspace_write: workspaceWriteSchema.prefault({}).describe("Of the mode workspace-write"),
+  sandbox_workspace_write: workspaceWriteSchema.prefault({}).describe("Settings of the mode workspace-write"),
   policy: z
     .string()
     .min(1)
@@ -134,13 +139,13 @@ const shared = {
     .describe("A policy file in place of `sandbox_mode`; relative to the directory of config.toml"),
   network: networkSetting
     .optional()
-    .describe("`none`, `full` or `allowlist:HOST,…`, where the policy permits it")
+    .describe("`none`, `full` or `allowlist:HOST,…`, if the policy permits it")
     .meta({ fallback: "the policy's" }),
   experimental_supported_tools: z
     .array(z.string().min(1))
     .optional()
     .describe(
-      "Of `read_file`, `list_dir` and `grep_files` only those named are on, where `tools` does not say otherwise",
+      "Only those of `read_file`, `list_dir` and `grep_files` that are named are on, unless `tools` says otherwise",
     )
     .meta({ fallback: "all three" }),
   container_image: z
@@ -160,37 +165,40 @@ const shared = {
     .min(1)
     .max(7 * 24 * 3600)
     .default(60)
-    .describe("A container ends this long after brig went away"),
+    .describe("Seconds after which a container ends when brig is gone"),
 
   shell_environment_policy: shellEnvironmentSchema.prefault({}).describe("The environment of commands"),
   allow_login_shell: z.boolean().default(true).describe("Whether a model may ask for a login shell"),
   background_terminal_max_timeout: milliseconds
     .default(300_000)
-    .describe("Milliseconds that one look at a running command may wait"),
+    .describe("Milliseconds that one poll of a running command may wait"),
   turn_timeout_ms: milliseconds
     .default(86_400_000)
-    .describe("The longest that one turn may take, with all its requests and calls"),
+    .describe("Milliseconds that one turn may take, with all its requests and tool calls"),
   tool_output_token_limit: tokens
     .optional()
-    .describe("Tokens of a tool's output that reach the model")
+    .describe("The most tokens of a tool's output that the model gets")
     .meta({ fallback: "by model" }),
-  tools: toolsSchema.prefault({}).describe("Which tools a model is told of"),
-  web_search: webSearchMode.optional().describe("The provider's own search").meta({ fallback: "disabled" }),
+  tools: toolsSchema.prefault({}).describe("Which tools the model has"),
+  web_search: webSearchMode.optional().describe("The provider's web search").meta({ fallback: "disabled" }),
 
   project_doc_max_bytes: z
     .int()
     .min(0)
     .default(32_768)
-    .describe("Bytes of AGENTS.md files that are passed on; 0 for none"),
+    .describe("The most bytes of AGENTS.md files that the model gets; 0 for none"),
   project_doc_fallback_filenames: z
     .array(fileName)
     .default([])
-    .describe("Read in a directory that has no AGENTS.md"),
-  project_root_markers: z.array(fileName).default([".git"]).describe("What the top of a project holds"),
+    .describe("Files to read in a directory that has no AGENTS.md"),
+  project_root_markers: z
+    .array(fileName)
+    .default([".git"])
+    .describe("Names of files or directories that mark the root of a project"),
   include_environment_context: z
     .boolean()
     .default(true)
-    .describe("Whether the model is told of directory, date and network"),
+    .describe("Whether the model is told the directory, the date and the network setting"),
   include_permissions_instructions: z
     .boolean()
     .default(true)
@@ -199,7 +207,7 @@ const shared = {
 
 const profileSchema = z.object(shared);
 
-/** `config.toml`, with Codex's keys. An unknown key is left out with a warning, since it may be a newer one. */
+/** `config.toml`, with Codex's keys. An unknown key may be a newer one, so it only causes a warning. */
 export const configSchema = z.object({
   ...shared,
   history: z
@@ -211,12 +219,12 @@ export const configSchema = z.object({
     .describe("Session files"),
   oauth: z
     .object({
-      issuer: httpUrl.optional().describe("Who logs people in").meta({ fallback: "OpenAI's" }),
+      issuer: httpUrl.optional().describe("The login server").meta({ fallback: "OpenAI's" }),
       client_id: z
         .string()
         .min(1)
         .optional()
-        .describe("What brig is called there")
+        .describe("brig's client id at the login server")
         .meta({ fallback: "OpenAI's" }),
     })
     .prefault({})
@@ -224,7 +232,7 @@ export const configSchema = z.object({
   model_providers: z
     .record(z.string(), providerSchema)
     .default({})
-    .describe("Endpoints, under names of yours"),
+    .describe("Model endpoints, each under a name of your choice"),
   projects: z
     .record(
       z.string(),
@@ -236,12 +244,12 @@ export const configSchema = z.object({
       }),
     )
     .default({})
-    .describe("Workspaces, under their paths"),
-  profile: z.string().optional().describe("The profile that is used where `-p` names none"),
+    .describe("Workspaces, by path"),
+  profile: z.string().optional().describe("The profile to use without `-p`"),
   profiles: z
     .record(z.string(), profileSchema)
     .default({})
-    .describe("Keys that go above those of the file where the profile is chosen"),
+    .describe("Keys that override those of the file when the profile is chosen"),
 });
 
 export type Config = DeepReadonly<z.infer<typeof configSchema>>;

@@ -3,22 +3,21 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { currentDirectory } from "./current-directory.js";
 
-/** Every environment variable brig reads, under the name of what it means. */
+/** Every environment variable that brig reads, under a name that says what it means. */
 export interface Environment {
-  /** All variables as they are; for model providers, whose `env_key` names any of them. Never passed to a sandbox. */
+  /** All variables, since the `env_key` of a model provider may name any. Never passed to a sandbox. */
   readonly variables: Readonly<Record<string, string>>;
-  /** The user's home directory. */
   readonly home: string;
   /** `BRIG_HOME`, default `~/.brig`: config, sessions, credentials. */
   readonly brigHome: string;
-  /** `CODEX_HOME`, default `~/.codex`: its config.toml is read where brig has none. */
+  /** `CODEX_HOME`, default `~/.codex`: its config.toml is read if $BRIG_HOME has none. */
   readonly codexHome: string;
   /** `DOCKER_HOST`, e.g. `unix:///run/user/1000/docker.sock`. */
   readonly dockerHost: string | undefined;
   /** `DOCKER_CERT_PATH` and `DOCKER_TLS_VERIFY`, for an engine behind TLS. */
   readonly dockerCertPath: string | undefined;
   readonly verifiesDockerTls: boolean;
-  /** `XDG_RUNTIME_DIR`: where rootless engines put their socket. */
+  /** `XDG_RUNTIME_DIR`: rootless engines have their socket in it. */
   readonly runtimeDir: string | undefined;
   /** `BRIG_NO_INSTALL=1` forbids installing an engine. */
   readonly forbidsInstall: boolean;
@@ -30,13 +29,13 @@ export interface Environment {
   readonly openaiBaseUrl: string | undefined;
   /** The user's shell, `SHELL`; for messages only. */
   readonly shell: string | undefined;
-  /** `TZ`, or the zone of the machine, e.g. `Europe/Berlin`. */
+  /** `TZ`, or the machine's time zone, e.g. `Europe/Berlin`. */
   readonly timezone: string;
 }
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The environment as one frozen object. Nothing else in brig reads `process.env`. An empty variable counts as unset. */
+/** Returns a frozen object. An empty variable counts as unset. Nothing else in brig reads `process.env`. */
 export function readEnvironment(
   source: Variables = process.env,
   { cwd = () => currentDirectory(process) }: { cwd?: () => string } = {},
@@ -68,7 +67,7 @@ function absolute(path: string, cwd: () => string): string {
   return isAbsolute(path) ? resolve(path) : resolve(cwd(), path);
 }
 
-/** The root directory for a user whom the machine does not know, such as an arbitrary one of a container. */
+/** `/` for a user id that the machine does not know, such as an arbitrary one in a container. */
 function homeOfUser(): string {
   try {
     return homedir();
@@ -77,7 +76,7 @@ function homeOfUser(): string {
   }
 }
 
-/** Asking Intl costs ten milliseconds; where the clock's file is a link, its name tells as much. */
+/** Asking Intl takes ten milliseconds. If /etc/localtime is a link, its target names the zone. */
 function zoneOfMachine(): string | undefined {
   try {
     return /\/zoneinfo\/(?:posix\/|right\/)?([\w+/-]+)$/.exec(readlinkSync("/etc/localtime"))?.[1];
@@ -97,8 +96,8 @@ function isOn(value: string | undefined): boolean {
 }
 
 /**
- * For libraries that read the environment as they are loaded, where a person is at a terminal: what only their own developers need is
- * left out, and variables that are called CI_… do not keep them from drawing.
+ * Prepares the environment for React and Ink, which read it while they are loaded: they leave out what only
+ * their own developers need, and draw even if variables named CI_… exist.
  */
 export function prepareForDrawing(variables: Record<string, string | undefined> = process.env): void {
   variables.NODE_ENV ??= "production";

@@ -3,8 +3,9 @@ import { type SettingTree, sourceAt } from "./settings/setting-tree.js";
 import { describeSource } from "./settings/sources.js";
 
 /**
- * The variables of every command, of `shell_environment_policy`. Codex starts from the variables of the machine and takes away; a
- * sandbox starts from those of its image and none of the machine's, so that only what is named in `set` can be added.
+ * The variables that `shell_environment_policy` gives to every command. Codex starts with the machine's
+ * variables and removes some. A sandbox starts with its image's variables and none of the machine's, so only
+ * those in `set` are added.
  */
 export function commandVariables({
   shell_environment_policy: { set, include_only },
@@ -14,7 +15,7 @@ export function commandVariables({
   return Object.fromEntries(Object.entries(set).filter(([name]) => isIncluded(name)));
 }
 
-/** Says what of `shell_environment_policy` cannot be had. */
+/** Warns about an `inherit` that has no effect. */
 export function shellEnvironmentWarnings(
   { shell_environment_policy: { inherit } }: Pick<Config, "shell_environment_policy">,
   tree: SettingTree,
@@ -27,7 +28,10 @@ export function shellEnvironmentWarnings(
   ];
 }
 
-/** `*` and `?` as in file names; case does not matter, as in Codex. A regular expression of many stars could take for ever. */
+/**
+ * `*` and `?` as in file names; case does not matter, as in Codex. This is no regular expression, since one
+ * with many stars could take for ever.
+ */
 function matches(name: string, pattern: string): boolean {
   const wanted = pattern.toLowerCase();
   const given = name.toLowerCase();

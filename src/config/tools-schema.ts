@@ -7,34 +7,34 @@ export const toolsSchema = z.object({
   shell: z
     .enum(["unified_exec", "shell_command", "default", "local", "disabled"])
     .optional()
-    .describe("Which tools for commands the model is told of")
+    .describe("Which tools for running commands the model has")
     .meta({ fallback: "unified_exec" }),
   apply_patch: z
     .union([z.boolean(), z.enum(["freeform", "function"])])
     .optional()
-    .describe("As text of a grammar or as a function")
+    .describe("Whether the tool is on, as a freeform tool or as a function")
     .meta({ fallback: "by model" }),
   read_file: onOrOff("by model"),
   list_dir: onOrOff("by model"),
   grep_files: onOrOff("by model"),
   view_image: onOrOff("by model"),
   update_plan: z
-    // Codex has a table with one key here.
+    // In Codex this is a table with one key.
     .union([z.boolean(), z.object({ enabled: z.boolean().optional() }).transform(({ enabled }) => enabled)])
     .optional()
-    .describe("Whether the model is told of it; `{ enabled = … }` as well")
+    .describe("Whether the tool is on; `{ enabled = … }` works too")
     .meta({ fallback: "by model" }),
   request_user_input: onOrOff("on where somebody can answer"),
   js_repl: onOrOff("false"),
   web_search: z
-    // Codex has a table of settings here as well, which says nothing about on or off.
+    // Codex also takes a table of settings here, which does not say whether the tool is on.
     .union([z.boolean(), webSearchMode, z.object({}).transform(() => undefined)])
     .optional()
-    .describe("The provider's own search; true is live")
+    .describe("The provider's web search; `true` means `live`")
     .meta({ fallback: "as `web_search`" }),
   experimental_request_user_input: unused,
 });
 
 function onOrOff(fallback: string) {
-  return z.boolean().optional().describe("Whether the model is told of it").meta({ fallback });
+  return z.boolean().optional().describe("Whether the tool is on").meta({ fallback });
 }

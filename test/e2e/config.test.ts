@@ -85,7 +85,7 @@ describe("a session", () => {
   it("runs as a flag says, and says what gave way to it", async () => {
     await writeFile(join(workspace, ".brig/config.toml"), 'sandbox_mode = "read-only"\n');
     const { stderr } = await run("--sandbox", "workspace-write");
-    expect(stderr).toContain("config.toml:1: sandbox_mode gives way to --sandbox");
+    expect(stderr).toContain("config.toml:1: sandbox_mode is overridden by --sandbox");
     expect(await readdir(workspace)).toEqual([".brig", "new"]);
   });
 

@@ -7,7 +7,7 @@ import { isTable, parseToml, type Table } from "./toml-document.js";
 
 const MAX_BYTES = 1024 * 1024;
 
-/** A person's own configuration file; null where there is none. One that is there but wrong is `config.invalid`. */
+/** Reads the user's configuration file; null if it does not exist. Error: `config.invalid`. */
 export async function readConfigFile(file: string, home: string | undefined): Promise<SettingTree | null> {
   const text = await readText(file);
   if (text === null) return null;
@@ -16,7 +16,7 @@ export async function readConfigFile(file: string, home: string | undefined): Pr
   return settingTree(resolved, (path) => ({ kind: "file", file, line: lineOf(path) }));
 }
 
-/** Makes the paths in a table absolute: relative ones start at `base`, `~/` is the home directory. */
+/** Makes the paths in a table absolute: relative ones start at `base`, and `~/` is the home directory. */
 export function resolvePaths(table: Table, from: { base: string; home: string | undefined }): Table {
   const absolute = (path: unknown) =>
     typeof path !== "string" || path === ""
@@ -52,7 +52,7 @@ async function readText(file: string): Promise<string | null> {
   const read = await readTextFile(file, MAX_BYTES);
   if (read.kind === "text") return read.text;
   if (read.kind === "unreadable") throw unreadable(file, read.reason, read.cause);
-  // Somebody has put it there: without it nothing is as it was meant to be.
+  // A broken link is no missing file: somebody meant to have a configuration.
   if (await isLink(file)) throw unreadable(file, "is a link to a file that is not there");
   return null;
 }

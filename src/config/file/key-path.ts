@@ -3,7 +3,7 @@ import { parse } from "smol-toml";
 /** The parts of a dotted key. */
 export type KeyPath = readonly string[];
 
-/** A key as it would stand in TOML: parts that are no bare keys are quoted. */
+/** The key in TOML syntax: parts that are not bare keys are quoted. */
 export function formatKey(path: readonly (string | number)[]): string {
   return path.reduce<string>((key, part) => {
     if (typeof part === "number") return `${key}[${part}]`;
@@ -16,10 +16,10 @@ function formatPart(part: string): string {
 }
 
 const part = `(?:[A-Za-z0-9_-]+|"[^"\\\\\n]*(?:\\\\.[^"\\\\\n]*)*"|'[^'\n]*')`;
-/** What a dotted key looks like in TOML. */
+/** Matches a dotted key of TOML. */
 export const KEY_PATTERN = `${part}(?:[ \\t]*\\.[ \\t]*${part})*`;
 
-/** The parts of a key that matches the pattern. The TOML parser itself reads them, quotes and escapes included. */
+/** The parts of a key that matches the pattern. The TOML parser itself reads quotes and escapes. */
 export function parseKey(key: string): KeyPath {
   const parts: string[] = [];
   let level: unknown = parse(`${key} = 0`);

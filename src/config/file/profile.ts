@@ -7,7 +7,7 @@ import { readConfigFile } from "./config-file.js";
 import { unknownKeyWarnings } from "./unknown-keys.js";
 
 interface ProfilePlaces {
-  /** The person's own config.toml; null where there is none. */
+  /** The user's config.toml; null if there is none. */
   file: string | null;
   environment: Pick<Environment, "brigHome" | "codexHome"> & Partial<Pick<Environment, "home">>;
 }
@@ -18,8 +18,9 @@ export interface ChosenProfile {
 }
 
 /**
- * The keys of a profile as if they stood at the top: of `[profiles.NAME]`, or of the file `NAME.config.toml` beside config.toml, as Codex
- * 0.169 has it. One that there is not is `config.invalid`, and so is one in both places.
+ * The keys of the chosen profile, as top-level keys. A profile is the table `[profiles.NAME]` or, as in Codex
+ * 0.169, the file `NAME.config.toml` beside config.toml. Error: `config.invalid` if there is none, or one in
+ * both places.
  */
 export async function chosenProfile(
   stored: SettingTree,
@@ -44,7 +45,7 @@ async function readProfileFile(
   name: string,
   places: ProfilePlaces,
 ): Promise<{ file: string; tree: SettingTree } | null> {
-  // Anything else would be the name of a file elsewhere.
+  // Other names could lead to a file outside of the folder.
   if (!/^\w[\w.-]*$/.test(name)) return null;
   for (const folder of folders(places)) {
     const file = join(folder, `${name}.config.toml`);
@@ -56,7 +57,7 @@ async function readProfileFile(
   return null;
 }
 
-/** Profiles belong to the config.toml that is read. */
+/** A profile must be beside the config.toml that is read. */
 function folders({ file, environment: { brigHome, codexHome } }: ProfilePlaces): string[] {
   return file === null ? [brigHome, codexHome] : [dirname(file)];
 }
@@ -84,12 +85,12 @@ function noProfile(name: string, names: readonly string[], places: ProfilePlaces
 }
 
 function describedTwice(name: string, file: string): BrigError {
-  return new BrigError(`the profile \`${name}\` is there twice: as [profiles.${name}] and as ${file}`, {
+  return new BrigError(`there are two profiles \`${name}\`: [profiles.${name}] and ${file}`, {
     code: "config.invalid",
     hint: "move the settings of the table into the file, which Codex reads too",
   });
 }
 
 function nested(file: string, key: string): BrigError {
-  return new BrigError(`${file}: \`${key}\` cannot stand in a profile`, { code: "config.invalid" });
+  return new BrigError(`${file}: \`${key}\` is not allowed in a profile`, { code: "config.invalid" });
 }

@@ -8,14 +8,16 @@ export type Table = Readonly<Record<string, unknown>>;
 
 export interface TomlDocument {
   table: Table;
-  /** The line, from 1, that a key is on; of the nearest key above it where it has none of its own. */
+  /** The line of a key, from 1. If the key has no line of its own, that of the nearest table around it. */
   lineOf(path: KeyPath): number;
 }
 
-/** No setting is that deep. What follows takes memory that grows with the square of it, and calls itself for each level. */
+/**
+ * No setting is this deep. The code below recurses, and needs memory that grows with the square of the depth.
+ */
 const MAX_LEVELS = 64;
 
-/** Anything that does not parse is `config.invalid` with file, line and column. */
+/** Error: `config.invalid` with file, line and column. */
 export function parseToml(text: string, file: string): TomlDocument {
   const table = parsed(text, file);
   if (isTooDeep(table, MAX_LEVELS))

@@ -1,8 +1,8 @@
 import { formatKey, KEY_PATTERN, type KeyPath, parseKey } from "./key-path.js";
 
 /**
- * The line, from 1, that each key of a document is first named on, tables and keys of inline tables included; the parser itself does
- * not tell. The document must be one that the parser took: here only its outline is followed.
+ * The line, from 1, on which each key first appears, including tables and the keys of inline tables. The TOML
+ * parser does not report lines. The document must be valid: this only follows its outline.
  */
 export function keyLines(toml: string): ReadonlyMap<string, number> {
   const outline = new Outline(toml);
@@ -10,7 +10,7 @@ export function keyLines(toml: string): ReadonlyMap<string, number> {
   return outline.lines;
 }
 
-/** What may stand between two keys, or between a key and its value. */
+/** White space and comments, between two keys or between a key and its value. */
 const gap = /(?:[\s\uFEFF]|#[^\n]*)*/y;
 const keyText = new RegExp(KEY_PATTERN, "y");
 const text = /"""(?:\\[\s\S]|[^\\])*?"{3,5}|'''[\s\S]*?'{3,5}|"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*'/y;
@@ -39,7 +39,7 @@ class Outline {
         this.#readAssignment(table);
       }
       this.#skip(gap);
-      // What the outline cannot follow loses its lines, never the program.
+      // Keys after something that this does not understand have no lines; it must never loop.
       if (this.#at === before) return;
     }
   }
@@ -87,7 +87,7 @@ class Outline {
     return this.#toml[this.#at];
   }
 
-  /** Steps over what matches here, and returns it. */
+  /** Returns what the pattern matches at the current position, and moves past it. */
   #skip(pattern: RegExp): string {
     pattern.lastIndex = this.#at;
     const [skipped] = pattern.exec(this.#toml) ?? [""];

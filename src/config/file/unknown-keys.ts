@@ -9,7 +9,7 @@ import { UNUSED_KEYS } from "./unused-keys.js";
 
 const SHOWN_KEYS = 12;
 
-/** A warning for each key that the configuration does not know, with its place and the key that was probably meant. */
+/** A warning for each unknown key, with its place and the key that was probably meant. */
 export function unknownKeyWarnings(tree: SettingTree): string[] {
   return unknownKeys(configSchema, tree, []).map(({ path, meant }) => {
     const hint = meant === null ? "" : `; did you mean \`${meant}\`?`;
@@ -17,17 +17,17 @@ export function unknownKeyWarnings(tree: SettingTree): string[] {
   });
 }
 
-/** One sentence that names the keys of Codex's which are set and change nothing here. What Codex notes down by itself is left out. */
+/** One warning for all keys of Codex that brig ignores, except for `notice`, which Codex sets by itself. */
 export function unusedKeyWarnings(trees: readonly SettingTree[]): string[] {
   const names = new Set(trees.flatMap((tree) => unusedKeys(tree)));
   names.delete("notice");
   if (names.size === 0) return [];
   const shown = [...names].slice(0, SHOWN_KEYS).map((name) => `\`${name}\``);
   const more = names.size > SHOWN_KEYS ? ` and ${names.size - SHOWN_KEYS} more` : "";
-  return [`these keys of Codex's do nothing here: ${shown.join(", ")}${more}`];
+  return [`brig ignores these Codex keys: ${shown.join(", ")}${more}`];
 }
 
-/** Of a table that is unused as a whole its own name. */
+/** If a whole table is unused, only its name. */
 function unusedKeys(tree: SettingTree, path: KeyPath = []): string[] {
   return [...tree].flatMap(([key, node]) => {
     const here = [...path, key];
@@ -36,7 +36,7 @@ function unusedKeys(tree: SettingTree, path: KeyPath = []): string[] {
   });
 }
 
-/** Whether it is a key of Codex's that brig does nothing with. */
+/** Whether it is a key of Codex that brig ignores. */
 export function isUnusedKey(path: KeyPath): boolean {
   const [first, , third] = path;
   return UNUSED_KEYS.has((first === "profiles" ? third : first) ?? "") || isUnusedInTable(configSchema, path);
@@ -65,7 +65,7 @@ function unknownKeys(schema: z.ZodType, tree: SettingTree, path: KeyPath): Unkno
   });
 }
 
-/** A key that is spelled right but stands in the wrong table, which in TOML a forgotten header is enough for. */
+/** Finds a key that is in the wrong table, for example because of a forgotten table header. */
 function elsewhere(key: string): string | null {
   const shape: Record<string, z.ZodType> = configSchema.shape;
   if (Object.hasOwn(shape, key)) return key;

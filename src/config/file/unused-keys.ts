@@ -1,4 +1,4 @@
-/** Codex's keys, of all its versions, beyond those that brig uses: accepted at the top and in profiles, so that one file serves both. */
+/** Keys of any version of Codex that brig accepts and ignores, so that both can share one file. */
 export const UNUSED_KEYS: ReadonlySet<string> = new Set([
   "agents",
   "allow_symlinked_codex_home",

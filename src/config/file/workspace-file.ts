@@ -10,22 +10,23 @@ export const WORKSPACE_FILE_MAX_BYTES = 64 * 1024;
 export type WorkspaceRead =
   | { kind: "absent" }
   | { kind: "text"; text: string }
-  /** There is something that is no plain file in a plain directory. */
+  /** It is not a regular file in a real directory. */
   | { kind: "refused"; reason: string };
 
-/** Reads a configuration file of the workspace, given its absolute path. What it holds is hostile. */
+/** Reads a configuration file of the workspace, by absolute path. Its content is hostile. */
 export type WorkspaceReader = (path: string) => Promise<WorkspaceRead>;
 
-/** Names a file without opening it: no device is started, no FIFO waits, no link is followed. Linux only; Node has no name for it. */
+/** Linux's O_PATH, for which Node has no constant: names a file without opening it, so no FIFO blocks. */
 const O_PATH = 0o10_000_000;
 
 /**
- * Reads `DIR/config.toml` of a workspace from this process. The sandbox cannot be asked: it starts in the mode that these files may
- * tighten. An agent of an earlier session, or one at work right now, may have put anything there, so nothing is opened before it is
- * known to be a regular file in a real directory, and what was looked at is what is read: descriptors hold both, and the file is opened
- * through its own. Where there is no /proc the same is checked by name, which leaves an agent at work a moment to exchange them; all
- * it could gain is that another file of this person's tightens. A link, a FIFO, a device is `refused`; a file that is too large, not
- * UTF-8 or not readable is `config.invalid`, since somebody may have meant to tighten.
+ * Reads `DIR/config.toml` of a workspace in this process. The sandbox cannot read it: its mode depends on
+ * this file. An agent of an earlier session, or one that is running now, may have put anything there. So
+ * nothing is opened before it is known to be a regular file in a real directory, and descriptors of both make
+ * sure that the file that was checked is the one that is read. Without /proc the check is by name, so a
+ * running agent could swap the file in between; all it could gain is that another file of this user tightens
+ * the settings. A link, a FIFO or a device is `refused`. A file that is too large, not UTF-8 or not readable
+ * is `config.invalid`, since somebody may have meant to tighten something.
  */
 export async function readWorkspaceFile(
   path: string,
@@ -33,7 +34,7 @@ export async function readWorkspaceFile(
 ): Promise<WorkspaceRead> {
   const directory = dirname(path);
   try {
-    const usesProc = options.usesProc ?? (await isThere("/proc/self/fd"));
+    const usesProc = options.usesProc ?? (await exists("/proc/self/fd"));
     await using folder = await pin(directory, { usesProc });
     if (folder.stat.isSymbolicLink()) return refused(`${directory} is a symbolic link`);
     if (!folder.stat.isDirectory()) return { kind: "absent" };
@@ -49,10 +50,10 @@ export async function readWorkspaceFile(
   }
 }
 
-/** A file that was looked at and not opened. */
+/** A file that is identified but not opened for reading. */
 interface Pinned extends AsyncDisposable {
   stat: Stats;
-  /** Leads to this very file, where there is /proc. */
+  /** With /proc, this leads to the identified file even if its name changes. */
   path: string;
 }
 
@@ -72,15 +73,14 @@ async function readPinned(node: Pinned, path: string): Promise<string> {
   const follows = node.path.startsWith("/proc/self/fd/") ? 0 : constants.O_NOFOLLOW;
   await using handle = await open(node.path, constants.O_RDONLY | constants.O_NONBLOCK | follows);
   const { dev, ino } = await handle.stat();
-  if (dev !== node.stat.dev || ino !== node.stat.ino)
-    throw invalid(path, "was exchanged while it was opened");
+  if (dev !== node.stat.dev || ino !== node.stat.ino) throw invalid(path, "was replaced while it was opened");
   const bytes = await readStart(handle, WORKSPACE_FILE_MAX_BYTES + 1);
   if (bytes.length > WORKSPACE_FILE_MAX_BYTES)
     throw invalid(path, `is larger than ${WORKSPACE_FILE_MAX_BYTES} bytes`);
   return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return await access(path).then(
     () => true,
     () => false,
@@ -88,7 +88,7 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 function refused(what: string): WorkspaceRead {
-  return { kind: "refused", reason: `${what}, and brig follows nothing that leads out of a workspace` };
+  return { kind: "refused", reason: `${what}, and brig does not follow anything out of a workspace` };
 }
 
 function invalid(file: string, reason: string, cause?: unknown): BrigError {
@@ -96,4 +96,4 @@ function invalid(file: string, reason: string, cause?: unknown): BrigError {
 }
 
 const unreadHint =
-  'mend or remove it; a workspace with trust_level = "untrusted" under `projects` is left unread';
+  'repair or remove it; files of a workspace with trust_level = "untrusted" under `projects` are not read';

@@ -14,7 +14,7 @@ interface Wrong {
   tree: SettingTree;
 }
 
-/** `config.invalid`: for each wrong value its place, its key, what was given and what may be. */
+/** A `config.invalid` that says for each wrong value its place, its key, what it is and what it must be. */
 export function wrongValues(error: z.ZodError, wrong: Wrong): BrigError {
   const issues = error.issues.flatMap((issue) => innermost(issue, []));
   const hints = issues.map((issue) => hintFor(issue, wrong)).filter((hint) => hint !== undefined);
@@ -31,7 +31,7 @@ interface Issue {
   isOwnMessage: boolean;
 }
 
-/** What is wrong inside a table that one of the alternatives takes, rather than that none of them does. */
+/** For a union with a table in it: what is wrong inside the table, rather than that nothing matches. */
 function innermost(issue: z.core.$ZodIssue, above: readonly (string | number)[]): Issue[] {
   const path = [...above, ...(issue.path as (string | number)[])];
   if (issue.code === "invalid_union") {
@@ -56,7 +56,7 @@ function sentence(issue: Issue, { schema, tree }: Wrong): string {
   return `${where}: ${formatKey(issue.path)} is ${given}: ${demand}`;
 }
 
-/** An address may carry a password or a key. */
+/** A URL may contain a password or a key. */
 function mayBeSecret(expected: z.ZodType, value: unknown): boolean {
   if (notesOf(expected).isSecret) return true;
   return unwrapped(expected).inner instanceof z.ZodURL && typeof value === "string" && /[@?]/.test(value);

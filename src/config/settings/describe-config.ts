@@ -7,18 +7,18 @@ import type { LoadedConfig } from "./load-config.js";
 import { notesOf, unwrapped } from "./schema-words.js";
 import type { ConfigSource } from "./sources.js";
 
-/** One value of the configuration, fit to be shown. */
+/** One value of the configuration, without secrets. */
 export interface DescribedValue {
-  /** As it stands in TOML. */
+  /** In TOML syntax. */
   key: string;
-  /** Undefined where there is none, or where it is not shown. */
+  /** Undefined if there is none or it is hidden. */
   value: unknown;
-  /** In words, what holds where there is no value; or why the value is not shown. */
+  /** Describes the default if there is no value, or says why the value is hidden. */
   remark: string | null;
   source: ConfigSource;
 }
 
-/** Every key with its value and where that comes from, and those that brig does not use. No secret is among the values. */
+/** Every key with its value and source, and the keys that brig ignores. No secret is among the values. */
 export function describeConfig({
   config,
   sources,
@@ -32,7 +32,7 @@ export function describeConfig({
   return [...used, ...unusedValues(sources)];
 }
 
-/** Of a table that is shown as one value, the source of what comes first in it. */
+/** For a table that is shown as one value: the source of its first key. */
 function sourceOf(key: string, sources: LoadedConfig["sources"]): ConfigSource {
   const [, source] = [...sources].find(([name]) => name === key || name.startsWith(`${key}.`)) ?? [];
   return source ?? { kind: "default" };
@@ -45,7 +45,7 @@ function describeKey(schema: z.ZodType, value: unknown, path: KeyPath): SchemaVa
   if (inner instanceof z.ZodObject) {
     const shape: Record<string, z.ZodType> = inner.shape;
     return Object.entries(shape).flatMap(([key, below]) => {
-      // What the chosen profile says is at the top already.
+      // The keys of the chosen profile are at the top already.
       if (below === configSchema.shape.profiles) return [];
       return describeKey(below, isTable(value) ? value[key] : undefined, [...path, key]);
     });
@@ -62,14 +62,14 @@ function describeKey(schema: z.ZodType, value: unknown, path: KeyPath): SchemaVa
   return [{ key, value: inner instanceof z.ZodURL ? withoutSecrets(String(value)) : value, remark: null }];
 }
 
-/** An address may carry a password or a key. */
-function withoutSecrets(address: string): string {
-  const url = new URL(address);
-  if (url.username === "" && url.password === "" && url.search === "") return address;
-  return `${url.protocol}//${url.host}${url.pathname} (more is hidden)`;
+/** A URL may contain a password or a key. */
+function withoutSecrets(text: string): string {
+  const url = new URL(text);
+  if (url.username === "" && url.password === "" && url.search === "") return text;
+  return `${url.protocol}//${url.host}${url.pathname} (the rest is hidden)`;
 }
 
-/** Of each key that brig does nothing with, that it is there; what it holds may be secret. */
+/** The keys that brig ignores, without values, which may be secrets. */
 function unusedValues(sources: LoadedConfig["sources"]): DescribedValue[] {
   const values = new Map<string, DescribedValue>();
   for (const [name, source] of sources) {

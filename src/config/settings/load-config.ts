@@ -16,21 +16,23 @@ import type { ConfigSource } from "./sources.js";
 import { tightened } from "./workspace-settings.js";
 
 export interface ConfigChoice {
-  /** `-p`: the profile whose keys replace the ones above it. Default: the file's own `profile`. */
+  /** `-p`: the profile whose keys override those of the file. Default: the file's `profile`. */
   profile?: string | undefined;
-  /** `-c key=value`: above files, profile and environment. */
+  /** `-c key=value`: overrides files, profile and environment. */
   overrides?: readonly string[] | undefined;
-  /** What flags say, above everything: the key, dotted, and the flag as it was spelled. Undefined values are left out. */
+  /** Flags by the dotted key that they set. They override everything else. Undefined values are left out. */
   flags?: Readonly<Record<string, FlagSetting>> | undefined;
-  /** Where relative paths of `-c` start. Default: they are left as they are. */
+  /** The directory for relative paths in `-c`. Default: they stay relative. */
   cwd?: string | undefined;
-  /** The workspace, absolute: its own files may tighten the rest. Default: none are read. */
+  /**
+   * The absolute path of the workspace, whose files may tighten the configuration. Default: none are read.
+   */
   workspace?: string | undefined;
-  /** Whether no `config.toml` of `$BRIG_HOME` or `$CODEX_HOME` is read. Default: false. */
+  /** Whether to skip `config.toml` of `$BRIG_HOME` and `$CODEX_HOME`. Default: false. */
   ignoresUserFile?: boolean | undefined;
-  /** What holds where nobody says when a person is asked; a workspace is measured by it. Default "on-request". */
+  /** The approval policy if nothing sets it; a workspace may only be stricter. Default "on-request". */
   approvalPolicy?: ApprovalPolicy | undefined;
-  /** How files of the workspace are read. Default: by this process, see `readWorkspaceFile`. */
+  /** Reads the files of the workspace. Default: `readWorkspaceFile`. */
   readWorkspaceFile?: WorkspaceReader | undefined;
 }
 
@@ -40,13 +42,13 @@ interface FlagSetting {
 }
 
 export interface LoadedConfig {
-  /** All layers as one, frozen through and through. */
+  /** All layers merged; deeply frozen. */
   config: Config;
-  /** The person's own file; null when there is none. */
+  /** The user's file; null if there is none. */
   file: string | null;
-  /** What a person should know about the configuration, a sentence each. Untrusted text: neutralise before printing. */
+  /** Sentences for the user. They contain untrusted text: neutralise them before printing. */
   warnings: readonly string[];
-  /** Where each value comes from, under its key as it stands in TOML; a default has no entry. */
+  /** The source of each value, by its key in TOML syntax. A default has no entry. */
   sources: ReadonlyMap<string, ConfigSource>;
 }
 
@@ -54,9 +56,10 @@ type ConfigEnvironment = Pick<Environment, "brigHome" | "codexHome"> &
   Partial<Pick<Environment, "home" | "openaiBaseUrl">>;
 
 /**
- * Everything that configures brig as one object. Weakest first: defaults, `config.toml` of `$BRIG_HOME` (of `$CODEX_HOME` where that
- * has none), its profile, environment variables, `-c`, flags; then the workspace's own files, which can only tighten, and not what
- * `-c` or a flag says in so many words. No file is an empty one; a file that is there but wrong is `config.invalid`.
+ * Merges all sources of the configuration. Weakest first: defaults, `config.toml` of `$BRIG_HOME` (or of
+ * `$CODEX_HOME` if that has none), its profile, environment variables, `-c`, flags. Then the workspace's own
+ * files may tighten what neither `-c` nor a flag sets. A missing file is like an empty one. Error:
+ * `config.invalid` for a file with mistakes.
  */
 export async function loadConfig(
   environment: ConfigEnvironment,
@@ -94,7 +97,7 @@ export async function loadConfig(
   };
 }
 
-/** Where a person's own configuration may be, the first one that exists is read. */
+/** The places of the user's configuration. The first file that exists is read. */
 export function configFiles({ brigHome, codexHome }: ConfigEnvironment): readonly [string, string] {
   return [join(brigHome, "config.toml"), join(codexHome, "config.toml")];
 }
@@ -114,7 +117,6 @@ async function readUserFile(environment: ConfigEnvironment): Promise<UserFile> {
   return noUserFile;
 }
 
-/** Variables that set a value. A variable beats the file, since it is set for fewer calls than a file is kept. */
 function environmentTree({ openaiBaseUrl }: ConfigEnvironment): SettingTree {
   return openaiBaseUrl === undefined
     ? new Map()
@@ -142,7 +144,7 @@ function flagTree(flags: Readonly<Record<string, FlagSetting>>): SettingTree {
     .reduce(stacked, new Map());
 }
 
-/** A mode and a policy file exclude each other: the one that is chosen later stands. */
+/** A mode and a policy file exclude each other: the one in the stronger layer wins. */
 function stacked(below: SettingTree, above: SettingTree): SettingTree {
   if (above.has("sandbox_mode")) return merged(without(below, "policy"), above);
   return merged(above.has("policy") ? without(below, "sandbox_mode") : below, above);
@@ -170,7 +172,9 @@ async function tightenedBy(
   return { tree, warnings };
 }
 
-/** As the nearest of `projects` at or above the workspace says, under the path that was given or the real one. */
+/**
+ * The nearest of `projects` at or above the workspace decides, by the path that was given or the real path.
+ */
 async function isUntrusted({ projects }: Config, workspace: string): Promise<boolean> {
   if (Object.keys(projects).length === 0) return false;
   const physical = await realpath(workspace).catch(() => workspace);
@@ -183,7 +187,7 @@ function trustLevel(projects: Config["projects"], path: string): "trusted" | "un
   return level ?? (above === path ? undefined : trustLevel(projects, above));
 }
 
-/** What trees hold that were checked already: a tree never changes. */
+/** Configurations by the tree they were made from. Trees never change. */
 const checkedTrees = new WeakMap<SettingTree, Config>();
 
 function checked(tree: SettingTree): Config {
@@ -192,7 +196,7 @@ function checked(tree: SettingTree): Config {
   if (tree.has("policy") && tree.has("sandbox_mode"))
     throw new BrigError("`policy` and `sandbox_mode` exclude each other", {
       code: "config.invalid",
-      hint: "a policy file says all that a mode does: leave one of them out",
+      hint: "a policy file decides everything that a mode does: leave one of them out",
     });
   const parsed = configSchema.safeParse(plainTable(tree));
   if (!parsed.success) throw wrongValues(parsed.error, { schema: configSchema, tree });
@@ -200,7 +204,6 @@ function checked(tree: SettingTree): Config {
   return parsed.data;
 }
 
-/** Freezes the object and everything in it. */
 function deepFrozen<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) deepFrozen(inner);

@@ -5,12 +5,12 @@ import type { Table } from "../file/toml-document.js";
 
 const assignmentPattern = new RegExp(`^\\s*(${KEY_PATTERN})\\s*=([\\s\\S]*)$`);
 
-/** `key=value`: a dotted key and a TOML value; a value that is not TOML is taken as a text. Anything else is `usage.invalid`. */
+/** Parses `key=value`: a dotted key, and a TOML value or plain text. Error: `usage.invalid`. */
 export function parseOverride(assignment: string): Table {
   const [, key = "", text = ""] = assignmentPattern.exec(assignment) ?? [];
   const path = partsOf(key);
   if (path === null)
-    // What may be a value is not shown: it may be a key to something.
+    // The value is not shown, since it may be a secret.
     throw new BrigError(`-c ${assignment.replace(/=[\s\S]*/, "=…")} is not key=value`, {
       code: "usage.invalid",
       hint: "for example: -c model_reasoning_effort=high, -c 'sandbox_workspace_write.writable_roots=[\"/data\"]'",
@@ -34,7 +34,7 @@ function partsOf(key: string): KeyPath | null {
 function parseValue(text: string): unknown {
   try {
     const table = parse(`value = ${text}`);
-    // A second line could set another key.
+    // Without this check a second line could set another key.
     return Object.keys(table).length === 1 ? table.value : text;
   } catch (error) {
     if (error instanceof TomlError) return text;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { KeyNotes } from "../config-schema.js";
 
-/** The schema without what says that it may be missing, and whether and with what it is filled in. */
+/** The schema without `optional` and default wrappers, and the default. */
 export function unwrapped(schema: z.ZodType): { inner: z.ZodType; defaultValue?: unknown } {
   if (schema instanceof z.ZodOptional) return unwrapped(schema.unwrap() as z.ZodType);
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
@@ -17,7 +17,7 @@ export function notesOf(schema: z.ZodType): KeyNotes {
   return inner === schema ? own : { ...notesOf(inner), ...own };
 }
 
-/** The schema of a key; undefined where there is none. */
+/** Undefined if there is no such key. */
 export function schemaAt(schema: z.ZodType, path: readonly PropertyKey[]): z.ZodType | undefined {
   const [part, ...rest] = path;
   if (part === undefined) return schema;
@@ -37,13 +37,13 @@ export function schemaAt(schema: z.ZodType, path: readonly PropertyKey[]): z.Zod
   return undefined;
 }
 
-/** What may be given, in words: `an integer, 1 or more`, `low, medium or high`. */
+/** Describes the permitted values: `an integer, 1 or more`, `low, medium or high`. */
 export function describeType(schema: z.ZodType): string {
   const words = alternativesOf(schema);
   return words.length === 1 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
-/** Each of the values or kinds of value that may be given. */
+/** The permitted values, or kinds of value. */
 export function alternativesOf(schema: z.ZodType): string[] {
   const { inner } = unwrapped(schema);
   if (inner instanceof z.ZodUnion) return (inner.options as z.ZodType[]).flatMap(alternativesOf);
@@ -54,16 +54,16 @@ export function alternativesOf(schema: z.ZodType): string[] {
 
 function describeKind(schema: z.ZodType): string {
   if (schema instanceof z.ZodNumber) return describeInteger(schema);
-  if (schema instanceof z.ZodArray) return "a list of texts";
+  if (schema instanceof z.ZodArray) return "a list of strings";
   if (schema instanceof z.ZodObject) return `a table with ${Object.keys(schema.shape).join(", ")}`;
   if (schema instanceof z.ZodRecord)
     return unwrapped(schema.valueType as z.ZodType).inner instanceof z.ZodString
-      ? "a table of texts"
+      ? "a table of strings"
       : "a table of tables";
   if (schema instanceof z.ZodPipe) return "a table";
   if (schema instanceof z.ZodURL) return "an http or https URL";
-  if (schema instanceof z.ZodString && (schema.minLength ?? 0) > 0) return "a text that is not empty";
-  return "a text";
+  if (schema instanceof z.ZodString && (schema.minLength ?? 0) > 0) return "a non-empty string";
+  return "a string";
 }
 
 function describeInteger({ minValue, maxValue }: z.ZodNumber): string {

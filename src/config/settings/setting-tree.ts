@@ -2,13 +2,12 @@ import { formatKey, type KeyPath } from "../file/key-path.js";
 import { isTable, type Table } from "../file/toml-document.js";
 import type { ConfigSource } from "./sources.js";
 
-/** One value and where it comes from. */
 export interface Setting {
   value: unknown;
   source: ConfigSource;
 }
 
-/** A table whose values know where they come from. A map, so that no key means anything to JavaScript. */
+/** A table with the source of each value. In a map, keys such as `__proto__` have no special meaning. */
 export type SettingTree = ReadonlyMap<string, SettingTree | Setting>;
 
 export function settingTree(table: Table, sourceOf: (path: KeyPath) => ConfigSource): SettingTree {
@@ -26,7 +25,7 @@ export function isTree(node: SettingTree | Setting | undefined): node is Setting
   return node instanceof Map;
 }
 
-/** Tables are merged key by key; anything else is replaced. */
+/** Merges tables key by key; other values of `above` replace those below. */
 export function merged(below: SettingTree, above: SettingTree): SettingTree {
   const result = new Map(below);
   for (const [key, node] of above) {
@@ -46,7 +45,7 @@ export function nodeAt(tree: SettingTree, path: KeyPath): SettingTree | Setting 
   return node;
 }
 
-/** The source of the value at the path, of the first one below it, or of the nearest one it is part of. */
+/** The source of the value at the path, else of the first value below it, else of the nearest one above. */
 export function sourceAt(tree: SettingTree, path: KeyPath): ConfigSource {
   for (let length = path.length; length > 0; length -= 1) {
     const node = nodeAt(tree, path.slice(0, length));
@@ -62,7 +61,6 @@ export function plainTable(tree: SettingTree): Table {
   );
 }
 
-/** Every value of the tree, in its order. */
 export function* settingsOf(tree: SettingTree, path: KeyPath = []): Iterable<Setting & { path: KeyPath }> {
   for (const [key, node] of tree) {
     const here = [...path, key];
@@ -71,7 +69,7 @@ export function* settingsOf(tree: SettingTree, path: KeyPath = []): Iterable<Set
   }
 }
 
-/** The sources of all values, under their keys as they stand in TOML. */
+/** The sources of all values, by their keys in TOML syntax. */
 export function sourcesOf(tree: SettingTree): Map<string, ConfigSource> {
   return new Map([...settingsOf(tree)].map(({ path, source }) => [formatKey(path), source]));
 }

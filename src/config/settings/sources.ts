@@ -1,4 +1,4 @@
-/** Where a value comes from. Lines count from 1. */
+/** Where a value of the configuration comes from. Lines count from 1. */
 export type ConfigSource =
   | { kind: "default" }
   | { kind: "file"; file: string; line: number }
@@ -8,7 +8,6 @@ export type ConfigSource =
   | { kind: "override" }
   | { kind: "flag"; flag: string };
 
-/** For people; a file as `path:line`. */
 export function describeSource(source: ConfigSource): string {
   switch (source.kind) {
     case "default":

@@ -5,17 +5,17 @@ import type { Config } from "../config-schema.js";
 import type { KeyPath } from "../file/key-path.js";
 import type { Table } from "../file/toml-document.js";
 
-/** What becomes of a wish: it changes nothing, it would loosen or cannot be compared, or these keys are set. */
+/** "looser" includes values that cannot be compared. A table has the keys to set. */
 type Verdict = "same" | "looser" | Table;
 
 export interface Rule {
   key: KeyPath;
-  /** Other keys that decide about the same thing. */
+  /** Other keys that decide the same thing. */
   standsFor?: readonly KeyPath[];
-  judge(wishes: Config, config: Config): Verdict;
+  judge(requested: Config, config: Config): Verdict;
 }
 
-/** A rule for each key by which a workspace may tighten, and for no other. */
+/** The keys with which a workspace may tighten. All others are ignored. */
 export const rules: readonly Rule[] = [
   { key: ["sandbox_mode"], standsFor: [["policy"]], judge: judgeMode },
   { key: ["approval_policy"], judge: judgeApproval },
@@ -38,9 +38,9 @@ export const rules: readonly Rule[] = [
   toolOff("js_repl", false),
   {
     key: ["allow_login_shell"],
-    judge: (wishes, config) => {
-      if (wishes.allow_login_shell === config.allow_login_shell) return "same";
-      return wishes.allow_login_shell ? "looser" : { allow_login_shell: false };
+    judge: (requested, config) => {
+      if (requested.allow_login_shell === config.allow_login_shell) return "same";
+      return requested.allow_login_shell ? "looser" : { allow_login_shell: false };
     },
   },
   smaller("project_doc_max_bytes"),
@@ -51,41 +51,41 @@ export const rules: readonly Rule[] = [
 ];
 
 /** A policy file cannot be compared with a mode. */
-function judgeMode({ sandbox_mode: wish = DEFAULT_MODE }: Config, config: Config): Verdict {
+function judgeMode({ sandbox_mode: request = DEFAULT_MODE }: Config, config: Config): Verdict {
   if (config.policy !== undefined) return "looser";
-  // The mode read-only opens no network, and would be refused together with one.
-  const closesNetwork = wish === "read-only" && config.network !== undefined;
-  return verdict(compareModes(wish, config.sandbox_mode ?? DEFAULT_MODE), {
-    sandbox_mode: wish,
+  // The mode read-only does not permit a network, so the sandbox would be refused.
+  const closesNetwork = request === "read-only" && config.network !== undefined;
+  return verdict(compareModes(request, config.sandbox_mode ?? DEFAULT_MODE), {
+    sandbox_mode: request,
     ...(closesNetwork ? { network: "none" } : {}),
   });
 }
 
-/** The mode can still change while the configuration holds, so the wish has to be stricter under each. */
-function judgeApproval({ approval_policy: wish }: Config, { approval_policy: current }: Config): Verdict {
-  if (wish === undefined || current === undefined) return wish === current ? "same" : "looser";
+/** The mode may change during the session, so the requested policy must be stricter in every mode. */
+function judgeApproval({ approval_policy: request }: Config, { approval_policy: current }: Config): Verdict {
+  if (request === undefined || current === undefined) return request === current ? "same" : "looser";
   const modes = SANDBOX_MODES;
-  return verdict(compareApprovals({ policy: wish, modes }, { policy: current, modes }), {
-    approval_policy: wish,
+  return verdict(compareApprovals({ policy: request, modes }, { policy: current, modes }), {
+    approval_policy: request,
   });
 }
 
-function verdict(strictness: Strictness, wish: Table): Verdict {
+function verdict(strictness: Strictness, request: Table): Verdict {
   if (strictness === "same") return "same";
-  return strictness === "stricter" ? wish : "looser";
+  return strictness === "stricter" ? request : "looser";
 }
 
-function judgeNetwork({ network: wish }: Config, { network }: Config): Verdict {
-  if (wish === undefined || wish === network) return "same";
-  if (wish === "none") return { network: wish };
-  const wanted = parseNetwork(wish);
+function judgeNetwork({ network: request }: Config, { network }: Config): Verdict {
+  if (request === undefined || request === network) return "same";
+  if (request === "none") return { network: request };
+  const wanted = parseNetwork(request);
   const current = network === undefined ? undefined : parseNetwork(network);
   if (wanted.kind !== "parsed" || current?.kind !== "parsed") return "looser";
-  return verdict(compareNetworks(wanted.network, current.network), { network: wish });
+  return verdict(compareNetworks(wanted.network, current.network), { network: request });
 }
 
-function judgeNetworkAccess(wishes: Config, { sandbox_workspace_write, network }: Config): Verdict {
-  if (wishes.sandbox_workspace_write.network_access)
+function judgeNetworkAccess(requested: Config, { sandbox_workspace_write, network }: Config): Verdict {
+  if (requested.sandbox_workspace_write.network_access)
     return sandbox_workspace_write.network_access ? "same" : "looser";
   const isOpen = network !== undefined && network !== "none";
   if (!sandbox_workspace_write.network_access && !isOpen) return "same";
@@ -94,14 +94,14 @@ function judgeNetworkAccess(wishes: Config, { sandbox_workspace_write, network }
 
 const searchModes = ["disabled", "cached", "live"] as const;
 
-/** Both keys decide about the search; the one of `tools` has the last word, so that is the one to set. */
+/** Two keys decide about the search. The one in `tools` overrides the other, so that one is set. */
 function judgeWebSearch(table: "web_search" | "tools"): Rule["judge"] {
-  return (wishes, config) => {
-    const wish = searchMode(table === "tools" ? wishes.tools.web_search : wishes.web_search);
+  return (requested, config) => {
+    const request = searchMode(table === "tools" ? requested.tools.web_search : requested.web_search);
     const current = searchMode(config.tools.web_search) ?? config.web_search ?? "disabled";
-    if (wish === undefined || wish === current) return "same";
-    return searchModes.indexOf(wish) < searchModes.indexOf(current)
-      ? { tools: { web_search: wish } }
+    if (request === undefined || request === current) return "same";
+    return searchModes.indexOf(request) < searchModes.indexOf(current)
+      ? { tools: { web_search: request } }
       : "looser";
   };
 }
@@ -110,13 +110,13 @@ function searchMode(setting: Config["tools"]["web_search"]): (typeof searchModes
   return typeof setting === "boolean" ? (setting ? "live" : "disabled") : setting;
 }
 
-/** A tool can be turned off. Which of its kinds is the stricter one cannot be said. */
+/** A workspace can turn a tool off. Of two variants of a tool neither is stricter. */
 function toolOff(tool: keyof Config["tools"], off: false | "disabled"): Rule {
   return {
     key: ["tools", tool],
-    judge: (wishes, config) => {
-      if (wishes.tools[tool] === config.tools[tool]) return "same";
-      return wishes.tools[tool] === off ? { tools: { [tool]: off } } : "looser";
+    judge: (requested, config) => {
+      if (requested.tools[tool] === config.tools[tool]) return "same";
+      return requested.tools[tool] === off ? { tools: { [tool]: off } } : "looser";
     },
   };
 }
@@ -128,15 +128,15 @@ type Limit =
   | "tool_output_token_limit"
   | "lease_seconds";
 
-/** Where there is no number to compare with, the model's own counts, which is not known here. */
+/** Without a number to compare with, the model's own limit counts, which is not known here. */
 function smaller(key: Limit): Rule {
   return {
     key: [key],
-    judge: (wishes, config) => {
-      const wish = wishes[key];
+    judge: (requested, config) => {
+      const request = requested[key];
       const current = config[key];
-      if (wish === undefined || wish === current) return "same";
-      return current !== undefined && wish < current ? { [key]: wish } : "looser";
+      if (request === undefined || request === current) return "same";
+      return current !== undefined && request < current ? { [key]: request } : "looser";
     },
   };
 }

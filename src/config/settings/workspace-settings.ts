@@ -22,14 +22,15 @@ const KEY_CHARS = 60;
 interface WorkspaceFile {
   file: string;
   text: string;
-  /** What holds where nobody says when a person is asked. */
+  /** The approval policy if nothing sets it. */
   approvalPolicy: ApprovalPolicy;
 }
 
 /**
- * The settings after a configuration file of the workspace had its say. It can only tighten: each key is compared by a rule of its own,
- * and what has no rule, would loosen or cannot be compared is left out with a warning. What `-c` or a flag says in so many words
- * stands. A file that does not parse, or has a wrong value for a key with a rule, is `config.invalid`: it may have meant to tighten.
+ * The settings, tightened by a configuration file of the workspace. Each key is compared by its own rule. A
+ * key that has no rule, would loosen or cannot be compared is ignored with a warning. `-c` and flags are
+ * never overridden. A file that does not parse, or has a wrong value for a key with a rule, is
+ * `config.invalid`, since it may have meant to tighten.
  */
 export function tightened(
   own: SettingTree,
@@ -37,13 +38,13 @@ export function tightened(
 ): { tree: SettingTree; warnings: string[] } {
   const { table, lineOf } = parseToml(text, file);
   const asked = settingTree(table, (path) => ({ kind: "workspace", file, line: lineOf(path) }));
-  const wishes = checkedWishes(asked);
+  const requested = checkedRequest(asked);
   const ignored = keysWithoutRule(asked);
-  const outdone: string[] = [];
+  const overridden: string[] = [];
   let tree = own;
   for (const rule of rules.filter(({ key }) => nodeAt(asked, key) !== undefined)) {
     const current = configSchema.parse(plainTable(tree));
-    const verdict = rule.judge(wishes, {
+    const verdict = rule.judge(requested, {
       ...current,
       approval_policy: current.approval_policy ?? approvalPolicy,
     });
@@ -57,14 +58,14 @@ export function tightened(
         settingTree(verdict, () => source),
       );
     else
-      outdone.push(
-        `${describeSource(source)}: ${formatKey(rule.key)} gives way to ${describeSource(explicit)}`,
+      overridden.push(
+        `${describeSource(source)}: ${formatKey(rule.key)} is overridden by ${describeSource(explicit)}`,
       );
   }
-  return { tree, warnings: [...outdone, ...ignoredWarning(file, ignored)] };
+  return { tree, warnings: [...overridden, ...ignoredWarning(file, ignored)] };
 }
 
-function checkedWishes(asked: SettingTree): Config {
+function checkedRequest(asked: SettingTree): Config {
   const judged = rules.reduce<SettingTree>((tree, { key }) => {
     const node = nodeAt(asked, key);
     if (node === undefined) return tree;
@@ -80,7 +81,7 @@ function nested(path: KeyPath, node: ReturnType<typeof nodeAt> & object): Settin
   return new Map([[first, rest.length === 0 ? node : nested(rest, node)]]);
 }
 
-/** Of a table that has rules for some of its keys, the others one by one. */
+/** If a table has rules for some of its keys, its other keys one by one. */
 function keysWithoutRule(asked: SettingTree): KeyPath[] {
   const keys = new Map<string, KeyPath>();
   for (const { path } of settingsOf(asked)) {

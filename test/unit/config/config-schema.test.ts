@@ -24,12 +24,12 @@ interface Row {
   refuses: readonly (readonly [string, string])[];
 }
 
-const text = { takes: ['"a"'], refuses: [["1", "is 1: it must be a text"]] } as const;
+const text = { takes: ['"a"'], refuses: [["1", "is 1: it must be a string"]] } as const;
 const filledText = {
   takes: ['"a"'],
   refuses: [
-    ['""', 'is "": it must be a text that is not empty'],
-    ["[]", "is a list: it must be a text"],
+    ['""', 'is "": it must be a non-empty string'],
+    ["[]", "is a list: it must be a non-empty string"],
   ],
 } as const;
 const path = { takes: ['"/a/b"'], refuses: filledText.refuses } as const;
@@ -56,16 +56,19 @@ const url = {
 } as const;
 const texts = {
   takes: ["[]", '["a", "b"]'],
-  refuses: [['"a"', 'is "a": it must be a list of texts']],
+  refuses: [['"a"', 'is "a": it must be a list of strings']],
 } as const;
 const fileNames = {
   takes: ["[]", '["AGENTS.md"]'],
   refuses: [['["a/b"]', '[0] is "a/b": it must be the name of one directory entry']],
 } as const;
-const textTable = { takes: ["{}", '{ a = "b" }'], refuses: [["1", "it must be a table of texts"]] } as const;
+const textTable = {
+  takes: ["{}", '{ a = "b" }'],
+  refuses: [["1", "it must be a table of strings"]],
+} as const;
 const secretTable = {
   takes: textTable.takes,
-  refuses: [["{ a = 1 }", "a is of a wrong kind: it must be a text"]],
+  refuses: [["{ a = 1 }", "a is of a wrong kind: it must be a string"]],
 } as const;
 
 function oneOf(...values: string[]) {
@@ -124,8 +127,8 @@ const rows: Row[] = [
     key: "sandbox_workspace_write.writable_roots",
     takes: ["[]", '["/a"]'],
     refuses: [
-      ['"/a"', 'is "/a": it must be a list of texts'],
-      ["[1]", "[0] is 1: it must be a text"],
+      ['"/a"', 'is "/a": it must be a list of strings'],
+      ["[1]", "[0] is 1: it must be a non-empty string"],
     ],
   },
   { key: "sandbox_workspace_write.network_access", ...isOn },
@@ -137,7 +140,7 @@ const rows: Row[] = [
     takes: ['"none"', '"full"', '"allowlist:example.org,*.example.org:443"'],
     refuses: [
       ['"open"', '"open" is not a network setting: use none, full or allowlist:HOST,…'],
-      ["true", "is true: it must be a text"],
+      ["true", "is true: it must be a string"],
     ],
   },
   { key: "experimental_supported_tools", ...texts },
@@ -199,7 +202,7 @@ const rows: Row[] = [
   {
     key: "model_providers.<name>.experimental_bearer_token",
     takes: ['"a"'],
-    refuses: [["123456", "is of a wrong kind: it must be a text"]],
+    refuses: [["123456", "is of a wrong kind: it must be a string"]],
   },
   { key: "model_providers.<name>.wire_api", ...oneOf("responses", "chat") },
   { key: "model_providers.<name>.query_params", ...secretTable },
@@ -211,7 +214,7 @@ const rows: Row[] = [
   { key: "model_providers.<name>.response_timeout_ms", ...integer(1, 2_147_483_647) },
   { key: "model_providers.<name>.requires_openai_auth", ...isOn },
   { key: "projects.<name>.trust_level", ...oneOf("trusted", "untrusted") },
-  { key: "profile", takes: [], refuses: [["1", "is 1: it must be a text"]] },
+  { key: "profile", takes: [], refuses: [["1", "is 1: it must be a string"]] },
 ];
 
 function load(toml: string) {
@@ -294,7 +297,7 @@ describe("the configuration", () => {
   it("names every wrong value at once", async () => {
     const failure = await load('model = 1\nsandbox_mode = "x"\n').catch((error: unknown) => error);
     expect((failure as Error).message.split("\n")).toEqual([
-      `${home}/config.toml:1: model is 1: it must be a text that is not empty`,
+      `${home}/config.toml:1: model is 1: it must be a non-empty string`,
       `${home}/config.toml:2: sandbox_mode is "x": it must be read-only, workspace-write or danger-full-access`,
     ]);
   });

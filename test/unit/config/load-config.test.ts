@@ -153,13 +153,13 @@ sandbox_mod = "read-only"
     expect(warnings).toEqual([]);
   });
 
-  it("names the keys of Codex's that do nothing here, in one line", async () => {
+  it("names the Codex keys that brig ignores, in one line", async () => {
     const { warnings } = await load(
       'notify = ["x"]\n[mcp_servers.a]\ncommand = "x"\n[features]\na = true\n[profiles.p.features]\na = 1\n' +
         '[model_providers.b]\nname = "b"\naws = 1\n[notice]\nb = 1',
     );
     expect(warnings).toEqual([
-      "these keys of Codex's do nothing here: `notify`, `mcp_servers`, `features`, `profiles.p.features`, `model_providers.b.aws`",
+      "brig ignores these Codex keys: `notify`, `mcp_servers`, `features`, `profiles.p.features`, `model_providers.b.aws`",
     ]);
   });
 
@@ -177,7 +177,7 @@ sandbox_mod = "read-only"
     expect(sources.get("model")).toEqual({ kind: "profile", profile: "work", file, line: 1 });
     expect(warnings).toEqual([
       `${file}:3: unknown key \`modl\`; did you mean \`model\`?`,
-      "these keys of Codex's do nothing here: `tui`",
+      "brig ignores these Codex keys: `tui`",
     ]);
     expect((await load('profile = "work"')).config.model).toBe("of-file");
     expect((await load('profile = "work"', { overrides: ["model=d"] })).config.model).toBe("d");
@@ -198,9 +198,9 @@ sandbox_mod = "read-only"
       "work",
       "[profiles.work]",
       "",
-      /is there twice: as \[profiles\.work\] and as .*work\.config\.toml/,
+      /there are two profiles `work`: \[profiles\.work\] and .*work\.config\.toml/,
     ],
-    ["with a profile of its own", "work", "", 'profile = "x"', /`profile` cannot stand in a profile/],
+    ["with a profile of its own", "work", "", 'profile = "x"', /`profile` is not allowed in a profile/],
     ["with a wrong value", "work", "", "model = 5", /work\.config\.toml:1[\s\S]*model/],
     ["that is not TOML", "work", "", "model", /work\.config\.toml:1/],
     ["somewhere else", "../brig/work", "", 'model = "a"', /has no profile/],

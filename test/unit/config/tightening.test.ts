@@ -200,21 +200,21 @@ describe("a workspace's own file", () => {
     [{ overrides: ["sandbox_mode=workspace-write"] }, "-c"],
     [{ flags: { sandbox_mode: { flag: "--sandbox", value: "workspace-write" } } }, "--sandbox"],
     [{ flags: { policy: { flag: "--policy", value: "/p.toml" } } }, null],
-  ])("gives way to what was asked for in so many words: %j", async (choice, named) => {
+  ])("does not override -c or a flag: %j", async (choice, named) => {
     const { config, warnings } = await load({ brig: '\nsandbox_mode = "read-only"' }, choice);
     expect(config.sandbox_mode).not.toBe("read-only");
     expect(warnings).toEqual([
       named === null
         ? ignored("sandbox_mode")
-        : `${workspace}/.brig/config.toml:2: sandbox_mode gives way to ${named}`,
+        : `${workspace}/.brig/config.toml:2: sandbox_mode is overridden by ${named}`,
     ]);
   });
 
-  it("is not outdone by a key that stands for the same thing in the person's file", async () => {
+  it("is not overridden by an equivalent key in the user's file", async () => {
     const overrides = ["sandbox_workspace_write.network_access=true"];
     const { config, warnings } = await load({ brig: 'network = "none"' }, { overrides });
     expect(config.network).toBeUndefined();
-    expect(warnings).toEqual([`${workspace}/.brig/config.toml:1: network gives way to -c`]);
+    expect(warnings).toEqual([`${workspace}/.brig/config.toml:1: network is overridden by -c`]);
   });
 
   it.each([
