@@ -33,11 +33,12 @@ export interface OpenedSandbox {
   containerId: string;
   link: RunnerLink;
   proof: Proof;
-  /** It goes on after `release`. */
+  /** The container keeps running after `release`. */
   isKept: boolean;
   /**
-   * Removes the container and the placeholders, or leaves both with `keep`. `isEnding`: the runner was asked to end. Error:
-   * `engine.failed` when the container is not proved gone; then it may be called again.
+   * Removes the container and the placeholders, or leaves both with `keep`. `isEnding` says that the runner
+   * was asked to end. Error: `engine.failed` if the container may still be there; then this can be called
+   * again.
    */
   release(how: { isEnding: boolean }): Promise<void>;
   warn: Warn;
@@ -45,14 +46,16 @@ export interface OpenedSandbox {
 
 /** How a sandbox is started, besides what it is to be. */
 export interface StartOptions
-  extends Pick<SandboxOptions, "signal" | "maxStartsAtOnce" | "onLateOutput" | "onWarning"> {
+  extends Pick<SandboxOptions, "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onWarning"> {
   /** May still be connecting. */
   engine: Engine | Promise<Engine>;
   /** A volume to mount at /.brig instead of this version's toolbox. */
   toolboxVolume?: string | undefined;
 }
 
-/** Opens a sandbox. Settings that are wrong are reported first, even when the engine fails or never answers. */
+/**
+ * Opens a sandbox. Settings that are wrong are reported first, even when the engine fails or never answers.
+ */
 export async function openSandbox(
   settings: SandboxSettings | Promise<SandboxSettings>,
   options: StartOptions,
@@ -60,7 +63,7 @@ export async function openSandbox(
   const answering = answeringEngine(options.engine);
   answering.catch(() => undefined);
   const { signal } = options;
-  // What takes no engine is read while it answers.
+  // Whatever does not need the engine is read while it answers.
   if (options.toolboxVolume === undefined) prepareToolbox();
   const [resolved, processes] = await Promise.all([settings, readHostProcesses(hostname())]);
   const engine = await (signal === undefined ? answering : beforeAbort(answering, signal));
@@ -72,7 +75,8 @@ export async function openSandbox(
 
 async function answeringEngine(connecting: Engine | Promise<Engine>): Promise<Engine> {
   const engine = await connecting;
-  // The slowest of the answers that a start waits for. What goes wrong here goes wrong where it is needed.
+  // Asked early, since it is the slowest answer that a start waits for. A failure is reported where the
+  // answer is needed.
   void engine.info().catch(() => undefined);
   return engine;
 }
@@ -87,12 +91,14 @@ async function startOn(
   { settings, options, processes }: Start & { processes: HostProcesses },
 ): Promise<OpenedSandbox> {
   const { brigHome } = settings.environment;
+  options.onProgress?.("looking at the image and the workspace");
   const looking = Promise.all([
     requireImage(engine, settings.image),
     options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
   ]);
   looking.catch(() => undefined);
-  // Before the plan, which takes over what a killed session left in the same workspace.
+  // Before the plan is made, since it takes over the placeholders that a killed session left in the same
+  // workspace.
   await reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
   const owner = await ownerOf(process.pid, processes);
   const [[image, toolbox], planned] = await Promise.all([looking, makePlan(settings, { engine, owner })]);
@@ -126,10 +132,12 @@ async function startProved(
   const warn = warner(options);
   const container = new SandboxContainer(engine, { plan, keep, warn, recordFor });
   try {
-    // What is needed only from here on is loaded while the engine starts the container.
+    // The modules that are needed from here on are loaded while the engine starts the container.
+    options.onProgress?.("starting the container");
     const loadRest = () => import("./connect-and-prove.js");
     await container.start(body, { imageId, signal: options.signal, whileStarting: loadRest });
     const { connectAndProve } = await loadRest();
+    options.onProgress?.("checking the policy inside");
     const running = await connectAndProve(container, {
       plan,
       engine,

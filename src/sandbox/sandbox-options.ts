@@ -3,49 +3,55 @@ import type { Engine } from "../docker/engine-types.js";
 import type { BrigError } from "../errors.js";
 import type { SandboxMode } from "../policy/modes.js";
 
-/** What a sandbox is to be. All of it may be left out. */
+/** The options of `Sandbox.create`. All of them are optional. */
 export interface SandboxOptions {
-  /** Directory of the host, visible at the same path. Default: the current directory. */
+  /** A directory of the host, visible at the same path inside. Default: the current directory. */
   workspace?: string | undefined;
   /** "bind" (default): the host's own files; "none": no workspace at all. */
   workspaceKind?: "bind" | "none" | undefined;
   /** Default "workspace-write". Not together with `policyFile`. */
   mode?: SandboxMode | undefined;
-  /** A policy of your own, see sandbox-policies/README.md. */
+  /** Your own policy, see sandbox-policies/README.md. */
   policyFile?: string | undefined;
-  /** Another mode or policy file: its protected names are held too, all of those of workspace-write where it is read-only. */
+  /**
+   * A mode or policy file whose protected names are protected too; for a read-only one, those of
+   * workspace-write.
+   */
   protectsLike?: string | undefined;
   /** Default "brig/base". Any Linux image serves. */
   image?: string | undefined;
   /** OCI runtime, for example "runsc". Default: the engine's own. */
   runtime?: string | undefined;
-  /** "none" or "full"; replaces what the policy says, where the policy permits it. */
+  /** "none" or "full": replaces the network setting of the policy, if the policy permits it. */
   network?: string | undefined;
-  /** Further writable directories of the host. */
+  /** More writable directories of the host. */
   addDirs?: readonly string[] | undefined;
-  /** As `addDirs`, but left aside by a policy that takes none. */
+  /** Like `addDirs`, but a policy that permits none ignores them instead of refusing them. */
   writableRoots?: readonly string[] | undefined;
-  /** The container ends this long after the last host was connected. Default 60. */
+  /** The container ends this long after the last host disconnected. Default 60. */
   leaseSeconds?: number | undefined;
   /** No lease, and `close` leaves the container running. */
   keep?: boolean | undefined;
-  /** Added to the environment of every command; never in the container's description. */
+  /** Added to the environment of every command. The engine, and so `docker inspect`, never sees it. */
   env?: Readonly<Record<string, string>> | undefined;
-  /** May be one that is still being connected to. Default: found as `brig doctor` says. */
+  /** May still be connecting. Default: the engine that `brig doctor` reports. */
   engine?: Engine | Promise<Engine> | undefined;
-  /** Default: that of this process. */
+  /** Default: the environment of this process. */
   environment?: Environment | undefined;
-  /** Aborting gives the start up and removes what there is of it. */
+  /** Aborting cancels the start and removes what it has created. */
   signal?: AbortSignal | undefined;
-  /** How many sandboxes this process may start at a time on the engine; the others wait for their turn. Default: twice the cores. */
+  /**
+   * How many sandboxes this process may start on the engine at the same time. Default: twice the number of
+   * cores.
+   */
   maxStartsAtOnce?: number | undefined;
-  /** Told what the start is at, in a few words. */
+  /** Called with a few words at each stage of the start. */
   onProgress?: ((line: string) => void) | undefined;
-  /** Output of a process that outlived its call; `call` counts the sandbox's requests from 1. */
+  /** Receives the output of a process that outlived its call. `call` counts the sandbox's requests from 1. */
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
   /**
-   * What went wrong where no call could say so: while a sandbox that could not start was taken away, that ended by itself or that
-   * `await using` closed. Default: a warning of the process.
+   * Receives errors that no call can report: from removing a sandbox that could not start, that ended by
+   * itself or that `await using` closed. Default: a warning of the process.
    */
   onWarning?: ((warning: BrigError) => void) | undefined;
 }

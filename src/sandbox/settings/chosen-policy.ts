@@ -7,7 +7,7 @@ import type { SandboxOptions } from "../sandbox-options.js";
 
 export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "protectsLike">;
 
-/** The policy of a mode or a file, with the network setting and the protected names that the options change in it. */
+/** The policy of a mode or a file, with the network setting and the protected names from the options. */
 export async function loadChosenPolicy({ protectsLike, ...choice }: PolicyChoice): Promise<LoadedPolicy> {
   const likeNames = protectsLike === undefined ? [] : loadPolicy(protectsLike).then(protectedNames);
   const [chosen, names] = await Promise.all([loadNamedPolicy(choice), likeNames]);
@@ -23,7 +23,7 @@ export async function loadFullAccess({
   return protecting(await loadPolicy("danger-full-access"), await protectedNames(protectsLike));
 }
 
-/** A policy that lets nothing be written need not name what it protects: then the names of workspace-write count. */
+/** A read-only policy does not have to name what it protects, so the names of workspace-write are used. */
 async function protectedNames({ name, policy: { workspace } }: LoadedPolicy): Promise<string[]> {
   if (workspace.access === "rw" || name === DEFAULT_MODE) return workspace.protected;
   return (await loadPolicy(DEFAULT_MODE)).policy.workspace.protected;

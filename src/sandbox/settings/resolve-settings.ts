@@ -7,7 +7,7 @@ import type { SandboxOptions } from "../sandbox-options.js";
 import { loadChosenPolicy, loadFullAccess, type PolicyChoice } from "./chosen-policy.js";
 import type { SandboxSettings } from "./sandbox-settings.js";
 
-/** What settings are made of. Unlike `SandboxOptions` it leaves nothing to the process: not its directory, nor its environment. */
+/** What settings are made from. Unlike `SandboxOptions`, it names the workspace and the environment. */
 export interface SettingsSource
   extends PolicyChoice,
     Pick<
@@ -39,8 +39,8 @@ export async function resolveSettings(source: SettingsSource): Promise<SandboxSe
 }
 
 /**
- * Checks everything that can be checked without an engine, with the errors of `Sandbox.create`, so that nobody waits or pays for what
- * could not succeed. Returns the settings with the workspace's real path.
+ * Checks everything that can be checked without an engine, with the errors of `Sandbox.create`, so that
+ * nobody waits or pays for what could not succeed. Returns the settings with the workspace's real path.
  */
 export async function checkedSettings(settings: SandboxSettings): Promise<SandboxSettings> {
   const { policy, environment } = settings;
@@ -56,8 +56,8 @@ export async function checkedSettings(settings: SandboxSettings): Promise<Sandbo
 }
 
 /**
- * The settings of a second sandbox on the same directories that may do everything but write to the names that the first one protects. It
- * never outlives its session, not even with `keep`.
+ * The settings of a second sandbox on the same directories that may do everything but write to the names that
+ * the first one protects. It never outlives its session, not even with `keep`.
  */
 export async function withFullAccess(settings: SandboxSettings): Promise<SandboxSettings> {
   return { ...settings, policy: await loadFullAccess({ protectsLike: settings.policy }), keep: false };

@@ -1,7 +1,9 @@
 import type { Environment } from "../../config/env.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 
-/** Everything a sandbox is to be that is decided without its engine: defaults filled in, the policy loaded. */
+/**
+ * Everything a sandbox is to be that is decided without its engine: defaults filled in, the policy loaded.
+ */
 export interface SandboxSettings {
   policy: LoadedPolicy;
   /** Absolute path on the host; null for a sandbox without a workspace. */
