@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
 import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
 import { ensureImages } from "../../src/images/ensure.js";
+import { containerBody } from "../support/container-body.js";
 import { harmedEngine, testEngine } from "../support/engine.js";
 import { testLabel, testLabels } from "../support/test-run.js";
 
@@ -27,33 +28,8 @@ async function start(argv: string[], changes: Partial<ContainerBody> = {}): Prom
   return id;
 }
 
-function body(image: string, [program = "", ...args]: string[]): ContainerBody {
-  return {
-    Image: image,
-    Entrypoint: [program],
-    Cmd: args,
-    Env: [],
-    Labels: testLabels(),
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
-      AutoRemove: false,
-      Privileged: false,
-      ReadonlyRootfs: false,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: [],
-      CapAdd: [],
-      SecurityOpt: [],
-      Mounts: [],
-      Tmpfs: {},
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-    },
-  };
+function body(image: string, argv: string[]): ContainerBody {
+  return containerBody(image, argv, { Labels: testLabels() });
 }
 
 /** The payload of all frames, whatever their stream. */

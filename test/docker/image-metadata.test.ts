@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
 import type { Engine } from "../../src/docker/engine-types.js";
 import { promised } from "../guarantees.js";
+import { containerBody } from "../support/container-body.js";
 import { testEngine } from "../support/engine.js";
 import { becomeHostUser, HOST_USERS } from "../support/host-users.js";
 import { sandboxTest } from "../support/sandbox.js";
@@ -32,32 +33,12 @@ async function imageWith(...lines: string[]): Promise<string> {
 
 /** A container of the image as `docker run` would make it, with a directory of the host's. */
 async function plainContainer(image: string, directory: string): Promise<AsyncDisposable> {
-  const id = await engine.createContainer({
-    Image: image,
-    Entrypoint: ["sleep"],
-    Cmd: ["600"],
-    Env: [],
-    Labels: testLabels(),
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
-      AutoRemove: false,
-      Privileged: false,
-      ReadonlyRootfs: false,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: [],
-      CapAdd: [],
-      SecurityOpt: [],
-      Mounts: [{ Type: "bind", Source: directory, Target: directory, ReadOnly: false }],
-      Tmpfs: {},
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-    },
-  });
+  const id = await engine.createContainer(
+    containerBody(image, ["sleep", "600"], {
+      Labels: testLabels(),
+      host: { Mounts: [{ Type: "bind", Source: directory, Target: directory, ReadOnly: false }] },
+    }),
+  );
   await engine.startContainer(id);
   return { [Symbol.asyncDispose]: async () => await engine.removeContainer(id) };
 }

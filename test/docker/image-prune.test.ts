@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
-import type { Engine } from "../../src/docker/engine-types.js";
+import type { Engine, Mount } from "../../src/docker/engine-types.js";
 import { type PrunedObject, pruneImages } from "../../src/images/prune.js";
 import { ensureToolboxVolume, toolboxLabel } from "../../src/images/toolbox-volume.js";
+import { containerBody } from "../support/container-body.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 
 const fileBytes = 100_000;
@@ -44,33 +45,9 @@ async function build(
 
 /** A container that was never started. */
 async function use(image: string, volume?: string): Promise<void> {
-  const id = await engine.createContainer({
-    Image: image,
-    Entrypoint: ["/none"],
-    Cmd: [],
-    Env: [],
-    Labels: {},
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
-      AutoRemove: false,
-      Privileged: false,
-      ReadonlyRootfs: false,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: [],
-      CapAdd: [],
-      SecurityOpt: [],
-      Mounts:
-        volume === undefined ? [] : [{ Type: "volume", Source: volume, Target: "/.brig", ReadOnly: true }],
-      Tmpfs: {},
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-    },
-  });
+  const mounts: Mount[] =
+    volume === undefined ? [] : [{ Type: "volume", Source: volume, Target: "/.brig", ReadOnly: true }];
+  const id = await engine.createContainer(containerBody(image, ["/none"], { host: { Mounts: mounts } }));
   containers.push(id);
 }
 

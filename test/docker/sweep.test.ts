@@ -4,11 +4,12 @@ import { mkdir, readdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { ContainerBody, Engine } from "../../src/docker/engine-types.js";
+import type { ContainerBody, Engine, Mount } from "../../src/docker/engine-types.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../../src/lib/owner.js";
 import { sessionLabels } from "../../src/sandbox/labels.js";
 import { reclaimPlaceholders } from "../../src/sandbox/sandbox-records.js";
 import { type SweepOptions, sweep } from "../../src/sandbox/sweep.js";
+import { containerBody } from "../support/container-body.js";
 import { testEngine } from "../support/engine.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { testLabel, testLabels } from "../support/test-run.js";
@@ -65,32 +66,12 @@ async function container(name: string, given: Given): Promise<string> {
 }
 
 function sleeper(labels: Record<string, string>, volume?: string): ContainerBody {
-  return {
-    Image: image,
-    Entrypoint: ["sleep"],
-    Cmd: ["300"],
-    Env: [],
+  const mounts: Mount[] =
+    volume === undefined ? [] : [{ Type: "volume", Source: volume, Target: "/v", ReadOnly: true }];
+  return containerBody(image, ["sleep", "300"], {
     Labels: labels,
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
-      AutoRemove: true,
-      Privileged: false,
-      ReadonlyRootfs: true,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: ["ALL"],
-      CapAdd: [],
-      SecurityOpt: [],
-      Mounts: volume === undefined ? [] : [{ Type: "volume", Source: volume, Target: "/v", ReadOnly: true }],
-      Tmpfs: {},
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-    },
-  };
+    host: { AutoRemove: true, ReadonlyRootfs: true, CapDrop: ["ALL"], Mounts: mounts },
+  });
 }
 
 /** Other runs share the engine: only what this test made is swept. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
 import type { ContainerBody, Mount } from "../../src/docker/engine-types.js";
 import { ensureToolboxVolume, findToolbox, toolboxLabel } from "../../src/images/toolbox-volume.js";
+import { containerBody } from "../support/container-body.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 
 let harmed: HarmedEngine;
@@ -20,32 +21,9 @@ beforeEach(async () => {
 });
 
 function body(argv: string[], mount: Partial<Mount>): ContainerBody {
-  return {
-    Image: tag,
-    Entrypoint: argv.slice(0, 1),
-    Cmd: argv.slice(1),
-    Env: [],
-    Labels: {},
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
-      AutoRemove: false,
-      Privileged: false,
-      ReadonlyRootfs: false,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: [],
-      CapAdd: [],
-      SecurityOpt: [],
-      Mounts: [{ Type: "volume", Target: "/.brig", ReadOnly: true, ...mount }],
-      Tmpfs: {},
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-    },
-  };
+  return containerBody(tag, argv, {
+    host: { Mounts: [{ Type: "volume", Target: "/.brig", ReadOnly: true, ...mount }] },
+  });
 }
 
 async function exitCodeOf(argv: string[], volume: string): Promise<number> {

@@ -12,6 +12,7 @@ import { provideParent } from "../../src/images/parent/parent.js";
 import { ensureToolboxVolume } from "../../src/images/toolbox-volume.js";
 import { Demultiplexer } from "../../src/sandbox/channel/demultiplexer.js";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { containerBody } from "./container-body.js";
 import { runnerSeeds } from "./runner-seeds.js";
 import { testLabels } from "./test-run.js";
 
@@ -83,34 +84,18 @@ export interface CheckContainer extends AsyncDisposable {
 }
 
 export async function openCheckContainer(engine: Engine, image: string): Promise<CheckContainer> {
-  const id = await engine.createContainer({
-    Image: image,
-    Entrypoint: ["sleep"],
-    Cmd: ["3600"],
-    Env: [],
-    Labels: testLabels(),
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
-      AutoRemove: true,
-      Privileged: false,
-      ReadonlyRootfs: false,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: [],
-      // For the leak check at the end of a run, which stops the process to look at its memory.
-      CapAdd: ["SYS_PTRACE"],
-      SecurityOpt: [],
-      Mounts: [],
-      Tmpfs: { "/tmp": "rw,exec,size=512m" },
-      LogConfig: { Type: "none", Config: {} },
-      RestartPolicy: { Name: "no" },
-      Init: true,
-    },
-  });
+  const id = await engine.createContainer(
+    containerBody(image, ["sleep", "3600"], {
+      Labels: testLabels(),
+      host: {
+        AutoRemove: true,
+        // For the leak check at the end of a run, which stops the process to look at its memory.
+        CapAdd: ["SYS_PTRACE"],
+        Tmpfs: { "/tmp": "rw,exec,size=512m" },
+        Init: true,
+      },
+    }),
+  );
   await engine.startContainer(id);
   return {
     run: (argv) => run(engine, id, argv),

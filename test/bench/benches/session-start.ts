@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Sandbox } from "brigbox";
+import { containerBody } from "../../support/container-body.js";
 import { type Bench, type BenchContext, compare } from "../bench.js";
 import { execInSandbox, execOverEngineApi, outputOf } from "../rivals.js";
 import { type Contender, repeat, takeTurns } from "../sampling.js";
@@ -122,31 +123,13 @@ function startOverEngineApi(engine: Engine, { image, context }: PlainContainer):
 
 /** What `docker run -d --rm --network none` asks for. */
 function plainBody(image: string, runtime: string | undefined): Parameters<Engine["createContainer"]>[0] {
-  return {
-    Image: image,
-    Entrypoint: [],
+  return containerBody(image, [], {
     Cmd: idle,
-    Env: [],
     Labels: { [label]: "" },
-    AttachStdin: false,
-    AttachStdout: false,
-    AttachStderr: false,
-    OpenStdin: false,
-    Tty: false,
-    HostConfig: {
+    host: {
       AutoRemove: true,
-      Privileged: false,
-      ReadonlyRootfs: false,
-      NetworkMode: "none",
-      CgroupnsMode: "private",
-      CapDrop: [],
-      CapAdd: [],
-      SecurityOpt: [],
-      Mounts: [],
-      Tmpfs: {},
       LogConfig: { Type: "json-file", Config: {} },
-      RestartPolicy: { Name: "no" },
       ...(runtime === undefined ? {} : { Runtime: runtime }),
     },
-  };
+  });
 }
