@@ -8,6 +8,7 @@ import { applyPatch } from "./benches/apply-patch.js";
 import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
 import { crowdedSandbox } from "./benches/crowded-sandbox.js";
+import { growth } from "./benches/growth.js";
 import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
 import { manySandboxes } from "./benches/many-sandboxes.js";
@@ -36,6 +37,7 @@ const benches: Bench[] = [
   lookingTools,
   modelLoop,
   longSession,
+  growth,
 ];
 
 const options = readArguments(

@@ -1,10 +1,8 @@
-import type { Sandbox } from "brigbox";
-
-type ContainerBody = Parameters<Sandbox["engine"]["createContainer"]>[0];
+import type { ContainerBody } from "../../src/docker/engine-types.js";
 
 /**
- * What `docker run --network none` would ask the engine for, without logs: nothing is taken away from the container, and it stays
- * until it is removed. Types come from the package, since the bench is compiled apart from the source.
+ * What `docker run --network none` asks the engine for, without logs. The container has all that Docker gives by default, and stays until
+ * it is removed.
  */
 export function containerBody(
   image: string,

@@ -81,19 +81,6 @@ describe("a request", () => {
     expect((await words())?.words.length).toBeLessThan(5000);
     await expect(transport.upgrade(post, never())).rejects.toMatchObject({ status: 409 });
   });
-
-  it("costs no more with many others under way", async () => {
-    const { transport } = await served((_, response) => void response.end("{}"));
-    const costOfOne = async (atOnce: number) => {
-      const before = process.cpuUsage();
-      for (let sent = 0; sent < 256; sent += atOnce)
-        await Promise.all(Array.from({ length: atOnce }, () => transport.json(get, never())));
-      const { user, system } = process.cpuUsage(before);
-      return user + system;
-    };
-    await costOfOne(64);
-    expect(await costOfOne(256)).toBeLessThan(4 * (await costOfOne(4)));
-  });
 });
 
 describe("what was read before an upgrade", () => {

@@ -10,7 +10,6 @@ import {
   lastLines,
   lineCountOf,
 } from "../../../../src/output/line-fold.js";
-import { processorClock } from "../../../support/processor-clock.js";
 
 describe("wrapping", () => {
   it.each([
@@ -60,14 +59,12 @@ describe("a draft on the screen", () => {
     expect(rows.join("")).toBe("a␛[2J<U+202E>b    c");
   });
 
-  it("is a window around the cursor, and a huge one costs no more than a small one", () => {
+  it("is a window around the cursor, however long it is", () => {
     const text = Array.from({ length: 50_000 }, (_, n) => `line ${n}`).join("\n");
-    const usedMs = processorClock();
     const { rows, cursor, ...more } = layoutDraft(at(text, text.indexOf("line 25000") + 4), {
       columns: 40,
       maxRows: 6,
     });
-    expect(usedMs()).toBeLessThan(50);
     expect(rows).toHaveLength(6);
     expect(rows[cursor.row]).toBe("line 25000");
     expect(more).toEqual({ hasMoreAbove: true, hasMoreBelow: true });
