@@ -30,6 +30,8 @@ export default defineConfig({
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
           testTimeout: 30_000,
+          // By default vitest leaves one processor idle, which is half of a small machine.
+          maxWorkers: "100%",
           sequence: { groupOrder: 0 },
         },
       },

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { GenericContainer, type StartedTestContainer, Wait } from "testcontainers";
+import type { StartedTestContainer } from "testcontainers";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
 import type { Engine } from "../../src/docker/engine-types.js";
@@ -88,6 +88,8 @@ async function startContainer(
 ): Promise<StartedTestContainer> {
   // The sweeper of this suite does what Ryuk does, and needs no image from a registry.
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
+  // It takes half a second to load, and most files that use the engine need it not.
+  const { GenericContainer, Wait } = await import("testcontainers");
   return await new GenericContainer(image)
     .withAddedCapabilities("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
     .withSecurityOpt("seccomp=unconfined", "apparmor=unconfined")
