@@ -140,9 +140,17 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
 
 async function repeat(response: ServerResponse, { text, everyMs }: { text: string; everyMs: number }) {
   while (!response.destroyed) {
-    if (!response.write(text)) await Promise.race([once(response, "drain"), once(response, "close")]);
+    if (!response.write(text)) await drainedOrClosed(response);
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
+}
+
+async function drainedOrClosed(response: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  const { signal } = over;
+  await Promise.race([once(response, "drain", { signal }), once(response, "close", { signal })]);
+  // Takes the other listener away: thousands of rounds would leave as many.
+  over.abort();
 }
 
 /** An event as it is on the wire. A text is that already. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
+import { sharedSignal } from "../../../src/lib/time/shared-signal.js";
 import { type CallableTools, CallScheduler, type ToolCall } from "../../../src/tools/call-scheduler.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
@@ -35,7 +36,7 @@ function call(name: string, id: string, ms: number): ToolCall {
   return { callId: id, name, kind: "function", input: JSON.stringify({ id, ms }) };
 }
 
-const never = new AbortController().signal;
+const never = sharedSignal(new AbortController().signal);
 
 describe("calls of one response", () => {
   it("run beside each other when all their tools support it, and their outputs keep the order of the calls", async () => {
