@@ -1,13 +1,19 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
+/**
+ * Files share a process, which saves loading the source for each of them: no test replaces a module, and vitest gives back after each test
+ * what it has spied on or stubbed.
+ */
+const isolate = false;
+
 const usesEngine = {
   testTimeout: 300_000,
   hookTimeout: 300_000,
   // A poll is for what happens in the end, and vitest's own second is short on a machine that has other work.
   expect: { poll: { timeout: 60_000 } },
-  // The tests share one engine, often on a small machine.
-  maxWorkers: 2,
+  // The tests share one engine, often on a small machine; but much of their time they wait.
+  maxWorkers: 3,
   globalSetup: ["test/support/global-setup.ts"],
 };
 
@@ -32,6 +38,7 @@ export default defineConfig({
           testTimeout: 30_000,
           // By default vitest leaves one processor idle, which is half of a small machine.
           maxWorkers: "100%",
+          isolate,
           sequence: { groupOrder: 0 },
         },
       },
@@ -42,6 +49,7 @@ export default defineConfig({
           include: ["test/docker/**/*.test.ts"],
           exclude: deep,
           sequence: { groupOrder: 1 },
+          isolate,
           ...usesEngine,
         },
       },
@@ -65,6 +73,7 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           sequence: { groupOrder: 2 },
+          isolate,
           ...usesEngine,
         },
       },

@@ -155,10 +155,15 @@ describe("a second engine in a container", () => {
   });
 
   it("breaks a call that is under way when it is stopped", async () => {
-    await using harmed = await harmedEngine({ images: ["base"] });
-    const id = await harmed.engine.createContainer(body(harmed.images.base ?? "", ["sleep", "60"]));
+    await using harmed = await harmedEngine();
+    // It searches its input, which does not end.
+    const argv = ["/.brig/rg", "never"];
+    const id = await harmed.engine.createContainer({
+      ...body(harmed.images.toolbox ?? "", argv),
+      OpenStdin: true,
+    });
     await harmed.engine.startContainer(id);
-    const exec = await harmed.engine.openExec(id, ["cat"]);
+    const exec = await harmed.engine.openExec(id, argv);
     const stream = buffer(exec.stream).catch(() => "broken");
     const waiting = harmed.engine.waitContainer(id).catch((error: unknown) => error);
     await harmed.stop();

@@ -52,10 +52,12 @@ describe.skipIf(differs("runner.unkillable"))(
           const policyFile = await changedPolicy(directory, { user });
           const opening = (engine: Engine) => open({ engine, workspaceKind: "none", policyFile });
           const engine = await testEngine();
-          const answers = await answersTo(opening, engine);
+          const [answers, unprotected] = await Promise.all([
+            answersTo(opening, engine),
+            answersTo(opening, forgetfulEngine(engine)),
+          ]);
           // The engine begins every process as root, so root inside can end it before it is a bridge. It says so in the README.
           if (user !== "0:0") expect(answers).toEqual(new Set(["refused"]));
-          const unprotected = await answersTo(opening, forgetfulEngine(engine));
           expect(unprotected).toContain("killed");
         },
       );

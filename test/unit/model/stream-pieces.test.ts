@@ -43,7 +43,8 @@ async function read(wire: WireApi, pieces: readonly Uint8Array[]): Promise<Model
       controller.close();
     },
   });
-  for await (const data of readServerEvents(body, { idleTimeoutMs: 1000 })) events.push(...reader.read(data));
+  for await (const data of readServerEvents(body, { idleTimeoutMs: 60_000 }))
+    events.push(...reader.read(data));
   return events;
 }
 
@@ -157,7 +158,7 @@ describe("an event", () => {
   const readAll = async (pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) => {
     const data: string[] = [];
     const body = ReadableStream.from(pieces) as ReadableStream<Uint8Array>;
-    for await (const event of readServerEvents(body, { idleTimeoutMs: 1000 })) data.push(event);
+    for await (const event of readServerEvents(body, { idleTimeoutMs: 60_000 })) data.push(event);
     return data;
   };
 
