@@ -35,7 +35,10 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          testTimeout: 30_000,
+          // No unit test may fail because the machine has other work: these limits are for what never ends.
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          expect: { poll: { timeout: 60_000 } },
           // By default vitest leaves one processor idle, which is half of a small machine.
           maxWorkers: "100%",
           isolate,

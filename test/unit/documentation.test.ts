@@ -108,7 +108,7 @@ async function typeErrors(programs: string[]): Promise<string> {
   return stdout;
 }
 
-describe.each(documents)("$name", { timeout: 30_000 }, ({ name, text }) => {
+describe.each(documents)("$name", ({ name, text }) => {
   it("has no call that brig does not understand", async () => {
     for (const call of callsIn(text)) await expect(parse(call), call.join(" ")).resolves.toBeUndefined();
   });

@@ -91,9 +91,7 @@ function endOf(ending: Ending): ModelEvent {
   }
 }
 
-it("every request has each call with its output after it, whatever goes wrong, and every turn comes to an end", {
-  timeout: 30_000,
-}, async () => {
+it("every request has each call with its output after it, whatever goes wrong, and every turn comes to an end", async () => {
   const turns = fc.array(fc.boolean(), { minLength: 1, maxLength: 4 });
   await fc.assert(
     fc.asyncProperty(

@@ -114,9 +114,7 @@ describe("History", () => {
     });
   });
 
-  it("never records more of an output than 1.2 times the policy and what says so", {
-    timeout: 30_000,
-  }, () => {
+  it("never records more of an output than 1.2 times the policy and what says so", () => {
     const policy = fc.record({
       mode: fc.constantFrom("tokens" as const, "bytes" as const),
       limit: fc.integer({ min: 1, max: 40 }),

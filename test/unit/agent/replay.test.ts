@@ -98,7 +98,7 @@ const everyKind = `steps:
   - text: done
 `;
 
-describe("running a session again", { timeout: 30_000 }, () => {
+describe("running a session again", () => {
   it("finds nothing different where it starts from the same files, in another directory too", async () => {
     const report = await replay(await record(everyKind.replaceAll("PLACE", original)));
     expect(report).toMatchObject({ calls: 8, differences: [], skipped: [], tree: { kind: "same" } });
@@ -185,7 +185,7 @@ describe("running a session again", { timeout: 30_000 }, () => {
   - text: done
 `);
     expect((await replay(path)).differences).toEqual([]);
-  }, 30_000);
+  });
 
   it("runs again what it can: not what was interrupted, and not what the provider ran", async () => {
     const path = join(folder, "made.jsonl");
@@ -265,7 +265,7 @@ describe("running a session again", { timeout: 30_000 }, () => {
   });
 });
 
-describe("a tree", { timeout: 30_000 }, () => {
+describe("a tree", () => {
   const limits = recordedTreeLimits;
 
   async function entries(root: string) {

@@ -381,7 +381,7 @@ describe("a response that breaks off", () => {
 });
 
 describe("the next request", () => {
-  it("has the outputs in the order of the calls, and no ids", { timeout: 30_000 }, async () => {
+  it("has the outputs in the order of the calls, and no ids", async () => {
     await using server = await startResponsesServer([
       respond(exec("slow", "sleep 0.4; echo slow"), exec("fast", "echo fast")),
       respond(messageDone("done")),

@@ -154,7 +154,7 @@ describe("a new session file", () => {
     const done = await execa("unshare", ["-Urm", "sh", "-c", mounted, home, ...command], { reject: false });
     expect(done.stderr).toContain("the file system is read-only");
     expect(done.stderr).toContain("--ephemeral");
-  }, 30_000);
+  });
 });
 
 describe("a session file that cannot be written to", () => {
@@ -178,7 +178,7 @@ describe("a session file that cannot be written to", () => {
     expect(appended).toBeGreaterThan(20);
     expect(numbers(whenFull)).toEqual(firstN(appended - 3));
     expect(numbers(atTheEnd)).toEqual(firstN(appended));
-  }, 30_000);
+  });
 
   it("takes back a line of which only a part could be written", async () => {
     const write = scriptedWrite([1000, 20, null]);
@@ -322,7 +322,7 @@ describe("going on with a session file", () => {
     const log = await continueSessionFile(path, { now });
     log.close();
     expect(readdirSync(dirname(path))).toHaveLength(1);
-  }, 30_000);
+  });
 
   it("goes on after a process that was killed", async () => {
     const path = await written();
@@ -334,7 +334,7 @@ describe("going on with a session file", () => {
     log.append(numbered(2));
     expect(numbersIn(log)).toEqual([1, 2]);
     log.close();
-  }, 30_000);
+  });
 
   it("lets exactly one of many in that come at the same time", async () => {
     const path = await written();
@@ -349,9 +349,7 @@ describe("going on with a session file", () => {
     }
   }, 120_000);
 
-  it("tells a process with a dead one's number from the dead one, and cannot tell of another machine", {
-    timeout: 30_000,
-  }, async () => {
+  it("tells a process with a dead one's number from the dead one, and cannot tell of another machine", async () => {
     const path = await written();
     const here = await readClaimant();
     const as = (owner: Partial<Claimant["owner"]>): Claimant => ({

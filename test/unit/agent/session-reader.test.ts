@@ -241,7 +241,7 @@ describe("a damaged session", () => {
       }),
       { numRuns: 150 },
     );
-  }, 60_000);
+  });
 });
 
 describe("a session's size", () => {
@@ -256,7 +256,7 @@ describe("a session's size", () => {
     expect(await texts()).toEqual(["after"]);
     expect((await loaded()).damage.unreadableLines).toBe(1);
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
-  }, 30_000);
+  });
 
   it("ends the reading when the reader is told to stop", async () => {
     write(meta, user("a"));
@@ -320,7 +320,7 @@ describe("what was written", () => {
       }),
       { numRuns: 60 },
     );
-  }, 30_000);
+  });
 
   it("is all there but at most the last line when the file is cut off at any byte, and can be gone on with", async () => {
     const records: SessionRecord[] = [
@@ -351,7 +351,7 @@ describe("what was written", () => {
     }
     truncateSync(path, 10);
     await expect(loadSession(path)).rejects.toMatchObject({ code: "session.invalid" });
-  }, 30_000);
+  });
 
   it("is all there after a kill -9 in the middle of writing, and another process goes on with it", async () => {
     let path = "";
@@ -385,5 +385,5 @@ describe("what was written", () => {
     expect((await loadSession(path)).damage.missingRecords).toBe(0);
     appendFileSync(path, '{"torn');
     expect((await loadSession(path)).damage.hasTornEnd).toBe(true);
-  }, 60_000);
+  });
 });

@@ -62,7 +62,7 @@ function recordsIn(file: string | null) {
 
 const call = "calls: [{ shell: { command: [sh, -c, 'echo hi; exit 3'] } }]";
 
-describe("a session that goes on", { timeout: 30_000 }, () => {
+describe("a session that goes on", () => {
   it("asks with what the file holds, after calls, a compaction and another process", async () => {
     const first = playing(
       `steps: [{ ${call} }, { text: one }, { text: a summary }, { ${call} }, { text: two }]`,
@@ -108,7 +108,7 @@ describe("a session that goes on", { timeout: 30_000 }, () => {
   });
 });
 
-describe("the record of a session", { timeout: 30_000 }, () => {
+describe("the record of a session", () => {
   it("tells of a call's exit code, and of a network that the sandbox has", async () => {
     const { model } = playing(`steps: [{ ${call} }, { text: done }]`);
     const session = await openSessionFile({ home, threadId: "t-1", now });

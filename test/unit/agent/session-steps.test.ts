@@ -278,7 +278,7 @@ describe("a trajectory in ATIF", () => {
   });
 });
 
-describe("a fork", { timeout: 30_000 }, () => {
+describe("a fork", () => {
   const options = () => ({
     home,
     threadId: "01900000-0000-7000-8000-00000000000f",

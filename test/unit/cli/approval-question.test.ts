@@ -190,9 +190,7 @@ describe("nothing in it hides", () => {
   });
 });
 
-it("whatever a command, a directory and a reason are made of, every line begins as brig begins it, and fits", {
-  timeout: 30_000,
-}, () => {
+it("whatever a command, a directory and a reason are made of, every line begins as brig begins it, and fits", () => {
   const unit = fc.oneof(
     fc.string({ unit: "binary", maxLength: 3 }),
     fc.constantFrom(

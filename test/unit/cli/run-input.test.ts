@@ -99,7 +99,7 @@ describe("the prompt", () => {
     await expect(readPrompt("-", context(new PassThrough(), AbortSignal.abort(reason)))).rejects.toBe(reason);
   });
 
-  it("says after a second that it waits for more input", { timeout: 30_000 }, async () => {
+  it("says after a second that it waits for more input", async () => {
     const input = new PassThrough();
     const cli = context(input);
     setTimeout(() => input.end("late"), 1200);

@@ -409,9 +409,7 @@ const anyFile = fc
   })
   .map((file) => Object.fromEntries(Object.entries(file).filter(([, value]) => value !== undefined)));
 
-it("whatever a workspace's files say, a session may do nothing more than without them", {
-  timeout: 30_000,
-}, async () => {
+it("whatever a workspace's files say, a session may do nothing more than without them", async () => {
   await fc.assert(
     fc.asyncProperty(anyFile, anyFile, anyFile, fc.boolean(), async (own, brig, codex, hasFlag) => {
       const flags: ConfigChoice["flags"] = hasFlag

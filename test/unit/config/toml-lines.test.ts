@@ -90,7 +90,7 @@ describe("keyLines", () => {
     );
   });
 
-  it("is asked only of what the parser takes, and then does not fail", { timeout: 30_000 }, () => {
+  it("is asked only of what the parser takes, and then does not fail", () => {
     const text = fc.oneof(
       fc.string(),
       fc.stringMatching(/^[ab[\]{}"'=.,#\n\\ -]{0,40}$/),

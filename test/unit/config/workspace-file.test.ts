@@ -142,7 +142,7 @@ describe.each(ways.map((usesProc) => ({ usesProc })))("readWorkspaceFile, with %
   });
 });
 
-describe("readWorkspaceFile", { timeout: 30_000 }, () => {
+describe("readWorkspaceFile", () => {
   it.runIf(hasProc)(
     "never reads anything else while an agent exchanges file and directory for links",
     async () => {

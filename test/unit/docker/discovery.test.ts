@@ -81,7 +81,7 @@ describe("where engines are looked for", () => {
 });
 
 describe("connectEngine", () => {
-  it("takes the first engine that answers and asks no other", { timeout: 30_000 }, async () => {
+  it("takes the first engine that answers and asks no other", async () => {
     await using first = await fakeEngine();
     await using second = await fakeEngine();
     const sources = [

@@ -16,7 +16,7 @@ const refuse =
     reply(response, status, { message });
 
 describe("what the engine's refusals become", () => {
-  it("keeps the engine's own words", { timeout: 30_000 }, async () => {
+  it("keeps the engine's own words", async () => {
     await withEngine(refuse(500, "driver failed programming"), async (engine) => {
       await expect(engine.startContainer("c1")).rejects.toMatchObject({
         code: "engine.failed",

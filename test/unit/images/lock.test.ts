@@ -8,7 +8,7 @@ import { readClaimant } from "../../../src/lib/file-lock.js";
 const uniqueName = () => `brig/test:${process.pid}-${process.hrtime.bigint()}`;
 
 describe("withLock", () => {
-  it("runs one piece of work at a time under a name", { timeout: 30_000 }, async () => {
+  it("runs one piece of work at a time under a name", async () => {
     const name = uniqueName();
     let running = 0;
     let waited = 0;

@@ -29,14 +29,10 @@ describe("breaking a text into columns", () => {
     ["letters", "x"],
     ["marks on one letter", "\u0301"],
     ["signs of two halves", "😀"],
-  ])(
-    "loses none of 200 000 %s",
-    (_what, unit) => {
-      const rows = breakColumns(unit.repeat(200_000), 80);
-      expect(rows.join("").length).toBe(200_000 * unit.length);
-    },
-    60_000,
-  );
+  ])("loses none of 200 000 %s", (_what, unit) => {
+    const rows = breakColumns(unit.repeat(200_000), 80);
+    expect(rows.join("").length).toBe(200_000 * unit.length);
+  });
 });
 
 describe("breaking a text between its words", () => {
@@ -67,7 +63,7 @@ describe("breaking a text between its words", () => {
 
   it("loses none of 60 000 words", () => {
     expect(breakBetweenWords("ab ".repeat(60_000), 40).join("")).toHaveLength(180_000);
-  }, 60_000);
+  });
 
   it("indents what goes on below as its line is, and leaves a longer word alone", () => {
     const path = `/home/${"x".repeat(30)}`;

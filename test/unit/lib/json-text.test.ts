@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { jsonText } from "../../../src/lib/json-text.js";
 
 describe("JSON for a terminal", () => {
-  it("holds nothing that a terminal obeys, and means what it meant", { timeout: 30_000 }, () => {
+  it("holds nothing that a terminal obeys, and means what it meant", () => {
     const text = fc.array(
       fc.oneof(
         fc.string({ unit: "binary" }),

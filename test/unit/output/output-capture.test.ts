@@ -13,7 +13,7 @@ function capture(bytes: Uint8Array, cuts: number[], limitBytes: number) {
 }
 
 describe("OutputCapture", () => {
-  it("keeps everything up to its limit, however it is cut into chunks", { timeout: 30_000 }, () => {
+  it("keeps everything up to its limit, however it is cut into chunks", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.array(fc.nat()), (text, cuts) => {
         const bytes = Buffer.from(text);

@@ -70,7 +70,7 @@ describe("a mount table", () => {
     expect(isReadOnly({ ...entry, options: ["rw"], superOptions: ["errors=remount-ro"] })).toBe(false);
   });
 
-  it("written as the kernel does is read back exactly", { timeout: 30_000 }, () => {
+  it("written as the kernel does is read back exactly", () => {
     const name = fc
       .string({ unit: "binary", minLength: 1, maxLength: 12 })
       .map((text) => text.replace(/[\0/]/g, "_"));

@@ -176,9 +176,7 @@ describe("memory-backed directories", () => {
     expect(plan.containerEnvironment.HOME).toBe("/home/brig");
   });
 
-  it("take at most half the memory, whatever the machine has, in whole pages", {
-    timeout: 30_000,
-  }, async () => {
+  it("take at most half the memory, whatever the machine has, in whole pages", async () => {
     const request = await requestFor(repo);
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 128 * MIB, max: 2 ** 42 }), async (memoryBytes) => {

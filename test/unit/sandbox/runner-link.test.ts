@@ -12,6 +12,7 @@ import { chunked, chunking } from "./chunking.js";
 import { exitPayload, FakeRunner, frame, uint32, uint64, welcome } from "./fake-runner.js";
 
 const token = Buffer.alloc(32, 0xab);
+const patience = { timeout: 15_000 };
 
 let runner: FakeRunner;
 let link: RunnerLink;
@@ -176,7 +177,7 @@ describe("a call", () => {
     await vi.waitFor(() => {
       const granted = runner.frames.filter(({ type }) => type === FrameType.credit);
       expect(granted.reduce((sum, { payload }) => sum + payload.readUInt32LE(0), 0)).toBe(256 * 1024);
-    });
+    }, patience);
     runner.exit(1);
     expect(await outcome).toMatchObject({ kind: "result" });
   });
@@ -188,9 +189,9 @@ describe("a call", () => {
       runner.frames
         .filter(({ type }) => type === FrameType.input)
         .reduce((sum, { payload }) => sum + payload.length, 0);
-    await vi.waitFor(() => expect(inputBytes()).toBe(256 * 1024));
+    await vi.waitFor(() => expect(inputBytes()).toBe(256 * 1024), patience);
     runner.send(FrameType.creditFromRunner, 1, uint32(100_000));
-    await vi.waitFor(() => expect(inputBytes()).toBe(256 * 1024 + 100_000));
+    await vi.waitFor(() => expect(inputBytes()).toBe(256 * 1024 + 100_000), patience);
     await sleep(20);
     expect(inputBytes()).toBe(256 * 1024 + 100_000);
     runner.exit(1);
@@ -426,7 +427,7 @@ describe("a runner that breaks the protocol", () => {
       Buffer.concat([frame(FrameType.exit, 1, exitPayload(3)), frame(FrameType.exit, 1, exitPayload(0))]),
     );
     expect(await outcome).toMatchObject({ kind: "result", result: { exitCode: 3 } });
-    await vi.waitFor(() => expect(gone).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(gone).toHaveBeenCalledOnce(), patience);
   });
 
   it("and is another one after a break: the session ends", async () => {
@@ -551,13 +552,13 @@ describe("a stream that breaks", () => {
           expect(received).toBe(sent);
           const inputs = runner.frames.filter(({ type }) => type === FrameType.input);
           expect(inputs.map(({ payload }) => payload.toString()).join("")).toBe(typed);
-        });
+        }, patience);
         expect(runner.frames.filter(({ type }) => type === FrameType.spawn)).toHaveLength(1);
         link.close(new BrigError("next", { code: "sandbox.gone" }));
       }),
       { numRuns: 40 },
     );
-  }, 20_000);
+  });
 
   it("ends every call when the container turns out to be gone", async () => {
     const gone = new BrigError("removed", { code: "sandbox.gone", reason: "killed" });

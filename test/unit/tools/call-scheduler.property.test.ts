@@ -83,9 +83,7 @@ async function play(calls: readonly Planned[], signal: AbortSignal) {
 const aborted = /^aborted by user after \d+\.\ds$/;
 
 describe("calls of any tools at any times", () => {
-  it("never run beside one they must not, start in their order where they wait, and answer in their order", {
-    timeout: 30_000,
-  }, async () => {
+  it("never run beside one they must not, start in their order where they wait, and answer in their order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(planned, { maxLength: 8 }), async (calls) => {
         const { outcomes, spans } = await play(calls, new AbortController().signal);
@@ -101,7 +99,7 @@ describe("calls of any tools at any times", () => {
     );
   });
 
-  it("are all ended by a cancel, and each has an output", { timeout: 30_000 }, async () => {
+  it("are all ended by a cancel, and each has an output", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(planned, { minLength: 1, maxLength: 8 }),

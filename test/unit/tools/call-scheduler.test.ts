@@ -96,7 +96,7 @@ describe("command sessions of one response", () => {
   };
   const idOf = (content: string | undefined) => Number(/session ID (\d+)/.exec(content ?? "")?.[1]);
 
-  it("start side by side: each of two waits for what the other makes", { timeout: 60_000 }, async () => {
+  it("start side by side: each of two waits for what the other makes", async () => {
     const folder = await mkdtemp(join(tmpdir(), "brig-beside-"));
     const meet = (mine: string, other: string) =>
       [
@@ -113,9 +113,7 @@ describe("command sessions of one response", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("are typed into in the order of the calls, two of them beside each other", {
-    timeout: 60_000,
-  }, async () => {
+  it("are typed into in the order of the calls, two of them beside each other", async () => {
     const cat = ["exec_command", { cmd: "cat", login: false, tty: true, yield_time_ms: 250 }] as const;
     const [one, two] = (await together([cat, cat])).map(({ content }) => idOf(content));
     const type = (session_id: number | undefined, chars: string) =>

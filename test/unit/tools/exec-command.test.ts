@@ -49,7 +49,7 @@ function sessionIdOf(content: string): number {
   return Number(/^Process running with session ID (\d+)$/m.exec(content)?.[1]);
 }
 
-describe("exec_command", { timeout: 20_000 }, () => {
+describe("exec_command", () => {
   it("reports a command that ended with chunk id, wall time, exit code, token count and output", async () => {
     const { content, success } = await exec("echo hello");
     expect(content).toMatch(

@@ -50,7 +50,7 @@ async function stateOf({ url }: Attempt): Promise<string> {
   return (await url).searchParams.get("state") ?? "";
 }
 
-describe("a login through a browser", { timeout: 30_000 }, () => {
+describe("a login through a browser", () => {
   it("brings the tokens of whoever logged in, and says so in the browser", async () => {
     await using provider = await openIdProvider();
     const login = attempt(provider);
@@ -175,7 +175,7 @@ describe("a login through a browser", { timeout: 30_000 }, () => {
     await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow("fetch failed");
   });
 
-  it("ends when nobody comes, and when it is interrupted", { timeout: 30_000 }, async () => {
+  it("ends when nobody comes, and when it is interrupted", async () => {
     await using provider = await openIdProvider();
     await expect(attempt(provider, { timeoutMs: 1000 }).tokens).rejects.toMatchObject({
       code: "model.auth",
@@ -209,7 +209,7 @@ describe("a login through a browser", { timeout: 30_000 }, () => {
   });
 });
 
-describe("an answer of the issuer is refused", { timeout: 30_000 }, () => {
+describe("an answer of the issuer is refused", () => {
   it("that is for another verifier: the provider checks PKCE", async () => {
     await using provider = await openIdProvider();
     const login = attempt(provider);
@@ -319,7 +319,7 @@ describe("an answer of the issuer is refused", { timeout: 30_000 }, () => {
   });
 });
 
-describe("an issuer", { timeout: 30_000 }, () => {
+describe("an issuer", () => {
   it("that is not there is unreachable", async () => {
     const provider = await openIdProvider();
     await provider[Symbol.asyncDispose]();

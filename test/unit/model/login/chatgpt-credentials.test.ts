@@ -315,9 +315,7 @@ describe("a login that cannot be renewed", () => {
     expect(renewals(provider)).toBe(0);
   });
 
-  it("is renewed to the end and stored, although the caller stops waiting for it", {
-    timeout: 30_000,
-  }, async () => {
+  it("is renewed to the end and stored, although the caller stops waiting for it", async () => {
     await using provider = await openIdProvider({ delayMs: { "/token": 200 } });
     await keepChatGptLogin(provider, home);
     const before = await storedFile();

@@ -32,8 +32,8 @@ function attempt(provider: OpenIdProvider, options: Partial<DeviceLoginOptions> 
   return { code, tokens };
 }
 
-describe("a login with a code", { timeout: 30_000 }, () => {
-  it("brings the tokens of who entered the code in a browser elsewhere", { timeout: 30_000 }, async () => {
+describe("a login with a code", () => {
+  it("brings the tokens of who entered the code in a browser elsewhere", async () => {
     await using provider = await openIdProvider({ tamper: inDeviceAnswer({ interval: 0.2 }) });
     const { code, tokens } = attempt(provider);
     const { url, code: userCode } = await code;

@@ -71,7 +71,7 @@ describe("looks dangerous", () => {
     expect(looksDangerous(argv.flat() as string[])).toBe(false);
   });
 
-  it("comes to an end with commands of any length and scripts of any depth", { timeout: 60_000 }, () => {
+  it("comes to an end with commands of any length and scripts of any depth", () => {
     looksDangerous(["sudo", ...Array.from({ length: 50_000 }, () => "sudo")]);
     looksDangerous(["xargs", ...Array.from({ length: 50_000 }, () => "rm")]);
     looksDangerous(["bash", "-c", `${"(".repeat(5000)}rm -f x${")".repeat(5000)}`]);
@@ -79,7 +79,7 @@ describe("looks dangerous", () => {
     looksDangerous(["bash", "-c", "ls; ".repeat(50_000)]);
   });
 
-  it("never fails, whatever a script is made of", { timeout: 60_000 }, () => {
+  it("never fails, whatever a script is made of", () => {
     const soup = fc.array(
       fc.oneof(
         fc.constantFrom(
@@ -139,19 +139,13 @@ describe("looking at what a model wrote to exhaust whoever looks", () => {
     "f() { ",
     "! ",
     "case x in a) ",
-  ])(
-    "comes to an end soon: %j, over and over",
-    (piece) => {
-      for (const count of [2000, 20_000, 200_000]) {
-        expect(["safe", "dangerous", "other"]).toContain(riskOf(["bash", "-lc", piece.repeat(count)]));
-      }
-    },
-    60_000,
-  );
+  ])("comes to an end soon: %j, over and over", (piece) => {
+    for (const count of [2000, 20_000, 200_000]) {
+      expect(["safe", "dangerous", "other"]).toContain(riskOf(["bash", "-lc", piece.repeat(count)]));
+    }
+  });
 
-  it("looks at a script once, however many words could begin the command that has it", {
-    timeout: 60_000,
-  }, () => {
+  it("looks at a script once, however many words could begin the command that has it", () => {
     let script = "rm -rf x";
     for (let depth = 0; depth < 6; depth++) {
       const quoted = `'${script.replaceAll("'", "'\\''")}'`;

@@ -363,9 +363,7 @@ describe("a patch that fails half way", () => {
     expect(sent).toBeLessThan(40 + 2 * 40);
   });
 
-  it("leaves what it would leave as so many patches, one after the other", { timeout: 30_000 }, async ({
-    root,
-  }) => {
+  it("leaves what it would leave as so many patches, one after the other", async ({ root }) => {
     const name = fc.constantFrom("a", "b", "dir/x", "deep/new/y", "file/below", "taken", "dir", "file");
     await fc.assert(
       fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 8 }), async (names) => {

@@ -128,7 +128,7 @@ describe("a patch whose end is done outside the sandbox", () => {
       { numRuns: 300 },
     );
     expect(inTwo).toBeGreaterThan(20);
-  }, 60_000);
+  });
 
   it.each([
     ["a directory that is a link", "notes", "locked", "notes/new", "locked/new"],

@@ -14,7 +14,7 @@ async function cell(input: string) {
 
 const picture = "data:image/png;base64,AAAA";
 
-describe("js_repl", { timeout: 30_000 }, () => {
+describe("js_repl", () => {
   it("prints, gives the last value, and remembers what was declared", async () => {
     expect(await cell("const a = await Promise.resolve(20); let b; console.log('ready')")).toEqual({
       content: "ready\n",

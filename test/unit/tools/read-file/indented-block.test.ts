@@ -175,7 +175,7 @@ describe("read_file of a block", () => {
       ),
       { numRuns: 1500 },
     );
-  }, 20_000);
+  });
 });
 
 /** The rules one by one, on the whole file, with the list of taken lines kept in order and put back from. */

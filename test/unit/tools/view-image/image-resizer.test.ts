@@ -23,7 +23,7 @@ async function fitted(bytes: Buffer): Promise<FittedImage> {
   return picture;
 }
 
-describe("a picture of more than 2048 pixels a side", { timeout: 30_000 }, () => {
+describe("a picture of more than 2048 pixels a side", () => {
   it.each([
     ["PNG", pngPicture(large), "image/png"],
     ["JPEG", jpegPicture(large), "image/jpeg"],
@@ -88,7 +88,7 @@ describe("a picture of more than 2048 pixels a side", { timeout: 30_000 }, () =>
   });
 });
 
-describe("a picture that fits", { timeout: 30_000 }, () => {
+describe("a picture that fits", () => {
   it.each([
     ["PNG", pngPicture({ width: 2048, height: 2 })],
     ["JPEG", jpegPicture({ width: 2048, height: 2 })],
@@ -99,7 +99,7 @@ describe("a picture that fits", { timeout: 30_000 }, () => {
   });
 });
 
-describe("a picture that is a trap", { timeout: 30_000 }, () => {
+describe("a picture that is a trap", () => {
   const tooMany = (size: string) =>
     `it is ${size} pixels, and more than 67108864 cannot be made to fit; make a smaller copy`;
 
