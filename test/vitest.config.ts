@@ -24,6 +24,9 @@ const deep = [
   "test/docker/test-run.test.ts",
 ];
 
+/** Random tests of which `npm test` runs a short form. */
+const shortOtherwise = ["test/docker/apply-patch-program.test.ts"];
+
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
@@ -58,7 +61,13 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "deep", include: deep, sequence: { groupOrder: 4 }, ...usesEngine },
+        test: {
+          name: "deep",
+          include: [...deep, ...shortOtherwise],
+          env: { BRIG_TEST_DEEP: "1" },
+          sequence: { groupOrder: 4 },
+          ...usesEngine,
+        },
       },
       {
         extends: true,
