@@ -32,8 +32,8 @@ export function sandboxFrom(opened: OpenedSandbox): Sandbox {
 }
 
 /**
- * One container in which commands run under a policy that the kernel confirmed. Close it, or use `await
- * using`. If this process dies, the container ends by itself when its lease runs out.
+ * One container in which commands run under a policy that the kernel confirmed. Close it, or use
+ * `await using`. If this process dies, the container ends by itself when its lease runs out.
  *
  * Errors of every method: `sandbox.gone` (with a `reason`) when the container has ended, `protocol.invalid`
  * when its runner was tampered with. What a command does is never an error.
