@@ -18,7 +18,6 @@ export class SilentStream extends Error {
 export interface StreamOpener {
   tryForMs: number;
   connect(): Promise<void>;
-  /** Asks the engine about the container: it runs, is paused, or has ended for the returned reason. */
   diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
   isGivenUp(): boolean;
 }

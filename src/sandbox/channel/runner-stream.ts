@@ -86,7 +86,6 @@ export class RunnerStream {
     return this.#firstByte !== undefined && this.#firstByte >= 0x20 && this.#firstByte < 0x7f;
   }
 
-  /** Keeps the message of `runner connect`, or of the engine, about why PID 1 cannot be reached. */
   #addBridgeMessage(data: Buffer): void {
     if (this.#bridgeMessage.length < MAX_BRIDGE_MESSAGE) this.#bridgeMessage += data.toString("latin1");
   }

@@ -11,7 +11,6 @@ export interface ProtectedPath {
   identity: Identity | null;
 }
 
-/** What to do when a file or directory that git would obey does not exist. */
 type WhenAbsent = "protect" | "ignore" | "refuse";
 
 /** A path that git obeys because a file, a setting or a link names it. */

@@ -15,7 +15,7 @@ const INODE_SHARE = 1 / 8;
 const SHM_BYTES_PER_INODE = 16 * 1024;
 
 /**
- * Limits the policy's limits to what the machine has. Memory-backed file systems shrink with the memory
+ * Reduces the policy's limits to what the machine has. Memory-backed file systems shrink with the memory
  * limit: even full, they must leave half of it to processes, or no command could run.
  */
 export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): MemoryPlan {

@@ -31,7 +31,7 @@ export interface SandboxPlan {
   limits: PlannedLimits;
   /** 0 means no lease. */
   leaseSeconds: number;
-  /** Anyone with access to the engine can read these, so they never include the caller's. */
+  /** Anyone with access to the engine can read these, so the caller's variables are not among them. */
   containerEnvironment: Record<string, string>;
   /** The image's variables that are sent with each command. */
   imageEnvironment: Record<string, string>;
