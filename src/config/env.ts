@@ -95,10 +95,7 @@ function isOn(value: string | undefined): boolean {
   return value !== undefined && value !== "0" && value.toLowerCase() !== "false";
 }
 
-/**
- * Prepares the environment for React and Ink, which read it while they are loaded: they leave out what only
- * their own developers need, and draw even if variables named CI_… exist.
- */
+/** Makes React and Ink, which read the environment when loaded, leave out development aids and draw in CI. */
 export function prepareForDrawing(variables: Record<string, string | undefined> = process.env): void {
   variables.NODE_ENV ??= "production";
   variables.CI = "false";

@@ -3,9 +3,8 @@ import { type SettingTree, sourceAt } from "./settings/setting-tree.js";
 import { describeSource } from "./settings/sources.js";
 
 /**
- * The variables that `shell_environment_policy` gives to every command. Codex starts with the machine's
- * variables and removes some. A sandbox starts with its image's variables and none of the machine's, so only
- * those in `set` are added.
+ * The variables of every command. Codex starts with the machine's variables and removes some; a sandbox starts with
+ * its image's variables and none of the machine's, so only those in `set` are added.
  */
 export function commandVariables({
   shell_environment_policy: { set, include_only },
@@ -28,10 +27,7 @@ export function shellEnvironmentWarnings(
   ];
 }
 
-/**
- * `*` and `?` as in file names; case does not matter, as in Codex. This is no regular expression, since one
- * with many stars could take for ever.
- */
+/** As in Codex, case does not matter. A regular expression with many `*` could take for ever. */
 function matches(name: string, pattern: string): boolean {
   const wanted = pattern.toLowerCase();
   const given = name.toLowerCase();

@@ -11,10 +11,7 @@ export interface TestChoice {
   toolboxVolume?: string | undefined;
 }
 
-/**
- * Opens the sandbox that the options of `Sandbox.create` describe. Nothing below reads this process's
- * environment or its current directory: where the options leave them out, they are read here.
- */
+/** Opens a sandbox. Only here does the library read the process's environment and current directory. */
 export async function createSandbox(
   options: SandboxOptions,
   { toolboxVolume }: TestChoice = {},

@@ -53,9 +53,7 @@ export interface StartOptions
   toolboxVolume?: string | undefined;
 }
 
-/**
- * Opens a sandbox. Settings that are wrong are reported first, even when the engine fails or never answers.
- */
+/** Wrong settings are reported first, even when the engine fails or never answers. */
 export async function openSandbox(
   settings: SandboxSettings | Promise<SandboxSettings>,
   options: StartOptions,

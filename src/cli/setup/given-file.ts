@@ -8,17 +8,12 @@ import { readStart } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 
 const MAX_BYTES = 64 * 1024 * 1024;
-/**
- * How long to wait for a writer to open a pipe: one that was blocked until a reader came is only now woken.
- */
+/** How long to wait for a writer: one that was blocked until the pipe had a reader is only now woken. */
 const WRITER_COMES_MS = 2000;
 /** O_NONBLOCK, since opening a FIFO would otherwise wait for a writer that may never come. */
 const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/**
- * Reads a file that was named on the command line: a regular file, or a pipe such as a shell's `<(…)`. The
- * signal ends the wait for the pipe's writer. Error: `usage.invalid`.
- */
+/** Reads a regular file, or a pipe such as a shell's `<(…)`. Errors: `usage.invalid`, the signal's reason. */
 export async function readGivenFile(path: string, signal: AbortSignal): Promise<Buffer> {
   await using file = await openedAtOnce(path);
   const facts = await file.stat();
@@ -67,9 +62,8 @@ async function readPipe(path: string, signal: AbortSignal): Promise<Buffer> {
 }
 
 /**
- * The first data in the pipe, or null if no writer opens it in time. This polls, because an event loop does
- * not report a pipe without a writer. The descriptor stays open meanwhile: closing it just after a writer
- * opened the pipe would lose its data and kill it with SIGPIPE.
+ * The first data in the pipe, or null if no writer comes. An event loop does not report a pipe without a writer,
+ * so this polls. Closing the descriptor meanwhile could lose the data of a writer that has just come, and kill it.
  */
 async function startOfPipe(fd: number, signal: AbortSignal): Promise<Buffer[] | null> {
   const deadline = performance.now() + WRITER_COMES_MS;

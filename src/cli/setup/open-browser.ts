@@ -2,10 +2,7 @@ import { spawn } from "node:child_process";
 import { platform } from "node:os";
 import type { CliContext } from "../context.js";
 
-/**
- * Opens the person's browser if one can be seen: on a desktop, not over SSH and not in CI. A failure is
- * ignored, since the address is already on the screen.
- */
+/** Opens a browser if a person can see it. Failures are ignored: the address is already on the screen. */
 export function openBrowser(url: URL, { environment, stderr }: CliContext): void {
   const { variables, isContinuousIntegration } = environment;
   const hasPerson = stderr.isTTY === true && !isContinuousIntegration;

@@ -41,7 +41,6 @@ export async function openSandbox(
   return sandboxFrom(opened);
 }
 
-/** Printed after `--keep`. */
 export function keptNote(sandbox: Sandbox): string {
   return `brig: the container ${sandbox.containerId.slice(0, 12)} keeps running; brig gc --kept removes it\n`;
 }

@@ -9,10 +9,7 @@ import { readGivenFile } from "./given-file.js";
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
 
-/**
- * The prompt is the argument, or standard input if the argument is missing or `-`. If there is an argument
- * and input is piped in as well, it is both.
- */
+/** The argument, unless it is missing or `-`, followed by standard input, unless that is a terminal. */
 export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
   const { stdin, stderr } = context;
   const isFromInput = argument === undefined || argument === "-";
@@ -32,10 +29,7 @@ export async function readPrompt(argument: string | undefined, context: CliConte
   return prompt;
 }
 
-/**
- * Returns images as data URLs, reduced in size as `view_image` does it. One argument may name several files,
- * separated by commas.
- */
+/** Data URLs, reduced in size as `view_image` does it. An entry may name several files, separated by commas. */
 export async function readImages(
   files: readonly string[],
   { cwd, signal }: Pick<CliContext, "cwd" | "signal">,

@@ -18,9 +18,8 @@ export interface ChosenProfile {
 }
 
 /**
- * The keys of the chosen profile, as top-level keys. A profile is the table `[profiles.NAME]` or, as in Codex
- * 0.169, the file `NAME.config.toml` beside config.toml. Error: `config.invalid` if there is none, or one in
- * both places.
+ * The keys of a profile: of the table `[profiles.NAME]` or, as in Codex 0.169, of the file `NAME.config.toml`
+ * beside config.toml. Error: `config.invalid` if neither or both exist.
  */
 export async function chosenProfile(
   stored: SettingTree,

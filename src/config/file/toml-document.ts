@@ -12,9 +12,7 @@ export interface TomlDocument {
   lineOf(path: KeyPath): number;
 }
 
-/**
- * No setting is this deep. The code below recurses, and needs memory that grows with the square of the depth.
- */
+/** No setting is this deep. The code below recurses, and its memory grows with the square of the depth. */
 const MAX_LEVELS = 64;
 
 /** Error: `config.invalid` with file, line and column. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
 import { alternativesOf, describeType, notesOf, schemaAt, unwrapped } from "../settings/schema-words.js";
-import { nodeAt, type SettingTree, sourceAt } from "../settings/setting-tree.js";
+import { isTree, nodeAt, type SettingTree, sourceAt } from "../settings/setting-tree.js";
 import { describeSource } from "../settings/sources.js";
 import { formatKey, type KeyPath } from "./key-path.js";
 import { isTable } from "./toml-document.js";
@@ -74,10 +74,8 @@ function valueAt(tree: SettingTree, path: readonly (string | number)[]): unknown
   const depth = path.findIndex((part) => typeof part === "number");
   const keys: KeyPath = (depth === -1 ? path : path.slice(0, depth)).map(String);
   const node = nodeAt(tree, keys);
-  if (node === undefined || node instanceof Map) return {};
-  const value = "value" in node ? node.value : undefined;
-  const index = depth === -1 ? undefined : path[depth];
-  return Array.isArray(value) && typeof index === "number" ? value[index] : value;
+  if (node === undefined || isTree(node)) return {};
+  return Array.isArray(node.value) && depth !== -1 ? node.value[Number(path[depth])] : node.value;
 }
 
 function shown(value: unknown): string {

@@ -56,10 +56,9 @@ type ConfigEnvironment = Pick<Environment, "brigHome" | "codexHome"> &
   Partial<Pick<Environment, "home" | "openaiBaseUrl">>;
 
 /**
- * Merges all sources of the configuration. Weakest first: defaults, `config.toml` of `$BRIG_HOME` (or of
- * `$CODEX_HOME` if that has none), its profile, environment variables, `-c`, flags. Then the workspace's own
- * files may tighten what neither `-c` nor a flag sets. A missing file is like an empty one. Error:
- * `config.invalid` for a file with mistakes.
+ * Merges, weakest first: defaults, `config.toml` of `$BRIG_HOME` (or of `$CODEX_HOME` if that has none), its
+ * profile, environment variables, `-c`, flags. Then the workspace's own files may tighten what neither `-c` nor a
+ * flag sets. A missing file is like an empty one. Error: `config.invalid` for a file with mistakes.
  */
 export async function loadConfig(
   environment: ConfigEnvironment,
@@ -172,9 +171,7 @@ async function tightenedBy(
   return { tree, warnings };
 }
 
-/**
- * The nearest of `projects` at or above the workspace decides, by the path that was given or the real path.
- */
+/** The nearest of `projects` at or above the workspace decides, by its given or its real path. */
 async function isUntrusted({ projects }: Config, workspace: string): Promise<boolean> {
   if (Object.keys(projects).length === 0) return false;
   const physical = await realpath(workspace).catch(() => workspace);

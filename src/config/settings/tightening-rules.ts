@@ -15,6 +15,25 @@ export interface Rule {
   judge(requested: Config, config: Config): Verdict;
 }
 
+const onOffTools = [
+  "apply_patch",
+  "read_file",
+  "list_dir",
+  "grep_files",
+  "view_image",
+  "update_plan",
+  "request_user_input",
+  "js_repl",
+] as const;
+
+const limits = [
+  "project_doc_max_bytes",
+  "background_terminal_max_timeout",
+  "turn_timeout_ms",
+  "tool_output_token_limit",
+  "lease_seconds",
+] as const;
+
 /** The keys with which a workspace may tighten. All others are ignored. */
 export const rules: readonly Rule[] = [
   { key: ["sandbox_mode"], standsFor: [["policy"]], judge: judgeMode },
@@ -28,14 +47,7 @@ export const rules: readonly Rule[] = [
   { key: ["web_search"], standsFor: [["tools", "web_search"]], judge: judgeWebSearch("web_search") },
   { key: ["tools", "web_search"], standsFor: [["web_search"]], judge: judgeWebSearch("tools") },
   toolOff("shell", "disabled"),
-  toolOff("apply_patch", false),
-  toolOff("read_file", false),
-  toolOff("list_dir", false),
-  toolOff("grep_files", false),
-  toolOff("view_image", false),
-  toolOff("update_plan", false),
-  toolOff("request_user_input", false),
-  toolOff("js_repl", false),
+  ...onOffTools.map((tool) => toolOff(tool, false)),
   {
     key: ["allow_login_shell"],
     judge: (requested, config) => {
@@ -43,11 +55,7 @@ export const rules: readonly Rule[] = [
       return requested.allow_login_shell ? "looser" : { allow_login_shell: false };
     },
   },
-  smaller("project_doc_max_bytes"),
-  smaller("background_terminal_max_timeout"),
-  smaller("turn_timeout_ms"),
-  smaller("tool_output_token_limit"),
-  smaller("lease_seconds"),
+  ...limits.map(smaller),
 ];
 
 /** A policy file cannot be compared with a mode. */
@@ -121,15 +129,8 @@ function toolOff(tool: keyof Config["tools"], off: false | "disabled"): Rule {
   };
 }
 
-type Limit =
-  | "project_doc_max_bytes"
-  | "background_terminal_max_timeout"
-  | "turn_timeout_ms"
-  | "tool_output_token_limit"
-  | "lease_seconds";
-
 /** Without a number to compare with, the model's own limit counts, which is not known here. */
-function smaller(key: Limit): Rule {
+function smaller(key: (typeof limits)[number]): Rule {
   return {
     key: [key],
     judge: (requested, config) => {

@@ -27,10 +27,9 @@ interface WorkspaceFile {
 }
 
 /**
- * The settings, tightened by a configuration file of the workspace. Each key is compared by its own rule. A
- * key that has no rule, would loosen or cannot be compared is ignored with a warning. `-c` and flags are
- * never overridden. A file that does not parse, or has a wrong value for a key with a rule, is
- * `config.invalid`, since it may have meant to tighten.
+ * Tightens the settings by a file of the workspace. Each key has its own rule; a key that has none, would loosen or
+ * cannot be compared is ignored with a warning. `-c` and flags are never overridden. A file that does not parse, or
+ * has a wrong value for a key with a rule, is `config.invalid`, since it may have meant to tighten.
  */
 export function tightened(
   own: SettingTree,

@@ -1,9 +1,7 @@
 import type { Environment } from "../../config/env.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 
-/**
- * Everything a sandbox is to be that is decided without its engine: defaults filled in, the policy loaded.
- */
+/** Everything about a sandbox that is decided without its engine. Nothing is left to a default. */
 export interface SandboxSettings {
   policy: LoadedPolicy;
   /** Absolute path on the host; null for a sandbox without a workspace. */
