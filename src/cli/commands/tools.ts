@@ -1,10 +1,12 @@
 import type { Command } from "commander";
+import { DEFAULT_MODEL } from "../../config/config-schema.js";
+import { loadConfig } from "../../config/settings/load-config.js";
 import { explainGate, type GateLayer } from "../../tools/tool-gates.js";
 import type { CliContext } from "../context.js";
 import { writeJson, writeTable } from "../render.js";
-import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";
+import { addConfigOptions, type ConfigFlags, configChoice } from "../setup/config-choice.js";
 import { toolCatalogue } from "../setup/tool-catalogue.js";
-import { chosenModel, gateLayers } from "../setup/tool-settings.js";
+import { gateLayers } from "../setup/tool-settings.js";
 
 interface ToolsFlags extends ConfigFlags {
   json?: boolean;
@@ -16,9 +18,9 @@ export function defineTools(command: Command, context: CliContext): void {
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
     .option("--json", "print them as JSON")
     .action(async (flags: ToolsFlags) => {
-      const choice = { profile: flags.profile, overrides: flags.config, cd: flags.cd };
-      const model = await chosenModel({ ...choice, model: flags.model }, context);
-      const tools = describeTools(await gateLayers({ ...choice, model }, context));
+      const loaded = await loadConfig(context.environment, configChoice(flags, context));
+      const model = flags.model ?? loaded.config.model ?? DEFAULT_MODEL;
+      const tools = describeTools(gateLayers(loaded, { model, context }));
       if (flags.json === true) return await writeJson(context.stdout, tools);
       const rows = tools.map(({ name, isOn, why, supportsParallel }) => [
         name,

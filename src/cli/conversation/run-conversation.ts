@@ -168,7 +168,7 @@ function showStart(session: Session, conversation: Conversation): void {
 }
 
 function workOf(session: Session, conversation: Conversation): Work {
-  const { store, setup, show, questions, flags, context } = session;
+  const { store, setup, show, questions, context } = session;
   let { images } = session;
   const showTrouble = troubleWatch(session);
   const showFooter = () => store.update((state) => ({ ...state, footer: footerParts(conversation, setup) }));
@@ -187,7 +187,7 @@ function workOf(session: Session, conversation: Conversation): Work {
         desk: questions,
         show,
         onNewSandbox: () => showStart(session, conversation),
-        describeTools: () => toolRows({ flags, model: setup.options.model.model }, context),
+        describeTools: () => toolRows(setup, context),
       });
       showFooter();
     },

@@ -20,7 +20,7 @@ export interface SlashParts {
   desk: QuestionDesk;
   show(block: Block): void;
   /** Which tools are on and why, as rows for a person. */
-  describeTools(): Promise<(readonly [string, string])[]>;
+  describeTools(): (readonly [string, string])[];
   /** Another one is starting. */
   onNewSandbox(): void;
 }
@@ -53,7 +53,7 @@ async function work(name: SlashCommand["name"], call: SlashCall, parts: SlashPar
     case "diff":
       return await showDiff(call, parts);
     case "tools":
-      return show({ kind: "report", title: "tools", rows: await parts.describeTools() });
+      return show({ kind: "report", title: "tools", rows: parts.describeTools() });
     case "help":
       return show({ kind: "report", title: "commands and keys", rows: helpRows() });
     case "mode":

@@ -38,16 +38,14 @@ import {
 } from "./context-settings.js";
 import { keptNote, openSandbox } from "./open-sandbox.js";
 import { readOutputSchema } from "./run-input.js";
-import { inMode, resolveRun } from "./run-settings.js";
+import { inMode, type RunSettings, resolveRun } from "./run-settings.js";
 import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";
 import { configuredGates } from "./tool-settings.js";
 
 /** How long to wait for the engine to say whether it has the image. */
 const GLANCE_MS = 1000;
 
-/**
- * A request that is not sent by then is waiting for something else, so there is no point in waiting for it.
- */
+/** A request that takes longer to be sent is waiting for something else. */
 const REQUEST_PATIENCE_MS = 250;
 
 /** A session that is being resumed. */
@@ -82,10 +80,8 @@ export interface AgentUse {
   earlier?: EarlierSession | undefined;
 }
 
-export interface AgentSetup {
-  config: Config;
+export interface AgentSetup extends Pick<RunSettings, "config" | "sources" | "setting"> {
   threadId: string;
-  setting: SessionSetting;
   /** For `openConversation`. The caller adds a listener. */
   options: ConversationOptions;
   /** The same run in another mode. The sandbox starts when its source is called. */
@@ -123,6 +119,7 @@ export async function prepareAgent(
   const open = () => openRunSandbox(sandbox, context);
   return {
     config,
+    sources: run.sources,
     threadId,
     setting,
     options: {
@@ -252,10 +249,7 @@ function configuredTruncation(
     : { mode: "bytes", limit: tokens * BYTES_PER_TOKEN };
 }
 
-/**
- * Loading the modules that talk to the engine blocks the process for about half as long as a container takes
- * to start, so the model's first request is sent before.
- */
+/** Loading what talks to the engine blocks the process for half of a container's start: the request goes first. */
 function afterRequest(open: () => Promise<Sandbox>): () => Promise<Sandbox> {
   return async () => {
     await requestSent({ withinMs: REQUEST_PATIENCE_MS });

@@ -1,7 +1,7 @@
 import "./jitless.js";
 import { resolve } from "node:path";
 import type { Config } from "../../config/config-schema.js";
-import { loadConfig } from "../../config/settings/load-config.js";
+import { type LoadedConfig, loadConfig } from "../../config/settings/load-config.js";
 import { commandVariables } from "../../config/shell-environment.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import type { ApprovalPolicy } from "../../policy/approval-policy.js";
@@ -24,17 +24,13 @@ import { commandDirectory, sandboxSource } from "./sandbox-flags.js";
  * What flags, configuration and policy decide about a run. Each file is read once, so that the policy
  * described to the model is the one that the sandbox starts with, even if the file changes in between.
  */
-export interface RunSettings {
-  config: Config;
+export interface RunSettings extends Pick<LoadedConfig, "config" | "sources"> {
   sandbox: SandboxSettings;
   /** The description of the sandbox for the model. */
   setting: SessionSetting;
 }
 
-/**
- * Prints the configuration's warnings to stderr. Errors: `config.invalid`, and those of `Sandbox.create` that
- * need no engine to be found.
- */
+/** Prints warnings to stderr. Errors: `config.invalid`, and those of a sandbox that need no engine to be found. */
 export async function resolveRun(
   flags: AgentFlags,
   context: CliContext,
@@ -43,7 +39,11 @@ export async function resolveRun(
   const { environment, stderr } = context;
   // First, so that the error for a wrong flag names the flag rather than its key in the configuration.
   const flagged = sandboxSource(flags, context);
-  const { config: configured, warnings } = await loadConfig(environment, {
+  const {
+    config: configured,
+    sources,
+    warnings,
+  } = await loadConfig(environment, {
     ...configChoice(flags, context),
     ignoresUserFile: flags.caller?.ignoresUserConfig,
     approvalPolicy: usualApproval,
@@ -55,6 +55,7 @@ export async function resolveRun(
   const sandbox = await checkedSettings(await resolveSettings(withConfiguration(flagged, config, context)));
   return {
     config,
+    sources,
     sandbox,
     setting: {
       cwd: sandbox.workspace ?? commandDirectory(flags) ?? "/",
@@ -71,7 +72,7 @@ export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSe
   const config = { ...run.config, sandbox_mode: mode, policy: undefined };
   const policy = await loadChosenPolicy(configuredPolicy(config));
   const sandbox = await checkedSettings({ ...run.sandbox, policy });
-  return { config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
+  return { ...run, config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
 }
 
 function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {

@@ -1,28 +1,14 @@
 import { functionGates } from "../../agent/function-gates.js";
-import { type Config, DEFAULT_MODEL } from "../../config/config-schema.js";
-import { type LoadedConfig, loadConfig } from "../../config/settings/load-config.js";
+import type { Config } from "../../config/config-schema.js";
+import type { LoadedConfig } from "../../config/settings/load-config.js";
 import { describeSource } from "../../config/settings/sources.js";
 import { profileOf } from "../../model/model-profile.js";
 import { configuredWireApi } from "../../model/resolve-provider.js";
 import type { GateLayer, ToolGates } from "../../tools/tool-gates.js";
 import { defaultGates, mergeGates, nobodyToAsk } from "../../tools/tool-gates.js";
 import type { CliContext } from "../context.js";
-import { configChoice } from "./config-choice.js";
 
-/** The model and the configuration that decide which tools are on. */
-interface ToolsChoice {
-  model?: string | undefined;
-  profile?: string | undefined;
-  overrides?: readonly string[] | undefined;
-  /** `-C`. */
-  cd?: string | undefined;
-}
-
-/** The flag's model, else the configuration's, else the default. */
-export async function chosenModel(choice: ToolsChoice, context: CliContext): Promise<string> {
-  const { config } = await load(choice, context);
-  return choice.model ?? config.model ?? DEFAULT_MODEL;
-}
+type ConfiguredValues = Pick<LoadedConfig, "config" | "sources">;
 
 /** With full access the model may use the network anyway, so a cached search becomes a live one. */
 export function configuredGates(config: Config, { hasFullAccess = false } = {}): ToolGates {
@@ -51,28 +37,23 @@ function setOnes<Settings extends object>(settings: Settings): Partial<Settings>
 }
 
 /** Every source of tool settings, weakest first. */
-export async function gateLayers(
-  choice: ToolsChoice & { model: string },
-  context: CliContext,
-): Promise<GateLayer[]> {
-  const loaded = await load(choice, context);
+export function gateLayers(
+  configured: ConfiguredValues,
+  { model, context }: { model: string; context: CliContext },
+): GateLayer[] {
   const layers = [
     defaultGates,
-    { source: `model ${choice.model}`, gates: profileOf(choice.model).tools },
-    ...configuredLayers(loaded),
+    { source: `model ${model}`, gates: profileOf(model).tools },
+    ...configuredLayers(configured),
     ...(canAsk(context) ? [] : [nobodyToAsk]),
   ];
-  return configuredWireApi(loaded.config) === "chat"
+  return configuredWireApi(configured.config) === "chat"
     ? [...layers, functionGates(mergeGates(layers))]
     : layers;
 }
 
-async function load({ profile, overrides, cd }: ToolsChoice, context: CliContext): Promise<LoadedConfig> {
-  return await loadConfig(context.environment, configChoice({ profile, config: overrides, cd }, context));
-}
-
 /** One layer for each setting, named after its source. */
-function configuredLayers({ config, sources }: LoadedConfig): GateLayer[] {
+function configuredLayers({ config, sources }: ConfiguredValues): GateLayer[] {
   return Object.entries(configuredGates(config))
     .filter(([, setting]) => setting !== undefined)
     .map(([key, setting]) => {

@@ -3,7 +3,6 @@ import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { explainGate } from "../../../tools/tool-gates.js";
 import { readVersion } from "../../../version.js";
 import type { CliContext } from "../../context.js";
-import type { AgentFlags } from "../../setup/agent-flags.js";
 import type { AgentSetup } from "../../setup/agent-setup.js";
 import { toolCatalogue } from "../../setup/tool-catalogue.js";
 import { gateLayers } from "../../setup/tool-settings.js";
@@ -53,14 +52,8 @@ export function farewell({ sessionFile, threadId, usage }: Conversation, { optio
 }
 
 /** Every tool, whether it is on, and which setting says so. */
-export async function toolRows(
-  { flags, model }: { flags: AgentFlags; model: string },
-  context: CliContext,
-): Promise<(readonly [string, string])[]> {
-  const layers = await gateLayers(
-    { model, profile: flags.profile, overrides: flags.config, cd: flags.cd },
-    context,
-  );
+export function toolRows(setup: AgentSetup, context: CliContext): (readonly [string, string])[] {
+  const layers = gateLayers(setup, { model: setup.options.model.model, context });
   return toolCatalogue()
     .getToolNames()
     .map((name) => {
