@@ -20,7 +20,7 @@ export async function createSandbox(
   const environment = options.environment ?? readEnvironment();
   const hasWorkspace = (options.workspaceKind ?? "bind") === "bind";
   const workspace = hasWorkspace ? (options.workspace ?? currentDirectory(process)) : null;
-  const engine = Promise.resolve(options.engine ?? connectEngine({ env: environment }));
+  const engine = options.engine ?? connectEngine({ env: environment });
   return await openSandbox(resolveSettings({ ...options, workspace, environment }), {
     ...options,
     engine,

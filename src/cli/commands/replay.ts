@@ -22,7 +22,7 @@ import { describeReplay } from "../display/replay-text.js";
 import { RunDisplay } from "../display/run-display.js";
 import { say, write, writeJson } from "../render.js";
 import { openSandbox } from "../setup/open-sandbox.js";
-import { addSandboxOptions, type SandboxFlags, sandboxSource } from "../setup/sandbox-flags.js";
+import { addSandboxOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
 import { isFile, sessionFile } from "./sessions.js";
 
 interface ReplayFlags extends SandboxFlags {
@@ -136,8 +136,8 @@ async function createSandbox(
   { recording, flags, context, directory }: Surroundings & { directory: string },
 ): Promise<Sandbox> {
   const containerImage = flags.containerImage ?? recording.image ?? undefined;
-  const source = sandboxSource({ ...flags, ...special, containerImage, cd: directory }, context);
-  return await openSandbox(() => resolveSettings(source), context);
+  const settings = flaggedSettings({ ...flags, ...special, containerImage, cd: directory }, context);
+  return await openSandbox(() => resolveSettings(settings), context);
 }
 
 /** Where the calls run. */

@@ -19,7 +19,7 @@ import { say, write } from "../render.js";
 import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
 import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
-import { sandboxSource } from "../setup/sandbox-flags.js";
+import { flaggedSettings } from "../setup/sandbox-flags.js";
 import { canAsk } from "../setup/tool-settings.js";
 
 export interface RunFlags extends AgentFlags {
@@ -70,7 +70,7 @@ async function runSession(
   { context, earlier }: RunUse,
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
   // What the words of the flags tell is said before anything is read.
-  sandboxSource(flags, context);
+  flaggedSettings(flags, context);
   await checkPlace(flags, context);
   const prompt = await readPrompt(argument, context);
   const images = await readImages(flags.image ?? [], context);

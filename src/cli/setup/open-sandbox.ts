@@ -4,17 +4,17 @@ import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { fitted } from "../render.js";
-import { type SandboxFlags, sandboxSource } from "./sandbox-flags.js";
+import { flaggedSettings, type SandboxFlags } from "./sandbox-flags.js";
 
 /** Shows progress on a terminal only: otherwise stderr belongs to the command. */
 export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
-  const source = sandboxSource(flags, context);
+  const unresolved = flaggedSettings(flags, context);
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
     return await openSandbox(async () => {
       const { resolveSettings } = await import("../../sandbox/settings/resolve-settings.js");
-      return await resolveSettings(source);
+      return await resolveSettings(unresolved);
     }, context);
   } finally {
     progress.close();

@@ -10,7 +10,7 @@ import { loadChosenPolicy, type PolicyChoice } from "../../sandbox/settings/chos
 import {
   checkedSettings,
   resolveSettings,
-  type SettingsSource,
+  type UnresolvedSettings,
 } from "../../sandbox/settings/resolve-settings.js";
 import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 import type { SessionSetting } from "../../session/setting.js";
@@ -18,7 +18,7 @@ import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
 import { configChoice } from "./config-choice.js";
-import { commandDirectory, sandboxSource } from "./sandbox-flags.js";
+import { commandDirectory, flaggedSettings } from "./sandbox-flags.js";
 
 /**
  * What flags, configuration and policy decide about a run. Each file is read once, so that the policy
@@ -38,7 +38,7 @@ export async function resolveRun(
 ): Promise<RunSettings> {
   const { environment, stderr } = context;
   // First, so that the error for a wrong flag names the flag rather than its key in the configuration.
-  const flagged = sandboxSource(flags, context);
+  const flagged = flaggedSettings(flags, context);
   const {
     config: configured,
     sources,
@@ -81,7 +81,11 @@ function withUsualMode(config: Config, { mode }: CallerDefaults = {}): Config {
 }
 
 /** The flags that have a key are already part of the configuration. */
-function withConfiguration(flagged: SettingsSource, config: Config, { cwd }: CliContext): SettingsSource {
+function withConfiguration(
+  flagged: UnresolvedSettings,
+  config: Config,
+  { cwd }: CliContext,
+): UnresolvedSettings {
   return {
     ...flagged,
     ...configuredPolicy(config),

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { isSandboxMode, SANDBOX_MODES } from "../../policy/modes.js";
-import type { SettingsSource } from "../../sandbox/settings/resolve-settings.js";
+import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { CliContext } from "../context.js";
 import { collect } from "./option-values.js";
 
@@ -48,7 +48,7 @@ export const READS_NO_CONFIGURATION =
   "\nThis command reads no config.toml: options that are not given have their defaults.\n";
 
 /** Resolves relative paths against the current directory. Error: `usage.invalid`. */
-export function sandboxSource(flags: SandboxFlags, { cwd, environment }: CliContext): SettingsSource {
+export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliContext): UnresolvedSettings {
   const hasWorkspace = workspaceKind(flags.workspace) === "bind";
   return {
     workspace: hasWorkspace ? resolve(cwd, flags.cd ?? ".") : null,
@@ -69,7 +69,7 @@ export function commandDirectory(flags: SandboxFlags): string | undefined {
   return workspaceKind(flags.workspace) === "none" ? flags.cd : undefined;
 }
 
-function sandboxMode(mode: string | undefined): SettingsSource["mode"] {
+function sandboxMode(mode: string | undefined): UnresolvedSettings["mode"] {
   if (mode === undefined || isSandboxMode(mode)) return mode;
   throw new BrigError(`"${mode}" is not a sandbox mode`, {
     code: "usage.invalid",

@@ -7,8 +7,8 @@ import type { SandboxOptions } from "../sandbox-options.js";
 import { loadChosenPolicy, loadFullAccess, type PolicyChoice } from "./chosen-policy.js";
 import type { SandboxSettings } from "./sandbox-settings.js";
 
-/** What settings are made from. Unlike `SandboxOptions`, it names the workspace and the environment. */
-export interface SettingsSource
+/** Options without the defaults. Unlike those of `SandboxOptions`, they name the workspace and the environment. */
+export interface UnresolvedSettings
   extends PolicyChoice,
     Pick<
       SandboxOptions,
@@ -22,7 +22,7 @@ const DEFAULT_LEASE_SECONDS = 60;
 const MAX_LEASE_SECONDS = 7 * 24 * 3600;
 
 /** Errors: `policy.invalid`, `usage.invalid`. */
-export async function resolveSettings(source: SettingsSource): Promise<SandboxSettings> {
+export async function resolveSettings(source: UnresolvedSettings): Promise<SandboxSettings> {
   const leaseSeconds = checkedLease(source.leaseSeconds);
   return {
     policy: await loadChosenPolicy(source),

@@ -1,6 +1,10 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { addSandboxOptions, commandDirectory, sandboxSource } from "../../../src/cli/setup/sandbox-flags.js";
+import {
+  addSandboxOptions,
+  commandDirectory,
+  flaggedSettings,
+} from "../../../src/cli/setup/sandbox-flags.js";
 import { testContext } from "../../support/cli-context.js";
 
 function parse(...argv: string[]) {
@@ -10,10 +14,10 @@ function parse(...argv: string[]) {
   return command.parse(argv, { from: "user" }).opts();
 }
 
-describe("sandboxSource", () => {
+describe("flaggedSettings", () => {
   it("without flags is the current directory under the default policy", () => {
     const context = testContext();
-    expect(sandboxSource(parse(), context)).toMatchObject({
+    expect(flaggedSettings(parse(), context)).toMatchObject({
       workspace: "/start",
       mode: undefined,
       environment: context.environment,
@@ -22,7 +26,7 @@ describe("sandboxSource", () => {
 
   it("resolves every path against the directory brig was started in", () => {
     const flags = parse("-C", "in", "--policy", "p.toml", "--add-dir", "a", "--add-dir", "/b");
-    expect(sandboxSource(flags, testContext())).toMatchObject({
+    expect(flaggedSettings(flags, testContext())).toMatchObject({
       workspace: "/start/in",
       policyFile: "/start/p.toml",
       addDirs: ["/start/a", "/b"],
@@ -34,7 +38,7 @@ describe("sandboxSource", () => {
       ...["-s", "read-only", "--container-image", "i", "--runtime", "runsc", "--network", "none", "--keep"],
       ...["--env", "A=1", "--env", "B=", "--env", "C=x=y"],
     );
-    expect(sandboxSource(flags, testContext())).toMatchObject({
+    expect(flaggedSettings(flags, testContext())).toMatchObject({
       mode: "read-only",
       image: "i",
       runtime: "runsc",
@@ -45,11 +49,13 @@ describe("sandboxSource", () => {
   });
 
   it("a mode is never taken for a file's path", () => {
-    expect(() => sandboxSource(parse("-s", "./danger.toml"), testContext())).toThrow("is not a sandbox mode");
+    expect(() => flaggedSettings(parse("-s", "./danger.toml"), testContext())).toThrow(
+      "is not a sandbox mode",
+    );
   });
 
   it.each(["overlay", "copy", "tmpfs"])("refuses a workspace of kind %s", (kind) => {
-    expect(() => sandboxSource(parse("--workspace", kind), testContext())).toThrow(kind);
+    expect(() => flaggedSettings(parse("--workspace", kind), testContext())).toThrow(kind);
   });
 
   it.each(["A", "=x", ""])("refuses --env %j", (assignment) => {
