@@ -37,8 +37,8 @@ describe("brig", () => {
     expect((await brig(["help", "exec"])).stdout).toBe(stdout);
   });
 
-  it.each(["exec", "shell", "tool"])("says of %s that it reads no configuration", async (command) => {
-    expect((await brig([command, "--help"])).stdout).toContain("no config.toml is read");
+  it.each(["exec", "shell", "tool"])("the help of %s says that it reads no configuration", async (command) => {
+    expect((await brig([command, "--help"])).stdout).toContain("This command reads no config.toml");
   });
 
   it("suggests the command that was meant", async () => {
