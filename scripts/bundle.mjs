@@ -39,7 +39,7 @@ const groups = [
   // Loaded next, so that the engine answers while the rest is loaded.
   {
     name: "engine",
-    test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|glance)|lib\/(?:parse-json|time\/(?:pause|time-limit))\.ts)/,
+    test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|engine-probe)|lib\/(?:parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 4,
   },
   // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.

@@ -1,11 +1,11 @@
-/** The oldest API brig works with: private cgroup namespaces by name, Docker 20.10. */
+/** The oldest API version that brig works with: private cgroup namespaces by name, Docker 20.10. */
 export const oldestApi = "1.41";
-/** The newest API brig was written for; a newer engine is spoken to in this version. */
+/** brig uses this API version with newer engines. */
 const newestApi = "1.44";
 
 /**
- * The API version to speak with an engine that offers `least` to `newest`, or null when it is too old. A fixed range
- * keeps new engines from changing the meaning of a request behind brig's back.
+ * The API version to use with an engine that supports `least` to `newest`; null if the engine is too old. The
+ * fixed maximum keeps new engines from changing the meaning of a request.
  */
 export function agreeOnApi(newest: string, least: string | undefined): string | null {
   if (compareVersions(newest, oldestApi) < 0) return null;
@@ -14,8 +14,8 @@ export function agreeOnApi(newest: string, least: string | undefined): string | 
 }
 
 /**
- * Compares dotted versions by number, at most four parts, ignoring what follows the digits (`20.10.24+dfsg1`).
- * A pre-release (`1.4.0-rc.2`) comes before its release. Negative: a is older.
+ * Compares dotted versions by number, at most four parts, ignoring what follows the digits
+ * (`20.10.24+dfsg1`). A pre-release (`1.4.0-rc.2`) comes before its release. Negative: a is older.
  */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [parse(a), parse(b)];

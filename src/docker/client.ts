@@ -7,7 +7,7 @@ import type { Endpoint } from "./endpoint.js";
 import { asRefusal, engineFailure } from "./engine-failure.js";
 import { openTransport, type Transport } from "./transport.js";
 
-/** A wedged engine must not hang its caller. Generous: creating a container on a loaded machine takes many seconds. */
+/** A stuck engine must not block brig. On a loaded machine creating a container takes many seconds. */
 const callLimitMs = 120_000;
 
 const versionReply = z.object({
@@ -31,18 +31,18 @@ type VersionReply = z.infer<typeof versionReply>;
 
 interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Default two minutes; null for calls that may take as long as they like, such as a build. */
+  /** Default: two minutes; null for calls that may take arbitrarily long, such as a build. */
   limitMs?: number | null | undefined;
 }
 
-/** A connection to one engine: an agreed API version and one way for calls to fail. */
+/** A connection to one engine, with an agreed API version and the same error handling for all calls. */
 export interface Client {
   readonly address: string;
   readonly version: VersionReply;
   readonly apiVersion: string;
   /**
-   * Makes one call. `doing` completes "cannot …" in the error. Rejects with a BrigError, or with the signal's reason
-   * when the signal was aborted.
+   * Makes one call. `doing` follows "cannot" in the error message. Rejects with a BrigError, or with the
+   * signal's reason after an abort.
    */
   call<T>(doing: string, run: Call<T>, options?: CallOptions): Promise<T>;
 }
@@ -83,14 +83,14 @@ function caller(transport: Transport, address: string): Client["call"] {
 
 function tooOld(version: VersionReply, address: string): BrigError {
   return new BrigError(
-    `the container engine at ${address} is too old: version ${version.Version} speaks API ${version.ApiVersion}, ` +
-      `brig needs ${oldestApi}`,
+    `the container engine at ${address} is too old: version ${version.Version} has API ${version.ApiVersion}, ` +
+      `and brig needs ${oldestApi}`,
     { code: "engine.too-old", hint: "upgrade to Docker 20.10 or newer, or to Podman 4 or newer" },
   );
 }
 
-/** Null instead of a 404. */
-export async function unlessMissing<T>(call: Promise<T>): Promise<T | null> {
+/** Returns null for a 404. */
+export async function nullIfMissing<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
   } catch (error) {
@@ -99,10 +99,7 @@ export async function unlessMissing<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
-/**
- * Makes a call that uploads `source`. An error of the source itself is thrown as it is, not blamed on the engine, and
- * the source is closed in any case.
- */
+/** Makes a call that uploads `source`, and closes it. Errors of the source are not blamed on the engine. */
 export async function uploading<T>(source: Readable, send: () => Promise<T>): Promise<T> {
   let broken: Error | undefined;
   source.once("error", (error) => {

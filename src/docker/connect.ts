@@ -5,37 +5,37 @@ import { type Client, openClient } from "./client.js";
 import { engineCommand, readSystem } from "./diagnosis/system.js";
 import { type Candidate, type EngineSource, engineSources } from "./discovery.js";
 import { type Endpoint, parseEndpoint } from "./endpoint.js";
-import { engineOn } from "./engine.js";
+import { openEngine } from "./engine.js";
 import { reason } from "./engine-failure.js";
 import type { Engine } from "./engine-types.js";
 
-/** How long an engine may take to answer the first question. */
-const greetingLimitMs = 10_000;
+const connectLimitMs = 10_000;
 
 export interface ConnectOptions {
   env: Environment;
-  /** An address as `DOCKER_HOST` spells it; then nothing else is tried. Default: look in the usual places. */
+  /** An address in the format of `DOCKER_HOST`. Default: look in the usual places. */
   endpoint?: string | undefined;
-  /** Where to look. Default: DOCKER_HOST, the Docker context, then the sockets of Docker, Docker Desktop and Podman. */
+  /** Default: DOCKER_HOST, the Docker context, then the sockets of Docker, Docker Desktop and Podman. */
   sources?: readonly EngineSource[] | undefined;
 }
 
 /**
- * Finds the container engine and connects to it. Errors: `engine.unreachable` with all that was tried, `engine.too-old`,
- * `config.invalid` for an address that is none. An engine that was named but does not answer is never replaced by another.
+ * Finds the container engine and connects to it. Errors: `engine.unreachable` with everything that was tried,
+ * `engine.too-old`, `config.invalid` for an invalid address. If an engine that the user named does not
+ * answer, no other one is used.
  */
 export async function connectEngine(options: ConnectOptions): Promise<Engine> {
   const tried: Attempt[] = [];
   for await (const candidate of engineCandidates(options)) {
-    const attempt = await greet(candidate);
-    if (attempt.kind === "answered") return engineOn(attempt.client);
+    const attempt = await tryToConnect(candidate);
+    if (attempt.kind === "answered") return openEngine(attempt.client);
     tried.push(attempt);
     if (candidate.isChosen) break;
   }
-  throw await nothingAnswered(tried);
+  throw await noEngineAnswers(tried);
 }
 
-/** Where an engine may listen, best first. */
+/** The addresses where an engine may listen, best first. */
 export async function* engineCandidates({
   env,
   endpoint,
@@ -50,10 +50,10 @@ export async function* engineCandidates({
 
 type Attempt = { kind: "silent"; candidate: Candidate; why: string; cause: unknown };
 
-async function greet(candidate: Candidate): Promise<Attempt | { kind: "answered"; client: Client }> {
+async function tryToConnect(candidate: Candidate): Promise<Attempt | { kind: "answered"; client: Client }> {
   try {
     await requireSocket(candidate.endpoint);
-    return { kind: "answered", client: await openClient(candidate.endpoint, { limitMs: greetingLimitMs }) };
+    return { kind: "answered", client: await openClient(candidate.endpoint, { limitMs: connectLimitMs }) };
   } catch (error) {
     if (isBrigError(error) && error.code !== "engine.unreachable") throw error;
     const cause = isBrigError(error) ? error.cause : error;
@@ -61,14 +61,14 @@ async function greet(candidate: Candidate): Promise<Attempt | { kind: "answered"
   }
 }
 
-/** Says at once that there is nobody to talk to. */
+/** Fails at once if there is no socket. */
 async function requireSocket(endpoint: Endpoint): Promise<void> {
   if (endpoint.kind === "unix") await stat(endpoint.socketPath);
 }
 
-async function nothingAnswered(tried: Attempt[]): Promise<BrigError> {
+async function noEngineAnswers(tried: Attempt[]): Promise<BrigError> {
   const [chosen] = tried.filter(({ candidate }) => candidate.isChosen);
-  if (chosen !== undefined) return chosenIsSilent(chosen);
+  if (chosen !== undefined) return chosenEngineSilent(chosen);
   const causes = tried.map(({ cause }) => cause);
   const list = tried.map(
     ({ candidate, why }) => `${candidate.endpoint.address} (${candidate.origin}): ${why}`,
@@ -80,7 +80,7 @@ async function nothingAnswered(tried: Attempt[]): Promise<BrigError> {
   });
 }
 
-function chosenIsSilent({ candidate, why, cause }: Attempt): BrigError {
+function chosenEngineSilent({ candidate, why, cause }: Attempt): BrigError {
   return new BrigError(
     `the container engine at ${candidate.endpoint.address}, named by ${candidate.origin}, does not answer: ${why}`,
     { code: "engine.unreachable", hint: `start that engine, or change ${candidate.origin}`, cause },

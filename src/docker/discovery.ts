@@ -4,21 +4,22 @@ import { join } from "node:path";
 import * as z from "zod";
 import type { Environment } from "../config/env.js";
 import { BrigError } from "../errors.js";
+import { parseJson } from "../lib/parse-json.js";
 import { type Endpoint, parseEndpoint, unixEndpoint } from "./endpoint.js";
 
-/** A place where an engine may listen. */
+/** An address where an engine may listen. */
 export interface Candidate {
   endpoint: Endpoint;
-  /** Where the address comes from, for messages, e.g. `DOCKER_HOST`. */
+  /** What names the address, for messages, e.g. `DOCKER_HOST`. */
   origin: string;
-  /** The user named this engine: when it does not answer, that is an error and no other engine is tried. */
+  /** The user chose this engine: if it does not answer, no other one is tried. */
   isChosen: boolean;
 }
 
-/** One way to find engines: the places it knows, best first. */
+/** One way to find engines; it returns the best candidates first. */
 export type EngineSource = (env: Environment) => Promise<Candidate[]>;
 
-/** Every way to find an engine, in the order they are tried. */
+/** In the order in which they are tried. */
 export const engineSources: readonly EngineSource[] = [
   dockerHost,
   dockerContext,
@@ -28,7 +29,7 @@ export const engineSources: readonly EngineSource[] = [
   podman,
 ];
 
-/** The engine that `DOCKER_HOST` names, with `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` as the Docker client reads them. */
+/** `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` count as in the Docker client. */
 async function dockerHost(env: Environment): Promise<Candidate[]> {
   if (env.dockerHost === undefined) return [];
   const tlsDir = env.verifiesDockerTls ? (env.dockerCertPath ?? join(env.home, ".docker")) : undefined;
@@ -39,7 +40,7 @@ async function dockerHost(env: Environment): Promise<Candidate[]> {
 const clientConfig = z.object({ currentContext: z.string().nullish() });
 const contextMeta = z.object({ Endpoints: z.object({ docker: z.object({ Host: z.string() }) }) });
 
-/** The Docker client's current context (`docker context use`), when it is not the default one. */
+/** The Docker client's current context (`docker context use`), unless it is the default one. */
 export async function dockerContext(env: Environment): Promise<Candidate[]> {
   const configDir = env.variables.DOCKER_CONFIG ?? join(env.home, ".docker");
   const name = env.variables.DOCKER_CONTEXT ?? (await currentContext(configDir));
@@ -54,25 +55,17 @@ export async function dockerContext(env: Environment): Promise<Candidate[]> {
 async function currentContext(configDir: string): Promise<string | undefined> {
   const source = await readFile(join(configDir, "config.json"), "utf8").catch(() => null);
   if (source === null) return undefined;
-  return parseJson(clientConfig, source)?.currentContext ?? undefined;
+  return clientConfig.safeParse(parseJson(source)).data?.currentContext ?? undefined;
 }
 
 async function contextAddress(file: string, name: string): Promise<string> {
   const source = await readFile(file, "utf8").catch(() => null);
-  const meta = source === null ? undefined : parseJson(contextMeta, source);
-  if (meta !== undefined) return meta.Endpoints.docker.Host;
+  const meta = contextMeta.safeParse(parseJson(source ?? ""));
+  if (meta.success) return meta.data.Endpoints.docker.Host;
   throw new BrigError(`the Docker context ${JSON.stringify(name)} is selected but cannot be read`, {
     code: "config.invalid",
     hint: "try: docker context ls, or: docker context use default",
   });
-}
-
-function parseJson<T>(schema: z.ZodType<T>, source: string): T | undefined {
-  try {
-    return schema.safeParse(JSON.parse(source)).data;
-  } catch {
-    return undefined;
-  }
 }
 
 async function existing(path: string): Promise<string | undefined> {
@@ -82,38 +75,28 @@ async function existing(path: string): Promise<string | undefined> {
   );
 }
 
-/** The socket of an engine that runs for the whole machine. */
 async function systemSocket(): Promise<Candidate[]> {
-  return [{ endpoint: unixEndpoint("/var/run/docker.sock"), origin: "Docker", isChosen: false }];
+  return [usualSocket("/var/run/docker.sock", "Docker")];
 }
 
-/** Docker running as the user, without root. */
 async function rootlessDocker(env: Environment): Promise<Candidate[]> {
-  if (env.runtimeDir === undefined) return [];
-  return [
-    {
-      endpoint: unixEndpoint(join(env.runtimeDir, "docker.sock")),
-      origin: "rootless Docker",
-      isChosen: false,
-    },
-  ];
+  return env.runtimeDir === undefined
+    ? []
+    : [usualSocket(join(env.runtimeDir, "docker.sock"), "rootless Docker")];
 }
 
-/** Docker Desktop: the first path is macOS, the second Linux. */
+/** The first path is for macOS, the second for Linux. */
 async function dockerDesktop(env: Environment): Promise<Candidate[]> {
-  return [".docker/run/docker.sock", ".docker/desktop/docker.sock"].map((path) => ({
-    endpoint: unixEndpoint(join(env.home, path)),
-    origin: "Docker Desktop",
-    isChosen: false,
-  }));
+  const paths = [".docker/run/docker.sock", ".docker/desktop/docker.sock"];
+  return paths.map((path) => usualSocket(join(env.home, path), "Docker Desktop"));
 }
 
-/** Podman's Docker-compatible socket: the user's own, then the machine's. */
+/** The user's own socket, then the system's. */
 async function podman(env: Environment): Promise<Candidate[]> {
   const dirs = env.runtimeDir === undefined ? ["/run"] : [env.runtimeDir, "/run"];
-  return dirs.map((dir) => ({
-    endpoint: unixEndpoint(join(dir, "podman", "podman.sock")),
-    origin: "Podman",
-    isChosen: false,
-  }));
+  return dirs.map((dir) => usualSocket(join(dir, "podman", "podman.sock"), "Podman"));
+}
+
+function usualSocket(path: string, origin: string): Candidate {
+  return { endpoint: unixEndpoint(path), origin, isChosen: false };
 }

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../errors.js";
 
-/** Where an engine listens. `address` is the form people write, e.g. `unix:///var/run/docker.sock`. */
+/** Where an engine listens. `address` is the usual spelling, e.g. `unix:///var/run/docker.sock`. */
 export type Endpoint =
   | { kind: "unix"; address: string; socketPath: string }
   | { kind: "tcp"; address: string; host: string; port: number; tls: TlsFiles | null };
@@ -20,7 +20,7 @@ export function unixEndpoint(socketPath: string): Endpoint {
   return { kind: "unix", address: `unix://${socketPath}`, socketPath };
 }
 
-/** Reads an address as `DOCKER_HOST` spells it. With `tlsDir`, TCP is spoken over TLS with its ca, cert and key.pem. */
+/** Parses an address in the format of `DOCKER_HOST`. With `tlsDir`, TCP uses TLS with the files in it. */
 export async function parseEndpoint(
   address: string,
   options: { tlsDir?: string | undefined } = {},
@@ -53,9 +53,9 @@ async function parseTcp(address: string, tlsDir: string | undefined): Promise<En
 
 async function readTls(dir: string | undefined, address: string): Promise<TlsFiles> {
   if (dir === undefined) {
-    throw new BrigError(`no certificates are known for ${address}`, {
+    throw new BrigError(`no TLS certificates are configured for ${address}`, {
       code: "config.invalid",
-      hint: "set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH to the folder with ca.pem, cert.pem and key.pem",
+      hint: "set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder with ca.pem, cert.pem and key.pem",
     });
   }
   try {
@@ -73,7 +73,7 @@ async function readTls(dir: string | undefined, address: string): Promise<TlsFil
 }
 
 function refuseSsh(address: string): BrigError {
-  return new BrigError(`brig does not speak to an engine over ssh (${address})`, {
+  return new BrigError(`brig cannot connect to an engine over ssh (${address})`, {
     code: "config.invalid",
     hint:
       "forward its socket: ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock " +
@@ -82,7 +82,7 @@ function refuseSsh(address: string): BrigError {
 }
 
 function invalidAddress(address: string): BrigError {
-  return new BrigError(`${JSON.stringify(address)} is not the address of a container engine`, {
+  return new BrigError(`${JSON.stringify(address)} is not a valid address of a container engine`, {
     code: "config.invalid",
     hint: "write unix:///path/to/docker.sock or tcp://host:2375",
   });

@@ -1,13 +1,14 @@
 import { ZodError } from "zod";
 import { BrigError } from "../errors.js";
+import { errnoOf } from "../lib/errno.js";
 import { parseJson } from "../lib/parse-json.js";
 
 const MAX_WORDS = 4000;
 
-/** The engine answered, and did not do what it was asked. */
+/** The engine answered with an error. */
 export class RefusedRequest extends Error {
   readonly status: number;
-  /** The engine's own words. */
+  /** The engine's own message. */
   readonly words: string;
 
   constructor(status: number, body: string) {
@@ -18,32 +19,32 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** The engine's refusal, when `error` is one; null when the engine was not reached or something else failed. */
+/** Null if the engine was not reached, or if something else failed. */
 export function asRefusal(error: unknown): RefusedRequest | null {
   return error instanceof RefusedRequest ? error : null;
 }
 
 /**
- * Whether the engine has certainly not done what it was asked: it said so, or nobody listened. Otherwise it may have, or still may.
+ * Whether the engine certainly did not do what it was asked: it said so, or it was not reached. In all other
+ * cases it may have done it, or may still do it.
  */
-export function isAnswered(error: unknown): boolean {
+export function isDefiniteFailure(error: unknown): boolean {
   const cause = error instanceof BrigError ? error.cause : error;
   if (asRefusal(cause) !== null) return true;
-  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
-  return code === "ENOENT" || code === "ECONNREFUSED" || code === "EACCES";
+  return ["ENOENT", "ECONNREFUSED", "EACCES"].includes(errnoOf(cause) ?? "");
 }
 
-/** Of its JSON message, or of an answer that some proxy made. */
+/** The message in the JSON body; the whole body if a proxy sent something else. */
 function engineWords(body: string): string {
   const json = parseJson(body);
   const isMessage = typeof json === "object" && json !== null && "message" in json;
   return isMessage && typeof json.message === "string" ? json.message : body;
 }
 
-/** Turns what a request throws into a BrigError that says which step failed. `doing` completes "cannot …". */
+/** Turns an error of a request into a BrigError. `doing` follows "cannot" in its message. */
 export function engineFailure(cause: unknown, context: { doing: string; address: string }): BrigError {
   if (cause instanceof BrigError) return cause;
-  if (cause instanceof ZodError || cause instanceof SyntaxError) return nonsense(cause, context);
+  if (cause instanceof ZodError || cause instanceof SyntaxError) return notAnEngine(cause, context);
   const refusal = asRefusal(cause);
   if (refusal === null) return unreachable(cause, context);
   const { status, words } = refusal;
@@ -60,27 +61,23 @@ export function engineFailure(cause: unknown, context: { doing: string; address:
   });
 }
 
-/** An error inside the stream of a reply that had begun well, such as a failed pull. */
+/** An error in the stream of a reply that began with success, such as a failed pull. */
 export function streamedFailure(words: string, doing: string): BrigError {
   const isMissing = /manifest unknown|not found|pull access denied|repository does not exist/i.test(words);
   return new BrigError(`cannot ${doing}: ${words}`, { code: isMissing ? "image.missing" : "engine.failed" });
 }
 
-function nonsense(cause: Error, context: { doing: string; address: string }): BrigError {
+function notAnEngine(cause: Error, context: { doing: string; address: string }): BrigError {
   return new BrigError(
-    `cannot ${context.doing}: ${context.address} answers, but not as a container engine does`,
-    {
-      code: "engine.failed",
-      hint: "is it the address of Docker or Podman?",
-      cause,
-    },
+    `cannot ${context.doing}: ${context.address} answers, but not like a container engine`,
+    { code: "engine.failed", hint: "check that it is the address of Docker or Podman", cause },
   );
 }
 
 function unreachable(cause: unknown, context: { doing: string; address: string }): BrigError {
   return new BrigError(
     `cannot ${context.doing}: the container engine at ${context.address} does not answer (${reason(cause)})`,
-    { code: "engine.unreachable", hint: "is it running? try: brig doctor", cause },
+    { code: "engine.unreachable", hint: "check that it is running; try: brig doctor", cause },
   );
 }
 
@@ -94,10 +91,10 @@ const reasons: Record<string, string> = {
   ETIMEDOUT: "timed out",
 };
 
-/** In a few words why nothing answered. */
+/** Says in a few words why the engine does not answer. */
 export function reason(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (cause.name === "TimeoutError") return "timed out";
-  const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
+  const code = errnoOf(cause) ?? "";
   return reasons[code] ?? (cause.message || code);
 }

@@ -1,6 +1,6 @@
 import type { Duplex, Readable } from "node:stream";
 
-/** The part of the Engine API's container create body that brig uses. Field names are the API's own. */
+/** The fields of the API's request to create a container that brig uses, under the API's own names. */
 export interface ContainerBody {
   Image: string;
   Entrypoint: string[];
@@ -14,12 +14,12 @@ export interface ContainerBody {
   AttachStdout: boolean;
   AttachStderr: boolean;
   OpenStdin: boolean;
-  /** Standard input ends with the client that is attached. */
+  /** Standard input ends when the attached client disconnects. */
   StdinOnce?: boolean;
   Tty: boolean;
   StopSignal?: string;
   Healthcheck?: { Test: string[] };
-  /** The engine takes no part in the container's network: the runtime makes it an empty one with a loopback interface. */
+  /** The engine sets up no network. The runtime creates an empty one with a loopback interface. */
   NetworkDisabled?: boolean;
   HostConfig: HostConfig;
 }
@@ -65,7 +65,7 @@ export interface EngineInfo {
   /** "docker" or "podman". */
   product: string;
   version: string;
-  /** The version of the API that brig speaks with it, 1.41 to 1.44 unless the engine insists on a newer one. */
+  /** The API version that brig uses, 1.41 to 1.44 unless the engine requires a newer one. */
   apiVersion: string;
   /** As Docker names it: "amd64", "arm64". */
   arch: string;
@@ -77,7 +77,7 @@ export interface EngineInfo {
   defaultRuntime: string;
   /** Raw, e.g. "name=seccomp,profile=default". */
   securityOptions: string[];
-  /** Component versions as the engine reports them, a distribution's full package version where it says it: containerd, runc … */
+  /** Versions of containerd, runc … May be a distribution's full package version. */
   components: Record<string, string>;
   storageDriver: string;
   dockerRootDir: string;
@@ -85,21 +85,20 @@ export interface EngineInfo {
   memoryBytes: number;
 }
 
-/** An OCI runtime as the engine is configured with it. */
+/** An OCI runtime in the engine's configuration. */
 export interface EngineRuntime {
-  /** As the administrator chose it. */
   name: string;
-  /** The program, or the containerd shim's type; null where the engine does not say. */
+  /** The program, or the containerd shim's type; null if the engine does not say. */
   program: string | null;
-  /** What the program is started with; null where the engine does not say. */
+  /** The program's arguments; null if the engine does not say. */
   args: string[] | null;
 }
 
-/** What can change while an engine runs, or concerns only its diagnosis. */
+/** Facts that can change while the engine runs, or that only its diagnosis needs. */
 export interface EngineHealth {
-  /** The limits of a container that this engine's kernel can enforce. */
+  /** The container limits that this engine's kernel can enforce. */
   limits: { memory: boolean; swap: boolean; cpu: boolean; pids: boolean };
-  /** How far the engine's clock is ahead of this machine's, in milliseconds; off by the time one call takes. */
+  /** How far the engine's clock is ahead of this machine's, in milliseconds, ± the time of one call. */
   clockSkewMs: number;
   authorizationPlugins: string[];
 }
@@ -137,13 +136,13 @@ export interface ImageSummary {
   createdAt: Date;
   labels: Record<string, string>;
   arch: string;
-  /** As the image has it, one `NAME=value` each. */
+  /** One `NAME=value` each. */
   env: string[];
   /** Paths of the image's VOLUMEs. */
   volumes: string[];
 }
 
-/** What a container was created with once the engine has mixed the image's own settings in. */
+/** The settings of a created container, after the engine has added those of its image. */
 export interface CreatedContainer {
   imageId: string;
   entrypoint: string[];
@@ -156,7 +155,7 @@ export interface CreatedContainer {
   healthcheck: string[];
 }
 
-/** What takes up room on the engine's disk. Null for a number that the engine has not counted. */
+/** The disk space that images and volumes use. Null for a number that the engine has not counted. */
 export interface DiskUsage {
   images: StoredObject<{ id: string; tags: string[] }>[];
   volumes: StoredObject<{ name: string }>[];
@@ -164,15 +163,15 @@ export interface DiskUsage {
 
 type StoredObject<Name> = Name & {
   labels: Record<string, string>;
-  /** Without what it shares with others. */
+  /** Without data that it shares with others. */
   ownBytes: number;
   /** How many containers use it, stopped ones included. */
   containers: number | null;
 };
 
 /**
- * A hijacked connection: raw duplex, its readable side in the engine's 8-byte-header multiplexing (not demultiplexed).
- * The bytes of a data event may be overwritten after it: who keeps them copies them.
+ * A raw connection, taken over from HTTP. Its readable side is in the engine's multiplexed format with 8-byte
+ * headers. The bytes of a data event may be overwritten after the event, so copy them to keep them.
  */
 export interface EngineStream {
   readonly stream: Duplex;
@@ -190,53 +189,51 @@ export interface BuildOptions {
   buildArgs?: Record<string, string>;
   labels?: Record<string, string>;
   target?: string;
-  /** One line of the engine's own progress. */
+  /** Called with each line of the engine's progress. */
   onProgress?: (line: string) => void;
   signal?: AbortSignal;
 }
 
 /**
- * The container engine, and the only door to it. Every failure is a BrigError: `engine.unreachable` when nothing
- * answers, `image.missing` for an unknown image, `engine.failed` with the engine's own words otherwise.
+ * The container engine. Everything that brig asks of it goes through this interface. All errors are
+ * BrigErrors: `engine.unreachable` if it does not answer, `image.missing` for an unknown image, else
+ * `engine.failed` with the engine's own message.
  */
 export interface Engine {
   /** E.g. `unix:///var/run/docker.sock`. */
   readonly endpoint: string;
-  /** As `info` has it, and known without asking: "amd64" or "arm64". */
+  /** The same as in `info`, but available at once: "amd64" or "arm64". */
   readonly arch: string;
-  /** Asked once, then remembered. */
+  /** The engine is asked once. */
   info(): Promise<EngineInfo>;
-  /** Asked each time. */
+  /** The engine is asked each time. */
   health(): Promise<EngineHealth>;
 
   createContainer(body: ContainerBody, options?: { name?: string; signal?: AbortSignal }): Promise<string>;
   startContainer(id: string): Promise<void>;
-  /** Resolves when the container does not run (any more), with its exit code. */
+  /** Resolves with the exit code when the container is not running (any more). */
   waitContainer(id: string, options?: { signal?: AbortSignal }): Promise<number>;
-  /** Already dead or gone is success. */
+  /** Succeeds also if it is not running or gone already. */
   killContainer(id: string, signal?: string): Promise<void>;
-  /** Gone is success. */
+  /** Succeeds also if it is gone already. */
   unpauseContainer(id: string): Promise<void>;
-  /** With force and anonymous volumes. Resolves when it is gone, whoever removed it, and was so before too. */
+  /** Removes it by force, with its anonymous volumes. Resolves when it is gone, even if others remove it. */
   removeContainer(id: string, options?: { signal?: AbortSignal }): Promise<void>;
-  /** Resolves when it is gone, whoever removes it; it may have been so before. */
+  /** Resolves when it is gone, or if it already was. */
   waitRemoved(id: string, options?: { signal?: AbortSignal }): Promise<void>;
-  /** Null when there is no such container. */
+  /** Null if there is no such container. */
   inspectContainer(id: string, options?: { signal?: AbortSignal }): Promise<ContainerState | null>;
-  /** What will be started. */
   inspectCreated(id: string): Promise<CreatedContainer>;
-  /** Only containers that carry every one of these labels ("name" or "name=value"), stopped ones too. */
+  /** Lists containers, stopped ones too, that have all these labels ("name" or "name=value"). */
   listContainers(labels: string[]): Promise<ContainerSummary[]>;
-  /** Uncompressed tar into a created, not yet started container. */
+  /** Copies an uncompressed tar stream into a created container before its start. */
   putArchive(id: string, path: string, tar: Readable): Promise<void>;
-  /**
-   * The standard streams of the container's own program, as `openExec` has those of another. Before the start nothing of
-   * them is missed.
-   */
+  /** The standard streams of the container's main program. Nothing is lost if attached before the start. */
   attachContainer(id: string): Promise<EngineStream>;
   /**
-   * Starts `argv` in a running container with stdin, stdout and stderr on one stream. `end()` closes only stdin. A
-   * container that is gone or stopped is `sandbox.gone`. The caller listens for the stream's errors.
+   * Starts `argv` in a running container with stdin, stdout and stderr on one stream. `end()` closes only
+   * stdin. Error: `sandbox.gone` if the container is not running. The caller must listen for errors of the
+   * stream.
    */
   openExec(id: string, argv: string[], options?: { user?: string }): Promise<ExecStream>;
 
@@ -258,7 +255,7 @@ export interface Engine {
     options?: { onProgress?: (line: string) => void; signal?: AbortSignal },
   ): Promise<void>;
   tagImage(ref: string, tag: string): Promise<void>;
-  /** By a name only that goes, unless it is the last. What a container uses or another image is built on is refused. */
+  /** Removes only this name if there are others. The engine refuses for an image in use. */
   removeImage(ref: string): Promise<void>;
 
   diskUsage(): Promise<DiskUsage>;

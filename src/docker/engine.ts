@@ -6,7 +6,7 @@ import { volumeCalls } from "./calls/volumes.js";
 import type { Client } from "./client.js";
 import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./engine-types.js";
 
-export function engineOn(client: Client): Engine {
+export function openEngine(client: Client): Engine {
   let asked: Promise<EngineInfo> | undefined;
   return {
     endpoint: client.address,
@@ -84,7 +84,7 @@ async function askInfo(client: Client): Promise<EngineInfo> {
   };
 }
 
-/** A shim that is named by its type reads its arguments from a file of its own. */
+/** A shim that is given by type reads its arguments from its own file, so they are unknown. */
 function asRuntime(
   name: string,
   { path, runtimeArgs, runtimeType }: z.infer<typeof runtimeReply>,
@@ -109,7 +109,7 @@ function asHealth(info: InfoReply): EngineHealth {
 
 type Component = NonNullable<Client["version"]["Components"]>[number];
 
-/** Distributions put their full package version, which tells whether a fix was backported, into the commit field. */
+/** Distributions put their package version into the commit field; it shows whether a fix was backported. */
 function exactVersion({ Version, Details }: Component): string {
   const commit = Details?.GitCommit ?? "";
   return commit.startsWith(Version) ? commit : Version;

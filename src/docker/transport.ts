@@ -1,35 +1,34 @@
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import type { Duplex, Readable } from "node:stream";
-import { BorrowingAgent, lendFrom } from "./borrowing-agent.js";
 import type { Endpoint } from "./endpoint.js";
 import { RefusedRequest } from "./engine-failure.js";
+import { SharedBufferAgent, shareBufferOf } from "./shared-buffer-agent.js";
 
-/** One request to the Engine API. Field names of `query` and `body` are the API's own. */
+/** Field names of `query` and `body` are the Engine API's own. */
 interface ApiRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";
   /** Without the version prefix, e.g. `/containers/create`. */
   path: string;
-  /** Values that are objects are sent as JSON, as the API wants its filters and labels. */
+  /** Objects are sent as JSON, as the API expects its filters and labels. */
   query?: Record<string, unknown> | undefined;
   body?: object | undefined;
-  /** A tar stream instead of a JSON body. */
   upload?: Readable | undefined;
 }
 
-/** Sends requests to one engine. An abort of its signal ends a request with the signal's reason. */
+/** Sends requests to one engine. An abort of the signal ends a request with the signal's reason. */
 export interface Transport {
-  /** Resolves with the parsed JSON reply. */
   json(request: ApiRequest, signal: AbortSignal): Promise<unknown>;
-  /** Resolves with the reply's body while it is still arriving. */
+  /** Resolves while the body of the reply is still arriving. */
   stream(request: ApiRequest, signal: AbortSignal): Promise<Readable>;
   /**
-   * Resolves with the socket itself once the engine has switched it to raw bytes; `end()` closes only our half. The
-   * bytes of a data event are lent until the event is over: who keeps them copies them. The signal has no more power over it.
+   * Resolves with the socket once the engine has switched it to raw bytes; `end()` closes only our side. The
+   * bytes of a data event are overwritten after it, so copy them to keep them. The signal no longer affects
+   * the socket.
    */
   upgrade(request: ApiRequest, signal: AbortSignal): Promise<Duplex>;
 }
 
-/** An engine with thousands of containers answers with a few megabytes. */
+/** Generous: an engine with thousands of containers answers with a few megabytes. */
 const MAX_REPLY_BYTES = 256 * 1024 * 1024;
 
 export function openTransport(
@@ -48,24 +47,24 @@ export function openTransport(
       const reply = await readWhole(await stream(request, signal), signal);
       return reply === "" ? null : JSON.parse(reply);
     },
-    upgrade: async (request, signal) => await upgraded(open, request, signal),
+    upgrade: (request, signal) => upgraded(open, request, signal),
   };
 }
 
 type Open = (request: ApiRequest, headers?: http.OutgoingHttpHeaders) => ClientRequest;
 
-/** Connections are not reused, so that a restarted engine never shows as a reset one. */
+/** Connections are not reused, so a restarted engine never shows as a reset connection. */
 function opener(endpoint: Endpoint, prefix: string): Open {
   const isSecure = endpoint.kind === "tcp" && endpoint.tls !== null;
-  // Without TLS there is no name to compare: Node would compile a pattern of addresses, for some milliseconds, to find one.
+  // Without TLS there is no name to verify, and Node would take milliseconds to look for one.
   const plain = { servername: "" };
   const where =
     endpoint.kind === "unix"
       ? { socketPath: endpoint.socketPath, ...plain }
       : { host: endpoint.host, port: endpoint.port, ...(endpoint.tls ?? plain) };
-  // Most engines need none of it, and it takes a while to load.
+  // Loaded on demand: it is slow, and most engines do not use TLS.
   const { Agent, request: send } = isSecure ? process.getBuiltinModule("node:https") : http;
-  const agent = isSecure ? new Agent() : new BorrowingAgent();
+  const agent = isSecure ? new Agent() : new SharedBufferAgent();
   return ({ method, path, query, body, upload }, more = {}) => {
     const json = body === undefined ? undefined : JSON.stringify(body);
     const type = upload ? "application/tar" : "application/json";
@@ -92,7 +91,7 @@ function queryString(query: Record<string, unknown> = {}): string {
   return `?${new URLSearchParams(texts)}`;
 }
 
-/** Its head. An abort breaks off its body too, until it has all arrived. */
+/** Resolves with the head of the response. An abort also ends its body. */
 function answered(open: Open, request: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = open(request);
@@ -106,7 +105,7 @@ function answered(open: Open, request: ApiRequest, signal: AbortSignal): Promise
       release();
       resolve(answer);
     });
-    // Whatever comes once there is an answer is an error of its body.
+    // After the response has begun, errors belong to its body.
     sent.on("error", (error) => {
       release();
       reject(error);
@@ -124,7 +123,7 @@ async function upgraded(open: Open, request: ApiRequest, signal: AbortSignal): P
     sent.once("upgrade", (_, socket, head) => {
       release();
       if (head.length > 0) socket.unshift(head);
-      lendFrom(socket);
+      shareBufferOf(socket);
       resolve(socket);
     });
     sent.once("response", (answer) => {
@@ -138,7 +137,7 @@ async function upgraded(open: Open, request: ApiRequest, signal: AbortSignal): P
   });
 }
 
-/** Returns what stops listening. */
+/** Returns a function that removes the listener. */
 function breakOffAt(signal: AbortSignal, end: (reason: Error) => void): () => void {
   const abort = () => end(signal.reason);
   if (signal.aborted) {

@@ -1,4 +1,4 @@
-import { isAnswered } from "../docker/engine-failure.js";
+import { isDefiniteFailure } from "../docker/engine-failure.js";
 import type { ContainerBody, Engine, EngineStream } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
@@ -135,7 +135,7 @@ export class SandboxContainer {
     try {
       return await this.#engine.createContainer(body, { name });
     } catch (error) {
-      if (!isAnswered(error)) await this.#adoptUnanswered(name);
+      if (!isDefiniteFailure(error)) await this.#adoptUnanswered(name);
       throw error;
     }
   }

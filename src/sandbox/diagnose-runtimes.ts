@@ -1,6 +1,6 @@
 import type { Environment } from "../config/env.js";
 import { type Check, check } from "../docker/diagnosis/check.js";
-import { ignoresLimits, isCommon, loadsFilters } from "../docker/diagnosis/gvisor.js";
+import { ignoresCgroups, sharesEngineKernel, appliesSeccomp } from "../docker/diagnosis/gvisor.js";
 import type { Engine, EngineRuntime } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";
@@ -19,7 +19,7 @@ interface StartOptions {
 export async function diagnoseRuntimes(engine: Engine, options: StartOptions): Promise<Check[]> {
   const { runtimes, defaultRuntime } = await engine.info();
   const checks: Check[] = [];
-  for (const runtime of runtimes.filter((one) => !isCommon(one)).slice(0, MAX_TRIED))
+  for (const runtime of runtimes.filter((one) => !sharesEngineKernel(one)).slice(0, MAX_TRIED))
     checks.push(await tryRuntime(engine, { runtime, isDefault: runtime.name === defaultRuntime, options }));
   return checks;
 }
@@ -60,8 +60,8 @@ function describeOther(about: { id: string; title: string }, { program }: Engine
 }
 
 function describeGvisor(about: { id: string; title: string }, runtime: EngineRuntime): Check {
-  const ignores = ignoresLimits(runtime);
-  const filters = loadsFilters(runtime);
+  const ignores = ignoresCgroups(runtime);
+  const filters = appliesSeccomp(runtime);
   const found = [
     `gVisor (${runtime.program ?? "its program is not named"})`,
     "a sandbox starts",

@@ -2,7 +2,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readEnvironment } from "../../src/config/env.js";
 import type { Check } from "../../src/docker/diagnosis/check.js";
-import { isCommon } from "../../src/docker/diagnosis/gvisor.js";
+import { sharesEngineKernel } from "../../src/docker/diagnosis/gvisor.js";
 import { diagnoseRuntimes } from "../../src/sandbox/diagnose-runtimes.js";
 import { brig } from "../support/cli.js";
 import { call, type HarmedEngine, harmedEngine, testEngine } from "../support/engine.js";
@@ -33,7 +33,7 @@ async function checksOf(env: Record<string, string> = {}): Promise<Check[]> {
 describe("brig doctor on the runtimes of an engine", () => {
   it("names those of this machine's, and gives a line of its own to each that is not a common one", async () => {
     const info = await (await testEngine()).info();
-    const own = info.runtimes.filter((one) => !isCommon(one)).map(({ name }) => `runtime-${name}`);
+    const own = info.runtimes.filter((one) => !sharesEngineKernel(one)).map(({ name }) => `runtime-${name}`);
     const checks = await checksOf();
     expect(checks.map(({ id }) => id)).toEqual(["runtimes", ...own]);
     expect(checks[0]).toMatchObject({ status: "ok", advice: null });

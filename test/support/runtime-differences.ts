@@ -1,4 +1,4 @@
-import { loadsFilters, looksLikeGvisor, runtimeOf } from "../../src/docker/diagnosis/gvisor.js";
+import { appliesSeccomp, looksLikeGvisor, runtimeOf } from "../../src/docker/diagnosis/gvisor.js";
 import { testEngine } from "./engine.js";
 
 /** The OCI runtime the suite runs on; undefined is the engine's own. */
@@ -59,7 +59,7 @@ export function differs(id: DifferenceId): boolean {
 /** What gVisor does as the kernel does, when it is started so. */
 function holdsAfterAll(id: DifferenceId): boolean {
   if (runtime === undefined) return false;
-  return FILTERED.includes(id) && loadsFilters(runtime);
+  return FILTERED.includes(id) && appliesSeccomp(runtime);
 }
 
 const FILTERED: readonly DifferenceId[] = ["modes.setuid-bit", "runner.limits"];

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { openTurn } from "../../src/agent/turn/turn.js";
 import { openClient } from "../../src/docker/client.js";
 import type { Endpoint } from "../../src/docker/endpoint.js";
-import { engineOn } from "../../src/docker/engine.js";
+import { openEngine } from "../../src/docker/engine.js";
 import { beforeAbort } from "../../src/lib/time/before-abort.js";
 import { logInWithBrowser } from "../../src/model/login/browser-login.js";
 import { logInWithCode } from "../../src/model/login/device-login.js";
@@ -85,7 +85,7 @@ describe("a limit ends its wait, although garbage is collected meanwhile:", () =
   });
 
   it("a call to the engine that its caller limits", async () => {
-    const engine = engineOn(await openClient(await silentEngine({ greets: true }), { limitMs: 10_000 }));
+    const engine = openEngine(await openClient(await silentEngine({ greets: true }), { limitMs: 10_000 }));
     const pull = whileCollecting(() => engine.pullImage("any", { signal: AbortSignal.timeout(300) }));
     await expect(pull).rejects.toMatchObject({ name: "TimeoutError" });
   });

@@ -7,7 +7,7 @@ import type { ConversationOptions } from "../../agent/conversation-options.js";
 import { createThreadId } from "../../agent/thread-id.js";
 import { type Config, DEFAULT_MODEL } from "../../config/config-schema.js";
 import { connectEngine } from "../../docker/connect.js";
-import { glanceAtEngine } from "../../docker/glance.js";
+import { probeEngine } from "../../docker/engine-probe.js";
 import { createModelClient } from "../../model/create-model-client.js";
 import { requestSent } from "../../model/endpoint/request-sent.js";
 import type { ResponseItem } from "../../model/items.js";
@@ -43,7 +43,7 @@ import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";
 import { configuredGates } from "./tool-settings.js";
 
 /** How long to wait for the engine to say whether it has the image. */
-const GLANCE_MS = 1000;
+const PROBE_MS = 1000;
 
 /** A request that takes longer to be sent is waiting for something else. */
 const REQUEST_PATIENCE_MS = 250;
@@ -160,12 +160,12 @@ export async function prepareAgent(
  */
 async function checkEngine({ image, runtime, environment: env }: SandboxSettings): Promise<void> {
   const needsRuntimes = runtime !== undefined;
-  const glance = await glanceAtEngine({ env, image, needsRuntimes, withinMs: GLANCE_MS });
+  const probe = await probeEngine({ env, image, needsRuntimes, withinMs: PROBE_MS });
   // A real connection attempt has the better error message.
-  if (glance.kind === "silent") await connectEngine({ env });
-  if (glance.kind !== "answered") return;
-  refuseUnknownRuntime(runtime, glance);
-  if (!glance.hasImage) throw missingImage(image);
+  if (probe.kind === "silent") await connectEngine({ env });
+  if (probe.kind !== "answered") return;
+  refuseUnknownRuntime(runtime, probe);
+  if (!probe.hasImage) throw missingImage(image);
 }
 
 async function openRunSandbox(settings: SandboxSettings, context: CliContext): Promise<Sandbox> {

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { BrigError } from "../../errors.js";
-import { type Client, unlessMissing, uploading } from "../client.js";
+import { type Client, nullIfMissing, uploading } from "../client.js";
 import { asRefusal, RefusedRequest } from "../engine-failure.js";
 import type { ContainerState, ContainerSummary, Engine } from "../engine-types.js";
 import type { Transport } from "../transport.js";
@@ -37,7 +37,7 @@ export function containerCalls({ call }: Client): ContainerCalls {
 
     async startContainer(id) {
       await call("start the container", (api, limit) =>
-        api.json({ method: "POST", path: `${at(id)}/start` }, limit),
+        api.json({ method: "POST", path: `${pathOf(id)}/start` }, limit),
       );
     },
 
@@ -45,20 +45,20 @@ export function containerCalls({ call }: Client): ContainerCalls {
       return await call(
         "wait for the container",
         async (api, limit) =>
-          ended.parse(await api.json({ method: "POST", path: `${at(id)}/wait` }, limit)).StatusCode,
+          ended.parse(await api.json({ method: "POST", path: `${pathOf(id)}/wait` }, limit)).StatusCode,
         { signal, limitMs: null },
       );
     },
 
     async killContainer(id, signal = "SIGKILL") {
       await call("kill the container", (api, limit) =>
-        unlessOver(api.json({ method: "POST", path: `${at(id)}/kill`, query: { signal } }, limit)),
+        ignoreIfEnded(api.json({ method: "POST", path: `${pathOf(id)}/kill`, query: { signal } }, limit)),
       );
     },
 
     async unpauseContainer(id) {
       await call("unpause the container", (api, limit) =>
-        unlessOver(api.json({ method: "POST", path: `${at(id)}/unpause` }, limit)),
+        ignoreIfEnded(api.json({ method: "POST", path: `${pathOf(id)}/unpause` }, limit)),
       );
     },
 
@@ -68,10 +68,10 @@ export function containerCalls({ call }: Client): ContainerCalls {
         async (api, limit) => {
           const query = { force: true, v: true };
           try {
-            await unlessMissing(api.json({ method: "DELETE", path: at(id), query }, limit));
+            await nullIfMissing(api.json({ method: "DELETE", path: pathOf(id), query }, limit));
           } catch (error) {
             if (asRefusal(error)?.status !== 409) throw error;
-            await removedByAnother(api, id, limit);
+            await removalEnd(api, id, limit);
           }
         },
         { signal },
@@ -79,7 +79,7 @@ export function containerCalls({ call }: Client): ContainerCalls {
     },
 
     async waitRemoved(id, { signal } = {}) {
-      await call("wait for the container's removal", (api, limit) => removedByAnother(api, id, limit), {
+      await call("wait for the container's removal", (api, limit) => removalEnd(api, id, limit), {
         signal,
       });
     },
@@ -88,7 +88,7 @@ export function containerCalls({ call }: Client): ContainerCalls {
       return await call(
         "inspect the container",
         async (api, limit) => {
-          const reply = await unlessMissing(api.json({ method: "GET", path: `${at(id)}/json` }, limit));
+          const reply = await nullIfMissing(api.json({ method: "GET", path: `${pathOf(id)}/json` }, limit));
           return reply === null ? null : parseState(reply);
         },
         { signal },
@@ -97,7 +97,7 @@ export function containerCalls({ call }: Client): ContainerCalls {
 
     async inspectCreated(id) {
       return await call("inspect the new container", async (api, limit) =>
-        createdContainer.parse(await api.json({ method: "GET", path: `${at(id)}/json` }, limit)),
+        createdContainer.parse(await api.json({ method: "GET", path: `${pathOf(id)}/json` }, limit)),
       );
     },
 
@@ -111,7 +111,7 @@ export function containerCalls({ call }: Client): ContainerCalls {
     async putArchive(id, path, tar) {
       await call("copy files into the container", (api, limit) =>
         uploading(tar, () =>
-          api.json({ method: "PUT", path: `${at(id)}/archive`, query: { path }, upload: tar }, limit),
+          api.json({ method: "PUT", path: `${pathOf(id)}/archive`, query: { path }, upload: tar }, limit),
         ),
       );
     },
@@ -119,15 +119,15 @@ export function containerCalls({ call }: Client): ContainerCalls {
     async attachContainer(id) {
       const query = { stream: true, stdin: true, stdout: true, stderr: true };
       return await call("attach to the container", async (api, limit) => ({
-        stream: await api.upgrade({ method: "POST", path: `${at(id)}/attach`, query }, limit),
+        stream: await api.upgrade({ method: "POST", path: `${pathOf(id)}/attach`, query }, limit),
       }));
     },
 
     async openExec(id, argv, { user } = {}) {
       const body = { Cmd: argv, AttachStdin: true, AttachStdout: true, AttachStderr: true, User: user };
       return await call("start a command in the container", (api, limit) =>
-        unlessStopped(async () => {
-          const reply = await api.json({ method: "POST", path: `${at(id)}/exec`, body }, limit);
+        goneIfStopped(async () => {
+          const reply = await api.json({ method: "POST", path: `${pathOf(id)}/exec`, body }, limit);
           const exec = `/exec/${created.parse(reply).Id}`;
           const start = { Detach: false, Tty: false };
           const stream = await api.upgrade({ method: "POST", path: `${exec}/start`, body: start }, limit);
@@ -145,16 +145,16 @@ export function containerCalls({ call }: Client): ContainerCalls {
   };
 }
 
-function at(id: string): string {
+function pathOf(id: string): string {
   return `/containers/${encodeURIComponent(id)}`;
 }
 
 const ended = z.object({ StatusCode: z.number() });
 
-/** The engine is at it already, perhaps since the container's first process ended: its answer comes with the end of the removal. */
-async function removedByAnother(api: Transport, id: string, limit: AbortSignal): Promise<void> {
+/** Waits for the end of a removal that is already under way, perhaps since the container's program ended. */
+async function removalEnd(api: Transport, id: string, limit: AbortSignal): Promise<void> {
   const query = { condition: "removed" };
-  const reply = await unlessMissing(api.json({ method: "POST", path: `${at(id)}/wait`, query }, limit));
+  const reply = await nullIfMissing(api.json({ method: "POST", path: `${pathOf(id)}/wait`, query }, limit));
   const problem = removed.parse(reply)?.Error?.Message ?? "";
   if (problem !== "") throw new RefusedRequest(500, problem);
 }
@@ -216,8 +216,8 @@ const summaries = z.array(
     ),
 );
 
-/** 404: gone. 409: not running, or its removal is under way. */
-async function unlessOver(call: Promise<unknown>): Promise<void> {
+/** 404: no such container. 409: it is not running, or is being removed. */
+async function ignoreIfEnded(call: Promise<unknown>): Promise<void> {
   try {
     await call;
   } catch (error) {
@@ -226,13 +226,13 @@ async function unlessOver(call: Promise<unknown>): Promise<void> {
   }
 }
 
-async function unlessStopped<T>(start: () => Promise<T>): Promise<T> {
+async function goneIfStopped<T>(start: () => Promise<T>): Promise<T> {
   try {
     return await start();
   } catch (error) {
     const refusal = asRefusal(error);
     if (refusal === null || ![404, 409].includes(refusal.status)) throw error;
-    throw new BrigError(`the container does not run any more: ${refusal.words}`, {
+    throw new BrigError(`the container is no longer running: ${refusal.words}`, {
       code: "sandbox.gone",
       reason: "killed",
       cause: error,

@@ -3,7 +3,7 @@ import type { CreatedContainer } from "../engine-types.js";
 
 const strings = z.array(z.string()).nullish();
 
-/** The part of a container's description that an image has a say in. */
+/** The settings of a container that an image can influence. */
 export const createdContainer = z
   .object({
     Image: z.string(),

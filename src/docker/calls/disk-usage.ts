@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Client } from "../client.js";
 import type { DiskUsage, Engine } from "../engine-types.js";
 
-/** The engine adds up every file of every volume for it: on a large machine that takes seconds. */
+/** The engine adds up the files of all volumes for it: on a large machine that takes seconds. */
 export function diskUsageCalls({ call }: Client): Pick<Engine, "diskUsage"> {
   return {
     async diskUsage() {
@@ -14,7 +14,7 @@ export function diskUsageCalls({ call }: Client): Pick<Engine, "diskUsage"> {
 }
 
 const labels = z.record(z.string(), z.string()).nullish();
-/** Engines say -1 for what they have not counted. */
+/** Engines report -1 for numbers that they have not counted. */
 const counted = z.number().transform((number) => (number < 0 ? null : number));
 
 const image = z

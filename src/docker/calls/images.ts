@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import * as z from "zod";
 import { BrigError } from "../../errors.js";
-import { type Client, unlessMissing, uploading } from "../client.js";
+import { type Client, nullIfMissing, uploading } from "../client.js";
 import { streamedFailure } from "../engine-failure.js";
 import type { BuildOptions, Engine, ImageSummary } from "../engine-types.js";
 import { checkImageName } from "./image-name.js";
@@ -12,13 +12,13 @@ type ImageCalls = Pick<
   "inspectImage" | "listImages" | "buildImage" | "importImage" | "pullImage" | "tagImage" | "removeImage"
 >;
 
-/** How many of the last lines of a build's log its error shows. */
+/** The number of lines of a build's log that its error shows. */
 const shownLogLines = 20;
 
 export function imageCalls({ call }: Client): ImageCalls {
   async function inspectImage(ref: string): Promise<ImageSummary | null> {
     return await call(`inspect the image ${ref}`, async (api, limit) => {
-      const reply = await unlessMissing(api.json({ method: "GET", path: `${at(ref)}/json` }, limit));
+      const reply = await nullIfMissing(api.json({ method: "GET", path: `${pathOf(ref)}/json` }, limit));
       return reply === null ? null : image.parse(reply);
     });
   }
@@ -40,12 +40,8 @@ export function imageCalls({ call }: Client): ImageCalls {
         `build the image ${options.tag}`,
         (api, signal) =>
           uploading(context, async () => {
-            const request = {
-              method: "POST",
-              path: "/build",
-              query: buildQuery(options),
-              upload: context,
-            } as const;
+            const query = buildQuery(options);
+            const request = { method: "POST", path: "/build", query, upload: context } as const;
             await followBuild(await api.stream(request, signal), options);
           }),
         { signal: options.signal, limitMs: null },
@@ -82,20 +78,20 @@ export function imageCalls({ call }: Client): ImageCalls {
 
     async tagImage(ref, tag) {
       await call(`tag the image ${ref} as ${tag}`, (api, limit) =>
-        api.json({ method: "POST", path: `${at(ref)}/tag`, query: splitTag(tag) }, limit),
+        api.json({ method: "POST", path: `${pathOf(ref)}/tag`, query: splitTag(tag) }, limit),
       );
     },
 
     async removeImage(ref) {
       await call(`remove the image ${ref}`, (api, limit) =>
-        unlessMissing(api.json({ method: "DELETE", path: at(ref) }, limit)),
+        nullIfMissing(api.json({ method: "DELETE", path: pathOf(ref) }, limit)),
       );
     },
   };
 }
 
-/** The engine takes the slashes of a name as they are, but nothing else that would change the meaning of the path. */
-function at(ref: string): string {
+/** Slashes stay unencoded in the path; the check refuses everything else that would change its meaning. */
+function pathOf(ref: string): string {
   checkImageName(ref);
   return `/images/${ref}`;
 }
@@ -165,11 +161,11 @@ async function followBuild(reply: Readable, { tag, onProgress }: BuildOptions): 
 function buildFailure(tag: string, { log, words }: { log: string[]; words: string }): BrigError {
   return new BrigError([`building the image ${tag} failed: ${words}`, ...log].join("\n  "), {
     code: "image.build-failed",
-    hint: "the end of the build's log is above; a build needs the network to install packages",
+    hint: "the last lines of the build log are above; a build needs the network to install packages",
   });
 }
 
-/** Splits `registry:5000/name:tag` and `name@sha256:…` into what the API wants separately. */
+/** Splits `registry:5000/name:tag` and `name@sha256:…`; the API takes the parts separately. */
 function splitTag(ref: string): { repo: string; tag: string } {
   const at = ref.indexOf("@");
   const colon = at === -1 ? ref.lastIndexOf(":") : at;

@@ -10,10 +10,10 @@ const message = z.object({
   error: z.string().nullish(),
 });
 
-/** One line of what the engine says while it builds, imports or pulls. */
+/** One line of the engine's progress reports. */
 export type ProgressLine = { kind: "progress" | "error"; text: string };
 
-/** Reads the engine's progress stream, one JSON object per line. A build's text may come in pieces of a line. */
+/** Reads the engine's progress stream: one JSON object per line, with parts of lines of a build's output. */
 export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLine> {
   let unfinished = "";
   for await (const json of lines(reply)) {
@@ -29,7 +29,7 @@ export async function* progressLines(reply: Readable): AsyncGenerator<ProgressLi
   if (asShown(unfinished) !== "") yield { kind: "progress", text: asShown(unfinished) };
 }
 
-/** A line as a terminal would leave it: a carriage return starts it over. */
+/** The line as a terminal would show it: a carriage return overwrites what is before it. */
 function asShown(line: string): string {
   const plain = stripVTControlCharacters(line).trimEnd();
   return plain.slice(plain.lastIndexOf("\r") + 1);

@@ -4,7 +4,6 @@ import { buffer } from "node:stream/consumers";
 import { createGunzip } from "node:zlib";
 import { extract, pack } from "tar-stream";
 
-/** A regular file to put into a tar stream. */
 export interface TarFile {
   /** Relative, with slashes. */
   path: string;
@@ -13,7 +12,7 @@ export interface TarFile {
   content: Uint8Array;
 }
 
-/** An uncompressed tar stream of these files, owned by root and without times: equal files give equal bytes. */
+/** An uncompressed tar stream. Without times or owners, so that equal files give equal bytes. */
 export function packTar(files: Iterable<TarFile>): Readable {
   const tar = pack();
   for (const { path, mode, content } of files) {
@@ -23,12 +22,12 @@ export function packTar(files: Iterable<TarFile>): Readable {
   return Readable.from(tar);
 }
 
-/** The content of one regular file in a gzipped tar archive. An archive without it is an error. */
+/** Reads one regular file of a gzipped tar archive. Throws if the archive lacks it. */
 export async function readTarFile(archive: string, path: string): Promise<Buffer> {
   const entries = createReadStream(archive).pipe(createGunzip()).pipe(extract());
   for await (const entry of entries) {
     if (entry.header.name === path && entry.header.type === "file") return await buffer(entry);
     entry.resume();
   }
-  throw new Error(`${archive} holds no file ${path}`);
+  throw new Error(`${archive} contains no file ${path}`);
 }

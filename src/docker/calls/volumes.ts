@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type Client, unlessMissing } from "../client.js";
+import { type Client, nullIfMissing } from "../client.js";
 import type { Engine, VolumeSummary } from "../engine-types.js";
 
 type VolumeCalls = Pick<Engine, "createVolume" | "inspectVolume" | "listVolumes" | "removeVolume">;
@@ -15,7 +15,7 @@ export function volumeCalls({ call }: Client): VolumeCalls {
 
     async inspectVolume(name) {
       return await call(`inspect the volume ${name}`, async (api, limit) => {
-        const reply = await unlessMissing(api.json({ method: "GET", path: at(name) }, limit));
+        const reply = await nullIfMissing(api.json({ method: "GET", path: pathOf(name) }, limit));
         return reply === null ? null : volume.parse(reply);
       });
     },
@@ -30,13 +30,13 @@ export function volumeCalls({ call }: Client): VolumeCalls {
 
     async removeVolume(name) {
       await call(`remove the volume ${name}`, (api, limit) =>
-        unlessMissing(api.json({ method: "DELETE", path: at(name) }, limit)),
+        nullIfMissing(api.json({ method: "DELETE", path: pathOf(name) }, limit)),
       );
     },
   };
 }
 
-function at(name: string): string {
+function pathOf(name: string): string {
   return `/volumes/${encodeURIComponent(name)}`;
 }
 

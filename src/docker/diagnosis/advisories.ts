@@ -2,18 +2,17 @@ import { compareVersions } from "../api-version.js";
 import type { EngineHealth, EngineInfo } from "../engine-types.js";
 import { type Check, check } from "./check.js";
 
-/** A published weakness of an engine or runtime that matters to a sandbox. */
+/** A published vulnerability of an engine or runtime that matters to a sandbox. */
 interface Advisory {
   id: string;
   component: "Engine" | "runc";
   title: string;
-  /** The first fixed release of each release line that got a fix. */
+  /** The first fixed release of each release line that has a fix. */
   fixedIn: string[];
-  /** The first fixed build of a distribution's package that kept an older release, as the engine reports it. */
+  /** The first fixed build of distribution packages that kept an older version, as the engine reports it. */
   fixedPackages?: string[];
-  /** Whether an engine set up like this is concerned. Default: every one. */
-  concerns?: (health: EngineHealth) => boolean;
-  /** What brig does about it, and what the reader can do. */
+  /** Whether an engine with this setup is affected. Default: always. */
+  affects?: (health: EngineHealth) => boolean;
   advice: string;
 }
 
@@ -33,7 +32,7 @@ const advisories: Advisory[] = [
       "masked paths, console and procfs writes redirected by mount races (also CVE-2025-52565, CVE-2025-52881)",
     fixedIn: ["1.2.8", "1.3.3", "1.4.0-rc.3"],
     advice:
-      "brig lets no agent choose what a container is made of; upgrade runc to 1.3.3 or newer, or use user namespaces",
+      "in brig an agent cannot choose a container's settings; upgrade runc to 1.3.3 or newer, or use user namespaces",
   },
   {
     id: "CVE-2024-29018",
@@ -48,7 +47,7 @@ const advisories: Advisory[] = [
     component: "Engine",
     title: "authorization plugins are bypassed by an oversized request",
     fixedIn: ["29.3.1"],
-    concerns: ({ authorizationPlugins }) => authorizationPlugins.length > 0,
+    affects: ({ authorizationPlugins }) => authorizationPlugins.length > 0,
     advice: "upgrade the engine to 29.3.1 or newer",
   },
   {
@@ -57,7 +56,7 @@ const advisories: Advisory[] = [
     title: "a compressed archive runs the container's programs as the host's root",
     fixedIn: ["29.5.1"],
     advice:
-      "brig sends only uncompressed archives, before a container starts; do not docker cp into a sandbox, and upgrade the engine",
+      "brig sends only uncompressed archives, before a container starts; do not use docker cp on a sandbox, and upgrade the engine",
   },
   {
     id: "CVE-2026-41568",
@@ -65,11 +64,11 @@ const advisories: Advisory[] = [
     title: "docker cp races create files and redirect mounts on the host (also CVE-2026-42306)",
     fixedIn: ["29.5.1"],
     advice:
-      "brig copies nothing from or into a running container; do not docker cp with a sandbox, and upgrade the engine",
+      "brig never copies files from or into a running container; do not use docker cp on a sandbox, and upgrade the engine",
   },
 ];
 
-/** One check per advisory that applies to this product's components. */
+/** One check for each advisory about a component of this engine. */
 export function checkAdvisories(info: EngineInfo, health: EngineHealth): Check[] {
   const known = advisories.filter(({ component }) => component === "runc" || info.product === "docker");
   return known.flatMap((advisory) => {
@@ -82,25 +81,25 @@ function checkAdvisory(
   advisory: Advisory,
   { version, health }: { version: string; health: EngineHealth },
 ): Check {
-  const { id, title, component, concerns = () => true, advice } = advisory;
+  const { id, title, component, affects = () => true, advice } = advisory;
   const about = (found: string) => ({ id, title: id, found: `${component} ${version}: ${found} (${title})` });
-  if (!concerns(health)) return check(about("not concerned"));
+  if (!affects(health)) return check(about("not affected"));
   switch (exposure(version, advisory)) {
     case "fixed":
       return check(about("fixed"));
     case "open":
       return check(about("not fixed"), { status: "warn", advice });
     case "unknown":
-      return check(about("a distribution's package, perhaps fixed there"), {
+      return check(about("a distribution's package, which may have the fix"), {
         status: "warn",
-        advice: `look ${id} up in your distribution's security tracker; ${advice}`,
+        advice: `look up ${id} in your distribution's security tracker; ${advice}`,
       });
   }
 }
 
 type Exposure = "fixed" | "open" | "unknown";
 
-/** Whether a version has the fix. A package of a distribution may have it while it keeps an older number. */
+/** Whether a version has the fix. A distribution's package may have it despite an older number. */
 export function exposure(
   version: string,
   { fixedIn, fixedPackages = [] }: Pick<Advisory, "fixedIn" | "fixedPackages">,
@@ -113,7 +112,7 @@ export function exposure(
     : "open";
 }
 
-/** A fix helps within its own release line: 23.0.11 says nothing about 24.0.5. */
+/** A fix counts only within its own release line: 23.0.11 says nothing about 24.0.5. */
 function hasFix(version: string, fix: string): boolean {
   return releaseLine(version) === releaseLine(fix) && compareVersions(version, fix) >= 0;
 }

@@ -1,17 +1,16 @@
-/** One line of a diagnosis. */
+/** One line of the diagnosis. */
 export interface Check {
   /** Stable, for programs, e.g. `cgroups` or `CVE-2024-21626`. */
   id: string;
   title: string;
-  /** "fail": brig cannot keep its promises here. "warn": it can, but something is worth doing. */
+  /** "fail": brig cannot keep its promises here. "warn": it can, but something should be improved. */
   status: "ok" | "warn" | "fail";
-  /** What is there. */
   found: string;
-  /** What to do about it; null when nothing is to do. */
+  /** What to do; null if nothing needs to be done. */
   advice: string | null;
 }
 
-/** A check that went well, or one that did not and what to do then. */
+/** Without `problem` the check is ok. */
 export function check(
   about: { id: string; title: string; found: string },
   problem?: { status: "warn" | "fail"; advice: string } | undefined,

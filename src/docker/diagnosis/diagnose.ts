@@ -5,14 +5,15 @@ import type { Engine, EngineHealth, EngineInfo } from "../engine-types.js";
 import { checkAdvisories } from "./advisories.js";
 import { type Check, check } from "./check.js";
 
-/** Below this much free disk the engine may fail to start containers, and above it a large image may still fill it. */
+/** Below it the engine may fail to start containers. */
 const scarceBytes = 1024 ** 3;
+/** Below it a large image may fill the disk. */
 const lowBytes = 5 * scarceBytes;
 const tolerableSkewMs = 5_000;
 
 type DiagnosedEngine = Pick<Engine, "endpoint" | "info" | "health">;
 
-/** Whether this engine is fit for brig, and what is worth doing about it. Errors: those of asking the engine. */
+/** Checks whether this engine is fit for brig. Rejects only if the engine cannot be asked. */
 export async function diagnose(engine: DiagnosedEngine): Promise<Check[]> {
   const [info, health] = await Promise.all([engine.info(), engine.health()]);
   return [
@@ -51,22 +52,25 @@ function checkVersions({ product, version, components }: EngineInfo): Check {
       ? {
           status: "warn",
           advice:
-            "before Docker 25 a read-only mount leaves file systems mounted below it writable; brig refuses such " +
-            "workspaces. Upgrade to use them",
+            "before Docker 25, file systems mounted below a read-only mount stay writable, so brig refuses " +
+            "workspaces that contain any; upgrade to use them",
         }
       : undefined,
   );
 }
 
 function checkApi({ apiVersion }: EngineInfo): Check {
-  return check({ id: "api", title: "Engine API", found: `brig speaks ${apiVersion}` });
+  return check({ id: "api", title: "Engine API", found: `brig uses version ${apiVersion}` });
 }
 
 function checkCgroups({ cgroupVersion, cgroupDriver }: EngineInfo): Check {
   return check(
     { id: "cgroups", title: "control groups", found: `version ${cgroupVersion}, driver ${cgroupDriver}` },
     cgroupVersion === "1"
-      ? { status: "warn", advice: "limits work; for version 2, boot with systemd.unified_cgroup_hierarchy=1" }
+      ? {
+          status: "warn",
+          advice: "limits work; to get version 2, boot with systemd.unified_cgroup_hierarchy=1",
+        }
       : undefined,
   );
 }
@@ -74,7 +78,7 @@ function checkCgroups({ cgroupVersion, cgroupDriver }: EngineInfo): Check {
 function checkLimits({ limits }: EngineHealth): Check {
   const names = Object.entries(limits);
   const missing = names.filter(([, isThere]) => !isThere).map(([name]) => name);
-  const about = { id: "limits", title: "limits the kernel enforces" };
+  const about = { id: "limits", title: "limits that the kernel enforces" };
   const list = (chosen: string[]) => (chosen.length === 0 ? "none" : chosen.join(", "));
   const found = list(names.filter(([, isThere]) => isThere).map(([name]) => name));
   if (missing.length === 0) return check({ ...about, found });
@@ -110,7 +114,10 @@ function checkMandatoryAccess({ securityOptions }: EngineInfo): Check {
   return check(
     { id: "apparmor", title: "AppArmor or SELinux", found: names.join(", ") || "none" },
     names.length === 0
-      ? { status: "warn", advice: "brig does not need it, but it is a second wall; enable it in the kernel" }
+      ? {
+          status: "warn",
+          advice: "brig does not need it, but it adds a layer of protection; enable it in the kernel",
+        }
       : undefined,
   );
 }
@@ -123,7 +130,7 @@ function checkUserNamespaces({ securityOptions }: EngineInfo): Check {
       ? {
           status: "warn",
           advice:
-            "a process that escapes as root is the host's root; rootless Docker or Podman, or userns-remap, prevents it",
+            "a process that escapes as root is root on the host; rootless Docker or Podman, or userns-remap, prevents it",
         }
       : undefined,
   );
@@ -147,12 +154,12 @@ function checkStorage({ storageDriver }: EngineInfo): Check {
       : {
           status: "warn",
           advice:
-            "images take more time and space than with overlay2; see the engine's storage driver setting",
+            "images need more time and space than with overlay2; see the engine's storage driver setting",
         },
   );
 }
 
-/** Only of an engine on this machine can the disk be seen. */
+/** The disk is visible only if the engine runs on this machine. */
 async function checkDisk({ endpoint }: DiagnosedEngine, { dockerRootDir }: EngineInfo): Promise<Check> {
   const about = { id: "disk", title: "free disk" };
   const disk = endpoint.startsWith("unix://") ? await statfs(dockerRootDir).catch(() => null) : null;
@@ -164,7 +171,7 @@ async function checkDisk({ endpoint }: DiagnosedEngine, { dockerRootDir }: Engin
       ? undefined
       : {
           status: freeBytes < scarceBytes ? "fail" : "warn",
-          advice: "free some: docker system prune, brig gc",
+          advice: "free some space: docker system prune, brig gc",
         },
   );
 }
@@ -178,7 +185,7 @@ function checkClock({ clockSkewMs }: EngineHealth): Check {
       title: "clock",
       found: isOff
         ? `the engine is ${seconds} s ${clockSkewMs > 0 ? "ahead" : "behind"}`
-        : "as on this machine",
+        : "the same as on this machine",
     },
     isOff
       ? { status: "warn", advice: "synchronise both clocks; leases and file times depend on them" }

@@ -1,9 +1,10 @@
 import { access, readFile } from "node:fs/promises";
+import { errnoOf } from "../../lib/errno.js";
 
-/** What about this machine decides how an engine gets onto it. */
+/** What determines how to install or start an engine on this machine. */
 export interface System {
   platform: NodeJS.Platform;
-  /** `ID` and `ID_LIKE` of os-release, e.g. ["ubuntu", "debian"]; empty elsewhere than on Linux. */
+  /** `ID` and `ID_LIKE` of os-release, e.g. ["ubuntu", "debian"]; empty on other systems than Linux. */
   distributions: string[];
   hasDockerd: boolean;
   hasSystemd: boolean;
@@ -25,13 +26,13 @@ export async function readSystem(): Promise<System> {
   };
 }
 
-/** The one command that gives this machine a running engine, or lets this user reach it. */
+/** The command that installs or starts an engine on this machine, or gives this user access to it. */
 export function engineCommand(system: System, failures: unknown[]): string {
   const sudo = system.isRoot ? "" : "sudo ";
   if (system.platform === "darwin") return "brew install --cask docker && open -a Docker";
   if (system.platform !== "linux")
     return "install Docker Desktop, then: DOCKER_HOST=unix:///path/to/its/docker.sock";
-  if (failures.some((failure) => codeOf(failure) === "EACCES"))
+  if (failures.some((failure) => errnoOf(failure) === "EACCES"))
     return 'sudo usermod -aG docker "$USER" && newgrp docker';
   if (system.hasDockerd) return sudo + startCommand(system);
   return `${sudo}${installCommand(system)} && ${sudo}${startCommand(system)}`;
@@ -71,8 +72,4 @@ async function anyExists(paths: string[]): Promise<boolean> {
 function field(release: string, name: string): string[] {
   const value = new RegExp(`^${name}="?([^"\n]*)"?$`, "m").exec(release)?.[1] ?? "";
   return value.split(" ").filter((word) => word !== "");
-}
-
-function codeOf(failure: unknown): unknown {
-  return failure instanceof Error && "code" in failure ? failure.code : undefined;
 }

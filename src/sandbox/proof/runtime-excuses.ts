@@ -1,4 +1,4 @@
-import { ignoresLimits, loadsFilters, runtimeOf } from "../../docker/diagnosis/gvisor.js";
+import { appliesSeccomp, ignoresCgroups, runtimeOf } from "../../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../../docker/engine-types.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { Assertion } from "./difference.js";
@@ -40,9 +40,9 @@ export function runtimeExcuses(
   const runtime = runtimeOf(engine, plan.runtime);
   return {
     ...GVISOR,
-    ...(loadsFilters(runtime) ? {} : UNFILTERED),
-    "F1-limits": limitsReason(ignoresLimits(runtime)),
-    "F2-swap": limitsReason(ignoresLimits(runtime)),
+    ...(appliesSeccomp(runtime) ? {} : UNFILTERED),
+    "F1-limits": limitsReason(ignoresCgroups(runtime)),
+    "F2-swap": limitsReason(ignoresCgroups(runtime)),
   };
 }
 

@@ -70,7 +70,10 @@ describe("where engines are looked for", () => {
     await selectContext("colima", "unix:///colima.sock");
     expect(await dockerContext(environment({ DOCKER_CONTEXT: "default" }))).toEqual([]);
     const absent = dockerContext(environment({ DOCKER_CONTEXT: "absent" }));
-    await expect(absent).rejects.toMatchObject({ code: "config.invalid", message: /"absent"/ });
+    await expect(absent).rejects.toMatchObject({
+      code: "config.invalid",
+      message: expect.stringMatching(/"absent"/),
+    });
   });
 
   it("ignores a client configuration that is not JSON", async () => {
@@ -108,7 +111,10 @@ describe("connectEngine", () => {
   it("says all that was tried, and one command to run, when nothing answers", async () => {
     const paths = [join(home, "a.sock"), join(home, "b.sock")];
     const failure = connectEngine({ env: environment(), sources: [sourceOf(...paths)] });
-    await expect(failure).rejects.toMatchObject({ code: "engine.unreachable", hint: /\w/ });
+    await expect(failure).rejects.toMatchObject({
+      code: "engine.unreachable",
+      hint: expect.stringMatching(/\w/),
+    });
     for (const path of paths)
       await expect(failure).rejects.toThrow(`unix://${path} (a test): no such socket`);
   });
@@ -122,7 +128,7 @@ describe("connectEngine", () => {
     });
     await expect(failure).rejects.toMatchObject({
       code: "engine.unreachable",
-      message: /named by DOCKER_HOST/,
+      message: expect.stringMatching(/named by DOCKER_HOST/),
     });
     expect(other.requests).toEqual([]);
   });
@@ -137,8 +143,8 @@ describe("connectEngine", () => {
     await using old = await fakeEngine(undefined, { version: { Version: "19.03.15", ApiVersion: "1.40" } });
     await expect(connectEngine({ env: environment(), endpoint: old.address })).rejects.toMatchObject({
       code: "engine.too-old",
-      message: /19\.03\.15 speaks API 1\.40/,
-      hint: /20\.10/,
+      message: expect.stringMatching(/19\.03\.15 has API 1\.40/),
+      hint: expect.stringMatching(/20\.10/),
     });
   });
 
@@ -146,7 +152,7 @@ describe("connectEngine", () => {
     await using other = await fakeEngine(undefined, { version: { ApiVersion: 7 } });
     await expect(connectEngine({ env: environment(), endpoint: other.address })).rejects.toMatchObject({
       code: "engine.failed",
-      message: /not as a container engine does/,
+      message: expect.stringMatching(/not like a container engine/),
     });
   });
 });

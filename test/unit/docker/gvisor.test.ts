@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import {
-  ignoresLimits,
-  loadsFilters,
+  ignoresCgroups,
+  appliesSeccomp,
   looksLikeGvisor,
   runtimeOf,
 } from "../../../src/docker/diagnosis/gvisor.js";
@@ -41,11 +41,11 @@ it.each([
   [["--platform=oci-seccomp"], false],
   [null, false],
 ])("gVisor started with %o loads filters: %s", (args, expected) => {
-  expect(loadsFilters(runtime("runsc", "/usr/bin/runsc", args))).toBe(expected);
+  expect(appliesSeccomp(runtime("runsc", "/usr/bin/runsc", args))).toBe(expected);
 });
 
 it("says that limits are ignored only where the engine tells what the runtime is started with", () => {
-  expect(ignoresLimits(runtime("runsc", "/usr/bin/runsc", ["--ignore-cgroups"]))).toBe(true);
-  expect(ignoresLimits(runtime("runsc", "/usr/bin/runsc", []))).toBe(false);
-  expect(ignoresLimits(runtime("runsc", "io.containerd.runsc.v1", null))).toBe(null);
+  expect(ignoresCgroups(runtime("runsc", "/usr/bin/runsc", ["--ignore-cgroups"]))).toBe(true);
+  expect(ignoresCgroups(runtime("runsc", "/usr/bin/runsc", []))).toBe(false);
+  expect(ignoresCgroups(runtime("runsc", "io.containerd.runsc.v1", null))).toBe(null);
 });

@@ -2,54 +2,48 @@ import { type IncomingMessage, request as openHttp } from "node:http";
 import { z } from "zod";
 import type { Environment } from "../config/env.js";
 import { parseJson } from "../lib/parse-json.js";
+import { TimeLimit } from "../lib/time/time-limit.js";
 import { checkImageName } from "./calls/image-name.js";
 import { engineCandidates } from "./connect.js";
 import type { Endpoint } from "./endpoint.js";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
-export interface GlanceOptions {
+export interface ProbeOptions {
   env: Environment;
   image: string;
-  /** Whether the runtimes are asked for, which takes the engine ten times as long as the image. */
+  /** Whether to ask for the runtimes, which takes ten times as long as asking for the image. */
   needsRuntimes: boolean;
-  /** How long it may take at most. */
   withinMs: number;
 }
 
-/** What the engine says at a glance. */
-export type Glance =
-  /** `runtimes` is empty where they were not asked for. */
+export type EngineProbe =
+  /** `runtimes` is empty unless they were asked for. */
   | { kind: "answered"; hasImage: boolean; runtimes: string[] }
-  /** Nobody listens where an engine should. */
+  /** No engine answers at any address. */
   | { kind: "silent" }
-  /** It could not be told: over TLS, in the time, or from such an answer. */
+  /** Not known: the engine uses TLS, took too long or sent an unusable answer. */
   | { kind: "unclear" };
 
 /**
- * Asks the engine for what would make a start fail, without loading what else talks to it: a few milliseconds, where connecting takes
- * ten times as long. Whatever is not certain is left to the start itself.
+ * Quickly asks the engine for the usual reasons why a start would fail, without loading the code of a real
+ * connection. The start itself decides everything that is uncertain.
  */
-export async function glanceAtEngine(options: GlanceOptions): Promise<Glance> {
+export async function probeEngine(options: ProbeOptions): Promise<EngineProbe> {
   checkImageName(options.image);
-  const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(), options.withinMs);
-  try {
-    for await (const { endpoint, isChosen } of engineCandidates(options)) {
-      const glance = await glanceAt(endpoint, options, limit.signal);
-      if (glance.kind !== "silent" || isChosen) return glance;
-    }
-    return { kind: "silent" };
-  } finally {
-    clearTimeout(timer);
+  using limit = new TimeLimit(options.withinMs);
+  for await (const { endpoint, isChosen } of engineCandidates(options)) {
+    const probe = await probeAt(endpoint, options, limit.signal);
+    if (probe.kind !== "silent" || isChosen) return probe;
   }
+  return { kind: "silent" };
 }
 
-async function glanceAt(
+async function probeAt(
   endpoint: Endpoint,
-  { image, needsRuntimes }: GlanceOptions,
+  { image, needsRuntimes }: ProbeOptions,
   signal: AbortSignal,
-): Promise<Glance> {
+): Promise<EngineProbe> {
   if (endpoint.kind === "tcp" && endpoint.tls !== null) return { kind: "unclear" };
   try {
     const [{ status }, info] = await Promise.all([
@@ -72,12 +66,12 @@ function ask(
   path: string,
   signal: AbortSignal,
 ): Promise<{ status: number; body: string }> {
-  const place =
+  const address =
     endpoint.kind === "unix"
       ? { socketPath: endpoint.socketPath }
       : { host: endpoint.host, port: endpoint.port };
   return new Promise((resolve, reject) => {
-    const request = openHttp({ ...place, path, agent: false, signal });
+    const request = openHttp({ ...address, path, agent: false, signal });
     request.on("response", (answer) => {
       bodyOf(answer).then((body) => resolve({ status: answer.statusCode ?? 0, body }), reject);
     });
@@ -86,7 +80,7 @@ function ask(
   });
 }
 
-/** Empty for one that is too long. */
+/** Empty if the body is too long. */
 async function bodyOf(answer: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
