@@ -73,6 +73,9 @@ describe("the toolbox's build", () => {
 
   it("refuses an architecture that has no rg", async () => {
     const refused = readBuildContext(imageDefinitions.toolbox, "mips64");
-    await expect(refused).rejects.toMatchObject({ code: "image.build-failed", message: /mips64/ });
+    await expect(refused).rejects.toMatchObject({
+      code: "image.build-failed",
+      message: expect.stringMatching(/mips64/),
+    });
   });
 });
