@@ -42,10 +42,11 @@ steps:
         expectLines: [9, 11],
         expect: [
           { exitCode: 0, contains: ["one"] },
-          { contains: ["a", "b"], notContains: ["c"], matches: /^x(?<n>\d+)$/mu },
+          { contains: ["a", "b"], notContains: ["c"] },
         ],
       },
     ]);
+    expect(script.steps[1]?.expect?.[1]?.matches).toEqual(/^x(?<n>\d+)$/mu);
   });
 
   const steps = (text: string) => `steps:\n${text}`;
