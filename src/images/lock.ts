@@ -32,7 +32,7 @@ export async function withLock<T>(
   if (outcome.kind === "busy")
     throw new BrigError(`process ${outcome.holder.owner.pid} has been at work on ${name} for an hour`, {
       code: "image.build-failed",
-      hint: `if no brig is at work there, remove ${outcome.holder.claim}`,
+      hint: `if no brig is at work there, remove ${outcome.holder.lockFile}`,
     });
   using _lock = outcome.lock;
   return await work();

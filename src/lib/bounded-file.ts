@@ -3,15 +3,14 @@ import { type FileHandle, open } from "node:fs/promises";
 import { formatBytes } from "./bytes.js";
 import { errnoOf } from "./errno.js";
 
-/** Why a file gave nothing. */
 type Unread =
   | { kind: "missing" }
-  /** In words that follow the file's name, e.g. `is a directory`. */
+  /** Follows the file's name in a message. */
   | { kind: "unreadable"; reason: string; cause?: unknown };
 
 export type FileStart = { kind: "read"; bytes: Buffer; isLonger: boolean } | Unread;
 
-/** Reads so many bytes of a regular file. Never waits: a FIFO is refused. */
+/** Reads the first bytes of a regular file. Never blocks: a FIFO is refused. */
 export async function readFileStart(path: string, maxBytes: number): Promise<FileStart> {
   let file: FileHandle | undefined;
   try {
@@ -32,7 +31,7 @@ export async function readFileStart(path: string, maxBytes: number): Promise<Fil
 
 export type FileText = { kind: "text"; text: string } | Unread;
 
-/** Reads a regular file whole. One that has more bytes, or is not UTF-8, is unreadable. */
+/** Reads a whole regular file. A longer file, and one that is not UTF-8, is unreadable. */
 export async function readTextFile(path: string, maxBytes: number): Promise<FileText> {
   const start = await readFileStart(path, maxBytes);
   if (start.kind !== "read") return start;
@@ -44,7 +43,7 @@ export async function readTextFile(path: string, maxBytes: number): Promise<File
   }
 }
 
-/** The first bytes of an open file, however large it says it is. */
+/** Reads the first bytes of an open file, whatever size it reports. */
 export async function readStart(file: FileHandle, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for (let left = maxBytes; left > 0; ) {

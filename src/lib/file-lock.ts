@@ -7,42 +7,41 @@ import { errnoOf } from "./errno.js";
 import { type HostProcesses, type Owner, ownerOf, ownerState, readHostProcesses } from "./owner.js";
 import { pause } from "./time/pause.js";
 
-/** One who takes locks, and how it tells whether another one still lives. */
-export interface Claimant {
+/** A process that takes locks, and how it finds out which others are alive. */
+export interface CurrentProcess {
   owner: Owner;
   processes: HostProcesses;
 }
 
-/** A lock that is held until it is released. That may be done twice. */
+/** Releasing it twice does no harm. */
 export interface FileLock extends Disposable {
   release(): void;
 }
 
 export interface LockHolder {
   owner: Owner;
-  /** The claim by which it holds the lock. */
-  claim: string;
+  lockFile: string;
 }
 
 export type LockOutcome = { kind: "held"; lock: FileLock } | { kind: "busy"; holder: LockHolder };
 
 export interface LockOptions {
   /** Default: this process. */
-  claimant?: Claimant | undefined;
-  /** How long to wait for another holder. Default 0: not at all. */
+  currentProcess?: CurrentProcess | undefined;
+  /** Default: 0. */
   patienceMs?: number | undefined;
-  /** Only for holders whose life cannot be looked up: they count as dead after so long. Default: never. */
+  /** Holders of unknown state, e.g. on other machines, count as dead after this time. Default: never. */
   presumedDeadAfterMs?: number | undefined;
-  /** Called once when there is another holder to wait for. */
+  /** Called once if the lock is held by another process. */
   onWait?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
 const POLL_MS = 50;
-/** Of several that come at the same time the first waits this long for the others to withdraw. */
+/** If several processes compete, how long the winner waits for the others to withdraw. */
 const RIVAL_WAIT_MS = 300;
 const RIVAL_POLL_MS = 10;
-/** From the first byte of a claim to its name takes no time: one that is this old was left by a process that was killed. */
+/** Writing a lock file takes no time: an unfinished one this old was left by a killed process. */
 const UNFINISHED_MS = 60_000;
 
 const ownerShape: z.ZodType<Owner> = z.object({
@@ -52,67 +51,71 @@ const ownerShape: z.ZodType<Owner> = z.object({
   host: z.string(),
 });
 
-/** This process. */
-export async function readClaimant(): Promise<Claimant> {
+export async function readCurrentProcess(): Promise<CurrentProcess> {
   const processes = await readHostProcesses(hostname());
   return { owner: await ownerOf(process.pid, processes), processes };
 }
 
 /**
- * Takes the lock of a file, which itself is not touched and need not exist. One at a time holds it, and a dead holder is no obstacle.
+ * Takes the lock of a file, which need not exist. One living process at a time holds it.
  *
- * A claim is a file beside it, in a name of its own that is never given again: so there is nothing to take over. A dead process's
- * claim can be removed by anybody at any time without ever hitting a living one's. Whoever has placed its claim and sees no other
- * living one holds the lock; each places before it looks, so of two at least one sees the other.
+ * Each process creates its own lock file next to the file, under a random name that is never reused. So
+ * nobody takes over a lock file, and removing a dead process's one can never hit a living one's. A process
+ * holds the lock if its lock file exists and it sees none of another living process. Each creates its file
+ * before it looks, so of two processes at least one sees the other.
  */
 export async function acquireLock(file: string, options: LockOptions = {}): Promise<LockOutcome> {
   const { patienceMs = 0, onWait, signal } = options;
-  const seeker: Seeker = { ...options, file, claimant: options.claimant ?? (await readClaimant()) };
+  const request: LockRequest = {
+    ...options,
+    file,
+    currentProcess: options.currentProcess ?? (await readCurrentProcess()),
+  };
   const deadline = Date.now() + patienceMs;
   for (let isFirst = true; ; isFirst = false) {
     signal?.throwIfAborted();
-    const [holder] = await livingClaims(seeker);
-    const outcome: LockOutcome = holder === undefined ? await contend(seeker) : { kind: "busy", holder };
+    const [holder] = await livingHolders(request);
+    const outcome: LockOutcome = holder === undefined ? await compete(request) : { kind: "busy", holder };
     if (outcome.kind === "held" || Date.now() >= deadline) return outcome;
     if (isFirst) onWait?.();
     await pause(POLL_MS, signal);
   }
 }
 
-/** Takes the lock of a file that no other process can know of yet. */
-export function placeLock(file: string, { owner }: Claimant): FileLock {
-  return placed(file, owner).lock;
+/** Takes the lock of a file that no other process can know yet. */
+export function createLock(file: string, { owner }: CurrentProcess): FileLock {
+  return writeLockFile(file, owner).lock;
 }
 
-/** The living process that holds the lock of a file, or null. */
+/** The living process that holds the lock, or null. */
 export async function holderOf(file: string, processes: HostProcesses): Promise<Owner | null> {
-  const [holder] = await livingClaims({ file, claimant: { processes } });
+  const [holder] = await livingHolders({ file, currentProcess: { processes } });
   return holder?.owner ?? null;
 }
 
-/** Whether a directory entry is somebody's claim, living or dead, to the lock of that file. */
-export function isClaimOf(name: string, file: string): boolean {
+/** Whether a directory entry is a lock file for `file`, of a living or a dead process. */
+export function isLockFileOf(name: string, file: string): boolean {
   return isNamedAfter(file, name, ".lock");
 }
 
-interface Seeker extends Pick<LockOptions, "presumedDeadAfterMs" | "signal"> {
+interface LockRequest extends Pick<LockOptions, "presumedDeadAfterMs" | "signal"> {
   file: string;
-  claimant: Claimant;
+  currentProcess: CurrentProcess;
 }
 
-/** The lower of two claims that come at the same time stays, the other withdraws. */
-async function contend(seeker: Seeker): Promise<LockOutcome> {
-  const { claim, lock } = placed(seeker.file, seeker.claimant.owner);
+/** If two processes compete, the one whose lock file comes first by name wins, and the other withdraws. */
+async function compete(request: LockRequest): Promise<LockOutcome> {
+  const { lockFile, lock } = writeLockFile(request.file, request.currentProcess.owner);
   try {
     for (let waitedMs = 0; ; waitedMs += RIVAL_POLL_MS) {
-      const rivals = (await livingClaims(seeker)).filter((one) => one.claim !== claim);
-      const [first] = rivals.toSorted((a, b) => (a.claim < b.claim ? -1 : 1));
+      const rivals = (await livingHolders(request)).filter((one) => one.lockFile !== lockFile);
+      const [first] = rivals.toSorted((a, b) => (a.lockFile < b.lockFile ? -1 : 1));
       if (first === undefined) return { kind: "held", lock };
-      if (first.claim < claim || waitedMs >= RIVAL_WAIT_MS) {
+      if (first.lockFile < lockFile || waitedMs >= RIVAL_WAIT_MS) {
         lock.release();
         return { kind: "busy", holder: first };
       }
-      await pause(RIVAL_POLL_MS, seeker.signal);
+      await pause(RIVAL_POLL_MS, request.signal);
     }
   } catch (error) {
     lock.release();
@@ -120,53 +123,53 @@ async function contend(seeker: Seeker): Promise<LockOutcome> {
   }
 }
 
-/** The claim gets its name when it is whole. Others may read it: a user must see that root holds the lock. */
-function placed(file: string, owner: Owner): { claim: string; lock: FileLock } {
-  const claim = join(dirname(file), `.${basename(file)}.${randomBytes(6).toString("hex")}.lock`);
-  const unfinished = `${claim}.new`;
+/** Renamed into place when complete. Others may read it: a user must see that root holds the lock. */
+function writeLockFile(file: string, owner: Owner): { lockFile: string; lock: FileLock } {
+  const lockFile = join(dirname(file), `.${basename(file)}.${randomBytes(6).toString("hex")}.lock`);
+  const unfinished = `${lockFile}.new`;
   try {
     writeFileSync(unfinished, JSON.stringify(owner), { mode: 0o644 });
-    renameSync(unfinished, claim);
+    renameSync(unfinished, lockFile);
   } catch (cause) {
     rmSync(unfinished, { force: true });
     throw cause;
   }
-  const release = () => rmSync(claim, { force: true });
-  return { claim, lock: { release, [Symbol.dispose]: release } };
+  const release = () => rmSync(lockFile, { force: true });
+  return { lockFile, lock: { release, [Symbol.dispose]: release } };
 }
 
-interface Lookout extends Pick<Seeker, "file" | "presumedDeadAfterMs"> {
-  claimant: Pick<Claimant, "processes">;
+interface HolderSearch extends Pick<LockRequest, "file" | "presumedDeadAfterMs"> {
+  currentProcess: Pick<CurrentProcess, "processes">;
 }
 
-async function livingClaims(lookout: Lookout): Promise<LockHolder[]> {
-  const directory = dirname(lookout.file);
+async function livingHolders(search: HolderSearch): Promise<LockHolder[]> {
+  const directory = dirname(search.file);
   const living: LockHolder[] = [];
   for (const name of readdirSync(directory)) {
     const path = join(directory, name);
-    if (isNamedAfter(lookout.file, name, ".lock.new") && isOlder(path, UNFINISHED_MS)) removeLeftover(path);
-    if (!isClaimOf(name, lookout.file)) continue;
+    if (isNamedAfter(search.file, name, ".lock.new") && isOlder(path, UNFINISHED_MS)) removeLeftover(path);
+    if (!isLockFileOf(name, search.file)) continue;
     const owner = readOwner(path);
-    if (owner !== null && (await isLiving({ claim: path, owner }, lookout)))
-      living.push({ claim: path, owner });
+    if (owner !== null && (await isLiving({ lockFile: path, owner }, search)))
+      living.push({ lockFile: path, owner });
     else removeLeftover(path);
   }
   return living;
 }
 
-async function isLiving({ claim, owner }: LockHolder, lookout: Lookout): Promise<boolean> {
-  const { claimant, presumedDeadAfterMs } = lookout;
-  const state = await ownerState(owner, claimant.processes);
+async function isLiving({ lockFile, owner }: LockHolder, search: HolderSearch): Promise<boolean> {
+  const { currentProcess, presumedDeadAfterMs } = search;
+  const state = await ownerState(owner, currentProcess.processes);
   if (state === "gone") return false;
-  // Without a start time a living process may be a later one with the same id.
+  // Without a start time, the living process may be another one that reuses the id.
   const isCertain = state === "alive" && owner.startedAt !== null;
-  return isCertain || presumedDeadAfterMs === undefined || !isOlder(claim, presumedDeadAfterMs);
+  return isCertain || presumedDeadAfterMs === undefined || !isOlder(lockFile, presumedDeadAfterMs);
 }
 
-/** Null for one that has been withdrawn, and for one that is not whole: a living process's always is. */
-function readOwner(claim: string): Owner | null {
+/** Null if it was removed, or is incomplete: a living process's lock file is always complete. */
+function readOwner(lockFile: string): Owner | null {
   try {
-    return ownerShape.parse(JSON.parse(readFileSync(claim, "utf8")));
+    return ownerShape.parse(JSON.parse(readFileSync(lockFile, "utf8")));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof z.ZodError || errnoOf(error) === "ENOENT")
       return null;
@@ -174,13 +177,12 @@ function readOwner(claim: string): Owner | null {
   }
 }
 
-/** False for one that is gone. */
 function isOlder(path: string, ageMs: number): boolean {
   const facts = statSync(path, { throwIfNoEntry: false });
   return facts !== undefined && Date.now() - facts.mtimeMs > ageMs;
 }
 
-/** Where nothing can be removed it stays, and is as dead as before. */
+/** A lock file that cannot be removed stays, and does not count anyway. */
 function removeLeftover(path: string): void {
   try {
     rmSync(path, { force: true });

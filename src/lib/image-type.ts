@@ -1,4 +1,4 @@
-/** The media type of a picture by its first bytes; null for anything but PNG, JPEG, GIF and WebP. */
+/** The media type of an image, by its first bytes; null for anything but PNG, JPEG, GIF and WebP. */
 export function imageType(bytes: Uint8Array): string | null {
   const start = Buffer.from(bytes.subarray(0, 12)).toString("latin1");
   if (start.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";

@@ -1,12 +1,11 @@
-/** DEL and C1, which some terminals obey, line separators, and what turns the reading direction. */
-const obeyed = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const controls = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
- * JSON that may be shown on a terminal, as the log of a CI job is: `JSON.stringify` leaves characters as they are that a terminal obeys.
- * Whoever parses it gets what was put in.
+ * JSON that is safe to show on a terminal, e.g. in a CI log: terminals obey some characters that
+ * `JSON.stringify` leaves as they are. Parsed, it is the same value.
  */
 export function jsonText(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(obeyed, escaped);
+  return JSON.stringify(value, null, indent).replace(controls, escaped);
 }
 
 function escaped(character: string): string {

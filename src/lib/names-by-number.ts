@@ -1,4 +1,4 @@
-/** The names of a group of numbers, to be looked up by a number that came from outside. */
+/** The reverse of a table from names to numbers, to look up numbers that came from outside. */
 export function namesByNumber<Name extends string>(
   group: Readonly<Record<Name, number>>,
 ): ReadonlyMap<number, Name> {

@@ -1,7 +1,7 @@
-/** Deeper than anything means, and far less deep than what a function that calls itself for each level can take. */
+/** More than any real value needs, and far less than a recursive function can handle. */
 const MAX_LEVELS = 256;
 
-/** Whether a value that came as JSON is nested so deeply that writing it again would exhaust the stack. */
+/** Whether a JSON value is nested so deeply that writing it again would exhaust the stack. */
 export function isTooDeep(value: unknown, levels = MAX_LEVELS): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;

@@ -3,31 +3,31 @@ import { readFileSync } from "node:fs";
 import { readFile, readlink } from "node:fs/promises";
 import { errnoOf } from "./errno.js";
 
-/** One process of one boot of one machine: what a thing that outlives it belongs to. */
+/** One process, during one boot of one machine. It owns things that may outlive it. */
 export interface Owner {
   pid: number;
   /** Start time in clock ticks since boot (field 22 of /proc/PID/stat); null on a machine without /proc. */
   startedAt: string | null;
   /** The kernel's boot id; null on a machine without /proc. */
   bootId: string | null;
-  /** The machine and its process namespace, as `HostProcesses.host` has it. */
+  /** The machine and its process namespace, as in `HostProcesses.host`. */
   host: string;
 }
 
-/** The machine brig runs on, as far as ownership is concerned. */
+/** What this machine can say about processes. */
 export interface HostProcesses {
   host: string;
   /** Null on a machine without /proc. */
   bootId: string | null;
-  /** Whether a process has this pid and has not ended. */
+  /** Whether a process with this pid exists and has not ended. */
   isAlive(pid: number): boolean;
-  /** Null when there is no such process, or no /proc. */
+  /** Null if there is no such process, or no /proc. */
   startOf(pid: number): Promise<string | null>;
 }
 
 /**
- * Reads the machine's facts once. Several machines may share an engine and a name, and containers of one machine its
- * boot id: so `host` is the name with a hash of the machine id and the process namespace.
+ * Several machines may share an engine and a host name, and containers their machine's boot id, so `host`
+ * also has a hash of the machine id and the process namespace.
  */
 export async function readHostProcesses(hostname: string, root = "/"): Promise<HostProcesses> {
   const read = async (file: string) => (await readFile(`${root}${file}`, "latin1").catch(() => "")).trim();
@@ -46,8 +46,8 @@ export async function ownerOf(pid: number, processes: HostProcesses): Promise<Ow
 }
 
 /**
- * "gone" only when that is certain: same machine, and either another boot, or no such process, or one that started at
- * another time. Without start times a living pid counts as the owner.
+ * "gone" only if that is certain: on the same machine, from another boot or without a process with this pid
+ * and start time. Without start times a living pid counts as the owner.
  */
 export async function ownerState(
   owner: Owner,
@@ -62,7 +62,7 @@ export async function ownerState(
   return startedAt === owner.startedAt ? "alive" : "gone";
 }
 
-/** Field 22 of a stat line. The program's name, field 2, may itself contain spaces and parentheses. */
+/** Field 22 of a stat line. The program's name in field 2 may contain spaces and parentheses. */
 export function startTime(stat: string): string | null {
   const afterName = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const startField = 22 - 3;
@@ -78,7 +78,7 @@ function hasProcess(pid: number): boolean {
   }
 }
 
-/** It has ended, and keeps its number until its parent asks for its status: in a container the first process may never do so. */
+/** A zombie has ended but keeps its pid until its parent reads its status, which may never happen. */
 function isZombie(statFile: string): boolean {
   try {
     const stat = readFileSync(statFile, "latin1");

@@ -1,4 +1,4 @@
-/** The value of a JSON text; undefined for any other text. For where the parser's complaint helps nobody, or would quote a secret. */
+/** Undefined for invalid JSON. For uses where the parser's message does not help or would quote a secret. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

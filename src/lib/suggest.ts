@@ -1,4 +1,4 @@
-/** The candidate that was probably meant: the one with the fewest slips, if a third of its letters or fewer are wrong. */
+/** The candidate with the fewest typos, if at most a third of its letters are wrong. */
 export function suggest(word: string, candidates: Iterable<string>): string | null {
   let best: string | null = null;
   let fewest = Number.POSITIVE_INFINITY;
@@ -13,8 +13,8 @@ export function suggest(word: string, candidates: Iterable<string>): string | nu
 }
 
 /**
- * Inserted, deleted, replaced and swapped neighbouring characters between two words. Not fastest-levenshtein: it counts a swap, the commonest
- * slip of the fingers, as two.
+ * The number of inserted, deleted, replaced and swapped characters. Not fastest-levenshtein: it counts a
+ * swap, the most common typo, as two.
  */
 export function editDistance(from: string, to: string): number {
   let twoAbove: number[] = [];

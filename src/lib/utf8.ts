@@ -1,21 +1,21 @@
 const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Decodes one stream of bytes piece by piece: a character split between two pieces comes out whole. */
+/** Decodes a stream of bytes, whose pieces may split characters. */
 export class Utf8Stream {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-  /** The text that is complete so far; invalid bytes become U+FFFD. */
+  /** The text that is complete so far. Invalid bytes become U+FFFD. */
   push(bytes: Uint8Array): string {
     return this.#decoder.decode(bytes, { stream: true });
   }
 
-  /** What an unfinished character at the end turns into: U+FFFD or nothing. */
+  /** U+FFFD if the stream ends in the middle of a character, else nothing. */
   end(): string {
     return this.#decoder.decode();
   }
 }
 
-/** The text that bytes are, or why they are none. A byte order mark is kept. */
+/** `reason` says why the bytes are not UTF-8. A byte order mark is kept. */
 export type Decoded = { kind: "text"; text: string } | { kind: "invalid"; reason: string };
 
 export function decodeUtf8(bytes: Uint8Array): Decoded {
@@ -38,7 +38,7 @@ function firstFault(bytes: Uint8Array): string {
   return "invalid utf-8 sequence";
 }
 
-/** How many of the bytes from `at` on belong to one character, and whether it is all of it (Unicode, table 3-7). */
+/** How many bytes from `at` on belong to one valid character (Unicode, table 3-7). */
 function sequenceAt(bytes: Uint8Array, at: number): { validBytes: number; isWhole: boolean } {
   const lead = bytes[at] ?? 0;
   const isLead = lead < 0x80 || (lead >= 0xc2 && lead < 0xf5);
@@ -48,7 +48,7 @@ function sequenceAt(bytes: Uint8Array, at: number): { validBytes: number; isWhol
   return { validBytes: valid, isWhole: isLead && valid === length };
 }
 
-/** Some leads allow only a part of the second byte's range: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/** Some lead bytes restrict the second byte: no overlong forms, no surrogates, nothing above U+10FFFF. */
 function goesOn(byte: number | undefined, lead: number): boolean {
   if (byte === undefined) return false;
   const min = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
@@ -56,7 +56,7 @@ function goesOn(byte: number | undefined, lead: number): boolean {
   return byte >= min && byte <= max;
 }
 
-/** Where the bytes end without their last character, if some of its bytes are missing. */
+/** The length of the bytes without an incomplete last character. */
 export function wholeEnd(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes.at(-back) ?? 0;
@@ -65,13 +65,12 @@ export function wholeEnd(bytes: Uint8Array): number {
   return bytes.length;
 }
 
-/** Where they begin without the rest of a character that began before them: at most three bytes of it. */
+/** The index of the first complete character; at most three bytes of an earlier one are skipped. */
 export function wholeStart(bytes: Uint8Array): number {
   const start = bytes.subarray(0, 3).findIndex((byte) => !isContinuation(byte));
   return start === -1 ? Math.min(3, bytes.length) : start;
 }
 
-/** Whether a byte goes on with a character that another one began. */
 export function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }

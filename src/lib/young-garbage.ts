@@ -4,15 +4,14 @@ import { runInNewContext } from "node:vm";
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Keeps a process small while gigabytes pass through it. V8 collects dead young objects once 16 MiB of its own heap or
- * 32 MiB of buffers have piled up, and that memory stays with the process. Asked earlier it takes less than a
- * millisecond, and writing to the same few megabytes again saves as much.
+ * Keeps a process small while gigabytes pass through it. V8 collects dead young objects only after 16 MiB of
+ * its own heap or 32 MiB of buffers. Earlier collections take less than a millisecond, and reusing the same
+ * few megabytes saves as much.
  */
 export class YoungGarbage {
   #bytes = 0;
   #collect: (() => void) | undefined;
 
-  /** To be told of every piece that has passed. */
   add(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes < COLLECT_EVERY_BYTES) return;
@@ -27,7 +26,7 @@ function youngCollector(): () => void {
   return () => collect({ type: "minor" });
 }
 
-/** The flag shows V8's own `gc` to new contexts; it is set for as long as one is made. */
+/** The flag makes V8's `gc` visible in new contexts. It is set only while one is created. */
 function hiddenCollector(): NodeJS.GCFunction {
   setFlagsFromString("--expose-gc");
   const collect: NodeJS.GCFunction = runInNewContext("gc");

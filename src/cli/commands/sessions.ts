@@ -7,7 +7,7 @@ import { createInterface } from "node:readline/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import { createThreadId } from "../../agent/thread-id.js";
 import { BrigError } from "../../errors.js";
-import { type Claimant, type FileLock, holderOf, readClaimant } from "../../lib/file-lock.js";
+import { type CurrentProcess, type FileLock, holderOf, readCurrentProcess } from "../../lib/file-lock.js";
 import { jsonText } from "../../lib/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import { atifDocument } from "../../session/export/session-atif.js";
@@ -235,14 +235,14 @@ async function deleteSessions(
     await say(stderr, "nothing was deleted\n");
     return context.setExitStatus(1);
   }
-  const claimant = await readClaimant();
+  const claimant = await readCurrentProcess();
   for (const { path, id } of files) {
     await deleteSession(path, claimant);
     await say(stderr, `deleted ${id}\n`);
   }
 }
 
-async function deleteSession(path: string, claimant: Claimant): Promise<void> {
+async function deleteSession(path: string, claimant: CurrentProcess): Promise<void> {
   const claim = await claimToDelete(path, claimant);
   try {
     rmSync(path);
@@ -255,7 +255,7 @@ async function deleteSession(path: string, claimant: Claimant): Promise<void> {
 }
 
 /** On a full disk there is no room for a claim, and all the more reason to delete: there nobody else has to hold one. */
-async function claimToDelete(path: string, claimant: Claimant): Promise<FileLock | null> {
+async function claimToDelete(path: string, claimant: CurrentProcess): Promise<FileLock | null> {
   try {
     return await lockSessionFile(path, claimant);
   } catch (error) {

@@ -1,11 +1,11 @@
 import { displayWidth } from "./display-width.js";
 
-/** Made when it is needed first, since that takes seven milliseconds. */
+/** Created when it is first needed, since that takes seven milliseconds. */
 let segmenter: Intl.Segmenter | undefined;
-/** Going through a long text takes the segmenter a time that grows with its square: it gets it in pieces, in UTF-16 units. */
+/** In UTF-16 units. The segmenter's time grows with the square of a text's length, so it gets pieces. */
 const PIECE_LENGTH = 1024;
 
-/** Rows that are at most so many columns wide, one at least. Nothing is lost at a seam, not even a space. */
+/** Rows of at most `columns` columns, at least one. No character is lost, not even a space. */
 export function breakColumns(text: string, columns: number): string[] {
   const rows: string[] = [];
   let row = "";
@@ -24,9 +24,9 @@ export function breakColumns(text: string, columns: number): string[] {
 }
 
 /**
- * Rows that are at most so many columns wide and end with a word where they can: only one that is wider than a row is broken. Nothing is
- * lost at a seam: a space that has no room at the end of a row begins the next one. Not wrap-ansi: it composes characters anew, and what
- * is approved has to be what is shown.
+ * Rows of at most `columns` columns, broken between words where possible. No character is lost: a space
+ * without room at the end of a row begins the next one. Not wrap-ansi: it normalises characters, but a person
+ * must approve exactly what is shown.
  */
 export function breakBetweenWords(text: string, columns: number): string[] {
   const rows: string[] = [];
@@ -50,10 +50,10 @@ export function breakBetweenWords(text: string, columns: number): string[] {
   return [...rows, row];
 }
 
-/** Behind a space that is a character of its own. */
+/** After a space that no combining mark changes. */
 const wordSeam = /(?<= )(?![\p{M}\u200d])/u;
 
-/** Lines that are at most so many columns wide where no single word is wider; what goes on below is indented as its line is. */
+/** Wraps each line between words, with its indentation. Wider words are not broken. */
 export function wrapLines(text: string, columns: number): string {
   return text
     .split("\n")
@@ -65,7 +65,7 @@ export function wrapLines(text: string, columns: number): string {
     .join("\n");
 }
 
-/** Rows of whole words, at most so many columns wide where no single word is wider. */
+/** Rows of whole words. Words that are wider than `columns` are not broken. */
 export function wrapWords(text: string, columns: number): string[] {
   const rows: string[] = [];
   for (const word of text.split(" ")) {
@@ -76,10 +76,10 @@ export function wrapWords(text: string, columns: number): string[] {
   return rows;
 }
 
-/** What a piece ends with may go on in the next one; only one that fills a whole piece is cut. */
+/** The last grapheme of a piece may continue in the next one, so it only counts if it fills the piece. */
 function* graphemesOf(text: string): Iterable<string> {
   for (let at = 0; at < text.length; ) {
-    // Half of a character at the end would hide that it belongs to what is before it.
+    // Half of a surrogate pair at the end would hide that it belongs to the grapheme before it.
     const piece = text.slice(at, at + PIECE_LENGTH).replace(/(?<=.)[\ud800-\udbff]$/s, "");
     const segments = Array.from(graphemeSegmenter().segment(piece), ({ segment }) => segment);
     const isRest = at + piece.length === text.length;

@@ -1,17 +1,17 @@
-/** What a terminal would read in a text, piece by piece. */
+/** The parts of a text as a terminal reads them. */
 export type TerminalToken =
   /** Printable characters, newlines and tabs. */
   | { kind: "text"; text: string }
-  /** One control character that is not part of a sequence; ESC and C1 characters too, when nothing valid follows. */
+  /** One control character outside of a sequence; also ESC and C1 characters without a valid sequence. */
   | { kind: "control"; character: string }
-  /** `ESC [`: parameters such as "1;31" or "?1049", and the final with its intermediates, such as "m" or " q". */
+  /** `ESC [`: parameters such as "1;31" or "?1049"; `final` includes intermediates, as in "m" or " q". */
   | { kind: "csi"; parameters: string; final: string }
   /** An OSC ("]"), DCS ("P"), PM ("^"), APC ("_"), SOS ("X") or screen title ("k") with its text. */
   | { kind: "string"; opener: string; body: string }
   /** Any other escape sequence, without its ESC: "7", "(B". */
   | { kind: "escape"; text: string };
 
-/** Longest control string that is recognised, in characters. The text of a longer one comes out as text. */
+/** The longest control string that is recognised, in characters. A longer one is treated as text. */
 const longestControlString = 16_384;
 
 const c0 = String.raw`\x00-\x08\x0b-\x1f`;
@@ -32,7 +32,6 @@ const unfinished = [
   sticky(String.raw`${stringOpener}${stringBody}\x1b?$`),
 ];
 
-/** The 8-bit spelling of each control string's opener. */
 const sevenBitOpener: Record<string, string> = {
   "\x90": "P",
   "\x98": "X",
@@ -41,32 +40,27 @@ const sevenBitOpener: Record<string, string> = {
   "\x9f": "_",
 };
 
-/** Cuts a text that arrives in pieces into tokens; a sequence split between two pieces comes out as one token. */
+/** Splits a text that arrives in pieces into tokens. A sequence may be split between two pieces. */
 export class TerminalTokens {
   #pending = "";
 
-  /** Every token that is complete so far. */
   *push(piece: string): Iterable<TerminalToken> {
-    const input = this.#pending + piece;
+    yield* this.#read(this.#pending + piece, { isEnd: false });
+  }
+
+  /** The rest of the text. An opener without an end is a control character, and what follows it is text. */
+  *end(): Iterable<TerminalToken> {
+    yield* this.#read(this.#pending, { isEnd: true });
+  }
+
+  *#read(input: string, { isEnd }: { isEnd: boolean }): Iterable<TerminalToken> {
     this.#pending = "";
     for (let at = 0; at < input.length; ) {
       const plain = matchAt(text, input, at)?.[0];
-      if (plain === undefined && isUnfinished(input, at)) {
+      if (!isEnd && plain === undefined && isUnfinished(input, at)) {
         this.#pending = input.slice(at);
         return;
       }
-      const [token, length] = plain === undefined ? controlAt(input, at) : textToken(plain);
-      yield token;
-      at += length;
-    }
-  }
-
-  /** What was held back in the hope of an end: an opener that never closed is a control character, the rest is text. */
-  *end(): Iterable<TerminalToken> {
-    const input = this.#pending;
-    this.#pending = "";
-    for (let at = 0; at < input.length; ) {
-      const plain = matchAt(text, input, at)?.[0];
       const [token, length] = plain === undefined ? controlAt(input, at) : textToken(plain);
       yield token;
       at += length;
@@ -106,7 +100,7 @@ function sequenceAt(input: string, at: number): TokenWithLength | null {
   return null;
 }
 
-/** An opener whose sequence is broken: only its ESC is taken, so that what it wanted to hide is seen. */
+/** Only the ESC of an incomplete sequence is taken as a control, so that its text stays visible. */
 function opensLongerSequence(sequence: string): boolean {
   return /^.[[\]P^_Xk]$/s.test(sequence);
 }

@@ -6,8 +6,8 @@ const takesNoRoom = /[\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}]/u;
 const ascii = /^[\x20-\x7e]*$/;
 
 /**
- * How many columns a text takes on a terminal. Colours take none, East Asian characters and most emoji two. Not string-width: loading
- * it makes an Intl.Segmenter, 9 ms for every command, and its time grows with the square of a text's length, 20 s for 100 000 characters.
+ * The columns of a text on a terminal, with colours. Not string-width: loading it creates an Intl.Segmenter,
+ * 9 ms for every command, and its time grows with the square of the length, 20 s for 100 000 characters.
  */
 export function displayWidth(text: string): number {
   if (ascii.test(text)) return text.length;
@@ -16,7 +16,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** The beginning of a text without colours that fits into so many columns; a cut is marked with an ellipsis. */
+/** Cuts a text without colours to this many columns, with an ellipsis. */
 export function fitWidth(text: string, columns: number): string {
   if (displayWidth(text) <= columns) return text;
   let fitting = "";

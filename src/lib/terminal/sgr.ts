@@ -1,6 +1,6 @@
 /**
- * The harmless part of an SGR sequence's parameters: colours, bold, italic, underline, reverse and their ends. Concealed
- * and blinking text and alternative fonts go. Null when nothing is left; "" stands for a plain reset.
+ * The harmless part of an SGR sequence: colours, bold, italic, underline, reverse and their ends, but no
+ * concealed or blinking text and no fonts. Null if nothing is left; "" is a plain reset.
  */
 export function keptColours(parameters: string): string | null {
   if (parameters === "") return "";
@@ -18,7 +18,7 @@ export function keptColours(parameters: string): string | null {
 
 const extendedColours = [38, 48, 58];
 
-/** `38;5;N` and `38;2;R;G;B` are one item of three and five numbers. 0: cut off in the middle. */
+/** `38;5;N` and `38;2;R;G;B` are single items of three and five numbers. 0 if it is incomplete. */
 function itemLength(items: string[], at: number): number {
   if (!extendedColours.includes(Number(items[at]))) return 1;
   const length = items[at + 1] === "5" ? 3 : items[at + 1] === "2" ? 5 : 0;

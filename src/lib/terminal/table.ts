@@ -2,23 +2,19 @@ import { wrapWords } from "./break-columns.js";
 import { displayWidth, fitWidth } from "./display-width.js";
 import { neutraliseLine } from "./terminal.js";
 
-/** A last column that is narrower reads worse than cells below each other. */
+/** With a narrower last column, the cells of a row are printed below each other instead. */
 const LEAST_ROOM = 20;
-/** A cut cell that is shorter says nothing. */
 const LEAST_CUT = 8;
 const GAP = "  ";
 
 export interface TableOptions {
-  /**
-   * The width of the terminal. Text in the last column that does not fit is wrapped within that column. If there is hardly any room for
-   * the last column, the cells of a row are printed below each other. Default: no limit.
-   */
+  /** The terminal's width. Default: no limit. */
   columns?: number | undefined;
 }
 
 /**
- * Rows as aligned columns, with a newline at the end of each. Cells may carry colours; anything else that a terminal would obey is
- * shown as a sign.
+ * Aligned columns. Text in the last column is wrapped; if there is hardly any room for it, the cells of a row
+ * are printed below each other. Cells may contain colours; other control characters become visible signs.
  */
 export function formatTable(
   rows: readonly (readonly string[])[],
@@ -42,9 +38,8 @@ export function formatTable(
 }
 
 /**
- * Rows of which each fits on a line: columns of the names in `expendable`, which the first row has, are left out in their order until
- * there is room for the last column, and that is cut. Where even then there is next to none, nothing is cut: the table goes below each
- * other.
+ * Makes each row fit on one line: drops the columns with these names in the first row, in this order, until
+ * there is room for the last one, and cuts that. If there is hardly any room even then, nothing is cut.
  */
 export function fitRows(
   rows: readonly (readonly string[])[],
@@ -62,7 +57,6 @@ export function fitRows(
   return fitting.map((row) => [...row.slice(0, -1), fitWidth(row.at(-1) ?? "", left)]);
 }
 
-/** Each row's cells one after the other, on as many lines as they need; all but the first begin with a gap. */
 function stacked(rows: readonly (readonly string[])[], columns: number): string {
   const lines = rows.flatMap((row) => {
     const filled: string[] = [];

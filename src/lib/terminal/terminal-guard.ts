@@ -3,15 +3,15 @@ import { type TerminalToken, TerminalTokens } from "./control-sequences.js";
 import { TerminalState } from "./terminal-state.js";
 
 /**
- * Lets an interactive program use the terminal, but not reach beyond it. What programs draw with passes: movement,
- * colours, the alternative screen, the mouse, titles, hyperlinks. What does not:
- * - the clipboard, notifications, file transfer, the working directory and every other OSC that is not listed below;
- * - DCS, APC, PM and SOS: key definitions, images, requests whose answer repeats text;
- * - reports of the title or icon name, the answerback string: what the program chose would come back as typed input;
+ * Filters what an interactive program writes to the terminal. What programs draw with passes: movement,
+ * colours, the alternative screen, the mouse, titles, hyperlinks. These do not:
+ * - the clipboard, notifications, file transfer, the working directory and every other OSC not listed below;
+ * - DCS, APC, PM and SOS: key definitions, images, and requests whose answer repeats text;
+ * - reports of the title or icon name and the answerback string, which would come back as typed input;
  * - resizing, moving and closing the window, printing, and a change of character set away from UTF-8.
  *
- * A line feed without a carriage return, as full-screen programs send it, becomes ESC D, which means the same: Node's
- * raw mode leaves the terminal driver adding a return to every line feed.
+ * A line feed without a carriage return becomes ESC D, which means the same: in Node's raw mode the terminal
+ * driver still adds a return to every line feed.
  */
 export class TerminalGuard {
   readonly #decoder = new Utf8Stream();
@@ -23,7 +23,7 @@ export class TerminalGuard {
     return this.#filter(this.#tokens.push(this.#decoder.push(bytes)));
   }
 
-  /** The rest, and whatever puts the terminal back as it was: a program that was killed cannot do that itself. */
+  /** The rest, and sequences that restore the terminal, which a killed program cannot do. */
   end(): string {
     const rest = this.#filter(this.#tokens.push(this.#decoder.end())) + this.#filter(this.#tokens.end());
     return rest + this.#state.undo();
@@ -54,7 +54,7 @@ const harmlessWindowOperations = ["14", "16", "18", "19", "22", "23"];
 const harmlessEscapes = /^(?:[78=>cDEHM]|[()*+\-./][\x30-\x7e]|#[3-8])$/;
 const harmlessControls = "\x07\b\x0b\x0c\r\x0e\x0f";
 
-/** The token as the terminal may have it, in its 7-bit spelling; "" when it must not reach the terminal. */
+/** The token in its 7-bit form; "" if it must not reach the terminal. */
 function passable(token: TerminalToken): string {
   switch (token.kind) {
     case "text":

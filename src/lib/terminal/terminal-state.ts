@@ -1,16 +1,16 @@
 import type { TerminalToken } from "./control-sequences.js";
 
-/** Private modes that programs leave behind: keys, the screen, the mouse, focus reports, pasting, redraws. */
+/** Private modes that programs leave switched on: keys, screen, mouse, focus reports, pasting, redraws. */
 const undoneModes = new Set([
   1, 5, 6, 7, 9, 25, 45, 47, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 1047, 1049,
   2004, 2026, 2027, 2031, 2048,
 ]);
-/** Those that are on in a fresh terminal: autowrap and the cursor. */
+/** Modes that are on in a fresh terminal: autowrap and the cursor. */
 const onByDefault = ["7", "25"];
-/** Sequences after which a soft reset is due: margins, insert mode, keypad, character sets, cursor shape. */
+/** Sequences that are undone by a soft reset: margins, insert mode, keypad, character sets, cursor shape. */
 const softStateFinals = ["r", "s", "h", " q"];
 
-/** Follows what a program has changed in the terminal, so that it can be undone when the program is gone. */
+/** Records what a program changes in the terminal, so that it can be undone when the program has ended. */
 export class TerminalState {
   readonly #changedModes = new Set<string>();
   #pushedKeyboards = 0;
@@ -24,7 +24,6 @@ export class TerminalState {
     else if (token.kind === "csi") this.#noteCsi(token);
   }
 
-  /** The sequences that lead back; "" when nothing was changed. */
   undo(): string {
     const modes = [...this.#changedModes].map(
       (mode) => `\x1b[?${mode}${onByDefault.includes(mode) ? "h" : "l"}`,

@@ -3,28 +3,28 @@ import { type TerminalToken, TerminalTokens } from "./control-sequences.js";
 import { keptColours } from "./sgr.js";
 
 export interface NeutraliseOptions {
-  /** Keep colours and styles (SGR). Default false. They are switched off again at the end. */
+  /** Keep colours and styles (SGR), and reset them at the end. Default: false. */
   colours?: boolean | undefined;
-  /** Leave characters that are text, though they take no room or turn the reading direction, as they are. Default false. */
+  /** Keep invisible characters and those that change the text direction. Default: false. */
   keepsInvisible?: boolean | undefined;
 }
 
 /**
- * A text as it may be shown on a terminal: nothing in it moves the cursor, changes the terminal's state or hides.
- * Sequences are removed; what stands alone (a bell, a backspace, a bidi control, an ESC) is shown as a visible sign;
- * a carriage return becomes a new line, so that nothing is overwritten. Newlines and tabs stay.
+ * Makes a text safe to show on a terminal: nothing moves the cursor, changes the terminal's state or is
+ * hidden. Sequences are removed. Other control characters (a bell, a bidi control, an ESC) become visible
+ * signs, and a carriage return a new line, so that nothing is overwritten. Newlines and tabs stay.
  */
 export function neutralise(text: string, options: NeutraliseOptions = {}): string {
   const neutraliser = new Neutraliser(options);
   return neutraliser.push(text) + neutraliser.end();
 }
 
-/** As `neutralise`, on one line: newlines and tabs are shown as signs too. For names, table cells and live lines. */
+/** Like `neutralise`, but newlines and tabs become signs too. For names, table cells and live lines. */
 export function neutraliseLine(text: string, options: NeutraliseOptions = {}): string {
   return neutralise(text, options).replace(/[\n\t]/g, visibleSign);
 }
 
-/** `neutralise` for a stream of bytes in pieces: neither a character nor a sequence is lost at a seam. */
+/** `neutralise` for a stream of bytes, whose pieces may split characters and sequences. */
 export class NeutralStream {
   readonly #decoder = new Utf8Stream();
   readonly #neutraliser: Neutraliser;
@@ -69,7 +69,7 @@ class Neutraliser {
     return shown;
   }
 
-  /** A return directly before a newline is part of the line's end; any other would overwrite the line. */
+  /** A carriage return before a newline belongs to the line's end. Any other would overwrite the line. */
   #settleReturn(next: TerminalToken): string {
     if (!this.#hasOpenReturn || (next.kind === "control" && next.character === "\r")) return "";
     this.#hasOpenReturn = false;
@@ -102,7 +102,7 @@ class Neutraliser {
   }
 }
 
-/** Characters that take no room or turn the reading direction. The two variation selectors of emoji do no harm. */
+/** Characters without width, or that change the text direction. Emoji variation selectors are harmless. */
 const invisible = /(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
 
 /** ␇ for a bell, <U+202E> for a right-to-left override. */

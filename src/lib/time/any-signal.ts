@@ -1,9 +1,8 @@
 import { sharedSignal } from "./shared-signal.js";
 
 /**
- * A signal that aborts when the first of several does, with that one's reason, until it is disposed of. Unlike what `AbortSignal.any`
- * gives, it holds what it follows: that one's sources may be collected while somebody waits for them, and a time limit among them then
- * never comes.
+ * Aborts with the first of several signals, and its reason, until it is disposed of. Unlike `AbortSignal.any`
+ * it keeps its sources alive: a time limit that is garbage-collected never fires.
  */
 export class AnySignal implements Disposable {
   readonly #own = new AbortController();
@@ -17,7 +16,6 @@ export class AnySignal implements Disposable {
     return sharedSignal(this.#own.signal);
   }
 
-  /** From now on nothing aborts it, and nothing is left behind at what it followed. */
   [Symbol.dispose](): void {
     this.#over.abort();
   }

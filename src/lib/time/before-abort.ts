@@ -1,6 +1,6 @@
 import { sharedSignal } from "./shared-signal.js";
 
-/** What the promise gives; an abort rejects at once with the signal's reason, whatever becomes of the promise. */
+/** Waits for the promise. An abort rejects at once with the signal's reason. */
 export async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const over = new AbortController();
   const aborted = new Promise<never>((_, reject) => {

@@ -11,7 +11,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} m`;
 }
 
-/** Milliseconds of `1.5` (seconds), `250ms`, `30s`, `2m` or `1h`; null for anything else, nothing and endlessness too. */
+/** Parses `1.5` (seconds), `250ms`, `30s`, `2m` or `1h`; null for anything else, zero included. */
 export function parseDuration(text: string): number | null {
   const match = /^([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)$/.exec(text);
   const ms = Math.round(Number(match?.[1]) * (unitMs[match?.[2] ?? ""] ?? Number.NaN));

@@ -1,6 +1,6 @@
 import { beforeAbort } from "./before-abort.js";
 
-/** Lets a few through at a time, and the others in the order in which they came. */
+/** Limits how many callers run at the same time. The others wait in order of arrival. */
 export class Gate {
   #inside = 0;
   readonly #waiting: (() => void)[] = [];
@@ -9,7 +9,7 @@ export class Gate {
     return this.#inside === 0 && this.#waiting.length === 0;
   }
 
-  /** Runs at once where fewer than `width` are inside. An abort while it waits is a rejection with the signal's reason. */
+  /** Runs at once if fewer than `width` callers are running. An abort ends the wait. */
   async pass<T>(
     run: () => Promise<T>,
     { width, signal }: { width: number; signal?: AbortSignal | undefined },
@@ -24,7 +24,6 @@ export class Gate {
     }
   }
 
-  /** Whoever waits takes the place over. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#inside--;
@@ -42,7 +41,7 @@ export class Gate {
       await beforeAbort(turn, signal);
     } catch (error) {
       const index = this.#waiting.indexOf(enter);
-      // Whose turn it was already hands it on.
+      // The turn had already come: pass it on.
       if (index === -1) this.#leave();
       else this.#waiting.splice(index, 1);
       throw error;

@@ -5,8 +5,8 @@ export interface LivedTimer {
 }
 
 /**
- * Calls back once this process has run for so long. Time in which it stood still does not count: what came meanwhile, while
- * it was stopped or its machine slept, has not been read yet, and nothing can be judged before. Keeps no process alive.
+ * Calls back after this much running time. Time in which the process was stopped or the machine slept does
+ * not count: what arrived meanwhile has not been read yet. Does not keep the process alive.
  */
 export function afterLivedTime(ms: number, callback: () => void): LivedTimer {
   let timer: NodeJS.Timeout;

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-/** A timer that is set for longer ends at once. */
+/** A timer with a longer time would fire at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Resolves after so long; an abort rejects at once with the signal's reason. */
+/** An abort rejects at once with the signal's reason. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   try {
     await wait(ms, undefined, { signal });

@@ -100,8 +100,8 @@ async function lockAuthFile(home: string, options: WaitOptions): Promise<FileLoc
   try {
     const outcome = await acquireLock(file, { signal, patienceMs, presumedDeadAfterMs });
     if (outcome.kind === "held") return outcome.lock;
-    const { owner, claim } = outcome.holder;
-    const hint = `if that process is not brig, remove ${claim}`;
+    const { owner, lockFile } = outcome.holder;
+    const hint = `if that process is not brig, remove ${lockFile}`;
     throw authFileError(`process ${owner.pid} holds the lock of the login`, { hint });
   } catch (cause) {
     if (cause instanceof BrigError || signal?.aborted === true) throw cause;

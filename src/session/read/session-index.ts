@@ -1,7 +1,7 @@
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
-import { holderOf, isClaimOf } from "../../lib/file-lock.js";
+import { holderOf, isLockFileOf } from "../../lib/file-lock.js";
 import type { HostProcesses } from "../../lib/owner.js";
 import { suggest } from "../../lib/suggest.js";
 import { messageText } from "../../model/items.js";
@@ -123,7 +123,7 @@ async function filesIn(folder: string): Promise<SessionFileEntry[]> {
       const path = join(folder, name);
       const facts = await stat(path).catch(() => null);
       if (facts === null || !facts.isFile()) return [];
-      const isClaimed = claims.some((claim) => isClaimOf(claim, path));
+      const isClaimed = claims.some((claim) => isLockFileOf(claim, path));
       return [{ path, id, updatedAt: facts.mtime, sizeBytes: facts.size, isClaimed }];
     }),
   );

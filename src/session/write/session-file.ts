@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
-import { type FileLock, placeLock, readClaimant } from "../../lib/file-lock.js";
+import { type FileLock, createLock, readCurrentProcess } from "../../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { lockSessionFile } from "./session-lock.js";
 
@@ -77,14 +77,14 @@ export async function newSessionFile(
   { home, threadId, now }: SessionFileOptions,
   write?: WriteBytes,
 ): Promise<SessionLog> {
-  const claimant = await readClaimant();
+  const claimant = await readCurrentProcess();
   const path = sessionPath(home, threadId, now());
   return new SessionFile({
     path,
     now,
     open() {
       makeFolder(dirname(path));
-      const claim = placeLock(path, claimant);
+      const claim = createLock(path, claimant);
       try {
         return { file: createFile(path, write), claim };
       } catch (error) {
@@ -104,7 +104,7 @@ export async function continueSessionFile(
   { now }: Pick<SessionFileOptions, "now">,
 ): Promise<SessionLog> {
   try {
-    const claim = await lockSessionFile(path, await readClaimant());
+    const claim = await lockSessionFile(path, await readCurrentProcess());
     try {
       const file = appendToFile(path);
       return new SessionFile({ path, now, open: { file, claim } });

@@ -1,18 +1,18 @@
 import { basename } from "node:path";
 import { BrigError } from "../../errors.js";
-import { acquireLock, type Claimant, type FileLock, type LockHolder } from "../../lib/file-lock.js";
+import { acquireLock, type CurrentProcess, type FileLock, type LockHolder } from "../../lib/file-lock.js";
 
 /**
  * Claims the right to write a session file that others may know of. One that another process writes is `session.busy`, which names that
  * process.
  */
-export async function lockSessionFile(file: string, claimant: Claimant): Promise<FileLock> {
-  const outcome = await acquireLock(file, { claimant });
+export async function lockSessionFile(file: string, claimant: CurrentProcess): Promise<FileLock> {
+  const outcome = await acquireLock(file, { currentProcess: claimant });
   if (outcome.kind === "held") return outcome.lock;
   throw busy(file, outcome.holder, claimant);
 }
 
-function busy(file: string, { owner, claim }: LockHolder, { processes }: Claimant): BrigError {
+function busy(file: string, { owner, lockFile }: LockHolder, { processes }: CurrentProcess): BrigError {
   const isHere = owner.host === processes.host;
   return new BrigError(
     `the session ${basename(file)} is in use by process ${owner.pid}${isHere ? "" : ` on ${owner.host}`}`,
@@ -20,7 +20,7 @@ function busy(file: string, { owner, claim }: LockHolder, { processes }: Claiman
       code: "session.busy",
       hint: isHere
         ? "wait for it to end, or go on in a copy: brig sessions fork"
-        : `if that process is no more, remove ${claim}; or go on in a copy: brig sessions fork`,
+        : `if that process is no more, remove ${lockFile}; or go on in a copy: brig sessions fork`,
     },
   );
 }

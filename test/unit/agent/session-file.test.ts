@@ -18,7 +18,7 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runAgent } from "../../../src/agent/run-agent.js";
-import { type Claimant, holderOf, readClaimant } from "../../../src/lib/file-lock.js";
+import { type CurrentProcess, holderOf, readCurrentProcess } from "../../../src/lib/file-lock.js";
 import { parseScript } from "../../../src/model/script/script.js";
 import { createScriptedClient } from "../../../src/model/script/scripted-client.js";
 import {
@@ -338,7 +338,7 @@ describe("going on with a session file", () => {
 
   it("lets exactly one of many in that come at the same time", async () => {
     const path = await written();
-    const claimant = await readClaimant();
+    const claimant = await readCurrentProcess();
     for (let round = 0; round < 20; round++) {
       const tries = Array.from({ length: 8 }, () => lockSessionFile(path, claimant));
       const claims = (await Promise.allSettled(tries)).flatMap((one) =>
@@ -351,8 +351,8 @@ describe("going on with a session file", () => {
 
   it("tells a process with a dead one's number from the dead one, and cannot tell of another machine", async () => {
     const path = await written();
-    const here = await readClaimant();
-    const as = (owner: Partial<Claimant["owner"]>): Claimant => ({
+    const here = await readCurrentProcess();
+    const as = (owner: Partial<CurrentProcess["owner"]>): CurrentProcess => ({
       ...here,
       owner: { ...here.owner, ...owner },
     });
@@ -369,7 +369,7 @@ describe("going on with a session file", () => {
   });
 
   it("is claimed from its first record to its end, and no longer", async () => {
-    const { processes, owner } = await readClaimant();
+    const { processes, owner } = await readCurrentProcess();
     const log = await openSessionFile({ home, threadId: "abc", now });
     log.append(numbered(1));
     expect(await holderOf(log.path ?? "", processes)).toEqual(owner);

@@ -10,7 +10,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { placeLock, readClaimant } from "../../../src/lib/file-lock.js";
+import { createLock, readCurrentProcess } from "../../../src/lib/file-lock.js";
 import {
   findLastSession,
   findSession,
@@ -53,7 +53,7 @@ function write({ id, cwd = "/w", at = 0, records = [] }: Written): string {
 }
 
 async function summary(id: string) {
-  const { processes } = await readClaimant();
+  const { processes } = await readCurrentProcess();
   return await summarise(await findSession(home, id), processes);
 }
 
@@ -142,11 +142,11 @@ describe("what is said of a session", () => {
 
   it("is that it is in use while a living process writes it, and no longer", async () => {
     const path = write({ id: "a", records: [event("task_complete")] });
-    const claimant = await readClaimant();
-    const claim = placeLock(path, claimant);
+    const claimant = await readCurrentProcess();
+    const claim = createLock(path, claimant);
     expect((await summary("a")).status).toBe("in use");
     claim.release();
-    placeLock(path, { ...claimant, owner: { ...claimant.owner, startedAt: "1" } });
+    createLock(path, { ...claimant, owner: { ...claimant.owner, startedAt: "1" } });
     expect((await summary("a")).status).toBe("completed");
   });
 
@@ -173,7 +173,7 @@ describe("what is said of a session", () => {
 
 it("tells of many sessions at once, in their order", async () => {
   for (let n = 0; n < 200; n++) write({ id: `s-${n}`, at: n % 60, records: [said(`prompt ${n}`)] });
-  const { processes } = await readClaimant();
+  const { processes } = await readCurrentProcess();
   const files = await findSessionFiles(home);
   const all = await summariseAll(files, processes);
   expect(all.map(({ id }) => id)).toEqual(files.map(({ id }) => id));
@@ -184,7 +184,7 @@ it("reads of a thousand long sessions less than a tenth", async () => {
   const filler = `${JSON.stringify(event("x", { ballast: "y".repeat(100_000) }))}\n`.repeat(40);
   const path = write({ id: "long", records: [said("x")] });
   appendFileSync(path, filler);
-  const { processes } = await readClaimant();
+  const { processes } = await readCurrentProcess();
   const file = await findSession(home, "long");
   const before = readBytes();
   for (let n = 0; n < 1000; n++) await summarise(file, processes);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { lockDirectory, withLock } from "../../../src/images/lock.js";
-import { readClaimant } from "../../../src/lib/file-lock.js";
+import { readCurrentProcess } from "../../../src/lib/file-lock.js";
 
 const uniqueName = () => `brig/test:${process.pid}-${process.hrtime.bigint()}`;
 
@@ -39,7 +39,7 @@ describe("withLock", () => {
 
   it("takes over from a process that has died", async () => {
     const name = uniqueName();
-    const { owner } = await readClaimant();
+    const { owner } = await readCurrentProcess();
     const claim = `.${name.replace(/[^\w.-]/g, "_")}.0123456789ab.lock`;
     const file = join(lockDirectory(), claim);
     await withLock(name, async () => "made the directory");

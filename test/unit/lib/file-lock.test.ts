@@ -10,10 +10,10 @@ import {
   acquireLock,
   type FileLock,
   holderOf,
-  isClaimOf,
+  isLockFileOf,
   type LockOptions,
-  placeLock,
-  readClaimant,
+  createLock,
+  readCurrentProcess,
 } from "../../../src/lib/file-lock.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 
@@ -69,7 +69,7 @@ class Worker {
 }
 
 function claims(): string[] {
-  return readdirSync(directory).filter((name) => isClaimOf(name, file));
+  return readdirSync(directory).filter((name) => isLockFileOf(name, file));
 }
 
 const count = () => Number(readFileSync(file, "utf8"));
@@ -82,7 +82,7 @@ async function held(options: LockOptions = { patienceMs: 10_000 }): Promise<File
 
 /** A claim in the name of a process like this one, but for some of what is known of it. */
 async function claimAs(change: object): Promise<string> {
-  const { owner } = await readClaimant();
+  const { owner } = await readCurrentProcess();
   const name = ".count.000000000000.lock";
   writeFileSync(join(directory, name), JSON.stringify({ ...owner, ...change }));
   return join(directory, name);
@@ -127,7 +127,7 @@ describe("the lock of a file among processes", { timeout: 120_000 }, () => {
     const refusal = await acquireLock(file);
     const owner = expect.objectContaining({ pid: worker?.process.pid });
     const claim = expect.stringMatching(/\/\.count\.[0-9a-f]{12}\.lock$/);
-    expect(refusal).toEqual({ kind: "busy", holder: { owner, claim } });
+    expect(refusal).toEqual({ kind: "busy", holder: { owner, lockFile: claim } });
     expect(claims()).toHaveLength(1);
     await worker?.kill();
     (await held({})).release();
@@ -231,8 +231,8 @@ describe("the lock of a file", () => {
   });
 
   it("is placed at once for a file that nobody knows of, and tells its holder", async () => {
-    const { owner, processes } = await readClaimant();
-    const lock = placeLock(file, { owner, processes });
+    const { owner, processes } = await readCurrentProcess();
+    const lock = createLock(file, { owner, processes });
     expect(await holderOf(file, processes)).toEqual(owner);
     lock.release();
     lock.release();
@@ -240,7 +240,7 @@ describe("the lock of a file", () => {
   });
 
   it("is not that of a file whose name only starts alike", async () => {
-    using _other = placeLock(`${file}.json`, await readClaimant());
+    using _other = createLock(`${file}.json`, await readCurrentProcess());
     (await held({})).release();
   });
 });

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { describeError } from "../../../../src/cli/display/error-text.js";
-import { placeLock, readClaimant } from "../../../../src/lib/file-lock.js";
+import { createLock, readCurrentProcess } from "../../../../src/lib/file-lock.js";
 import {
   authFilePath,
   changeAuthFile,
@@ -54,7 +54,7 @@ describe("auth.json", () => {
 
   it("is not changed while another process changes it: the wait ends with who that is", async () => {
     await storeApiKey(home, secret);
-    const lock = placeLock(authFilePath(home), await readClaimant());
+    const lock = createLock(authFilePath(home), await readCurrentProcess());
     const [claim = ""] = (await readdir(home)).filter((name) => name !== "auth.json");
     const change = async () => ({ OPENAI_API_KEY: "b" });
     await expect(changeAuthFile(home, change, { patienceMs: 100 })).rejects.toMatchObject({

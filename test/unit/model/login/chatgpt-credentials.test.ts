@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { describeError } from "../../../../src/cli/display/error-text.js";
-import { placeLock, readClaimant } from "../../../../src/lib/file-lock.js";
+import { createLock, readCurrentProcess } from "../../../../src/lib/file-lock.js";
 import { type AuthFile, authFilePath, readAuthFile } from "../../../../src/model/login/auth-file.js";
 import { ChatGptCredentials } from "../../../../src/model/login/chatgpt-credentials.js";
 import { chatGptFile } from "../../../../src/model/login/login-kind.js";
@@ -309,7 +309,7 @@ describe("a login that cannot be renewed", () => {
   it("is waited for no longer than the caller wants, while another process has it", async () => {
     await using provider = await openIdProvider();
     await keepChatGptLogin(provider, home);
-    using _lock = placeLock(join(home, "auth.json"), await readClaimant());
+    using _lock = createLock(join(home, "auth.json"), await readCurrentProcess());
     const login = await credentials(provider);
     await expect(login.renew(AbortSignal.timeout(50))).rejects.toMatchObject({ name: "TimeoutError" });
     expect(renewals(provider)).toBe(0);
