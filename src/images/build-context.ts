@@ -5,16 +5,16 @@ import type { TarFile } from "../docker/calls/tar.js";
 import type { ImageDefinition } from "./definition.js";
 import { type NpmPackage, type PackageFile, packageFor, readPackageFile } from "./npm-packages.js";
 
-/** What one build depends on. */
+/** Everything that a build depends on. */
 export interface BuildContext {
   files: TarFile[];
-  /** What is fetched for the build, and stands in the tag by its hash. */
+  /** Fetched only for a build. The tag depends on their hashes. */
   packages: { file: PackageFile; wanted: NpmPackage }[];
-  /** `repository:` and twelve hex digits that stand for all of the above and the architecture. */
+  /** `repository:` and twelve hex digits of a hash of all of the above and the architecture. */
   tag: string;
 }
 
-/** Reads the files of an image and names the result of building them on `arch` ("amd64" or "arm64"). */
+/** Reads the files of an image and computes the tag of its build for `arch` ("amd64" or "arm64"). */
 export async function readBuildContext(definition: ImageDefinition, arch: string): Promise<BuildContext> {
   const files = await readFiles(definition);
   const packages = definition.packageFiles.map((file) => ({ file, wanted: packageFor(file, arch) }));
@@ -25,7 +25,7 @@ export async function readBuildContext(definition: ImageDefinition, arch: string
   return { files, packages, tag: `${definition.repository}:${hash}` };
 }
 
-/** The files to send, with those that are fetched for it. */
+/** All files to send to the engine; fetches the packages. */
 export async function completeFiles(
   { files, packages }: BuildContext,
   signal?: AbortSignal,
@@ -48,7 +48,7 @@ async function readFiles({ directory, isPart }: ImageDefinition): Promise<TarFil
   return await Promise.all(paths.map((path) => readContextFile(directory, path)));
 }
 
-/** Only the executable bit of a mode is kept: the others depend on the umask of whoever made the checkout. */
+/** Only the executable bit of the mode counts: the others depend on the umask of the checkout. */
 async function readContextFile(directory: string, path: string): Promise<TarFile> {
   const file = join(directory, path);
   const [content, { mode }] = await Promise.all([readFile(file), stat(file)]);

@@ -1,2 +1,2 @@
-/** The toolbox's tag by architecture, as the build of this program writes it here: then nobody has to read what it is made of. */
+/** The toolbox's tag by architecture. The build of brig fills it in: then no files are read at run time. */
 export const compiledTags: Readonly<Record<string, string>> = {};

@@ -2,20 +2,18 @@ import { join } from "node:path";
 import { packageRoot } from "../package-root.js";
 import { nodeFiles, type PackageFile, ripgrepFile } from "./npm-packages.js";
 
-/** The images brig makes: the default sandbox, the toolbox for every sandbox, and the test suite's own engine. */
+/** The default image of sandboxes, the toolbox for every sandbox, and the engine of the test suite. */
 export type ImageName = "base" | "toolbox" | "engine";
 
 export interface ImageDefinition {
   name: ImageName;
-  /** The image's name without a tag. */
   repository: string;
-  /** The folder of its Dockerfile. */
   directory: string;
-  /** Which files of the folder, by their path in it, belong to the build. */
+  /** Whether a file, by its path in the directory, belongs to the build. */
   isPart: (path: string) => boolean;
-  /** What the build gets from the npm registry besides. */
+  /** Files that the build gets from the npm registry. */
   packageFiles: readonly PackageFile[];
-  /** `repository:latest` always names the newest build, so that users can write the name alone. */
+  /** Whether `repository:latest` names the newest build, so that users need no tag. */
   hasMovingTag: boolean;
 }
 

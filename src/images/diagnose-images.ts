@@ -1,15 +1,15 @@
 import { type Check, check } from "../docker/diagnosis/check.js";
 import type { Engine } from "../docker/engine-types.js";
 import { formatBytes } from "../lib/bytes.js";
-import { look } from "./look.js";
+import { findImage } from "./find-image.js";
 import { findToolbox } from "./toolbox-volume.js";
 
-/** Whether brig's images and the toolbox volume are there in their present content. */
+/** Checks whether the engine has brig's images and the toolbox volume with their current content. */
 export async function diagnoseImages(engine: Engine): Promise<Check[]> {
   const { arch } = await engine.info();
   const [base, toolbox] = await Promise.all([
-    look(engine, { name: "base", arch }),
-    look(engine, { name: "toolbox", arch }),
+    findImage(engine, { name: "base", arch }),
+    findImage(engine, { name: "toolbox", arch }),
   ]);
   const hasVolume = (await findToolbox(engine, toolbox.context.tag)) !== null;
   return [
@@ -28,7 +28,7 @@ export async function diagnoseImages(engine: Engine): Promise<Check[]> {
       { id: "toolbox-volume", title: "toolbox volume", found: hasVolume ? "filled" : "not filled yet" },
       hasVolume
         ? undefined
-        : { status: "warn", advice: "the first session fills it; or now: brig image build toolbox" },
+        : { status: "warn", advice: "the first session fills it; to do it now: brig image build toolbox" },
     ),
   ];
 }

@@ -1,32 +1,30 @@
 import type { Engine } from "../docker/engine-types.js";
 import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
+import { findImages, type WantedImage } from "./find-image.js";
 import { withLock } from "./lock.js";
-import { look, type WantedImage } from "./look.js";
 import { provideParent } from "./parent/parent.js";
 
-/** Every image that brig builds carries it, with the image's short name as its value. */
+/** The label of every image that brig builds; its value is the image's short name. */
 export const imageLabel = "brig.image";
 
 export interface EnsureOptions<Name extends ImageName = ImageName> {
   names: readonly Name[];
-  /** One line of progress; the first word is the image that is being built. */
+  /** Called with each line of progress; it begins with the image that is being built. */
   onProgress?: ((line: string) => void) | undefined;
   signal?: AbortSignal | undefined;
-  /** Whether a missing bootstrap program may be installed on this machine with apt. Default: no. */
+  /** Whether mmdebstrap may be installed on this machine with apt if it is needed. Default: no. */
   mayInstall?: boolean | undefined;
 }
 
 /**
- * The tags of these images, by name. Builds those that the engine lacks; costs one question per image when it has them.
- * Errors: `image.build-failed`, or what the engine said.
+ * Returns the images' tags by name, and builds missing images. Errors: `image.build-failed`, or the engine's.
  */
 export async function ensureImages<Name extends ImageName>(
   engine: Engine,
   options: EnsureOptions<Name>,
 ): Promise<Record<Name, string>> {
-  const { arch } = await engine.info();
-  const wanted = await Promise.all(options.names.map((name) => look(engine, { name, arch })));
+  const wanted = await findImages(engine, options.names);
   for (const one of wanted) {
     if (one.image === null) await buildOnce(engine, one, options);
     else await keepMovingTag(engine, one);
@@ -34,13 +32,12 @@ export async function ensureImages<Name extends ImageName>(
   return Object.fromEntries(wanted.map(({ name, context }) => [name, context.tag])) as Record<Name, string>;
 }
 
-/** Those of these images that the engine lacks in their present content. */
+/** Which of these images the engine lacks in their current content. */
 export async function missingImages<Name extends ImageName>(
   engine: Engine,
   names: readonly Name[],
 ): Promise<Name[]> {
-  const { arch } = await engine.info();
-  const wanted = await Promise.all(names.map((name) => look(engine, { name, arch })));
+  const wanted = await findImages(engine, names);
   return wanted.filter(({ image }) => image === null).map(({ name }) => name);
 }
 
@@ -63,8 +60,8 @@ async function build(
 ): Promise<void> {
   const { onProgress, signal, mayInstall = false } = options;
   const parent = await provideParent(engine, { arch, onProgress, signal, mayInstall });
-  if (context.packages.length > 0) onProgress?.("fetching what it needs from the npm registry");
-  // Nobody but a build packs archives.
+  if (context.packages.length > 0) onProgress?.("fetching packages from the npm registry");
+  // Only a build needs it.
   const { packTar } = await import("../docker/calls/tar.js");
   await engine.buildImage(packTar(await completeFiles(context, signal)), {
     tag: context.tag,

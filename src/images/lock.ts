@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { BrigError } from "../errors.js";
 import { acquireLock, type LockOptions } from "../lib/file-lock.js";
 
-/** Named by the user's number: in a container a user need not have a name. */
+/** Named by the user's id: in a container a user need not have a name. */
 export function lockDirectory(): string {
   return join(tmpdir(), `brig-${process.getuid?.() ?? 0}`);
 }
 
-/** No build takes this long. */
+/** Longer than any build takes. */
 const longestMs = 60 * 60 * 1000;
 
 /**
- * Runs `work` while no other process of this user runs work under the same name. It spares double work and is not
- * needed for correctness: two builds of one content have one result. Whoever works longer than anybody can is `image.build-failed`.
+ * Runs `work` while no other process of this user does under the same name. This only saves time: builds of
+ * the same content have the same result. Error: `image.build-failed` after an hour's wait.
  */
 export async function withLock<T>(
   name: string,
@@ -30,9 +30,9 @@ export async function withLock<T>(
     presumedDeadAfterMs: longestMs,
   });
   if (outcome.kind === "busy")
-    throw new BrigError(`process ${outcome.holder.owner.pid} has been at work on ${name} for an hour`, {
+    throw new BrigError(`process ${outcome.holder.owner.pid} has held the lock of ${name} for an hour`, {
       code: "image.build-failed",
-      hint: `if no brig is at work there, remove ${outcome.holder.lockFile}`,
+      hint: `if that process is not brig, remove ${outcome.holder.lockFile}`,
     });
   using _lock = outcome.lock;
   return await work();

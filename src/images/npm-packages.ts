@@ -8,15 +8,14 @@ import { inTemporaryDirectory } from "./temporary-directory.js";
 export interface NpmPackage {
   name: string;
   version: string;
-  /** "sha512-" and the hash in base64, as lock files have it. */
+  /** "sha512-" and the hash in base64, as in lock files. */
   integrity: string;
 }
 
-/** A file that a build gets from an npm package: the package's archive, or one file in it. */
+/** A file for a build: the archive of an npm package, or one file in it. */
 export interface PackageFile {
-  /** Its path in the build's context. */
   path: string;
-  /** The file in the archive, such as "package/bin/rg"; it is sent as an executable. Absent: the archive itself. */
+  /** A file in the archive, e.g. "package/bin/rg", sent as an executable. Default: the archive itself. */
   member?: string;
   /** By the engine's architecture. */
   packages: Readonly<Record<string, NpmPackage>>;
@@ -69,17 +68,16 @@ export const ripgrepFile: PackageFile = {
   },
 };
 
-/** The package for an engine's architecture ("amd64" or "arm64"). */
 export function packageFor({ path, packages }: PackageFile, arch: string): NpmPackage {
   const found = packages[arch];
   if (found !== undefined) return found;
-  throw new BrigError(`brig has no ${path} for the architecture ${arch}`, {
+  throw new BrigError(`${path} is not available for the architecture ${arch}`, {
     code: "image.build-failed",
     hint: "use an engine on amd64 or arm64",
   });
 }
 
-/** Fetches a package's archive as the user's npm is configured to, or takes it from npm's cache, and returns the wanted file. */
+/** Fetches the archive with the user's npm, which also uses its cache, and checks its hash. */
 export async function readPackageFile(
   { member }: PackageFile,
   wanted: NpmPackage,
@@ -90,7 +88,7 @@ export async function readPackageFile(
     const content = await readFile(archive);
     requireIntegrity(wanted, content);
     if (member === undefined) return content;
-    // Nobody but a build opens archives.
+    // Only a build needs it.
     const { readTarFile } = await import("../docker/calls/tar.js");
     return await readTarFile(archive, member);
   });
@@ -102,7 +100,7 @@ async function fetchArchive(
 ): Promise<string> {
   const spec = `${name}@${version}`;
   try {
-    // Loaded here: it takes longer than everything else in a start, and a start never gets here.
+    // Loaded here because it takes longer than the rest of a start, and a start never gets here.
     const { execa } = await import("execa");
     const { stdout } = await execa("npm", ["pack", "--silent", "--prefer-offline", spec], {
       cwd: directory,
@@ -111,9 +109,9 @@ async function fetchArchive(
     return join(directory, stdout.trim());
   } catch (cause) {
     signal?.throwIfAborted();
-    throw new BrigError(`cannot fetch ${spec}, a part of brig's images, from the npm registry`, {
+    throw new BrigError(`cannot fetch ${spec} for brig's images from the npm registry`, {
       code: "image.build-failed",
-      hint: `is the npm registry reachable? try: npm pack ${spec}`,
+      hint: `check that the npm registry can be reached: npm pack ${spec}`,
       cause,
     });
   }
@@ -122,8 +120,11 @@ async function fetchArchive(
 function requireIntegrity({ name, version, integrity }: NpmPackage, content: Uint8Array): void {
   const found = `sha512-${createHash("sha512").update(content).digest("base64")}`;
   if (found === integrity) return;
-  throw new BrigError(`the npm registry's ${name}@${version} is not what brig was released with`, {
-    code: "image.build-failed",
-    hint: `expected ${integrity}, got ${found}; ask who runs the registry: npm config get registry`,
-  });
+  throw new BrigError(
+    `the npm registry's ${name}@${version} differs from the one that brig was released with`,
+    {
+      code: "image.build-failed",
+      hint: `expected ${integrity}, got ${found}; check your registry: npm config get registry`,
+    },
+  );
 }

@@ -5,18 +5,18 @@ import { compiledTags } from "./compiled-tags.js";
 import { imageDefinitions } from "./definition.js";
 import { ensureToolboxVolume, findToolbox, type Toolbox, toolboxIn } from "./toolbox-volume.js";
 
-/** By architecture: the files do not change under a program that runs, and each sandbox's start would read them again. */
+/** By architecture. The files do not change while brig runs, and each start would read them again. */
 const tags = new Map<string, Promise<string>>();
 
-/** Begins to read what the toolbox is made of, so that nobody waits for it later. */
+/** Begins to compute the toolbox's tag, so that a later start need not wait for it. */
 export function prepareToolbox(): void {
   void toolboxTag(process.arch === "x64" ? "amd64" : process.arch).catch(() => undefined);
 }
 
-/** This version's runner, rg and whatever else is mounted. Error: `image.missing` when their image was not built yet. */
+/** This version's toolbox: runner, rg and so on. Error: `image.missing` if its image was never built. */
 export async function requireToolbox(engine: Engine): Promise<Toolbox> {
   const tag = await toolboxTag(engine.arch);
-  // Both at once, though the image matters only without a volume: a sandbox's start waits for the answers.
+  // The image matters only without a volume, but a start should not wait for two answers in turn.
   const [image, toolbox] = await Promise.all([engine.inspectImage(tag), findToolbox(engine, tag)]);
   if (toolbox !== null) return toolbox;
   if (image === null)

@@ -2,18 +2,18 @@ import type { ContainerBody, Engine, VolumeSummary } from "../docker/engine-type
 import { BrigError } from "../errors.js";
 import { withLock } from "./lock.js";
 
-/** Where sandboxes find the toolbox. */
+/** Where the toolbox is mounted in sandboxes. */
 const mountPoint = "/.brig";
 
-/** Both volumes of a toolbox carry this label, with the toolbox's content hash as its value. */
+/** The label of both volumes of a toolbox; its value is the toolbox's content hash. */
 export const toolboxLabel = "brig.toolbox";
 
 /**
- * The name of the volume that holds the files of this toolbox image. Fills it when it is missing: the engine copies the
- * image's files into an empty volume. Errors: `engine.failed` when no complete copy can be made.
+ * Returns the volume with the files of this toolbox image. If it is missing, it is filled: the engine copies
+ * an image's files into an empty volume. Error: `engine.failed` if no complete copy can be made.
  *
- * An engine that dies while it copies leaves half a volume behind, and a volume's labels cannot be changed later. So a
- * second, empty volume says that the first was checked after it was filled; it is removed before every filling.
+ * An engine that dies during the copy leaves an incomplete volume, and labels cannot be changed. So a second,
+ * empty volume records that the first one was checked. It is removed before each filling.
  */
 export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): Promise<string> {
   const volume = volumeOf(toolboxTag);
@@ -25,26 +25,25 @@ export async function ensureToolboxVolume(engine: Engine, toolboxTag: string): P
   return volume.name;
 }
 
-/** A volume with a toolbox's files. */
 export interface Toolbox {
   volume: string;
-  /** Where the engine's machine has them; null where it does not say. */
+  /** The path on the engine's machine; null if the engine does not say. */
   directory: string | null;
 }
 
-/** Null when there is no complete copy of this toolbox image. */
+/** Null if there is no complete copy of this toolbox image. */
 export async function findToolbox(engine: Engine, toolboxTag: string): Promise<Toolbox | null> {
   const { name, marker } = volumeOf(toolboxTag);
   const [volume, mark] = await Promise.all([engine.inspectVolume(name), engine.inspectVolume(marker)]);
-  return volume === null || mark === null ? null : asToolbox(volume);
+  return volume === null || mark === null ? null : toolboxOf(volume);
 }
 
 export async function toolboxIn(engine: Engine, volume: string): Promise<Toolbox> {
   const found = await engine.inspectVolume(volume);
-  return found === null ? { volume, directory: null } : asToolbox(found);
+  return found === null ? { volume, directory: null } : toolboxOf(found);
 }
 
-function asToolbox({ name, mountpoint }: VolumeSummary): Toolbox {
+function toolboxOf({ name, mountpoint }: VolumeSummary): Toolbox {
   return { volume: name, directory: mountpoint || null };
 }
 
@@ -67,17 +66,17 @@ async function fill(engine: Engine, volume: ToolboxVolume): Promise<void> {
   if (!(await works(engine, volume))) {
     await engine.removeVolume(volume.name);
     await engine.createVolume(volume.name, { [toolboxLabel]: volume.hash });
-    if (!(await works(engine, volume))) throw unusable(volume);
+    if (!(await works(engine, volume))) throw cannotFill(volume);
   }
   await engine.createVolume(volume.marker, { [toolboxLabel]: volume.hash });
 }
 
-/** Creating the container fills an empty volume; its programs run, and its files are found, only in a whole copy. */
+/** Creating the container fills an empty volume. These programs succeed only if the copy is complete. */
 async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
   for (const [exitCode, ...command] of [
     [0, "runner", "version"],
     [0, "rg", "--quiet", "localhost", `${mountPoint}/hosts`],
-    // Without a patch it says how it is used.
+    // Without a patch it prints its usage.
     [2, "bin/apply_patch"],
   ] as const) {
     if ((await run(engine, volume, command)) !== exitCode) return false;
@@ -131,9 +130,9 @@ function checkBody({ name, hash, toolboxTag }: ToolboxVolume, argv: string[]): C
   };
 }
 
-function unusable({ name, toolboxTag }: ToolboxVolume): BrigError {
-  return new BrigError(`the volume ${name} does not hold a working copy of ${toolboxTag}`, {
+function cannotFill({ name, toolboxTag }: ToolboxVolume): BrigError {
+  return new BrigError(`the volume ${name} could not be filled with a working copy of ${toolboxTag}`, {
     code: "engine.failed",
-    hint: `is the engine's disk full? then: docker volume rm ${name}`,
+    hint: `check that the engine's disk is not full, then: docker volume rm ${name}`,
   });
 }

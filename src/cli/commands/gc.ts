@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { Command } from "commander";
 import { connectEngine } from "../../docker/connect.js";
 import type { Engine } from "../../docker/engine-types.js";
-import { look } from "../../images/look.js";
+import { findImage } from "../../images/find-image.js";
 import { toolboxLabel } from "../../images/toolbox-volume.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import { readRecords, reclaimPlaceholders } from "../../sandbox/sandbox-records.js";
@@ -61,7 +61,7 @@ async function collectGarbage(
 /** The volume that this version of brig uses, which stays whether it was filled yet or not. */
 async function currentToolbox(engine: Engine): Promise<string> {
   const { arch } = await engine.info();
-  const { context } = await look(engine, { name: "toolbox", arch });
+  const { context } = await findImage(engine, { name: "toolbox", arch });
   return context.tag.slice(context.tag.lastIndexOf(":") + 1);
 }
 

@@ -5,7 +5,7 @@ export interface AptOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Installs Debian packages on this machine. Needs root. Package lists are fetched only if it does not work without. */
+/** Installs Debian packages on this machine, as root. Fetches package lists only if needed. */
 export async function aptInstall(packages: string[], options: AptOptions = {}): Promise<void> {
   const install = ["install", "-y", "--no-install-recommends", ...packages];
   try {
@@ -18,24 +18,24 @@ export async function aptInstall(packages: string[], options: AptOptions = {}): 
 
 async function apt(argv: string[], { onProgress, signal }: AptOptions): Promise<void> {
   const env = { DEBIAN_FRONTEND: "noninteractive" };
-  await runLoudly(["apt-get", "-q", ...argv], { onProgress, signal, env });
+  await runProgram(["apt-get", "-q", ...argv], { onProgress, signal, env });
 }
 
-/** How many of the last lines of a failed program its error shows. */
+/** The number of last lines that the error of a failed program shows. */
 const shownLines = 10;
 
 /**
- * Runs a program on this machine and hands on each line it prints. Errors: `image.build-failed` with the last lines when
- * it fails or cannot be started; the signal's reason when that was aborted.
+ * Runs a program on this machine and reports each line it prints. Error: `image.build-failed`, with the last
+ * lines.
  */
-export async function runLoudly(
+export async function runProgram(
   [program = "", ...argv]: string[],
   { onProgress, signal, env = {} }: AptOptions & { env?: Record<string, string> },
 ): Promise<void> {
   signal?.throwIfAborted();
   const printed: string[] = [];
   try {
-    // Loaded here: it takes longer than everything else in a start, and a start never gets here.
+    // Loaded here because it takes longer than the rest of a start, and a start never gets here.
     const { execa } = await import("execa");
     const running = execa(program, argv, {
       all: true,

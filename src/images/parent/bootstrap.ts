@@ -1,35 +1,35 @@
 import { access, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
-import { type AptOptions, aptInstall, runLoudly } from "./apt.js";
+import { type AptOptions, aptInstall, runProgram } from "./apt.js";
 
 const suite = "bookworm";
 
-/** The documentation that Debian's own slim images leave out as well. */
-const leftOut = ["doc", "groff", "info", "linda", "lintian", "locale", "man"].map(
+/** Documentation that Debian's own slim images leave out, too. */
+const excludedPaths = ["doc", "groff", "info", "linda", "lintian", "locale", "man"].map(
   (name) => `/usr/share/${name}`,
 );
 
 export interface BootstrapOptions extends AptOptions {
-  /** "amd64" or "arm64", the engine's. */
+  /** The engine's: "amd64" or "arm64". */
   arch: string;
   /** Whether mmdebstrap may be installed with apt. */
   mayInstall: boolean;
 }
 
-/** Makes a minimal Debian root file system from Debian's package archive, as a tar file in `directory`. */
+/** Builds a minimal Debian root file system from Debian's package archive, as a tar file in `directory`. */
 export async function bootstrapDebian(directory: string, options: BootstrapOptions): Promise<string> {
   if (options.arch !== hostArch())
-    throw cannotBootstrap(`this machine is not ${options.arch} as the engine is`);
+    throw cannotBootstrap(`the engine's architecture is ${options.arch}, and this machine's is not`);
   const tar = join(directory, "debian.tar");
-  const bootstrap = await chooseTool(options);
+  const bootstrap = await chooseBootstrap(options);
   await bootstrap(tar, options);
   return tar;
 }
 
-type Tool = (tar: string, options: BootstrapOptions) => Promise<void>;
+type Bootstrap = (tar: string, options: BootstrapOptions) => Promise<void>;
 
-async function chooseTool(options: BootstrapOptions): Promise<Tool> {
+async function chooseBootstrap(options: BootstrapOptions): Promise<Bootstrap> {
   if (await exists("/usr/bin/mmdebstrap")) return mmdebstrap;
   const isRoot = process.getuid?.() === 0;
   if (isRoot && (await exists("/usr/sbin/debootstrap"))) return debootstrap;
@@ -42,8 +42,8 @@ async function chooseTool(options: BootstrapOptions): Promise<Tool> {
 }
 
 async function mmdebstrap(tar: string, options: BootstrapOptions): Promise<void> {
-  const exclusions = leftOut.map((path) => `--dpkgopt=path-exclude=${path}/*`);
-  await runLoudly(
+  const exclusions = excludedPaths.map((path) => `--dpkgopt=path-exclude=${path}/*`);
+  await runProgram(
     [
       "mmdebstrap",
       "--variant=minbase",
@@ -60,14 +60,14 @@ async function mmdebstrap(tar: string, options: BootstrapOptions): Promise<void>
 async function debootstrap(tar: string, options: BootstrapOptions): Promise<void> {
   const root = `${tar}.root`;
   const archive = "http://deb.debian.org/debian";
-  await runLoudly(
+  await runProgram(
     ["debootstrap", "--variant=minbase", `--arch=${options.arch}`, suite, root, archive],
     options,
   );
   await writeFile(join(root, "etc/apt/sources.list"), sourcesList(archive));
   await rm(join(root, "var/cache/apt/archives"), { recursive: true, force: true });
-  await Promise.all(leftOut.map((path) => rm(join(root, path), { recursive: true, force: true })));
-  await runLoudly(["tar", "--numeric-owner", "-C", root, "-cf", tar, "."], options);
+  await Promise.all(excludedPaths.map((path) => rm(join(root, path), { recursive: true, force: true })));
+  await runProgram(["tar", "--numeric-owner", "-C", root, "-cf", tar, "."], options);
 }
 
 function sourcesList(archive: string): string {
@@ -84,7 +84,7 @@ function hostArch(): string {
 }
 
 function cannotBootstrap(why: string): BrigError {
-  return new BrigError(`no registry has debian:bookworm-slim for us, and it cannot be made here: ${why}`, {
+  return new BrigError(`debian:bookworm-slim can be neither pulled nor built here: ${why}`, {
     code: "image.build-failed",
     hint: "docker pull debian:bookworm-slim, or: sudo apt-get install -y mmdebstrap && brig image build",
   });

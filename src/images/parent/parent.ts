@@ -4,15 +4,15 @@ import { AnySignal } from "../../lib/time/any-signal.js";
 import { inTemporaryDirectory } from "../temporary-directory.js";
 import { type BootstrapOptions, bootstrapDebian } from "./bootstrap.js";
 
-/** What every image of brig is built on, and the name of our own making of it where no registry has one for us. */
+/** The parent of all images of brig. `ownDebian` is built on this machine if no registry answers. */
 const debian = "debian:bookworm-slim";
 const ownDebian = "brig/debian:bookworm-slim";
 
-/** A registry that has not begun to answer by then is taken for absent; one that stalls later too. */
+/** How long the registry may take to begin its answer, and how long it may stall later. */
 const firstAnswerMs = 6_000;
 const stallMs = 60_000;
 
-/** The name of a Debian image that the engine has. Pulls it, or makes and imports one, when it has none. */
+/** Returns the name of a Debian image. If the engine has none, it is pulled, or built and imported. */
 export async function provideParent(engine: Engine, options: BootstrapOptions): Promise<string> {
   for (const ref of [debian, ownDebian]) {
     if ((await engine.inspectImage(ref))?.arch === options.arch) return ref;
@@ -25,15 +25,15 @@ export async function provideParent(engine: Engine, options: BootstrapOptions): 
 
 async function pullDebian(engine: Engine, { onProgress, signal }: BootstrapOptions): Promise<boolean> {
   onProgress?.(`looking for ${debian} in the registry`);
-  const patience = new AbortController();
-  using ends = new AnySignal([signal, patience.signal]);
-  let timer = setTimeout(() => patience.abort(), firstAnswerMs);
+  const stalled = new AbortController();
+  using ends = new AnySignal([signal, stalled.signal]);
+  let timer = setTimeout(() => stalled.abort(), firstAnswerMs);
   try {
     await engine.pullImage(debian, {
       signal: ends.signal,
       onProgress: (line) => {
         clearTimeout(timer);
-        timer = setTimeout(() => patience.abort(), stallMs);
+        timer = setTimeout(() => stalled.abort(), stallMs);
         onProgress?.(line);
       },
     });
@@ -46,7 +46,7 @@ async function pullDebian(engine: Engine, { onProgress, signal }: BootstrapOptio
 }
 
 async function importDebian(engine: Engine, options: BootstrapOptions): Promise<void> {
-  options.onProgress?.("no registry answers; making Debian's base system from its package archive");
+  options.onProgress?.("no registry answers; building Debian's base system from its package archive");
   await inTemporaryDirectory(async (directory) => {
     const tar = await bootstrapDebian(directory, options);
     await engine.importImage(createReadStream(tar), ownDebian);

@@ -3,7 +3,7 @@ import type { Engine } from "../../../src/docker/engine-types.js";
 import { readBuildContext } from "../../../src/images/build-context.js";
 import { compiledTags } from "../../../src/images/compiled-tags.js";
 import { type ImageName, imageDefinitions } from "../../../src/images/definition.js";
-import { look } from "../../../src/images/look.js";
+import { findImage } from "../../../src/images/find-image.js";
 
 const arch = "amd64";
 /** The build of the program writes it; while its sources run it is empty. */
@@ -22,7 +22,7 @@ async function lookFor(name: ImageName) {
       return null;
     },
   } as Partial<Engine> as Engine;
-  const outcome = await look(engine, { name, arch }).catch((error: unknown) => error);
+  const outcome = await findImage(engine, { name, arch }).catch((error: unknown) => error);
   return { outcome, asked };
 }
 
@@ -33,8 +33,8 @@ describe("the toolbox's files, against those that brig was compiled with", () =>
     const { outcome, asked } = await lookFor("toolbox");
     expect(outcome).toMatchObject({
       code: "image.missing",
-      message: `the files of images/toolbox have changed since brig was compiled: they make ${tag}`,
-      hint: "compile it again: npm run build",
+      message: `the files in images/toolbox have changed since brig was compiled; they now make ${tag}`,
+      hint: "compile brig again: npm run build",
     });
     expect(asked).toEqual([]);
   });

@@ -4,7 +4,6 @@ import { type BuildContext, readBuildContext } from "./build-context.js";
 import { compiledTags } from "./compiled-tags.js";
 import { type ImageDefinition, type ImageName, imageDefinitions } from "./definition.js";
 
-/** An image as it should be, and as the engine has it. */
 export interface WantedImage<Name extends ImageName = ImageName> {
   name: Name;
   arch: string;
@@ -13,8 +12,16 @@ export interface WantedImage<Name extends ImageName = ImageName> {
   image: ImageSummary | null;
 }
 
-/** Looks whether the engine has an image in its present content. */
-export async function look<Name extends ImageName>(
+export async function findImages<Name extends ImageName>(
+  engine: Engine,
+  names: readonly Name[],
+): Promise<WantedImage<Name>[]> {
+  const { arch } = await engine.info();
+  return await Promise.all(names.map((name) => findImage(engine, { name, arch })));
+}
+
+/** `image` is the engine's image with the current content, or null. */
+export async function findImage<Name extends ImageName>(
   engine: Engine,
   { name, arch }: { name: Name; arch: string },
 ): Promise<WantedImage<Name>> {
@@ -24,11 +31,14 @@ export async function look<Name extends ImageName>(
   return { name, arch, definition, context, image: await engine.inspectImage(context.tag) };
 }
 
-/** Sandboxes would go on with the toolbox that this program was compiled for. */
+/** A sandbox would still use the toolbox that this program was compiled for. */
 function requireCompiled(tag: string, arch: string): void {
   if ((compiledTags[arch] ?? tag) === tag) return;
-  throw new BrigError(`the files of images/toolbox have changed since brig was compiled: they make ${tag}`, {
-    code: "image.missing",
-    hint: "compile it again: npm run build",
-  });
+  throw new BrigError(
+    `the files in images/toolbox have changed since brig was compiled; they now make ${tag}`,
+    {
+      code: "image.missing",
+      hint: "compile brig again: npm run build",
+    },
+  );
 }
