@@ -1,4 +1,4 @@
-/** Every way brig itself can fail. Callers test the code; the message is for people and may change. */
+/** All ways in which brig itself can fail. Programs test the code; the message is for people and may change. */
 export type ErrorCode =
   | "aborted"
   | "config.invalid"
@@ -40,27 +40,27 @@ export type ErrorCode =
   | "usage.invalid"
   | "workspace.invalid";
 
-/** Why a sandbox no longer answers. */
+/** Why a sandbox has ended. */
 export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
 
-/** What an error has besides its message. */
+/** The fields of an error besides its message. */
 export interface BrigErrorOptions {
   code: ErrorCode;
-  /** What the reader can do about it: one sentence or one command. */
+  /** What the reader can do: one sentence or one command. */
   hint?: string | undefined;
   cause?: unknown;
-  /** What Linux calls the failure of a system call, such as "EACCES". */
+  /** The errno of a system call that failed, such as "EACCES". */
   errno?: string | undefined;
   /** Only with `sandbox.gone`. */
   reason?: GoneReason | undefined;
 }
 
-/** The one error class of brig. What a command does inside a sandbox is a value, never a BrigError. */
+/** The only error class of brig. What a command does in a sandbox, such as failing, is a value and no BrigError. */
 export class BrigError extends Error {
   override readonly name = "BrigError";
   readonly code: ErrorCode;
   readonly hint: string | undefined;
-  /** What Linux calls the failure in the sandbox, such as "EACCES"; undefined where none is known. */
+  /** The errno of a system call that failed, such as "EACCES"; undefined if none is known. */
   readonly errno: string | undefined;
   readonly reason: GoneReason | undefined;
 
@@ -73,7 +73,7 @@ export class BrigError extends Error {
   }
 }
 
-/** Whether it is one of brig's errors, and of that code where one is named. */
+/** Whether it is a BrigError, and with this code if one is given. */
 export function isBrigError(error: unknown, code?: ErrorCode): error is BrigError {
   return error instanceof BrigError && (code === undefined || error.code === code);
 }

@@ -1,23 +1,24 @@
 import { BrigError } from "./errors.js";
 import { suggest } from "./lib/suggest.js";
 
-/** Every name that an object of options may have. */
+/** The names of all options of a type. */
 export type OptionNames<Options> = Readonly<Record<keyof Options & string, true>>;
 
-/** Who takes the options, as a caller writes it, and what some names that are none were probably meant to be. */
-interface OptionsTaker {
+interface OptionsOwner {
+  /** The function that takes the options, as its caller writes it. */
   of: string;
+  /** The right options for some wrong names. */
   meant?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * Error: `usage.invalid` for an option that there is not. Left aside it would be the default that holds: a slip in the name of a mode
- * would make everything writable.
+ * Error: `usage.invalid` for an unknown option. If it were ignored, the default would apply: a typo in the name of an
+ * option could make everything writable.
  */
 export function refuseUnknownOptions(
   options: object,
   known: Readonly<Record<string, true>>,
-  { of, meant = {} }: OptionsTaker,
+  { of, meant = {} }: OptionsOwner,
 ): void {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw new BrigError(`${of} takes its options as an object`, { code: "usage.invalid" });
@@ -28,7 +29,7 @@ export function refuseUnknownOptions(
 function unknownOption(
   name: string,
   known: Readonly<Record<string, true>>,
-  { of, meant = {} }: OptionsTaker,
+  { of, meant = {} }: OptionsOwner,
 ): BrigError {
   const names = Object.keys(known);
   const nearest = (Object.hasOwn(meant, name) ? meant[name] : undefined) ?? suggest(name, names);

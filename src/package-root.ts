@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The directory of this package's files: the nearest one above with a package.json, whether this runs from src, dist or a bundle. */
+/** The nearest directory above with a package.json, whether this file runs from src, dist or a bundle. */
 export const packageRoot: string = findRoot(dirname(fileURLToPath(import.meta.url)));
 
 function findRoot(directory: string): string {

@@ -1,42 +1,42 @@
 import type { ApprovalPolicy } from "./approval-policy.js";
 import type { CommandRisk } from "./command-safety/command-risk.js";
 
-/** What has to be known to decide whether a command starts, and where. */
+/** Everything that the decision about a command depends on. */
 export interface CommandSituation {
   policy: ApprovalPolicy;
   risk: CommandRisk;
-  /** Whether the session's own sandbox holds commands back; false for full access. */
+  /** False with full access. */
   isRestricted: boolean;
-  /** Whether the model asks to leave the sandbox. */
+  /** Whether the model asks to run the command outside of the sandbox. */
   isEscalationAsked: boolean;
-  /** Whether there can be a second sandbox, with full access. */
+  /** Whether a second sandbox, with full access, is available. */
   canEscalate: boolean;
 }
 
-/** What is done with an action before it starts. */
 export type Decision =
   | { kind: "run" }
   | { kind: "ask"; place: "sandbox" | "escalated" }
   | { kind: "refuse"; cause: RefusalCause };
 
 export type RefusalCause =
-  /** Leaving the sandbox is asked for under a policy that has no such question. */
+  /** The model asks to leave the sandbox, and the policy does not allow that question. */
   | "escalation"
-  /** There is nothing to leave the sandbox for. */
+  /** The model asks to leave the sandbox, and there is no second one. */
   | "no-escalation"
-  /** It looks dangerous, and nobody may be asked. */
+  /** It looks dangerous, and the policy never asks. */
   | "dangerous"
-  /** It would have to be asked about, and the granular policy says no to that. */
+  /** It needs approval, and the granular policy refuses such questions. */
   | "granular"
-  /** It would have to be asked about, and nobody is there. */
+  /** It needs approval, and nobody is there to ask. */
   | "nobody";
 
-/** What is done after a first attempt in the sandbox that the sandbox made fail. */
+/** Whether to ask for a second attempt after the sandbox made the first one fail. */
 export type DenialDecision = "stands" | "ask";
 
 /**
- * The decision about a command. Beyond Codex's table: a safe command whose model asks to leave the sandbox is asked about like any
- * other, since what is safe inside a sandbox, such as git in a folder with a configuration of the model's, is not so outside.
+ * Decides about a command. Stricter than Codex in one case: a safe command that is to leave the sandbox needs
+ * approval like any other. What is safe inside, such as git with a configuration that the model wrote, is not
+ * safe outside.
  */
 export function decideCommand(situation: CommandSituation): Decision {
   const { policy, risk, isRestricted, isEscalationAsked, canEscalate } = situation;
@@ -47,45 +47,45 @@ export function decideCommand(situation: CommandSituation): Decision {
   const asks = risk === "dangerous" || policy === "untrusted";
   if (!asks) return { kind: "run" };
   if (policy === "never") return isRestricted ? { kind: "refuse", cause: "dangerous" } : { kind: "run" };
-  return asked(policy);
+  return askOrRefuse(policy);
 }
 
-/** A patch changes files and nothing else: the sandbox decides which, so only `untrusted` asks before. */
+/** A patch only changes files, and the sandbox decides which, so only `untrusted` asks first. */
 export function decidePatch(policy: ApprovalPolicy): Decision {
-  return policy === "untrusted" ? asked(policy) : { kind: "run" };
+  return policy === "untrusted" ? askOrRefuse(policy) : { kind: "run" };
 }
 
 /**
- * The decision about a second attempt, in the sandbox with full access. It is always a question: that the sandbox made a command fail
- * is read from what the command printed, and a command can print anything, so an approval of the first attempt is none of the second.
+ * Decides about a second attempt, in the sandbox with full access. It always needs a question: that the
+ * sandbox made the command fail is a guess from its output, which can be anything, so an approval of the
+ * first attempt does not count.
  */
 export function decideAfterDenial(
   kind: "command" | "patch",
   { policy, isRestricted, canEscalate }: Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate">,
 ): DenialDecision {
-  return isRestricted && canEscalate && mayEscalateAfterDenial(kind, policy) ? "ask" : "stands";
+  return isRestricted && canEscalate && mayAskAfterDenial(kind, policy) ? "ask" : "stands";
 }
 
-function mayEscalateAfterDenial(kind: "command" | "patch", policy: ApprovalPolicy): boolean {
+function mayAskAfterDenial(kind: "command" | "patch", policy: ApprovalPolicy): boolean {
   if (typeof policy === "object") return policy.granular.sandbox_approval;
   return policy === "untrusted" || policy === "on-failure" || (kind === "patch" && policy === "on-request");
 }
 
-function asked(policy: ApprovalPolicy): Decision {
+function askOrRefuse(policy: ApprovalPolicy): Decision {
   if (typeof policy === "object" && !policy.granular.sandbox_approval)
     return { kind: "refuse", cause: "granular" };
   return { kind: "ask", place: "sandbox" };
 }
 
-/** What brig tells a person of why it asks for a second attempt. */
 export const RETRY_REASON = "command failed; retry without sandbox?";
 
-/** What to answer a model that asks to leave the sandbox where that is no question; null where it may ask. */
+/** The answer to a model that may not even ask to leave the sandbox; else null. */
 export function escalationRefusal(policy: ApprovalPolicy, tool: string): string | null {
   return policy === "on-request" ? null : refusalText("escalation", { policy, tool, command: "" });
 }
 
-/** What the model is told of a refusal. `command` is the command as it is shown. */
+/** The text for the model. `command` is the command as it is displayed. */
 export function refusalText(
   cause: RefusalCause,
   { policy, tool, command }: { policy: ApprovalPolicy; tool: string; command: string },

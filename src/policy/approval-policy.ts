@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { suggest } from "../lib/suggest.js";
 
-/** When a person is asked, spelled as on the command line. Which is stricter is said in strictness.ts. */
+/** As on the command line. strictness.ts says which is stricter. */
 export const APPROVAL_POLICIES = ["untrusted", "on-failure", "on-request", "never"] as const;
 
 export const granularSchema = z.strictObject({
   granular: z.strictObject({
     sandbox_approval: z.boolean().default(false).describe("Ask for commands; false refuses them instead"),
-    rules: z.boolean().default(false).describe("Ask where a rule says so; there are no rule files yet"),
-    skill_approval: z.boolean().default(false).describe("Codex's; without effect"),
-    request_permissions: z.boolean().default(false).describe("Codex's; without effect"),
-    mcp_elicitations: z.boolean().default(false).describe("Ask what a server of tools wants to know"),
+    rules: z.boolean().default(false).describe("Ask if a rule says so; there are no rule files yet"),
+    skill_approval: z.boolean().default(false).describe("Known to Codex; has no effect in brig"),
+    request_permissions: z.boolean().default(false).describe("Known to Codex; has no effect in brig"),
+    mcp_elicitations: z.boolean().default(false).describe("Pass on the questions of MCP servers"),
   }),
 });
 
@@ -24,7 +24,7 @@ export type ApprovalPolicyParse =
   | { kind: "parsed"; policy: ApprovalPolicy }
   | { kind: "refused"; reason: string };
 
-/** Reads what a flag or `approval_policy` of the configuration says: a name, or the table `{ granular = { … } }`. */
+/** Reads the value of a flag or of `approval_policy`: a name, or the table `{ granular = { … } }`. */
 export function parseApprovalPolicy(source: unknown): ApprovalPolicyParse {
   const named = APPROVAL_POLICIES.find((name) => name === source);
   if (named !== undefined) return { kind: "parsed", policy: named };
@@ -43,7 +43,6 @@ export function parseApprovalPolicy(source: unknown): ApprovalPolicyParse {
   };
 }
 
-/** For people and records: the name, or `granular`. */
 export function nameOfPolicy(policy: ApprovalPolicy): string {
   return typeof policy === "string" ? policy : "granular";
 }

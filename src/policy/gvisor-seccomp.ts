@@ -1,7 +1,7 @@
 /**
- * The filter as gVisor has to have it. Its releases up to 2024 answer EPERM where a filter asks for another errno, and of
- * clone3 the C library takes only ENOSYS for "not there": no program could start a thread. So gVisor answers clone3 itself;
- * a namespace made there is one of gVisor's, and mount stays refused in it.
+ * Adapts the filter for gVisor. Releases up to 2024 answer EPERM where a filter asks for another errno, but
+ * the C library falls back from clone3 only after ENOSYS: no program could start a thread. So gVisor itself
+ * answers clone3; a namespace created there is gVisor's own, and mount is still refused in it.
  */
 export function seccompForGvisor(profile: string): string {
   const filter = JSON.parse(profile) as { syscalls: Rule[] };

@@ -4,29 +4,29 @@ import { BrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { isSandboxMode, SANDBOX_MODES } from "./modes.js";
 import { type LoadedPolicy, type Policy, policySchema } from "./policy.js";
-import { policyComplaints } from "./policy-complaints.js";
 import { policyDirectory } from "./policy-directory.js";
+import { policyProblems } from "./policy-problems.js";
 
 const POLICY_MAX_BYTES = 1024 * 1024;
 
 /**
- * Reads a policy: one of the modes by name, or a file when the argument has a slash or ends in `.toml`.
- * Anything wrong is `policy.invalid`; there is no default to fall back to.
+ * Reads a policy: a mode by name, or a file if the argument has a slash or ends in `.toml`. Error:
+ * `policy.invalid` for anything wrong; there is no default to fall back to.
  */
 export async function loadPolicy(nameOrFile: string): Promise<LoadedPolicy> {
   const file = policyFile(nameOrFile);
   return { name: nameOrFile, file, policy: parsePolicy(await readPolicyFile(file), file) };
 }
 
-/** Parses the text of a policy; `file` is only for messages. */
+/** Parses the text of a policy. `file` is only used in messages. */
 export function parsePolicy(toml: string, file: string): Policy {
   const document = parseToml(toml, file);
   const parsed = policySchema.safeParse(document);
   if (parsed.success) return parsed.data;
-  const lines = policyComplaints(parsed.error, document).map((line) => `  ${line}`);
+  const lines = policyProblems(parsed.error, document).map((line) => `  ${line}`);
   throw new BrigError([`${file} is not a valid policy:`, ...lines].join("\n"), {
     code: "policy.invalid",
-    hint: `every field must be there, and unknown ones are refused: ${join(policyDirectory, "README.md")} lists them`,
+    hint: `every field is required, and unknown ones are refused; ${join(policyDirectory, "README.md")} lists them`,
     cause: parsed.error,
   });
 }
@@ -60,7 +60,7 @@ function parseToml(toml: string, file: string): unknown {
 function refused(where: string, reason: string, cause?: unknown): BrigError {
   return new BrigError(`the policy file ${where} ${reason}`, {
     code: "policy.invalid",
-    hint: "brig never runs with a policy it could not read",
+    hint: "brig never runs without the policy that was asked for",
     cause,
   });
 }

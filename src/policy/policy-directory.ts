@@ -4,12 +4,11 @@ import { BrigError } from "../errors.js";
 import { packageRoot } from "../package-root.js";
 import type { Policy } from "./policy.js";
 
-/** `sandbox-policies/` of this package. */
 export const policyDirectory: string = join(packageRoot, "sandbox-policies");
 
 const SECCOMP_FILES = { brig: "seccomp.json", "full-access": "seccomp-full-access.json" } as const;
 
-/** A system call filter of brig's as the engine takes it in SecurityOpt: one line of JSON; empty for the engine's own. */
+/** A seccomp filter of brig as a line of JSON for the engine's SecurityOpt; "" for the engine's own. */
 export async function loadSeccompProfile(
   filter: Policy["seccomp"],
   directory: string = policyDirectory,
@@ -21,7 +20,7 @@ export async function loadSeccompProfile(
   } catch (cause) {
     throw new BrigError(`cannot read the system call filter ${file}`, {
       code: "policy.invalid",
-      hint: "the file is part of the package: install brig again",
+      hint: "the file is part of brig's package: install brig again",
       cause,
     });
   }

@@ -44,8 +44,8 @@ const workspaceSchema = z.strictObject({
 
 const tmpfsSchema = z.strictObject({
   path: containerPath.describe("Where the memory-backed directory appears"),
-  sizeMb: z.int().min(1).describe("Most it may hold, in MiB; counts as memory"),
-  maxInodes: z.int().min(16).describe("Most files, directories and links it may hold"),
+  sizeMb: z.int().min(1).describe("Largest size in MiB; counts as memory"),
+  maxInodes: z.int().min(16).describe("Largest number of files, directories and links"),
   exec: z.boolean().describe("Whether programs in it may be run"),
   mode: octalMode.describe("Permission bits of the directory, octal; its owner is the sandbox's user"),
 });
@@ -55,7 +55,7 @@ const limitsSchema = z.strictObject({
     .int()
     .min(64)
     .describe("Memory of all processes together, in MiB, with no swap; the kernel kills above it"),
-  cpus: z.number().min(0.01).describe("CPU cores that may be used; at most those of the machine are given"),
+  cpus: z.number().min(0.01).describe("CPU cores that may be used, at most those of the machine"),
   pids: z.int().min(16).describe("Processes and threads that may exist at once"),
   openFiles: z.int().min(64).describe("Open files of each process"),
   shmMb: z.int().min(1).describe("Size of /dev/shm in MiB; counts as memory"),
@@ -67,7 +67,7 @@ const overridesSchema = z.strictObject({
   writableRoots: z.boolean().describe("Whether --add-dir and writable_roots may add writable directories"),
 });
 
-/** A sandbox policy as its TOML file has it. Nothing is optional: what a policy does not say, it does not mean. */
+/** A sandbox policy, as in its TOML file. No field is optional: nothing is left to a default. */
 export const policySchema = z
   .strictObject({
     rootfs: access.describe("The image's own file system: ro or rw"),
@@ -76,14 +76,14 @@ export const policySchema = z
     home: containerPath.describe("HOME of commands; with rootfs = ro it must be one of the tmpfs paths"),
     capabilities: z
       .enum(["none", "full-access", "engine-default"])
-      .describe("Linux capabilities left to processes"),
-    noNewPrivileges: z.boolean().describe("Whether setuid programs and file capabilities are without effect"),
+      .describe("Linux capabilities that processes keep"),
+    noNewPrivileges: z.boolean().describe("Whether setuid programs and file capabilities have no effect"),
     seccomp: z
       .enum(["brig", "full-access", "engine-default"])
       .describe("System call filter: brig's own list, its wider one for root, or the engine's"),
-    workspace: workspaceSchema.describe("The directory the work is about"),
+    workspace: workspaceSchema.describe("The directory that commands work in"),
     tmpfs: z.array(tmpfsSchema).describe("Memory-backed directories, always nosuid and nodev"),
-    limits: limitsSchema.describe("Ceilings for the whole sandbox"),
+    limits: limitsSchema.describe("Limits of the whole sandbox"),
     overrides: overridesSchema.describe("What a flag or the configuration may loosen"),
   })
   .superRefine((policy, context) => {
@@ -94,8 +94,8 @@ export const policySchema = z
     if (inMemoryMb * 2 > policy.limits.memoryMb)
       refuse(
         ["limits", "memoryMb"],
-        `tmpfs and shm together hold ${inMemoryMb} MiB, more than half of ${policy.limits.memoryMb} MiB memory: ` +
-          "full, they would leave no command room to run",
+        `tmpfs and shm together may take ${inMemoryMb} MiB, more than half of ${policy.limits.memoryMb} MiB memory: ` +
+          "if they are full, commands have too little left",
       );
     const paths = policy.tmpfs.map(({ path }) => path);
     if (new Set(paths).size !== paths.length) refuse(["tmpfs"], "two entries have the same path");
@@ -105,9 +105,8 @@ export const policySchema = z
 
 export type Policy = z.infer<typeof policySchema>;
 
-/** A policy and where it was read from. */
 export interface LoadedPolicy {
-  /** The mode, or the file's path as it was given. */
+  /** The mode, or the file's path as it was written. */
   name: string;
   /** Absolute path of the file. */
   file: string;

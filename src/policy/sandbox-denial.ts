@@ -1,10 +1,10 @@
-/** How a sandbox stood in the way of a command, as far as its output tells. */
+/** How the sandbox made a command fail. */
 export interface SandboxDenial {
-  /** As Linux names it, e.g. `EROFS`; for a name that could not be resolved `EAI_AGAIN`, for a system call `SIGSYS`. */
+  /** Also `EAI_AGAIN` for a name that could not be resolved, and `SIGSYS` for a system call. */
   errno: string;
-  /** The line that says so, as the command printed it; for a person, and untrusted. Empty where no line does. */
+  /** The line of the command's output that shows it. For people, and not to be trusted. May be empty. */
   evidence: string;
-  /** The command, by its output or the way it ended, both of which it can choose; or the kernel, which answered brig itself. */
+  /** "command": a guess from its output or exit status. "kernel": brig's own system call failed. */
   toldBy: "command" | "kernel";
 }
 
@@ -12,7 +12,6 @@ interface EndedCommand {
   exitCode: number;
   signal: string | null;
   timedOut: boolean;
-  /** All that it printed, as far as it was kept. */
   output: string;
 }
 
@@ -21,7 +20,7 @@ interface Sign {
   words: RegExp;
 }
 
-/** What programs print of an errno, most telling first. */
+/** What programs print for an errno, the clearest first. */
 const signs: readonly Sign[] = [
   { errno: "EROFS", words: /read-only file system|\berofs\b/i },
   { errno: "EPERM", words: /operation not permitted|\beperm\b/i },
@@ -29,7 +28,7 @@ const signs: readonly Sign[] = [
   { errno: "EPERM", words: /seccomp|landlock|sandbox|failed to write file/i },
 ];
 
-/** What programs print where there is no network but loopback. */
+/** What programs print without a network. */
 const networkSigns: readonly Sign[] = [
   { errno: "ENETUNREACH", words: /network is (?:unreachable|down)|no route to host|\benetunreach\b/i },
   {
@@ -43,8 +42,8 @@ const SIGSYS_EXIT_CODE = 128 + 31;
 const MAX_EVIDENCE_CHARS = 300;
 
 /**
- * Whether the sandbox made a command fail, judged by what it printed: a guess, which costs a needless question where it is wrong. The
- * network counts where the sandbox has none.
+ * Guesses from a command's output whether the sandbox made it fail. A wrong guess only costs a question.
+ * Network errors count if the sandbox has no network.
  */
 export function findDenial(
   { exitCode, signal, timedOut, output }: EndedCommand,

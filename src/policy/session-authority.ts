@@ -1,17 +1,17 @@
 import { posix } from "node:path";
 import type { ApprovalPolicy } from "./approval-policy.js";
+import type { NetworkScope } from "./network.js";
 import {
   compareApprovals,
   compareModes,
   compareNetworks,
   isNoLooser,
-  type NetworkScope,
   type Strictness,
 } from "./strictness.js";
 
-/** All that a session may do. */
+/** Everything that a session may do. */
 export interface SessionAuthority {
-  /** A mode, or the path of a policy file as it was given. */
+  /** A mode, or the path of a policy file as it was written. */
   sandboxMode: string;
   approvalPolicy: ApprovalPolicy;
   network: NetworkScope;
@@ -19,15 +19,14 @@ export interface SessionAuthority {
   workspace: string | null;
   /** Further writable directories, absolute and without symbolic links. */
   writableRoots: readonly string[];
-  /** Names at the top of the workspace and of each root that stay read-only where the mode protects any. */
+  /** Names at the top of the workspace and of each root that stay read-only, if the mode protects any. */
   protectedNames: readonly string[];
-  /** Names of the tools that may be called. */
   tools: readonly string[];
 }
 
 /**
- * What a session that is started by another one would have beyond its parent, in words for people; empty where it may do no more. What
- * cannot be compared, such as two policies of a user's own, counts as more.
+ * What a sub-session could do beyond its parent, as texts for people; empty if nothing. Settings that cannot
+ * be compared, such as two custom policies, count as more.
  */
 export function excessOver(parent: SessionAuthority, child: SessionAuthority): readonly string[] {
   const mode = compareModes(child.sandboxMode, parent.sandboxMode);
@@ -37,7 +36,7 @@ export function excessOver(parent: SessionAuthority, child: SessionAuthority): r
     [!isNoLooser(compareNetworks(child.network, parent.network)), "network"],
     [
       child.workspace !== null && !reaches(parent, child.workspace),
-      `the workspace ${child.workspace} is not within what the parent session may change`,
+      `the workspace ${child.workspace} is outside of the directories that the parent session may change`,
     ],
     [!child.writableRoots.every((root) => reaches(parent, root)), "writable directories"],
     [!parent.protectedNames.every((name) => child.protectedNames.includes(name)), "protected names"],
@@ -50,7 +49,7 @@ function incomparableModes(parent: SessionAuthority, child: SessionAuthority): s
   return `the policy ${child.sandboxMode} cannot be compared with ${parent.sandboxMode}`;
 }
 
-/** A mode that is too free is told of as itself, and its approvals are compared as if it were the parent's. */
+/** A looser mode is reported separately, so the approvals are compared under the parent's mode. */
 function compareSessionApprovals(parent: SessionAuthority, child: SessionAuthority): Strictness {
   const isModeFit = isNoLooser(compareModes(child.sandboxMode, parent.sandboxMode));
   return compareApprovals(
@@ -59,7 +58,7 @@ function compareSessionApprovals(parent: SessionAuthority, child: SessionAuthori
   );
 }
 
-/** Whether a directory is within the parent's writable ones, and in none that is protected there. */
+/** Whether a directory is within the parent's writable directories, and not protected there. */
 function reaches(parent: SessionAuthority, directory: string): boolean {
   if (!posix.isAbsolute(directory)) return false;
   const roots =

@@ -196,7 +196,7 @@ it("docs/approvals.md names programs that are known to only look, and all of the
   const named = /## Known to only look\n\n`([^`]+)`/.exec(text)?.[1]?.split(" ") ?? [];
   expect(named.filter((name) => !isKnownSafe([name, "x"]))).toEqual([]);
   const source = readFileSync(join(root, "src/policy/command-safety/safe-commands.ts"), "utf8");
-  const all = [...(/const lookingPrograms[\s\S]*?\.split/.exec(source)?.[0] ?? "").matchAll(/"([a-z ]+)"/g)];
+  const all = [...(/const readOnlyPrograms[\s\S]*?\.split/.exec(source)?.[0] ?? "").matchAll(/"([a-z ]+)"/g)];
   expect(named).toEqual(all.flatMap(([, names = ""]) => names.trim().split(" ")));
 });
 

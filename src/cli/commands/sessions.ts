@@ -235,15 +235,15 @@ async function deleteSessions(
     await say(stderr, "nothing was deleted\n");
     return context.setExitStatus(1);
   }
-  const claimant = await readCurrentProcess();
+  const currentProcess = await readCurrentProcess();
   for (const { path, id } of files) {
-    await deleteSession(path, claimant);
+    await deleteSession(path, currentProcess);
     await say(stderr, `deleted ${id}\n`);
   }
 }
 
-async function deleteSession(path: string, claimant: CurrentProcess): Promise<void> {
-  const claim = await claimToDelete(path, claimant);
+async function deleteSession(path: string, currentProcess: CurrentProcess): Promise<void> {
+  const claim = await claimToDelete(path, currentProcess);
   try {
     rmSync(path);
   } catch (cause) {
@@ -255,11 +255,11 @@ async function deleteSession(path: string, claimant: CurrentProcess): Promise<vo
 }
 
 /** On a full disk there is no room for a claim, and all the more reason to delete: there nobody else has to hold one. */
-async function claimToDelete(path: string, claimant: CurrentProcess): Promise<FileLock | null> {
+async function claimToDelete(path: string, currentProcess: CurrentProcess): Promise<FileLock | null> {
   try {
-    return await lockSessionFile(path, claimant);
+    return await lockSessionFile(path, currentProcess);
   } catch (error) {
-    if (error instanceof BrigError || (await holderOf(path, claimant.processes)) !== null) throw error;
+    if (error instanceof BrigError || (await holderOf(path, currentProcess.processes)) !== null) throw error;
     return null;
   }
 }

@@ -4,11 +4,11 @@ import { isSafeCommand } from "./safe-commands.js";
 import { commandsOf } from "./shell-script.js";
 import type { CommandWords } from "./words.js";
 
-/** The beginning of a command, word by word, that a person may approve for every command that begins so. */
+/** The first words of a command. A person may approve all commands that begin with them. */
 export type CommandPrefix = readonly string[];
 
-/** Programs that run whatever their arguments say: with options alone after them a prefix would stand for everything. */
-const generalPrograms: ReadonlySet<string> = new Set(
+/** Programs that run what their arguments say: a prefix with options only would allow everything. */
+const interpreters: ReadonlySet<string> = new Set(
   (
     "awk bun bunx deno dash docker fish gawk git irb java julia ksh lua luajit make mawk node nodejs npm npx " +
     "osascript perl php pip pip3 pipx pnpm podman powershell powershell.exe pwsh py pypy pypy3 python python2 python3 " +
@@ -16,27 +16,30 @@ const generalPrograms: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Programs that start another one. Whatever comes after them is no beginning that says much. */
-const starters: ReadonlySet<string> = new Set([...launchers, ..."cmd cmd.exe eval script ssh su".split(" ")]);
+/** Programs that start another one. */
+const startingPrograms: ReadonlySet<string> = new Set([
+  ...launchers,
+  ..."cmd cmd.exe eval script ssh su".split(" "),
+]);
 
 /**
- * Whether a prefix may be approved at all: not one that is empty or so general that it would approve everything, such as `python3`,
- * `bash -lc`, `git` or anything behind `sudo`.
+ * Whether a prefix may be approved: not an empty one, and none that would approve everything, such as
+ * `python3`, `bash -lc`, `git` or anything after `sudo`.
  */
 export function isAllowedPrefix(prefix: CommandPrefix): boolean {
   const [path = "", ...rest] = prefix;
   const name = path.slice(path.lastIndexOf("/") + 1);
-  if (name === "" || starters.has(name)) return false;
-  // `python3.11` is no less general than `python`.
-  if (!generalPrograms.has(name) && !generalPrograms.has(name.replace(/-?\d[\d.]*$/, ""))) return true;
-  // `python3 -m pytest` names what it runs as well as `npm test` does.
+  if (name === "" || startingPrograms.has(name)) return false;
+  // `python3.11` counts as `python`.
+  if (!interpreters.has(name) && !interpreters.has(name.replace(/-?\d[\d.]*$/, ""))) return true;
+  // `python3 -m pytest` is as specific as `npm test`.
   const named = rest[0] === "-m" ? rest[1] : rest[0];
   return named !== undefined && !named.startsWith("-");
 }
 
 /**
- * Whether every command that the argument list runs begins with one of the prefixes, or in the sandbox is known to be safe. Never one
- * that looks dangerous.
+ * Whether every command of the argument list begins with one of the prefixes or, in the sandbox, is known to
+ * be safe. False for anything that looks dangerous.
  */
 export function isCovered(
   argv: readonly string[],
@@ -53,8 +56,8 @@ export function isCovered(
 }
 
 /**
- * The prefix to offer for a command: the model's, where it is one that may be approved and covers the command, else what is worth
- * remembering of a single command. Null where there is none to offer.
+ * The prefix to offer for a command: the model's if it may be approved and covers the command, else one for a
+ * single command. Null if there is none.
  */
 export function prefixToOffer(
   argv: readonly string[],
@@ -69,7 +72,7 @@ export function prefixToOffer(
   return isFit(prefix) ? prefix : null;
 }
 
-/** The words of a single command without the shell around it, so that two ways to write it are one; else the list itself. */
+/** A single command without the shell around it, so that both spellings are equal. */
 export function canonicalCommand(argv: readonly string[]): readonly string[] {
   const commands = commandsOf(argv);
   const [words] = commands ?? [];

@@ -1,6 +1,5 @@
 import { type Command, forEachChild, parse, type SyntaxNode } from "unbash";
 
-/** Programs that start another, which is somewhere among their arguments. */
 export const launchers: ReadonlySet<string> = new Set(
   (
     "busybox chroot chrt command doas env exec fakeroot find flock ionice nice nohup nsenter parallel pkexec prlimit runuser " +
@@ -10,29 +9,30 @@ export const launchers: ReadonlySet<string> = new Set(
 
 const shells: ReadonlySet<string> = new Set(["ash", "bash", "dash", "ksh", "sh", "zsh"]);
 
-/** Scripts within scripts are looked into so deep. */
+/** How deep scripts within scripts are searched. */
 const MAX_DEPTH = 8;
 
-/** Of what a script nests, some 25 substitutions: the parser reads all that is in one again for each level. */
+/** Some 25 nested substitutions. The parser reads the rest of the script again for each level. */
 const MAX_LEVELS = 128;
 
-/** So many words of a launcher's are tried as the beginning of what it starts. */
+/** The number of a launcher's words that are tried as the start of its command. */
 const MAX_STARTS = 256;
 
-/** Of one script no more than its beginning is looked at, and no more of all scripts within it together. */
+/** Limits for one script, and for all scripts together. */
 const MAX_SCRIPT_CHARS = 64 * 1024;
 const MAX_CHARS_IN_ALL = 256 * 1024;
 
 /**
- * Whether an argument list looks as if it could destroy something for good: `rm` with a force option, also behind `sudo` and the
- * like, in `eval` and `trap`, and anywhere in the script that a shell is given. It is a net for what is written in the open, not a wall: whoever wants to
- * hide a command can, which is what the sandbox is for. What is nested so wildly that it cannot be looked through counts as dangerous.
+ * Whether a command looks as if it could destroy something for good: `rm` with a force option, also behind
+ * `sudo` and the like, in `eval` and `trap`, and in scripts for a shell. This catches what is written openly
+ * and is no protection: a command can be hidden, which is why there is a sandbox. What is nested too deeply
+ * to be searched counts as dangerous.
  */
 export function looksDangerous(argv: readonly string[]): boolean {
   return new Inspection().looksDangerous(argv, 0);
 }
 
-/** One look at a command. What it costs is bounded, whatever a model writes. */
+/** A search with limits, since a model can write anything. */
 class Inspection {
   readonly #seen = new Set<string>();
   #charsLeft = MAX_CHARS_IN_ALL;
@@ -61,7 +61,7 @@ class Inspection {
     try {
       return this.#hasDangerousCommand(parse(script), depth);
     } catch (error) {
-      // The parser calls itself for each level.
+      // The parser is recursive.
       if (error instanceof RangeError) return true;
       throw error;
     }
@@ -83,27 +83,27 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** `-f`, also among other letters, or `--force` from its first letter on. After `--` there are only names. */
+/** `-f`, alone or among other letters, or `--force`, also abbreviated. After `--` there are only names. */
 function isForced(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   const options = end === -1 ? args : args.slice(0, end);
   return options.some((option) => /^-[a-zA-Z]*f/.test(option) || /^--f(?:o(?:r(?:ce?)?)?)?$/.test(option));
 }
 
-/** The script that a program is given to run, now or, for `trap`, when it ends or a signal comes. */
+/** The script that a program runs; `trap` runs it at the end or at a signal. */
 function scriptOf(name: string, args: readonly string[]): string | null {
   if (name === "eval") return args.join(" ");
   if (name === "trap") return args.find((arg) => !arg.startsWith("-")) ?? null;
   return shells.has(name) || name === "su" ? scriptArgument(args) : null;
 }
 
-/** What follows `-c`, which may stand among other letters. */
+/** What follows `-c`, which may be among other letters. */
 function scriptArgument(args: readonly string[]): string | null {
   const flag = args.findIndex((arg) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg));
   return flag === -1 ? null : (args[flag + 1] ?? null);
 }
 
-/** The words of a command; what the shell would fill in stands in them as it is written. */
+/** The words of a command. Expansions are left as they are written. */
 function valuesOf({ name, args }: Command): string[] {
   if (name === undefined) return [];
   return [name.value, ...args.map((arg) => (arg.type === "Word" ? arg.value : arg.text))];

@@ -1,6 +1,6 @@
 import type { CommandWords } from "./words.js";
 
-/** What a program's word for a task is: with other arguments behind it, it still does the same kind of thing. */
+/** Subcommands that do the same kind of thing with any arguments. */
 const taskWords: Readonly<Record<string, string>> = {
   "apt apt-get": "install update upgrade",
   bundle: "install update",
@@ -19,15 +19,13 @@ const taskWords: Readonly<Record<string, string>> = {
   uv: "add lock sync",
 };
 
-/** Words after which the next one says what is run, from a list that the project keeps. */
+/** Subcommands that are followed by the name of a task of the project. */
 const namedTasks: Readonly<Record<string, string>> = {
   "bun deno npm pnpm yarn": "run task",
 };
 
-/** Modules of Python that do one thing, behind `python3 -m`. */
 const pythonModules = new Set("black compileall flake8 isort mypy pylint pytest ruff unittest".split(" "));
 
-/** Programs that do one thing and have no word for it. */
 const oneTaskPrograms = new Set(
   (
     "black c++ cc clang clang++ clippy-driver ctest eslint flake8 g++ gcc gofmt isort jest mocha mypy ninja nox prettier pylint " +
@@ -36,16 +34,16 @@ const oneTaskPrograms = new Set(
 );
 
 /**
- * The beginning of a command that is worth remembering: the program and its word for a task, `git commit` or `npm run build`, or the
- * program alone where it does one thing. Of everything else all the words: a beginning of `python3 -c`, `git push` or `docker run` that
- * is any shorter would stand for whatever the rest says.
+ * The program and its subcommand, as in `git commit` or `npm run build`, or only a program with a single
+ * purpose. Of all others the whole command: less of `python3 -c`, `git push` or `docker run` would allow
+ * anything.
  */
 export function memorablePrefix(words: CommandWords): CommandWords {
   const [path = "", task = "", name = ""] = words;
   const program = path.slice(path.lastIndexOf("/") + 1);
   if (oneTaskPrograms.has(program)) return words.slice(0, 1);
   if (lists(taskWords, program, task)) return words.slice(0, 2);
-  // A target of make is a name as well; `NAME=value` is not.
+  // A target of make is a task's name; `NAME=value` is not.
   if (program === "make" && isPlainName(task)) return words.slice(0, 2);
   const isNamed = lists(namedTasks, program, task) && isPlainName(name);
   const isModule = /^python[\d.]*$/.test(program) && task === "-m" && pythonModules.has(name);

@@ -3,7 +3,6 @@ import { type CommandWords, readWord } from "./words.js";
 
 const MAX_SCRIPT_CHARS = 64 * 1024;
 
-/** Stands in a script from `pos` up to but not including `end`, and reads so. */
 interface WrittenWord {
   value: string;
   pos: number;
@@ -11,15 +10,15 @@ interface WrittenWord {
 }
 
 /**
- * The commands of a script that is nothing but commands of words, joined by `&&`, `||`, `;`, `|` or new lines. Null for every other
- * one: a redirection, an expansion of any kind, file name patterns included, an assignment, a comment, a background job, whatever is written in a way that shells do not
- * agree on, and what is not a script at all.
+ * The commands of a script that consists only of plain commands, joined by `&&`, `||`, `;`, `|` or newlines.
+ * Null for a script with a redirection, an expansion of any kind, file name patterns included, an assignment,
+ * a comment, a background job, or anything that shells interpret differently.
  *
- * The parser says what is a command. That it and a shell agree is not taken on trust: each word is read again by a narrow rule of
- * our own, and between two words nothing may stand but space or the operator.
+ * The parser is not trusted to agree with every shell: each word is read again by strict rules of our own,
+ * and only space or the operator may be between two words.
  */
 export function splitPlainScript(script: string): CommandWords[] | null {
-  // Half of a character pair would reach the shell as something else.
+  // A lone surrogate would reach the shell as another character.
   if (script.length > MAX_SCRIPT_CHARS || /\p{Cs}/u.test(script)) return null;
   const parsed = parsedOrNull(script);
   if (parsed === null) return null;
@@ -39,7 +38,7 @@ export function splitPlainScript(script: string): CommandWords[] | null {
   return commands.map((words) => words.map(({ value }) => value));
 }
 
-/** The parser calls itself for each level of nesting: one that exhausts the stack is no plain script. */
+/** The parser is recursive: a script that exhausts the stack is not plain. */
 function parsedOrNull(script: string): ReturnType<typeof parse> | null {
   try {
     return parse(script);

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
-import { type FileLock, createLock, readCurrentProcess } from "../../lib/file-lock.js";
+import { createLock, type FileLock, readCurrentProcess } from "../../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { lockSessionFile } from "./session-lock.js";
 
@@ -77,18 +77,18 @@ export async function newSessionFile(
   { home, threadId, now }: SessionFileOptions,
   write?: WriteBytes,
 ): Promise<SessionLog> {
-  const claimant = await readCurrentProcess();
+  const currentProcess = await readCurrentProcess();
   const path = sessionPath(home, threadId, now());
   return new SessionFile({
     path,
     now,
     open() {
       makeFolder(dirname(path));
-      const claim = createLock(path, claimant);
+      const lock = createLock(path, currentProcess);
       try {
-        return { file: createFile(path, write), claim };
+        return { file: createFile(path, write), lock };
       } catch (error) {
-        claim.release();
+        lock.release();
         throw error;
       }
     },
@@ -104,12 +104,12 @@ export async function continueSessionFile(
   { now }: Pick<SessionFileOptions, "now">,
 ): Promise<SessionLog> {
   try {
-    const claim = await lockSessionFile(path, await readCurrentProcess());
+    const lock = await lockSessionFile(path, await readCurrentProcess());
     try {
       const file = appendToFile(path);
-      return new SessionFile({ path, now, open: { file, claim } });
+      return new SessionFile({ path, now, open: { file, lock } });
     } catch (error) {
-      claim.release();
+      lock.release();
       throw error;
     }
   } catch (cause) {
@@ -146,7 +146,7 @@ function makeFolder(path: string): void {
 
 interface OpenFile {
   file: AppendedFile;
-  claim: FileLock;
+  lock: FileLock;
 }
 
 interface SessionFileParts {
@@ -197,7 +197,7 @@ class SessionFile implements SessionLog {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#open?.file.close();
-    this.#open?.claim.release();
+    this.#open?.lock.release();
   }
 
   #opened(): OpenFile {

@@ -6,10 +6,10 @@ import { acquireLock, type CurrentProcess, type FileLock, type LockHolder } from
  * Claims the right to write a session file that others may know of. One that another process writes is `session.busy`, which names that
  * process.
  */
-export async function lockSessionFile(file: string, claimant: CurrentProcess): Promise<FileLock> {
-  const outcome = await acquireLock(file, { currentProcess: claimant });
+export async function lockSessionFile(file: string, currentProcess: CurrentProcess): Promise<FileLock> {
+  const outcome = await acquireLock(file, { currentProcess });
   if (outcome.kind === "held") return outcome.lock;
-  throw busy(file, outcome.holder, claimant);
+  throw busy(file, outcome.holder, currentProcess);
 }
 
 function busy(file: string, { owner, lockFile }: LockHolder, { processes }: CurrentProcess): BrigError {

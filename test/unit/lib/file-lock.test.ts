@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import {
   acquireLock,
+  createLock,
   type FileLock,
   holderOf,
   isLockFileOf,
   type LockOptions,
-  createLock,
   readCurrentProcess,
 } from "../../../src/lib/file-lock.js";
 import { temporaryDirectory } from "../../support/sandbox.js";

@@ -114,7 +114,7 @@ describe("a session started by another", () => {
     "cannot work in %s, which its parent may not write",
     (workspace) => {
       expect(excess({}, { workspace })).toEqual([
-        `the workspace ${workspace} is not within what the parent session may change`,
+        `the workspace ${workspace} is outside of the directories that the parent session may change`,
       ]);
     },
   );

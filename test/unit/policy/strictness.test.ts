@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { ApprovalPolicy } from "../../../src/policy/approval-policy.js";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
+import type { NetworkScope } from "../../../src/policy/network.js";
 import {
   compareApprovals,
   compareModes,
   compareNetworks,
-  type NetworkScope,
   type Strictness,
 } from "../../../src/policy/strictness.js";
 

@@ -1,6 +1,6 @@
 import type { EngineInfo } from "../../../src/docker/engine-types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
-import type { NetworkPolicy } from "../../../src/policy/network.js";
+import type { NetworkScope } from "../../../src/policy/network.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 import { planSandbox, type SandboxRequest } from "../../../src/sandbox/plan/plan-sandbox.js";
 
@@ -25,7 +25,7 @@ export const engine: EngineInfo = {
 
 export interface Wanted extends Partial<Omit<SandboxRequest, "policy">> {
   mode?: string;
-  network?: NetworkPolicy;
+  network?: NetworkScope;
 }
 
 /** A request for an ordinary machine and user, in workspace-write unless `wanted` says otherwise. */

@@ -4,18 +4,18 @@ import { policySchema } from "./policy.js";
 
 type Issue = z.core.$ZodIssue;
 
-/** What is wrong with a policy, a sentence for each field. */
-export function policyComplaints(error: z.ZodError, document: unknown): string[] {
-  return error.issues.flatMap((issue) => complaints(issue, document));
+/** One line for each problem. */
+export function policyProblems(error: z.ZodError, document: unknown): string[] {
+  return error.issues.flatMap((issue) => problemsOf(issue, document));
 }
 
-function complaints(issue: Issue, document: unknown): string[] {
+function problemsOf(issue: Issue, document: unknown): string[] {
   const path = fieldName(issue.path);
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => unknownField(fieldName([...issue.path, key]), key));
   if (issue.code === "invalid_type" && valueAt(document, issue.path) === undefined)
     return [`${path} is missing`];
-  if (issue.code === "invalid_type") return [`${path} must be ${article(issue.expected)}`];
+  if (issue.code === "invalid_type") return [`${path} must be ${typeName(issue.expected)}`];
   if (issue.code === "invalid_value")
     return [`${path} must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`];
   if (issue.code === "too_small") return [`${path} must be ${issue.minimum} or more`];
@@ -28,7 +28,6 @@ function unknownField(name: string, key: string): string {
   return `${name} is not a field of a policy${meant === null || meant === key ? "" : `; did you mean ${meant}?`}`;
 }
 
-/** At the top and in its tables. */
 function fieldNames(): string[] {
   const { shape } = policySchema;
   const inTables = [shape.workspace, shape.limits, shape.overrides, shape.tmpfs.element];
@@ -51,8 +50,8 @@ function valueAt(document: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-const kinds: Record<string, string> = {
-  string: "a text",
+const typeNames: Record<string, string> = {
+  string: "a string",
   number: "a number",
   int: "a whole number",
   boolean: "true or false",
@@ -60,6 +59,6 @@ const kinds: Record<string, string> = {
   object: "a table",
 };
 
-function article(expected: string): string {
-  return kinds[expected] ?? expected;
+function typeName(expected: string): string {
+  return typeNames[expected] ?? expected;
 }
