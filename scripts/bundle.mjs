@@ -26,7 +26,7 @@ const groups = [
   // What every command needs, --help too. One that is missing here costs time, nothing else.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:json-text|terminal\/(?:control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|conversation\/can-converse|display\/error-text|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json-text|terminal\/(?:control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|conversation\/can-converse|display\/error-text|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 7,
   },
   { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/setup\/jitless\.ts$/, priority: 5 },

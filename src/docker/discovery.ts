@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { access, readFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Environment } from "../config/env.js";
@@ -47,8 +48,8 @@ export async function dockerContext(env: Environment): Promise<Candidate[]> {
   if (name === undefined || name === "default") return [];
   const id = createHash("sha256").update(name).digest("hex");
   const address = await contextAddress(join(configDir, "contexts", "meta", id, "meta.json"), name);
-  const tlsDir = await existing(join(configDir, "contexts", "tls", id, "docker"));
-  const endpoint = await parseEndpoint(address, { tlsDir });
+  const tlsDir = join(configDir, "contexts", "tls", id, "docker");
+  const endpoint = await parseEndpoint(address, { tlsDir: existsSync(tlsDir) ? tlsDir : undefined });
   return [{ endpoint, origin: `the Docker context ${name}`, isChosen: true }];
 }
 
@@ -66,13 +67,6 @@ async function contextAddress(file: string, name: string): Promise<string> {
     code: "config.invalid",
     hint: "try: docker context ls, or: docker context use default",
   });
-}
-
-async function existing(path: string): Promise<string | undefined> {
-  return await access(path).then(
-    () => path,
-    () => undefined,
-  );
 }
 
 async function systemSocket(): Promise<Candidate[]> {

@@ -1,4 +1,4 @@
-import { type IncomingMessage, request as openHttp } from "node:http";
+import { request as openHttp } from "node:http";
 import { z } from "zod";
 import type { Environment } from "../config/env.js";
 import { parseJson } from "../lib/parse-json.js";
@@ -6,6 +6,7 @@ import { TimeLimit } from "../lib/time/time-limit.js";
 import { checkImageName } from "./calls/image-name.js";
 import { engineCandidates } from "./connect.js";
 import type { Endpoint } from "./endpoint.js";
+import { readAtMost } from "./transport.js";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
@@ -73,21 +74,11 @@ function ask(
   return new Promise((resolve, reject) => {
     const request = openHttp({ ...address, path, agent: false, signal });
     request.on("response", (answer) => {
-      bodyOf(answer).then((body) => resolve({ status: answer.statusCode ?? 0, body }), reject);
+      const settle = (body: Buffer | null) =>
+        resolve({ status: answer.statusCode ?? 0, body: body?.toString("utf8") ?? "" });
+      readAtMost(answer, MAX_BYTES).then(settle, reject);
     });
     request.on("error", reject);
     request.end();
   });
-}
-
-/** Empty if the body is too long. */
-async function bodyOf(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) return "";
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

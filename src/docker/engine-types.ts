@@ -49,7 +49,6 @@ interface HostConfig {
   MaskedPaths?: string[];
   ReadonlyPaths?: string[];
   Ulimits?: { Name: string; Soft: number; Hard: number }[];
-  OomScoreAdj?: number;
 }
 
 export interface Mount {
@@ -57,7 +56,7 @@ export interface Mount {
   Source?: string;
   Target: string;
   ReadOnly: boolean;
-  BindOptions?: { Propagation?: "rprivate"; CreateMountpoint?: boolean };
+  BindOptions?: { Propagation?: "rprivate" };
   VolumeOptions?: { NoCopy?: boolean };
 }
 
@@ -188,7 +187,6 @@ export interface BuildOptions {
   dockerfile?: string;
   buildArgs?: Record<string, string>;
   labels?: Record<string, string>;
-  target?: string;
   /** Called with each line of the engine's progress. */
   onProgress?: (line: string) => void;
   signal?: AbortSignal;
@@ -237,11 +235,7 @@ export interface Engine {
    */
   openExec(id: string, argv: string[], options?: { user?: string }): Promise<ExecStream>;
 
-  createVolume(
-    name: string,
-    labels: Record<string, string>,
-    options?: { driverOptions?: Record<string, string> },
-  ): Promise<void>;
+  createVolume(name: string, labels: Record<string, string>): Promise<void>;
   inspectVolume(name: string): Promise<VolumeSummary | null>;
   listVolumes(labels: string[]): Promise<VolumeSummary[]>;
   removeVolume(name: string): Promise<void>;

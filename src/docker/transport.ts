@@ -153,17 +153,22 @@ function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
 }
 
 async function readWhole(reply: Readable, signal: AbortSignal): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of reply) {
-      length += chunk.length;
-      if (length > MAX_REPLY_BYTES) throw new SyntaxError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
-      chunks.push(chunk);
-    }
-  } catch (error) {
+  const whole = await readAtMost(reply, MAX_REPLY_BYTES).catch((error: unknown) => {
     signal.throwIfAborted();
     throw error;
+  });
+  if (whole === null) throw new SyntaxError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+  return whole.toString();
+}
+
+/** Null if the reply has more bytes than this. */
+export async function readAtMost(reply: Readable, maxBytes: number): Promise<Buffer | null> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of reply as AsyncIterable<Uint8Array>) {
+    length += chunk.length;
+    if (length > maxBytes) return null;
+    chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 }

@@ -126,7 +126,7 @@ const image = z
     }),
   );
 
-function buildQuery({ tag, dockerfile, buildArgs, labels, target }: BuildOptions): Record<string, unknown> {
+function buildQuery({ tag, dockerfile, buildArgs, labels }: BuildOptions): Record<string, unknown> {
   return {
     t: tag,
     dockerfile: dockerfile ?? "Dockerfile",
@@ -134,7 +134,6 @@ function buildQuery({ tag, dockerfile, buildArgs, labels, target }: BuildOptions
     forcerm: true,
     ...(buildArgs === undefined ? {} : { buildargs: buildArgs }),
     ...(labels === undefined ? {} : { labels }),
-    ...(target === undefined ? {} : { target }),
   };
 }
 

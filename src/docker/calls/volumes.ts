@@ -6,8 +6,8 @@ type VolumeCalls = Pick<Engine, "createVolume" | "inspectVolume" | "listVolumes"
 
 export function volumeCalls({ call }: Client): VolumeCalls {
   return {
-    async createVolume(name, labels, { driverOptions = {} } = {}) {
-      const body = { Name: name, Driver: "local", DriverOpts: driverOptions, Labels: labels };
+    async createVolume(name, labels) {
+      const body = { Name: name, Driver: "local", Labels: labels };
       await call(`create the volume ${name}`, (api, limit) =>
         api.json({ method: "POST", path: "/volumes/create", body }, limit),
       );

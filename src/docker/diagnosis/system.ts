@@ -1,4 +1,5 @@
-import { access, readFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { errnoOf } from "../../lib/errno.js";
 
 /** What determines how to install or start an engine on this machine. */
@@ -12,16 +13,13 @@ export interface System {
 }
 
 export async function readSystem(): Promise<System> {
-  const [release, hasDockerd, hasSystemd] = await Promise.all([
-    readFile("/etc/os-release", "utf8").catch(() => ""),
-    anyExists(["/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd"]),
-    anyExists(["/run/systemd/system"]),
-  ]);
+  const release = await readFile("/etc/os-release", "utf8").catch(() => "");
+  const programs = ["/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd"];
   return {
     platform: process.platform,
     distributions: [...field(release, "ID"), ...field(release, "ID_LIKE")],
-    hasDockerd,
-    hasSystemd,
+    hasDockerd: programs.some((path) => existsSync(path)),
+    hasSystemd: existsSync("/run/systemd/system"),
     isRoot: process.getuid?.() === 0,
   };
 }
@@ -55,18 +53,6 @@ const installCommands: Record<string, string> = {
 function installCommand({ distributions }: System): string {
   const known = distributions.find((id) => id in installCommands);
   return installCommands[known ?? ""] ?? "sh -c 'curl -fsSL https://get.docker.com | sh'";
-}
-
-async function anyExists(paths: string[]): Promise<boolean> {
-  const found = await Promise.all(
-    paths.map((path) =>
-      access(path).then(
-        () => true,
-        () => false,
-      ),
-    ),
-  );
-  return found.includes(true);
 }
 
 function field(release: string, name: string): string[] {

@@ -1,4 +1,5 @@
-import { access, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { type AptOptions, aptInstall, runProgram } from "./apt.js";
@@ -30,10 +31,10 @@ export async function bootstrapDebian(directory: string, options: BootstrapOptio
 type Bootstrap = (tar: string, options: BootstrapOptions) => Promise<void>;
 
 async function chooseBootstrap(options: BootstrapOptions): Promise<Bootstrap> {
-  if (await exists("/usr/bin/mmdebstrap")) return mmdebstrap;
+  if (existsSync("/usr/bin/mmdebstrap")) return mmdebstrap;
   const isRoot = process.getuid?.() === 0;
-  if (isRoot && (await exists("/usr/sbin/debootstrap"))) return debootstrap;
-  if (!isRoot || !options.mayInstall || !(await exists("/usr/bin/apt-get"))) {
+  if (isRoot && existsSync("/usr/sbin/debootstrap")) return debootstrap;
+  if (!isRoot || !options.mayInstall || !existsSync("/usr/bin/apt-get")) {
     throw cannotBootstrap("mmdebstrap is not installed");
   }
   options.onProgress?.("installing mmdebstrap with apt");
@@ -88,11 +89,4 @@ function cannotBootstrap(why: string): BrigError {
     code: "image.build-failed",
     hint: "docker pull debian:bookworm-slim, or: sudo apt-get install -y mmdebstrap && brig image build",
   });
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

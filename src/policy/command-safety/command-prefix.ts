@@ -2,7 +2,7 @@ import { launchers, looksDangerous } from "./dangerous-commands.js";
 import { memorablePrefix } from "./memorable-prefix.js";
 import { isSafeCommand } from "./safe-commands.js";
 import { commandsOf } from "./shell-script.js";
-import type { CommandWords } from "./words.js";
+import { type CommandWords, programName } from "./words.js";
 
 /** The first words of a command. A person may approve all commands that begin with them. */
 export type CommandPrefix = readonly string[];
@@ -28,7 +28,7 @@ const startingPrograms: ReadonlySet<string> = new Set([
  */
 export function isAllowedPrefix(prefix: CommandPrefix): boolean {
   const [path = "", ...rest] = prefix;
-  const name = path.slice(path.lastIndexOf("/") + 1);
+  const name = programName(path);
   if (name === "" || startingPrograms.has(name)) return false;
   // `python3.11` counts as `python`.
   if (!interpreters.has(name) && !interpreters.has(name.replace(/-?\d[\d.]*$/, ""))) return true;

@@ -1,4 +1,5 @@
 import { type Command, forEachChild, parse, type SyntaxNode } from "unbash";
+import { programName } from "./words.js";
 
 export const launchers: ReadonlySet<string> = new Set(
   (
@@ -39,12 +40,12 @@ class Inspection {
 
   looksDangerous(argv: readonly string[], depth: number): boolean {
     const [path = "", ...args] = argv;
-    if (!launchers.has(baseName(path))) return this.#isDestructive(argv, depth);
+    if (!launchers.has(programName(path))) return this.#isDestructive(argv, depth);
     return args.slice(0, MAX_STARTS).some((_, at) => this.#isDestructive(args.slice(at), depth));
   }
 
   #isDestructive([path = "", ...args]: readonly string[], depth: number): boolean {
-    const name = baseName(path);
+    const name = programName(path);
     if (name === "rm") return isForced(args);
     const script = scriptOf(name, args);
     if (script === null) return false;
@@ -77,10 +78,6 @@ class Inspection {
     visit(script, 0);
     return isDangerous;
   }
-}
-
-function baseName(path: string): string {
-  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 /** `-f`, alone or among other letters, or `--force`, also abbreviated. After `--` there are only names. */

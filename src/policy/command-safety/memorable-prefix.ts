@@ -1,4 +1,4 @@
-import type { CommandWords } from "./words.js";
+import { type CommandWords, programName } from "./words.js";
 
 /** Subcommands that do the same kind of thing with any arguments. */
 const taskWords: Readonly<Record<string, string>> = {
@@ -40,7 +40,7 @@ const oneTaskPrograms = new Set(
  */
 export function memorablePrefix(words: CommandWords): CommandWords {
   const [path = "", task = "", name = ""] = words;
-  const program = path.slice(path.lastIndexOf("/") + 1);
+  const program = programName(path);
   if (oneTaskPrograms.has(program)) return words.slice(0, 1);
   if (lists(taskWords, program, task)) return words.slice(0, 2);
   // A target of make is a task's name; `NAME=value` is not.

@@ -1,5 +1,9 @@
 export type CommandWords = readonly string[];
 
+export function programName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
 // Characters that bash, dash and zsh take literally anywhere in a word. All others have to be quoted, so that
 // it does not matter which shell it is. `~`, `*`, `?`, `[` and a backslash are not among them: their effect
 // depends on the shell or on existing files.

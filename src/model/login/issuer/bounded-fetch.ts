@@ -3,7 +3,6 @@ import { AnySignal } from "../../../lib/time/any-signal.js";
 import { beforeAbort } from "../../../lib/time/before-abort.js";
 
 const maxBytes = 1024 * 1024;
-const statusesWithoutBody = [204, 205, 304];
 
 /** `fetch` for an issuer that may be hostile. A too long answer is an error; an abort of `signal` ends it. */
 export function boundedFetch(signal?: AbortSignal): CustomFetch {
@@ -17,18 +16,14 @@ export function boundedFetch(signal?: AbortSignal): CustomFetch {
 async function fetchWhole(url: string, options: RequestInit): Promise<Response> {
   const response = await fetch(url, options);
   const { status, statusText, headers } = response;
-  const body = statusesWithoutBody.includes(status) ? null : await readBounded(response);
-  return new Response(body, { status, statusText, headers });
-}
-
-/** Reads the whole body now, so that the request's timeout also ends an endless answer. */
-async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>> {
+  if (response.body === null) return response;
+  // The whole body is read within the request, so that the request's timeout also ends an endless answer.
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of response.body) {
     length += chunk.byteLength;
     if (length > maxBytes) throw new RangeError(`the answer is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return new Response(Buffer.concat(chunks), { status, statusText, headers });
 }
