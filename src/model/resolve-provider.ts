@@ -93,7 +93,7 @@ function refuseReplacedBuiltIn({ model_providers }: ModelConfig): void {
   if (replaced !== undefined)
     throw invalid(
       `[model_providers.${replaced}] would replace a built-in provider`,
-      "give it another name, and name that in model_provider",
+      "rename it, and set model_provider to the new name",
     );
 }
 
@@ -148,7 +148,10 @@ function baseUrlOf(id: string, { provider, config, environment, login }: Address
       "the address of the endpoint is not set for this login",
       "set chatgpt_base_url in config.toml",
     );
-  throw invalid(`[model_providers.${id}] has no base_url`, "add the address of its API, up to /v1");
+  throw invalid(
+    `[model_providers.${id}] has no base_url`,
+    "set it to the address of its API, up to and including /v1",
+  );
 }
 
 /** The error does not quote the address, because it may contain a password. */

@@ -69,7 +69,7 @@ function checkCgroups({ cgroupVersion, cgroupDriver }: EngineInfo): Check {
     cgroupVersion === "1"
       ? {
           status: "warn",
-          advice: "limits work; to get version 2, boot with systemd.unified_cgroup_hierarchy=1",
+          advice: "the limits are enforced; to get version 2, boot with systemd.unified_cgroup_hierarchy=1",
         }
       : undefined,
   );
