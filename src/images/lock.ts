@@ -26,7 +26,7 @@ export async function withLock<T>(
   const file = join(directory, name.replace(/[^\w.-]/g, "_"));
   const outcome = await acquireLock(file, {
     ...options,
-    patienceMs: longestMs,
+    waitMs: longestMs,
     presumedDeadAfterMs: longestMs,
   });
   if (outcome.kind === "busy")

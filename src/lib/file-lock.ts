@@ -28,8 +28,8 @@ export type LockOutcome = { kind: "held"; lock: FileLock } | { kind: "busy"; hol
 export interface LockOptions {
   /** Default: this process. */
   currentProcess?: CurrentProcess | undefined;
-  /** Default: 0. */
-  patienceMs?: number | undefined;
+  /** How long to wait for the holder to release it. Default: 0. */
+  waitMs?: number | undefined;
   /** Holders of unknown state, e.g. on other machines, count as dead after this time. Default: never. */
   presumedDeadAfterMs?: number | undefined;
   /** Called once if the lock is held by another process. */
@@ -60,18 +60,18 @@ export async function readCurrentProcess(): Promise<CurrentProcess> {
  * Takes the lock of a file, which need not exist. One living process at a time holds it.
  *
  * Each process creates its own lock file next to the file, under a random name that is never reused. So
- * nobody takes over a lock file, and removing a dead process's one can never hit a living one's. A process
- * holds the lock if its lock file exists and it sees none of another living process. Each creates its file
- * before it looks, so of two processes at least one sees the other.
+ * nobody takes over a lock file, and the removal of a dead process's lock file can never hit another one. A
+ * process holds the lock if its lock file exists and it sees none of another living process. Each creates its
+ * file before it looks, so of two processes at least one sees the other.
  */
 export async function acquireLock(file: string, options: LockOptions = {}): Promise<LockOutcome> {
-  const { patienceMs = 0, onWait, signal } = options;
+  const { waitMs = 0, onWait, signal } = options;
   const request: LockRequest = {
     ...options,
     file,
     currentProcess: options.currentProcess ?? (await readCurrentProcess()),
   };
-  const deadline = Date.now() + patienceMs;
+  const deadline = Date.now() + waitMs;
   for (let isFirst = true; ; isFirst = false) {
     signal?.throwIfAborted();
     const [holder] = await livingHolders(request);

@@ -38,8 +38,8 @@ export type AuthFile = z.infer<typeof authFileSchema>;
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
-  /** Default: one minute. */
-  patienceMs?: number | undefined;
+  /** How long to wait for other processes that change the login. Default: one minute. */
+  waitMs?: number | undefined;
 }
 
 export function authFilePath(home: string): string {
@@ -95,10 +95,10 @@ export async function removeAuthFile(home: string, options: WaitOptions = {}): P
 }
 
 async function lockAuthFile(home: string, options: WaitOptions): Promise<FileLock> {
-  const { signal, patienceMs = 60_000 } = options;
+  const { signal, waitMs = 60_000 } = options;
   const file = authFilePath(home);
   try {
-    const outcome = await acquireLock(file, { signal, patienceMs, presumedDeadAfterMs });
+    const outcome = await acquireLock(file, { signal, waitMs, presumedDeadAfterMs });
     if (outcome.kind === "held") return outcome.lock;
     const { owner, lockFile } = outcome.holder;
     const hint = `if that process is not brig, remove ${lockFile}`;

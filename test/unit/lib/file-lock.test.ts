@@ -74,7 +74,7 @@ function claims(): string[] {
 
 const count = () => Number(readFileSync(file, "utf8"));
 
-async function held(options: LockOptions = { patienceMs: 10_000 }): Promise<FileLock> {
+async function held(options: LockOptions = { waitMs: 10_000 }): Promise<FileLock> {
   const outcome = await acquireLock(file, options);
   if (outcome.kind === "busy") throw new Error(`process ${outcome.holder.owner.pid} holds it`);
   return outcome.lock;
@@ -213,9 +213,9 @@ describe("the lock of a file", () => {
     const onWait = () => {
       waits += 1;
     };
-    expect(await acquireLock(file, { patienceMs: 120, onWait })).toMatchObject({ kind: "busy" });
+    expect(await acquireLock(file, { waitMs: 120, onWait })).toMatchObject({ kind: "busy" });
     expect(waits).toBe(1);
-    const next = held({ patienceMs: 10_000 });
+    const next = held({ waitMs: 10_000 });
     lock.release();
     (await next).release();
   });
@@ -223,7 +223,7 @@ describe("the lock of a file", () => {
   it("is not waited for after an abort", async () => {
     using _lock = await held();
     const controller = new AbortController();
-    const wait = acquireLock(file, { signal: controller.signal, patienceMs: 10_000 });
+    const wait = acquireLock(file, { signal: controller.signal, waitMs: 10_000 });
     const reason = new Error("enough");
     controller.abort(reason);
     await expect(wait).rejects.toBe(reason);

@@ -57,13 +57,13 @@ describe("auth.json", () => {
     const lock = createLock(authFilePath(home), await readCurrentProcess());
     const [claim = ""] = (await readdir(home)).filter((name) => name !== "auth.json");
     const change = async () => ({ OPENAI_API_KEY: "b" });
-    await expect(changeAuthFile(home, change, { patienceMs: 100 })).rejects.toMatchObject({
+    await expect(changeAuthFile(home, change, { waitMs: 100 })).rejects.toMatchObject({
       code: "model.auth",
       message: `process ${process.pid} holds the lock of the login`,
       hint: expect.stringContaining(join(home, claim)),
     });
     lock.release();
-    await changeAuthFile(home, change, { patienceMs: 100 });
+    await changeAuthFile(home, change, { waitMs: 100 });
     expect(await readAuthFile(home)).toEqual({ OPENAI_API_KEY: "b" });
   });
 
