@@ -13,7 +13,7 @@ const connectLimitMs = 10_000;
 
 export interface ConnectOptions {
   env: Environment;
-  /** An address in the format of `DOCKER_HOST`. Default: look in the usual places. */
+  /** An address in the format of `DOCKER_HOST`; nothing else is tried. Default: the usual places. */
   endpoint?: string | undefined;
   /** Default: DOCKER_HOST, the Docker context, then the sockets of Docker, Docker Desktop and Podman. */
   sources?: readonly EngineSource[] | undefined;

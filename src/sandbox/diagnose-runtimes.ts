@@ -1,6 +1,6 @@
 import type { Environment } from "../config/env.js";
 import { type Check, check } from "../docker/diagnosis/check.js";
-import { ignoresCgroups, sharesEngineKernel, appliesSeccomp } from "../docker/diagnosis/gvisor.js";
+import { appliesSeccomp, ignoresCgroups, sharesEngineKernel } from "../docker/diagnosis/gvisor.js";
 import type { Engine, EngineRuntime } from "../docker/engine-types.js";
 import { isBrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox } from "./open-sandbox.js";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import {
-  ignoresCgroups,
   appliesSeccomp,
+  ignoresCgroups,
   looksLikeGvisor,
   runtimeOf,
 } from "../../../src/docker/diagnosis/gvisor.js";
