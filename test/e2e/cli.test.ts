@@ -37,9 +37,12 @@ describe("brig", () => {
     expect((await brig(["help", "exec"])).stdout).toBe(stdout);
   });
 
-  it.each(["exec", "shell", "tool"])("the help of %s says that it reads no configuration", async (command) => {
-    expect((await brig([command, "--help"])).stdout).toContain("This command reads no config.toml");
-  });
+  it.each(["exec", "shell", "tool"])(
+    "the help of %s says that it reads no configuration",
+    async (command) => {
+      expect((await brig([command, "--help"])).stdout).toContain("This command reads no config.toml");
+    },
+  );
 
   it("suggests the command that was meant", async () => {
     const { exitCode, stderr } = await brig(["exce"]);
