@@ -1,7 +1,6 @@
 import { Readable } from "node:stream";
 import { z } from "zod";
 import { type CapturedOutput, captured, renderOutput } from "../../output/captured-output.js";
-import { findDenial } from "../../policy/sandbox-denial.js";
 import { type ArgumentsOf, defineTool } from "../define-tool.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import type { SandboxPlace } from "../review/action.js";
@@ -12,7 +11,7 @@ import {
   escalationParameters,
   refusedEscalation,
 } from "../review/escalation.js";
-import { type Attempt, failed, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
+import { type Attempt, denialFinder, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
 import type { Tool, ToolCallOptions, ToolOutput } from "../tool.js";
 import { failure } from "../tool-failure.js";
 import {
@@ -93,8 +92,8 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
       const login = args.login ?? needs.allowsLoginShell;
       const { argv, shownArgv } = shellArgv(shell, args.cmd, { login });
       const cwd = workdirOf(needs, args.workdir);
-      const asked = { kind: "command" as const, tool: name, argv: shownArgv, cwd };
-      const patched = await interceptPatch(needs, asked, call);
+      const action = { kind: "command" as const, tool: name, argv: shownArgv, cwd };
+      const patched = await interceptPatch(needs, action, call);
       if (patched !== null) return withWallTime(patched);
       const command = {
         argv,
@@ -106,12 +105,12 @@ export function execCommandTool(needs: ExecCommandNeeds): Tool<ToolOutput, Argum
       const reviewed = await runReviewed(
         needs.review,
         {
-          action: { ...asked, takesInput: command.tty, escalation: escalationOf(args) },
+          action: { ...action, takesInput: command.tty, escalation: escalationOf(args) },
           attempt: (place) => run(needs, { ...command, place }, call),
         },
         call,
       );
-      if (reviewed.kind === "refused") return refused(asked, reviewed.reason, call);
+      if (reviewed.kind === "refused") return refused(action, reviewed.reason, call);
       return report(needs, reviewed, { argv: shownArgv, maxTokens: args.max_output_tokens });
     },
   });
@@ -150,12 +149,9 @@ async function run(
   if (exit === null) return { outcome: { session, startedAt, output: null }, findDenial: null };
   needs.sessions.forget(session);
   const output = session.takeOutput();
-  const ended = { ...exit, argv: command.argv, output: renderOutput(output) };
-  await adviseOfMissingProgram(needs, ended, call);
-  return {
-    outcome: { session, startedAt, output },
-    findDenial: failed(exit) ? (known) => findDenial(ended, known) : null,
-  };
+  const text = renderOutput(output);
+  await adviseOfMissingProgram(needs, { ...exit, argv: command.argv, output: text }, call);
+  return { outcome: { session, startedAt, output }, findDenial: denialFinder(exit, text) };
 }
 
 /** An abort ends the session, since the model never learns its ID and could not end it. */
@@ -200,7 +196,7 @@ function refused(
   return failure(content);
 }
 
-/** As Codex does it. A patch has no session to report, and its failures look as those of `apply_patch`. */
+/** As Codex does it. A patch has no session to report, and its failures look like those of `apply_patch`. */
 function withWallTime(output: ToolOutput): ToolOutput {
   if (!output.success) return output;
   return { ...output, content: `Wall time: 0.0000 seconds\nOutput:\n${output.content}` };

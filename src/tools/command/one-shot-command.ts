@@ -2,10 +2,9 @@ import { z } from "zod";
 import { type CapturedOutput, captured, keptBytes, renderOutput } from "../../output/captured-output.js";
 import { KEPT_OUTPUT_BYTES, OutputCapture } from "../../output/output-capture.js";
 import { shrinkOutput, type TruncationPolicy } from "../../output/truncation.js";
-import { findDenial } from "../../policy/sandbox-denial.js";
 import { interceptPatch, type PatchInterceptionNeeds } from "../patch/patch-interception.js";
 import type { EscalationRequest, SandboxPlace } from "../review/action.js";
-import { type Attempt, failed, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
+import { type Attempt, denialFinder, RETRY_DECLINED, runReviewed } from "../review/reviewed-action.js";
 import type { ToolCallOptions, ToolOutput } from "../tool.js";
 import { failure } from "../tool-failure.js";
 import { type CommandEnvironment, environmentIn, type OutputLimit } from "../tool-needs.js";
@@ -112,12 +111,9 @@ async function attempt(
     durationMs: exit.durationMs,
     usage: exit.usage,
   });
-  const ended = { ...exit, argv, output: renderOutput(output) };
-  await adviseOfMissingProgram(needs, ended, call);
-  return {
-    outcome: resultOf(exit, output),
-    findDenial: failed(exit) ? (known) => findDenial(ended, known) : null,
-  };
+  const text = renderOutput(output);
+  await adviseOfMissingProgram(needs, { ...exit, argv, output: text }, call);
+  return { outcome: resultOf(exit, output), findDenial: denialFinder(exit, text) };
 }
 
 /** One third of the limit is for stdout and two thirds for stderr; each may use what the other leaves. */

@@ -1,3 +1,4 @@
+import { findDenial } from "../../policy/sandbox-denial.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ToolExit } from "../tool-sandbox.js";
 import type { ActionToReview, SandboxPlace } from "./action.js";
@@ -45,7 +46,9 @@ export async function runReviewed<Outcome>(
   return { kind: "done", outcome: last, isRetryDeclined: false };
 }
 
-/** Whether a command failed in a way that the sandbox can cause. */
-export function failed({ exitCode, startFailure, timedOut }: ToolExit): boolean {
-  return exitCode !== 0 && startFailure === null && !timedOut;
+/** For the attempt of a command. Null if the sandbox cannot be the reason that it ended like this. */
+export function denialFinder(exit: ToolExit, output: string): Attempt<unknown>["findDenial"] {
+  const { exitCode, startFailure, timedOut } = exit;
+  if (exitCode === 0 || startFailure !== null || timedOut) return null;
+  return (sandbox) => findDenial({ ...exit, output }, sandbox);
 }
