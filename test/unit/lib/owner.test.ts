@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
@@ -149,6 +149,8 @@ describe("the machine", () => {
       const pid = Number(await once(parent.stdout, "data"));
       const child = await ownerOf(pid, here);
       expect(await ownerState(child, here)).toBe("alive");
+      // The shell itself would ask for the status; what it becomes does not.
+      await expect.poll(() => readFile(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
       process.kill(pid, "SIGKILL");
       await expect.poll(() => ownerState(child, here)).toBe("gone");
       expect(await here.startOf(pid), "it still has its number").toBe(child.startedAt);
