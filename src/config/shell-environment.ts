@@ -14,7 +14,6 @@ export function commandVariables({
   return Object.fromEntries(Object.entries(set).filter(([name]) => isIncluded(name)));
 }
 
-/** Warns about an `inherit` that has no effect. */
 export function shellEnvironmentWarnings(
   { shell_environment_policy: { inherit } }: Pick<Config, "shell_environment_policy">,
   tree: SettingTree,

@@ -48,7 +48,6 @@ const PROBE_MS = 1000;
 /** A request that takes longer to be sent is waiting for something else. */
 const REQUEST_PATIENCE_MS = 250;
 
-/** A session that is being resumed. */
 export interface EarlierSession {
   threadId: string;
   items: readonly ResponseItem[];
@@ -62,7 +61,6 @@ export interface EarlierSession {
   model: { provider: string; name: string } | null;
   /** The sum over all requests so far. */
   usage: TokenUsage;
-  /** The number of turns so far. */
   turns: number;
   /** Appends to the session's file. */
   log: SessionLog;
@@ -70,7 +68,6 @@ export interface EarlierSession {
 
 /** What the caller decides about a session, besides the flags. */
 export interface AgentUse {
-  /** Whether more than one turn may follow. */
   hasManyTurns: boolean;
   /** Answers the model's questions. Default: nobody. */
   user?: AskedUser | undefined;

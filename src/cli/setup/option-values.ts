@@ -12,7 +12,7 @@ export function durationArgument({ atMostMs }: { atMostMs: number }): (text: str
   };
 }
 
-/** Parses an option that may be repeated into a list. */
+/** For an option that may be repeated. */
 export function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];
 }

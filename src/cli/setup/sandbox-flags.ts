@@ -43,7 +43,6 @@ export function addSandboxOptions(command: Command): Command {
     );
 }
 
-/** For the help of commands that read no configuration. */
 export const READS_NO_CONFIGURATION =
   "\nThis command reads no config.toml: options that are not given have their defaults.\n";
 

@@ -52,7 +52,6 @@ export function gateLayers(
     : layers;
 }
 
-/** One layer for each setting, named after its source. */
 function configuredLayers({ config, sources }: ConfiguredValues): GateLayer[] {
   return Object.entries(configuredGates(config))
     .filter(([, setting]) => setting !== undefined)

@@ -1,6 +1,5 @@
 import { parse } from "smol-toml";
 
-/** The parts of a dotted key. */
 export type KeyPath = readonly string[];
 
 /** The key in TOML syntax: parts that are not bare keys are quoted. */

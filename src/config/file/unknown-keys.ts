@@ -36,7 +36,6 @@ function unusedKeys(tree: SettingTree, path: KeyPath = []): string[] {
   });
 }
 
-/** Whether it is a key of Codex that brig ignores. */
 export function isUnusedKey(path: KeyPath): boolean {
   const [first, , third] = path;
   return UNUSED_KEYS.has((first === "profiles" ? third : first) ?? "") || isUnusedInTable(configSchema, path);

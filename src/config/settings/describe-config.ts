@@ -7,7 +7,6 @@ import type { LoadedConfig } from "./load-config.js";
 import { notesOf, unwrapped } from "./schema-words.js";
 import type { ConfigSource } from "./sources.js";
 
-/** One value of the configuration, without secrets. */
 export interface DescribedValue {
   /** In TOML syntax. */
   key: string;
@@ -32,7 +31,7 @@ export function describeConfig({
   return [...used, ...unusedValues(sources)];
 }
 
-/** For a table that is shown as one value: the source of its first key. */
+/** A table that is shown as one value has the source of its first key. */
 function sourceOf(key: string, sources: LoadedConfig["sources"]): ConfigSource {
   const [, source] = [...sources].find(([name]) => name === key || name.startsWith(`${key}.`)) ?? [];
   return source ?? { kind: "default" };

@@ -17,7 +17,6 @@ export function notesOf(schema: z.ZodType): KeyNotes {
   return inner === schema ? own : { ...notesOf(inner), ...own };
 }
 
-/** Undefined if there is no such key. */
 export function schemaAt(schema: z.ZodType, path: readonly PropertyKey[]): z.ZodType | undefined {
   const [part, ...rest] = path;
   if (part === undefined) return schema;
@@ -43,7 +42,6 @@ export function describeType(schema: z.ZodType): string {
   return words.length === 1 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
-/** The permitted values, or kinds of value. */
 export function alternativesOf(schema: z.ZodType): string[] {
   const { inner } = unwrapped(schema);
   if (inner instanceof z.ZodUnion) return (inner.options as z.ZodType[]).flatMap(alternativesOf);

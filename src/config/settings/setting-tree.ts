@@ -49,7 +49,7 @@ export function nodeAt(tree: SettingTree, path: KeyPath): SettingTree | Setting 
 export function sourceAt(tree: SettingTree, path: KeyPath): ConfigSource {
   for (let length = path.length; length > 0; length -= 1) {
     const node = nodeAt(tree, path.slice(0, length));
-    const source = isTree(node) ? firstSetting(node)?.source : node?.source;
+    const source = isTree(node) ? [...settingsOf(node)][0]?.source : node?.source;
     if (source !== undefined) return source;
   }
   return { kind: "default" };
@@ -72,9 +72,4 @@ export function* settingsOf(tree: SettingTree, path: KeyPath = []): Iterable<Set
 /** The sources of all values, by their keys in TOML syntax. */
 export function sourcesOf(tree: SettingTree): Map<string, ConfigSource> {
   return new Map([...settingsOf(tree)].map(({ path, source }) => [formatKey(path), source]));
-}
-
-function firstSetting(tree: SettingTree): Setting | undefined {
-  for (const setting of settingsOf(tree)) return setting;
-  return undefined;
 }
