@@ -15,21 +15,28 @@ import type { AgentListener } from "./turn/events.js";
 /** What a conversation is opened with. Only the model, the sandbox and the setting are required. */
 export interface ConversationOptions {
   model: ModelClient;
-  /** A function is called at once, and its sandbox is closed with the conversation. The caller closes any other. */
+  /**
+   * A function is called at once, and its sandbox is closed with the conversation. The caller closes any
+   * other.
+   */
   sandbox: SandboxSource;
   /** What the model is told about where and how the session runs. */
   setting: SessionSetting;
-  /** Opens the tools; they are closed with the sandbox. Default: brig's registry, in the setting's directory. */
+  /**
+   * Opens the tools; they are closed with the sandbox. Default: brig's registry, in the setting's directory.
+   */
   tools?: ((sandbox: Promise<AgentSandbox>) => ToolRegistry) | undefined;
   /** How much of each output is sent to the model. Default: what is usual for the model. */
   truncation?: TruncationPolicy | undefined;
   /** Options for brig's registry. */
   toolOptions?: Pick<ToolRegistryOptions, "allowsLoginShell" | "gates" | "maxPollMs" | "user"> | undefined;
-  /** Answers the questions of the setting's approval policy. Default: none; what would be asked is refused. */
+  /**
+   * Answers the questions of the setting's approval policy. Default: none; what would be asked is refused.
+   */
   approver?: Approver | undefined;
   /**
-   * Opens a second container, with full access, for commands that are approved to leave the sandbox. It is closed
-   * with the conversation. Default: none; nothing may leave the sandbox.
+   * Opens a second container, with full access, for commands that are approved to leave the sandbox. It is
+   * closed with the conversation. Default: none; nothing may leave the sandbox.
    */
   escalatedSandbox?: (() => Promise<AgentSandbox>) | undefined;
   /** The base instructions. Default: brig's own. */
@@ -50,21 +57,28 @@ export interface ConversationOptions {
   /** The conversation so far, if a session is resumed; `session` already contains it. Default: none. */
   initialItems?: readonly ResponseItem[] | undefined;
   /**
-   * What `initialItems` last told the model about where and how it works. Default: null, so that the first turn
-   * tells it everything.
+   * What `initialItems` last told the model about where and how it works. Default: null, so that the first
+   * turn tells it everything.
    */
   sentContext?: SentContext | null | undefined;
   /** @deprecated The old name of `sentContext`. */
   toldContext?: SentContext | null | undefined;
   /** What a resumed session has used so far. Default: nothing. */
   earlierUse?: { usage: TokenUsage; turns: number } | undefined;
-  /** Whether a description of the working directory, if it is small enough, ends the record. Default: false. */
+  /**
+   * Whether a description of the working directory, if it is small enough, ends the record. Default: false.
+   */
   recordsTree?: boolean | undefined;
-  /** The authority of the session that starts this one. A session that may do more is `policy.invalid`. Default: none. */
+  /**
+   * The authority of the session that starts this one. A session that may do more is `policy.invalid`.
+   * Default: none.
+   */
   parent?: SessionAuthority | undefined;
   /** Default: the system clock. */
   now?: (() => Date) | undefined;
-  /** Returns a number from 0 up to but not including 1, for the delays between retries. Default: Math.random. */
+  /**
+   * Returns a number from 0 up to but not including 1, for the delays between retries. Default: Math.random.
+   */
   random?: (() => number) | undefined;
 }
 
@@ -124,24 +138,30 @@ export interface Conversation {
   /** The total of all requests so far. */
   readonly usage: TokenUsage;
   /**
-   * Asks the model, runs its tool calls, and asks again with their outputs until it calls no tool. A failure of the
-   * model, the sandbox or the engine is in the result; only a fault in brig is thrown. A second turn at the same
-   * time is a TypeError.
+   * Asks the model, runs its tool calls, and asks again with their outputs until it calls no tool. A failure
+   * of the model, the sandbox or the engine is in the result; only a fault in brig is thrown. A second turn
+   * at the same time is a TypeError.
    */
   runTurn(input: TurnInput): Promise<TurnResult>;
-  /** How much of the model's context window is used, partly estimated; `windowTokens` is null if it is unknown. */
+  /**
+   * How much of the model's context window is used, partly estimated; `windowTokens` is null if it is
+   * unknown.
+   */
   readonly room: { usedTokens: number; windowTokens: number | null };
   /**
-   * Has the model summarise the conversation, which then continues from the summary and the user's messages. A
-   * failure is in the result. During a turn this is a TypeError.
+   * Has the model summarise the conversation, which then continues from the summary and the user's messages.
+   * A failure is in the result. During a turn this is a TypeError.
    */
   compact(options?: { signal?: AbortSignal | undefined }): Promise<CompactionResult>;
   /**
-   * Changes the setting for the following turns; during a turn this is a TypeError. A new sandbox replaces the
-   * current one, which is closed, with everything still running in it, if the conversation opened it. Approvals for
-   * the session are asked for again. A setting that allows more than the `parent` may do is `policy.invalid`.
+   * Changes the setting for the following turns; during a turn this is a TypeError. A new sandbox replaces
+   * the current one, which is closed, with everything still running in it, if the conversation opened it.
+   * Approvals for the session are asked for again. A setting that allows more than the `parent` may do is
+   * `policy.invalid`.
    */
   changeSetting(change: SettingChange): Promise<void>;
-  /** Ends what is still running, and closes the session file, and the sandbox if the conversation opened it. */
+  /**
+   * Ends what is still running, and closes the session file, and the sandbox if the conversation opened it.
+   */
   close(): Promise<void>;
 }

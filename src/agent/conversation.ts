@@ -4,8 +4,8 @@ import { conversationOptionNames } from "./conversation-option-names.js";
 import type { Conversation, ConversationOptions } from "./conversation-options.js";
 
 /**
- * Opens a conversation, whose sandbox starts at once; the caller closes it. Error: `policy.invalid` for a session
- * that may do more than its `parent`; its sandbox does not start.
+ * Opens a conversation, whose sandbox starts at once; the caller closes it. Error: `policy.invalid` for a
+ * session that may do more than its `parent`; its sandbox does not start.
  */
 export function openConversation(options: ConversationOptions): Conversation {
   refuseUnknownOptions(options, conversationOptionNames, { of: "openConversation" });

@@ -1,8 +1,9 @@
 import type { GateLayer, ToolGates } from "../tools/tool-gates.js";
 
 /**
- * The changes for a model that can only call functions, as over Chat Completions: `apply_patch` becomes a function,
- * `local_shell` becomes `shell`, and the provider's web search is off. They take precedence over every other layer.
+ * The changes for a model that can only call functions, as over Chat Completions: `apply_patch` becomes a
+ * function, `local_shell` becomes `shell`, and the provider's web search is off. They take precedence over
+ * every other layer.
  */
 export function functionGates({ apply_patch, shell, web_search }: ToolGates): GateLayer {
   return {

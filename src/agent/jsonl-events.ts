@@ -16,12 +16,14 @@ interface OpenCommand {
   output: TextStart;
 }
 
-/** How much output is kept for a command that does not end before its turn; any other reports its own output. */
+/**
+ * How much output is kept for a command that does not end before its turn; any other reports its own output.
+ */
 const KEPT_OUTPUT_CHARS = 1024 * 1024;
 
 /**
- * Translates a session's events into the objects of `--json`. Items are numbered across turns; the start and the end
- * of one item have the same number. Items still open at the end of the turn are completed there.
+ * Translates a session's events into the objects of `--json`. Items are numbered across turns; the start and
+ * the end of one item have the same number. Items still open at the end of the turn are completed there.
  */
 export class JsonEvents {
   #nextItem = 0;
@@ -169,8 +171,8 @@ export class JsonEvents {
   }
 
   /**
-   * A command that is still running after a completed turn goes on, so its item stays open. Any other turn ends its
-   * commands.
+   * A command that is still running after a completed turn goes on, so its item stays open. Any other turn
+   * ends its commands.
    */
   #endOpenItems(status: "completed" | "failed"): JsonEvent[] {
     const plan = this.#plan;
@@ -203,7 +205,10 @@ function commandItem(
   return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
 }
 
-/** Changes are sorted by path, whatever their order in the patch. If a file changes twice, the last change counts. */
+/**
+ * Changes are sorted by path, whatever their order in the patch. If a file changes twice, the last change
+ * counts.
+ */
 function patchItem({ id, changes }: { id: string; changes: readonly FileChange[] }, status: string) {
   const byPath = new Map(changes.map(({ path, kind }) => [path, { path, kind }]));
   const sorted = [...byPath.values()].toSorted((a, b) =>

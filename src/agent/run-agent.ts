@@ -19,9 +19,9 @@ export interface AgentResult extends TurnResult {
 }
 
 /**
- * Runs a conversation of one turn: asks the model, runs its tool calls in the sandbox, and asks again with their
- * outputs until it calls no tool. A failure of the model, the sandbox or the engine is in the result; only a fault
- * in brig is thrown.
+ * Runs a conversation of one turn: asks the model, runs its tool calls in the sandbox, and asks again with
+ * their outputs until it calls no tool. A failure of the model, the sandbox or the engine is in the result;
+ * only a fault in brig is thrown.
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentResult> {
   refuseUnknownOptions(options, runAgentOptionNames, { of: "runAgent" });

@@ -38,8 +38,8 @@ export class SessionSandbox {
   }
 
   /**
-   * Closes the tools, and the sandbox if `source` is a function, even while it is starting. Resolves to what the
-   * sandbox's `close` resolves to.
+   * Closes the tools, and the sandbox if `source` is a function, even while it is starting. Resolves to what
+   * the sandbox's `close` resolves to.
    */
   async close(): Promise<unknown> {
     this.#isClosed = true;

@@ -3,15 +3,15 @@ import { truncateText } from "../output/truncation.js";
 import { ADVICE_START } from "../tools/command/missing-programs.js";
 import { itemTokens } from "./item-tokens.js";
 
-/** As much of what the user said is kept word for word. */
+/** How much of the user's messages is kept word for word. */
 export const KEPT_USER_TOKENS = 20_000;
 
-/** Starts the message that stands for all that was left out. */
+/** Starts the message with the summary. */
 const HANDOFF_PREFIX =
   "This conversation grew too long, and what came before was replaced by the note below, which the model that did the work wrote. " +
   "Go on from it: build on what it says was done, and do not do it again.";
 
-/** How messages start that are the user's by role only: brig wrote them. */
+/** How messages start that have the role of the user but were written by brig. */
 const writtenByBrig: readonly string[] = [
   "<environment_context>",
   "# AGENTS.md instructions",
@@ -23,14 +23,13 @@ const writtenByBrig: readonly string[] = [
   HANDOFF_PREFIX,
 ];
 
-/** The message that a summary is handed on in. */
 export function handoffMessage(summary: string): MessageItem {
   return textMessage("user", `${HANDOFF_PREFIX}\n${summary}`);
 }
 
 /**
- * What takes the place of all items: the latest messages of the user, as many as fit, the oldest of them cut in its middle, and the
- * summary. The context, where it has to be told again at once, comes right above the last of them.
+ * Returns the items that replace a conversation: the user's latest messages that fit, the oldest of them cut
+ * in the middle, and the summary. The context messages precede the last message of the user.
  */
 export function compactedItems(
   items: readonly ResponseItem[],
@@ -41,7 +40,7 @@ export function compactedItems(
   return [...kept.slice(0, -1), ...context, ...kept.slice(-1), handoffMessage(summary)];
 }
 
-/** What a person, or a program in a person's place, said. */
+/** Whether a person, or a program in place of a person, wrote the item. */
 export function isFromUser(item: ResponseItem): item is MessageItem {
   if (item.type !== "message" || item.role !== "user") return false;
   const text = messageText(item).trimStart();
@@ -60,7 +59,7 @@ function latest(messages: readonly MessageItem[], maxTokens: number): MessageIte
   return kept;
 }
 
-/** Pictures are left out of a message that is too long. */
+/** A message that is cut loses its pictures. */
 function cut(message: MessageItem, tokens: number): MessageItem {
   return textMessage("user", truncateText(messageText(message), { mode: "tokens", limit: tokens }));
 }

@@ -1,13 +1,13 @@
 import { type ResponseItem, wireItem } from "../model/items.js";
 import { tokensOfBytes } from "../output/truncation.js";
 
-/** What a picture counts, whatever its bytes: endpoints scale it. */
+/** The estimate for a picture of any size, because endpoints scale pictures. */
 const IMAGE_TOKENS = 1800;
 
-/** Encrypted reasoning is base64 with an envelope around it. */
+/** Encrypted reasoning is base64 of an envelope of about this size around the text. */
 const REASONING_ENVELOPE_BYTES = 650;
 
-/** How many tokens an item is, at four bytes each. */
+/** Estimates the tokens of an item at four bytes each. */
 export function itemTokens(item: ResponseItem): number {
   if (item.type === "reasoning" && typeof item.encrypted_content === "string") {
     const bytes = (item.encrypted_content.length * 3) / 4 - REASONING_ENVELOPE_BYTES;

@@ -1,9 +1,11 @@
-/** What a sandbox left on the host that runs by itself later; the words of each field are the sandbox's. */
+/**
+ * Files that a session's sandboxes left on the host and that may run by themselves later, such as git hooks.
+ */
 export interface SessionReceipt {
   readonly findings: readonly ReceiptFinding[];
-  /** Further ones that are not listed. */
+  /** The number of further findings, which are not listed. */
   readonly omitted: number;
-  /** Why not everything was looked at; null when it was. */
+  /** Why not everything was examined; null if it was. */
   readonly incomplete: string | null;
 }
 
@@ -15,27 +17,27 @@ export interface ReceiptFinding {
   readonly isNeutralised: boolean;
 }
 
-/** The receipts of a session's sandboxes, which may have worked in the same directories, as one. */
+/** Joins the receipts of a session's sandboxes, which may have worked in the same directories. */
 export class Receipts {
   readonly #findings = new Map<string, ReceiptFinding>();
   #omitted = 0;
   #incomplete: string | null = null;
 
-  /** What a sandbox gave when it was closed; one that gives no receipts leaves none. */
-  add(given: unknown): void {
-    if (!isReceipt(given)) return;
-    for (const finding of given.findings) {
+  /** Adds what a sandbox's `close` resolved to; anything but a receipt is ignored. */
+  add(receipt: unknown): void {
+    if (!isReceipt(receipt)) return;
+    for (const finding of receipt.findings) {
       const known = this.#findings.get(finding.path)?.reasons ?? [];
       this.#findings.set(finding.path, {
         ...finding,
         reasons: [...new Set([...known, ...finding.reasons])],
       });
     }
-    this.#omitted += given.omitted;
-    this.#incomplete ??= given.incomplete;
+    this.#omitted += receipt.omitted;
+    this.#incomplete ??= receipt.incomplete;
   }
 
-  /** Null where there is nothing to tell. */
+  /** Null if there is nothing to report. */
   get all(): SessionReceipt | null {
     const findings = [...this.#findings.values()];
     if (findings.length === 0 && this.#omitted === 0 && this.#incomplete === null) return null;
@@ -43,6 +45,6 @@ export class Receipts {
   }
 }
 
-function isReceipt(given: unknown): given is SessionReceipt {
-  return typeof given === "object" && given !== null && "findings" in given && Array.isArray(given.findings);
+function isReceipt(value: unknown): value is SessionReceipt {
+  return typeof value === "object" && value !== null && "findings" in value && Array.isArray(value.findings);
 }

@@ -1,19 +1,19 @@
 import type { ApprovalPolicy } from "../policy/approval-policy.js";
 
-/** Where and how the session runs, as far as the model is told. */
+/** Where and how the session runs, as the model is told. */
 export interface SessionSetting {
   /** Absolute path inside the sandbox. */
   cwd: string;
-  /** E.g. `workspace-write`, or the name of a policy file. */
+  /** A mode such as `workspace-write`, or the name of a policy file. */
   sandboxMode: string;
   network: { kind: "none" } | { kind: "full" } | { kind: "allowlist"; hosts: readonly string[] };
-  /** When a person is asked. Default: never. */
+  /** When a person is asked for approval. Default: never. */
   approvalPolicy?: ApprovalPolicy | undefined;
-  /** Directories besides the working directory that may be written to. */
+  /** Writable directories besides the working directory. */
   writableRoots: readonly string[];
-  /** Name or path of the shell. */
+  /** The shell's name or path. */
   shell: string;
-  /** E.g. `Europe/Berlin`. */
+  /** A time zone such as `Europe/Berlin`. */
   timezone: string;
 }
 
@@ -28,13 +28,13 @@ export function sentContext(setting: SessionSetting, now: Date): SentContext {
   return { setting, date: localDate(now, setting.timezone) };
 }
 
-/** What servers and CI run in needs no knowledge of zones, which takes five milliseconds to load. */
+/** Servers and CI use UTC, which needs no `Intl`: loading its time zones takes five milliseconds. */
 const utc = /^(?:Etc\/)?(?:UTC|UCT|Universal|Zulu|GMT)$/;
 
-/** Making one takes a third of a millisecond, as much as all else that a turn begins with. */
+/** Creating a format takes a third of a millisecond, as long as everything else at the start of a turn. */
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** `YYYY-MM-DD` in a time zone; in UTC where there is no such zone, as TZ may say anything. */
+/** Returns `YYYY-MM-DD` in a time zone, or in UTC if there is no such zone: TZ may contain anything. */
 export function localDate(now: Date, timezone: string): string {
   if (utc.test(timezone)) return now.toISOString().slice(0, 10);
   const format = dateFormats.get(timezone) ?? dateFormat(timezone);

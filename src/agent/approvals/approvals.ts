@@ -28,7 +28,10 @@ export interface ApprovalRequest extends ApprovalQuestion {
 export type ApprovalAnswer =
   | "approved"
   | "approved_for_session"
-  /** Approves every command that begins like this. Any prefix but the question's own approves this command only. */
+  /**
+   * Approves every command that begins like this. Any prefix but the question's own approves this command
+   * only.
+   */
   | { approvedPrefix: readonly string[] }
   | "denied"
   /** Denies the action and ends the turn. */
@@ -36,12 +39,17 @@ export type ApprovalAnswer =
 
 /** Answers the questions of the session's approval policy. */
 export interface Approver {
-  /** Called for one question at a time. Once the signal is aborted, withdraw the question: its answer is ignored. */
+  /**
+   * Called for one question at a time. Once the signal is aborted, withdraw the question: its answer is
+   * ignored.
+   */
   ask(request: ApprovalRequest, options: { signal: AbortSignal | undefined }): Promise<ApprovalAnswer>;
 }
 
 export interface ApprovalSituation extends Pick<CommandSituation, "policy" | "isRestricted" | "canEscalate"> {
-  /** Whether the session's sandbox has a network. Without one, the sandbox is why a network is unreachable. */
+  /**
+   * Whether the session's sandbox has a network. Without one, the sandbox is why a network is unreachable.
+   */
   hasNetwork: boolean;
 }
 
@@ -51,7 +59,9 @@ interface ApprovalOptions {
   approver?: Approver | undefined;
 }
 
-/** Decides about actions by the approval policy, a person's answers, and what was approved for the session. */
+/**
+ * Decides about actions by the approval policy, a person's answers, and what was approved for the session.
+ */
 export function createApprovals(options: ApprovalOptions): ActionReview {
   return new SessionApprovals(options);
 }
@@ -105,7 +115,10 @@ class SessionApprovals implements ActionReview {
     return answer === "approved" ? "run-escalated" : "stands-by-user";
   }
 
-  /** Returns an earlier answer to the same question, or asks. Questions wait for each other, in the order of their calls. */
+  /**
+   * Returns an earlier answer to the same question, or asks. Questions wait for each other, in the order of
+   * their calls.
+   */
   async #answerTo(
     question: ApprovalQuestion,
     call: ToolCallOptions,

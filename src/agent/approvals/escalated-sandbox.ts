@@ -1,8 +1,8 @@
 import type { AgentSandbox } from "../agent-sandbox.js";
 
 /**
- * A session's second container, with full access, for what a person approved to leave the first one. It starts when
- * it is first needed. If it could not start, the next request opens another one.
+ * A session's second container, with full access, for what a person approved to leave the first one. It
+ * starts when it is first needed. If it could not start, the next request opens another one.
  */
 export class EscalatedSandbox {
   readonly #open: () => Promise<AgentSandbox>;
@@ -19,7 +19,9 @@ export class EscalatedSandbox {
     return await this.#current;
   }
 
-  /** Closes the container, if one was opened, and resolves to its receipt. A later request opens another one. */
+  /**
+   * Closes the container, if one was opened, and resolves to its receipt. A later request opens another one.
+   */
   async close(): Promise<unknown> {
     const current = this.#current;
     this.#current = null;

@@ -5,11 +5,16 @@ import type { ApprovalSituation, Approver } from "./approvals.js";
 
 /** The approvals of a session whose setting may change. */
 export interface LazyApprovals extends ActionReview {
-  /** To be called with each new setting: earlier approvals were given for the old one, so they no longer count. */
+  /**
+   * To be called with each new setting: earlier approvals were given for the old one, so they no longer
+   * count.
+   */
   forget(): void;
 }
 
-/** Loads the code at the first action: it parses scripts, and loading is most of what a session's start costs. */
+/**
+ * Loads the code at the first action: it parses scripts, and loading is most of what a session's start costs.
+ */
 export function lazyApprovals(options: {
   setting: () => SessionSetting;
   canEscalate: boolean;

@@ -20,8 +20,8 @@ export interface SummaryRequest {
 }
 
 /**
- * Has the model summarise the conversation. While that is longer than the model can read, the oldest item is left
- * out, then two more, then four, and so on. An answer without text is `model.failed`.
+ * Has the model summarise the conversation. While that is longer than the model can read, the oldest item is
+ * left out, then two more, then four, and so on. An answer without text is `model.failed`.
  */
 export async function requestSummary(request: SummaryRequest): Promise<string> {
   let { items } = request;

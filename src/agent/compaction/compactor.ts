@@ -21,7 +21,9 @@ Say, in this order and as briefly as exactness allows:
 export interface CompactionOptions {
   /** The size of the model's context window. Default: what is known of the model by its name. */
   contextWindowTokens?: number | undefined;
-  /** The size at which the conversation is compacted. Default and maximum: nine tenths of the context window. */
+  /**
+   * The size at which the conversation is compacted. Default and maximum: nine tenths of the context window.
+   */
   autoCompactTokens?: number | undefined;
   /** What asks the model for the summary. Default: brig's own prompt. */
   prompt?: string | undefined;
@@ -60,7 +62,9 @@ export class Compactor {
   readonly #options: CompactorOptions;
   readonly #limitTokens: number;
   readonly #keptTokens: number;
-  /** The size after the last compaction, or failed attempt, as last measured. Null until it is measured again. */
+  /**
+   * The size after the last compaction, or failed attempt, as last measured. Null until it is measured again.
+   */
   #floorTokens: number | null = 0;
 
   constructor(options: CompactorOptions) {
@@ -72,8 +76,8 @@ export class Compactor {
   }
 
   /**
-   * Compacts if the conversation, with what is to be added, has reached its limit. A failure is only a warning,
-   * because the endpoint decides what is too long.
+   * Compacts if the conversation, with what is to be added, has reached its limit. A failure is only a
+   * warning, because the endpoint decides what is too long.
    */
   async compactIfFull(
     pass: Omit<CompactionPass, "reason">,
@@ -94,7 +98,9 @@ export class Compactor {
     }
   }
 
-  /** Replaces everything but the user's messages with a summary. After an error the conversation is unchanged. */
+  /**
+   * Replaces everything but the user's messages with a summary. After an error the conversation is unchanged.
+   */
   async compact({ reason, signal, context }: CompactionPass): Promise<CompactionOutcome> {
     const { transcript, prompt = defaultCompactPrompt } = this.#options;
     const items = transcript.toInput();

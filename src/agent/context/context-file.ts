@@ -5,8 +5,8 @@ import { readTextFile } from "../../lib/bounded-file.js";
 const MAX_INSTRUCTIONS_BYTES = 256 * 1024;
 
 /**
- * Reads the base instructions from `model_instructions_file` or `--instructions-file`. A file that is missing,
- * empty, longer than 256 KiB, not text, or not a regular file is `config.invalid`.
+ * Reads the base instructions from `model_instructions_file` or `--instructions-file`. A file that is
+ * missing, empty, longer than 256 KiB, not text, or not a regular file is `config.invalid`.
  */
 export async function readInstructionsFile(path: string): Promise<string> {
   const file = await readTextFile(path, MAX_INSTRUCTIONS_BYTES);

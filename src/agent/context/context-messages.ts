@@ -26,7 +26,9 @@ export interface ContextSource {
   onWarning(text: string): void;
 }
 
-/** Writes the messages that say where and how the model works: all of them at first, later what has changed. */
+/**
+ * Writes the messages that say where and how the model works: all of them at first, later what has changed.
+ */
 export class ContextMessages {
   readonly #options: ContextOptions;
   /** What the conversation already contains; null if it contains nothing. */

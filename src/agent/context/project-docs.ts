@@ -6,17 +6,22 @@ import { wholeEnd } from "../../lib/utf8.js";
 
 /** Where AGENTS.md files are looked for, and how much of them is sent. */
 export interface ProjectDocsOptions {
-  /** The user's directories on this machine, such as `$BRIG_HOME`; their first file with text precedes the project's. */
+  /**
+   * The user's directories on this machine, such as `$BRIG_HOME`; their first file with text precedes the
+   * project's.
+   */
   homes: readonly string[];
   /** The most that all files of the project may have together; 0 leaves them out. Default: 32 768. */
   maxBytes?: number | undefined;
   /** Names to look for after AGENTS.override.md and AGENTS.md. Default: none. */
   fallbackFilenames?: readonly string[] | undefined;
-  /** Names that mark a project's root. Without one, only the working directory is searched. Default: `.git`. */
+  /**
+   * Names that mark a project's root. Without one, only the working directory is searched. Default: `.git`.
+   */
   rootMarkers?: readonly string[] | undefined;
   /**
-   * Whether the working directory is this machine's, at the same path. If it has no such files here, the search does
-   * not wait for the sandbox. Default: false.
+   * Whether the working directory is this machine's, at the same path. If it has no such files here, the
+   * search does not wait for the sandbox. Default: false.
    */
   isOnHost?: boolean | undefined;
 }
@@ -59,9 +64,9 @@ const SEPARATOR = "\n\n--- project-doc ---\n\n";
 const WRITE_BITS = 0o222;
 
 /**
- * Reads AGENTS.md files: the user's from this machine, then one of each directory from the project's root down to
- * the working directory, read inside the sandbox. A file that cannot be used is a warning; only an error of the
- * sandbox itself is thrown.
+ * Reads AGENTS.md files: the user's from this machine, then one of each directory from the project's root
+ * down to the working directory, read inside the sandbox. A file that cannot be used is a warning; only an
+ * error of the sandbox itself is thrown.
  */
 export async function readProjectDocs(search: ProjectDocsSearch): Promise<ProjectDocs> {
   const warnings: string[] = [];
@@ -123,8 +128,8 @@ interface SeenDoc {
 }
 
 /**
- * Finds files that there may be to read. The host only checks whether names exist. It opens and lists nothing,
- * because an agent may have prepared the workspace.
+ * Finds files that there may be to read. The host only checks whether names exist. It opens and lists
+ * nothing, because an agent may have prepared the workspace.
  */
 async function seenOnHost(search: PlacesToLook): Promise<SeenDoc[]> {
   const { root, furthest } = await rootOnHost(search);
@@ -187,7 +192,9 @@ async function isMarker(files: ProjectFiles, path: string, { signal }: ProjectDo
   }
 }
 
-/** The sandbox mounts empty read-only directories as placeholders, so that an agent cannot create a `.git`. */
+/**
+ * The sandbox mounts empty read-only directories as placeholders, so that an agent cannot create a `.git`.
+ */
 function mayBePlaceholder({ type, mode }: { type: string; mode: number }): boolean {
   return type === "directory" && (mode & WRITE_BITS) === 0;
 }
@@ -218,7 +225,10 @@ async function findDoc(files: ProjectFiles, directory: string, search: ProjectDo
   return { directory, file: null, warnings };
 }
 
-/** Joins the files from the root down, up to `maxBytes`. The file that crosses it is cut between two characters. */
+/**
+ * Joins the files from the root down, up to `maxBytes`. The file that crosses it is cut between two
+ * characters.
+ */
 function joined(
   found: readonly FoundDoc[],
   { maxBytes, warn }: { maxBytes: number; warn: Warn },

@@ -1,7 +1,10 @@
-/** What stands before it brig says of a call, what stands after it the command printed. */
+/** Everything before this line comes from brig; the rest is the command's own output. */
 const BODY_START = "\nOutput:\n";
 
-/** Both, so that what a command printed cannot pass for what brig says; null for an output that is not made of them. */
+/**
+ * Separates brig's lines from the command's output, which could imitate them. Null for an output of another
+ * form.
+ */
 export function outputParts(output: string): { head: string; body: string } | null {
   const at = output.indexOf(BODY_START);
   return at === -1 ? null : { head: output.slice(0, at), body: output.slice(at + BODY_START.length) };

@@ -10,15 +10,15 @@ import { outputParts } from "./output-parts.js";
 import type { RecordedCall } from "./replay-recording.js";
 
 export interface ReplayClientOptions {
-  /** What the calls were recorded with: it decides about tools and truncation. */
+  /** The model the calls were recorded with: tools and truncation depend on it. */
   model: string;
-  /** Changes an input before it is sent, e.g. for another directory. Default: as it was. */
+  /** Changes the input of each call, for example to another directory. Default: unchanged. */
   adapt?: ((input: string) => string) | undefined;
 }
 
 /**
- * A model that makes a session's calls again, response by response, whatever comes of them, and then says no more. Ids of command sessions
- * are random: where a call names one, it gets the id that the same command has now.
+ * A model that makes a session's calls again, response by response, whatever their outputs. Ids of command
+ * sessions are random, so a recorded id in a call is replaced by the id that the same command has now.
  */
 export function createReplayClient(
   responses: readonly (readonly RecordedCall[])[],
@@ -43,7 +43,6 @@ export function createReplayClient(
   };
 }
 
-/** As the head of an output tells it. */
 export function sessionIdIn(output: string): number | null {
   const head = outputParts(output)?.head ?? "";
   const digits = /^Process running with session ID (\d+)$/m.exec(head)?.[1];
@@ -77,7 +76,6 @@ function callItem({ replayId, name, input, isFreeform }: RecordedCall): ToolCall
   return { type: "function_call", call_id: replayId, name, arguments: input };
 }
 
-/** Such a call is an item of its own kind. */
 function localShellItem(callId: string, action: string): ToolCallItem {
   const item = parseItem({ type: "local_shell_call", call_id: callId, action: JSON.parse(action) });
   if (item.type === "local_shell_call") return item;

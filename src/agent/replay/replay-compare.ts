@@ -2,29 +2,29 @@ import type { CallOutput } from "../../model/items.js";
 import { joinOutput, outputParts } from "./output-parts.js";
 import { readStructuredOutput } from "./structured-output.js";
 
-/** What cannot come out the same twice, and so is not compared. */
-const unrepeatable: readonly { name: string; pattern: RegExp; stand: string }[] = [
-  { name: "chunk ids", pattern: /^Chunk ID: [0-9a-f]{6}$/m, stand: "Chunk ID: …" },
-  { name: "wall times", pattern: /^Wall time: [\d.]+ seconds$/m, stand: "Wall time: … seconds" },
+/** Parts of brig's lines that differ in every run. */
+const unrepeatable: readonly { name: string; pattern: RegExp; placeholder: string }[] = [
+  { name: "chunk ids", pattern: /^Chunk ID: [0-9a-f]{6}$/m, placeholder: "Chunk ID: …" },
+  { name: "wall times", pattern: /^Wall time: [\d.]+ seconds$/m, placeholder: "Wall time: … seconds" },
   {
     name: "session ids",
     pattern: /^Process running with session ID \d+$/m,
-    stand: "Process running with session ID …",
+    placeholder: "Process running with session ID …",
   },
 ];
 
-/** How long a command ran until it was ended, in the first line of its output. */
+/** The first line of a command's output if it timed out. */
 const timeout = { name: "times of timeouts", pattern: /^command timed out after \d+ milliseconds$/m };
 
-/** An output in which only what is repeatable is left, and the names of what was taken out. */
 export interface ComparableOutput {
   text: string;
+  /** The kinds of differences that were removed from the text. */
   normalised: string[];
 }
 
 /**
- * Only what brig itself says of a call is normalised, and of that only what is random or a time: what a command printed is compared as
- * it is. `adapt` puts the recorded directory in place of another.
+ * Normalises random ids and times in brig's own lines; what a command printed stays as it is. `adapt`
+ * replaces the directory of the replay by the recorded one.
  */
 export function comparable(output: CallOutput, adapt: (text: string) => string): ComparableOutput {
   if (typeof output === "string") return comparableText(output, adapt);
@@ -50,15 +50,14 @@ function comparableText(output: string, adapt: (text: string) => string): Compar
   const parts = outputParts(adapted);
   if (parts === null) return { text: adapted, normalised };
   let { head } = parts;
-  for (const { name, pattern, stand } of unrepeatable) {
+  for (const { name, pattern, placeholder } of unrepeatable) {
     if (!pattern.test(head)) continue;
-    head = head.replace(pattern, stand);
+    head = head.replace(pattern, placeholder);
     normalised.push(name);
   }
   return withoutTimeout(head, parts.body, normalised);
 }
 
-/** The line of a timeout is the first of the output. */
 function withoutTimeout(head: string, body: string, normalised: string[]): ComparableOutput {
   const [line = ""] = body.split("\n", 1);
   if (!timeout.pattern.test(line)) return { text: joinOutput(head, body), normalised };
@@ -69,7 +68,7 @@ function withoutTimeout(head: string, body: string, normalised: string[]): Compa
   };
 }
 
-/** Puts one directory in the place of another, where a path names it or something below it. */
+/** Replaces a directory by another in the paths of a text that name it or something below it. */
 export function pathAdapter(from: string, to: string): (text: string) => string {
   if (from === to || from === "/") return (text) => text;
   const name = new RegExp(`(?<![\\w.@+-])${escaped(from)}(?![\\w@+-]|\\.\\w)`, "g");
@@ -81,16 +80,15 @@ function escaped(text: string): string {
 }
 
 export interface LineDifference {
-  /** From 1, in the recorded output. */
+  /** The line number in the recorded output, from 1. */
   line: number;
-  /** Some lines of each, from the first that is different. */
+  /** The first lines from the difference on. */
   recorded: string[];
   replayed: string[];
 }
 
 const SHOWN_LINES = 5;
 
-/** Where two texts start to differ. */
 export function firstDifference(recorded: string, replayed: string): LineDifference {
   const [before, after] = [recorded.split("\n"), replayed.split("\n")];
   let line = 0;
@@ -102,7 +100,6 @@ export function firstDifference(recorded: string, replayed: string): LineDiffere
   };
 }
 
-/** Lines whose order depends on when files were changed last, which no record of a session keeps. */
 export function sortedLines(text: string): string {
   return text.split("\n").toSorted().join("\n");
 }

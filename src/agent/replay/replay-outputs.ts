@@ -10,13 +10,14 @@ export interface CallDifference extends LineDifference {
   input: string;
 }
 
-/** What came of the calls, by their replay ids, and how its paths become the recorded ones. */
 interface Replayed {
+  /** The outputs by replay id. */
   outputs: ReadonlyMap<string, CallOutput>;
+  /** Replaces the directory of the replay by the recorded one. */
   back: (text: string) => string;
 }
 
-/** The calls whose outputs are different, and what was left out of the comparison. */
+/** Finds the calls whose outputs differ. `normalised` names the differences that do not count. */
 export function compareCalls(
   calls: readonly RecordedCall[],
   { outputs, back }: Replayed,
@@ -28,6 +29,7 @@ export function compareCalls(
     const replayed = comparable(outputs.get(call.replayId) ?? "(no output)", back);
     for (const name of [...recorded.normalised, ...replayed.normalised]) normalised.add(name);
     if (recorded.text === replayed.text) continue;
+    // `grep_files` sorts by the time of a file's last change, which is not recorded.
     if (call.name === "grep_files" && sortedLines(recorded.text) === sortedLines(replayed.text)) {
       normalised.add("the order of grep_files, which is that of the last changes");
       continue;
@@ -46,8 +48,8 @@ export function compareCalls(
 }
 
 /**
- * The calls on command sessions that gave the same output in the end, wherever one call's part ended and the next one's began: that is a
- * matter of time alone.
+ * Finds the calls on command sessions whose output is the same as a whole. How it is split among the calls
+ * that read it is only a matter of time.
  */
 function resplitSessions(calls: readonly RecordedCall[], { outputs, back }: Replayed): Set<RecordedCall> {
   const sessions = new Map<number, RecordedCall[]>();

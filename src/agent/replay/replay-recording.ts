@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { type CallOutput, outputText } from "../../model/items.js";
 import {
+  type ReadRecord,
   readSessionLines,
   type SessionLine,
   type SessionMeta,
@@ -10,18 +11,18 @@ import {
 import { type AgentStep, type StepCall, stepsOf } from "../../session/read/session-steps.js";
 import { readTreeRecord, type TreeDescription } from "../../session/read/session-tree.js";
 
-/** A session as something to be run again. */
+/** What a replay needs of a recorded session. */
 export interface Recording {
   meta: SessionMeta;
-  /** Segments of work with one setting, in order. */
+  /** Parts of the session that ran with one setting, in order. */
   segments: RecordedSegment[];
-  /** What the session left behind; null where the record does not say. */
+  /** What the session left in its directory; null if it was not recorded. */
   tree: TreeDescription | null;
-  /** The image of the last sandbox; null where the record does not say. */
+  /** The image of the last sandbox; null if it was not recorded. */
   image: string | null;
-  /** What the engine knew that image by, e.g. `sha256:…`. */
+  /** The engine's id of that image, such as `sha256:…`. */
   imageId: string | null;
-  /** Calls that cannot be run again, and why. */
+  /** The calls that cannot be run again. */
   skipped: { call: RecordedCall; reason: string }[];
 }
 
@@ -31,74 +32,80 @@ export interface RecordedSegment {
 }
 
 export interface RecordedCall {
-  /** Of the response, as `brig sessions show` numbers it. */
+  /** The step of the response, as `brig sessions show` numbers it. */
   step: number;
-  /** Unlike a model's ids, never used twice. */
+  /** Unique, unlike ids that models give. */
   replayId: string;
   name: string;
   input: string;
   isFreeform: boolean;
   output: CallOutput;
-  /** What a person answered when asked about it, in order. */
+  /** A person's answers to approval questions about the call, in order. */
   answers: RecordedAnswer[];
 }
 
 interface RecordedAnswer {
   answer: string;
-  /** It was to run with full access, or could then run again with it. */
+  /** Whether the question was about running with full access, at first or after a failure. */
   isForFullAccess: boolean;
 }
 
-/** Reads what a session did. One that did nothing has no segments. */
+/** Reads the calls of a session. Error: `session.invalid` for a file that is not a session's. */
 export async function readRecording(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
 ): Promise<Recording> {
-  const about: About = { meta: null, tree: null, image: null, imageId: null };
-  const recording = { segments: [] as RecordedSegment[], skipped: [] as Recording["skipped"] };
-  for await (const step of stepsOf(watched(readSessionLines(path, options), about)))
+  const recording: PartialRecording = {
+    meta: null,
+    segments: [],
+    tree: null,
+    image: null,
+    imageId: null,
+    skipped: [],
+  };
+  for await (const step of stepsOf(addingFacts(readSessionLines(path, options), recording)))
     if (step.source === "agent") addStep(recording, step);
-  const { segments, skipped } = recording;
-  if (about.meta === null && segments.length === 0 && skipped.length === 0) throw noSession(path);
-  return { ...about, meta: about.meta ?? { id: "unknown" }, ...recording };
+  const { meta, segments, skipped } = recording;
+  if (meta === null && segments.length === 0 && skipped.length === 0)
+    throw new BrigError(`${path} is not the file of a session`, {
+      code: "session.invalid",
+      hint: "a session file has JSON lines and starts with session_meta; brig sessions lists yours",
+    });
+  return { ...recording, meta: meta ?? { id: "unknown" } };
 }
 
-function noSession(path: string): BrigError {
-  return new BrigError(`${path} is not the file of a session`, {
-    code: "session.invalid",
-    hint: "such a file has JSON lines, of which the first is its session_meta; brig sessions lists yours",
-  });
-}
+type PartialRecording = Omit<Recording, "meta"> & { meta: SessionMeta | null };
 
-type About = Pick<Recording, "tree" | "image" | "imageId"> & { meta: SessionMeta | null };
-
-async function* watched(lines: AsyncIterable<SessionLine>, about: About): AsyncIterable<SessionLine> {
+/** Passes the lines on, and adds what their records say about the session to the recording. */
+async function* addingFacts(
+  lines: AsyncIterable<SessionLine>,
+  recording: PartialRecording,
+): AsyncIterable<SessionLine> {
   for await (const line of lines) {
-    if (line.kind === "record") look(line.record, about);
+    if (line.kind === "record") addFacts(line.record, recording);
     yield line;
   }
 }
 
-function look(record: Extract<SessionLine, { kind: "record" }>["record"], about: About): void {
-  if (record.type === "session_meta") about.meta ??= record.meta;
-  // What was left behind before the last turn is not what the session left behind.
-  if (record.type === "turn_context") about.tree = null;
+function addFacts(record: ReadRecord, recording: PartialRecording): void {
+  if (record.type === "session_meta") recording.meta ??= record.meta;
+  // A later turn may have changed what was described.
+  if (record.type === "turn_context") recording.tree = null;
   if (record.type !== "brig") return;
-  if (record.name === "tree") about.tree = readTreeRecord(record.payload);
+  if (record.name === "tree") recording.tree = readTreeRecord(record.payload);
   if (record.name !== "sandbox" || record.payload.escalated === true) return;
   const { image, proof } = record.payload;
-  about.image = typeof image === "string" ? image : null;
-  about.imageId = imageIdIn(proof);
+  recording.image = typeof image === "string" ? image : null;
+  recording.imageId = imageIdIn(proof);
 }
 
 const proofShape = z.looseObject({ imageId: z.string() });
 
-/** The image that a sandbox's proof names; null where it names none. */
 export function imageIdIn(proof: unknown): string | null {
   return proofShape.safeParse(proof).data?.imageId ?? null;
 }
 
-function addStep({ segments, skipped }: Pick<Recording, "segments" | "skipped">, step: AgentStep): void {
+function addStep({ segments, skipped }: PartialRecording, step: AgentStep): void {
   const calls: RecordedCall[] = [];
   for (const [index, call] of step.calls.entries()) {
     const recorded = {
@@ -138,7 +145,7 @@ function isSameSetting(one: TurnSettings | null, other: TurnSettings | null): bo
   return key(one) === key(other);
 }
 
-/** Whether it may have run with full access, outside the session's own sandbox. */
+/** Whether the call may have run outside the session's sandbox, with full access. */
 export function hadFullAccess({ answers }: RecordedCall): boolean {
   return answers.some(({ answer, isForFullAccess }) => isForFullAccess && answer.startsWith("approved"));
 }

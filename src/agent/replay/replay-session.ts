@@ -30,11 +30,14 @@ import {
 
 export interface ReplayOptions {
   recording: Recording;
-  /** Takes the place of the directory the session worked in. Absolute, inside the sandbox. */
+  /** Replaces the directory the session worked in. Absolute path inside the sandbox. */
   directory: string;
-  /** A sandbox for what a turn ran with. */
+  /** Opens a sandbox with the settings of a turn. */
   openSandbox(turn: TurnSettings | null): SandboxSource;
-  /** A sandbox with full access, for what ran outside the session's own. Default: such calls are not run again. */
+  /**
+   * Opens a sandbox with full access for calls that ran outside the session's. Default: those calls are
+   * skipped.
+   */
   openFullAccess?: ((turn: TurnSettings | null) => () => Promise<AgentSandbox>) | undefined;
   signal?: AbortSignal | undefined;
   onEvent?: AgentListener | undefined;
@@ -42,7 +45,7 @@ export interface ReplayOptions {
 
 export interface ReplayReport {
   sessionId: string;
-  /** How many calls were run again. */
+  /** The number of calls that were run again. */
   calls: number;
   differences: CallDifference[];
   skipped: { step: number; name: string; reason: string }[];
@@ -50,18 +53,19 @@ export interface ReplayReport {
     | { kind: "same" }
     | { kind: "different"; differences: TreeDifference[] }
     | { kind: "not compared"; reason: string };
-  /** What was not compared because it is never the same twice. */
+  /** The kinds of differences that do not count, because they occur in every run. */
   normalised: string[];
-  /** What else may make a difference. */
+  /** Other possible reasons for differences. */
   notes: string[];
 }
 
-/** Whether all that was compared came out as it was. */
 export function isSame({ differences, tree }: ReplayReport): boolean {
   return differences.length === 0 && tree.kind !== "different";
 }
 
-/** Makes a session's calls again, in their order, and compares what comes of them. Failures of the sandbox are thrown. */
+/**
+ * Runs a session's calls again, in their order, and compares the outputs. Failures of the sandbox are thrown.
+ */
 export async function replaySession(options: ReplayOptions): Promise<ReplayReport> {
   const { directory } = options;
   const recording =
@@ -96,13 +100,12 @@ export async function replaySession(options: ReplayOptions): Promise<ReplayRepor
   };
 }
 
-/** Where both are known. */
+/** False if either image is unknown. */
 async function hasOtherImage(conversation: Conversation, { imageId }: Recording): Promise<boolean> {
   const now = imageIdIn((await conversation.sandbox).proof);
   return imageId !== null && now !== null && now !== imageId;
 }
 
-/** Where a session worked. */
 export function workDirectory({ meta, segments }: Recording): string {
   return segments[0]?.turn?.cwd ?? meta.cwd ?? "/";
 }
@@ -119,7 +122,7 @@ function openSegment(
     setting: settingOf(turn, adapt(turn?.cwd ?? before)),
     toolOptions: { gates: gatesOf(responses.flat()), user: recordedUser(responses.flat()) },
     truncation: turn?.truncation_policy ?? undefined,
-    // What was said is not looked at again, however long it gets.
+    // No model reads the conversation, so it is never compacted.
     compaction: { contextWindowTokens: Number.MAX_SAFE_INTEGER, autoCompactTokens: Number.MAX_SAFE_INTEGER },
     session: collecting(outputs),
     onEvent: options.onEvent,
@@ -128,15 +131,16 @@ function openSegment(
   });
 }
 
-/** There has to be one, so that what was asked for and declined is declined again; nothing that is run gets to it. */
+/**
+ * With an escalated sandbox, what a person declined is asked about and declined again. Nothing runs in it.
+ */
 function noFullAccess(): Promise<AgentSandbox> {
-  const error = new BrigError("a replayed call asks for full access that it has not got", {
+  const error = new BrigError("a replayed call needs full access, which the replay does not have", {
     code: "policy.not-enforced",
   });
   return Promise.reject(error);
 }
 
-/** Without the calls that may have run with full access. */
 function withinSandbox(recording: Recording): Recording {
   const all = recording.segments.flatMap(({ responses }) => responses.flat());
   const outside = all.filter(hadFullAccess);
@@ -144,14 +148,14 @@ function withinSandbox(recording: Recording): Recording {
   const skipped = [...recording.skipped, ...outside.map((call) => ({ call, reason }))];
   const segments = recording.segments.flatMap(({ turn, responses }) => {
     const within = responses.map((calls) => calls.filter((call) => !outside.includes(call)));
-    // A response without calls would end the turn.
+    // A response without calls would end the turn too early.
     const left = within.filter((calls) => calls.length > 0);
     return left.length === 0 ? [] : [{ turn, responses: left }];
   });
   return { ...recording, segments, skipped };
 }
 
-/** Answers as the person did then; what nobody was asked then is refused. */
+/** Gives a person's recorded answers; a question that was not asked then is denied. */
 function recordedApprover(calls: readonly RecordedCall[]): Approver {
   const answers = new Map(calls.map((call) => [call.replayId, call.answers.map(({ answer }) => answer)]));
   return {
@@ -183,7 +187,7 @@ function approvalPolicyOf(turn: TurnSettings | null): ApprovalPolicy {
   return parsed.kind === "parsed" ? parsed.policy : "never";
 }
 
-/** What the session could use, as its own outputs tell. */
+/** The tools that were on, as far as the outputs of the calls show it. */
 function gatesOf(calls: readonly RecordedCall[]): ToolGates {
   const refused = new Set(
     calls.flatMap((call) => /^(\w+) is disabled in this session/.exec(outputText(call))?.[1] ?? []),
@@ -200,7 +204,7 @@ function gatesOf(calls: readonly RecordedCall[]): ToolGates {
   };
 }
 
-/** Answers as the person did then, question after question; undefined where nobody was asked. */
+/** Gives a person's recorded answers, in order; undefined if nobody could be asked. */
 function recordedUser(calls: readonly RecordedCall[]): AskedUser | undefined {
   const asked = calls.filter(({ name }) => name === "request_user_input");
   if (asked.some((call) => outputText(call).startsWith("request_user_input is "))) return undefined;
@@ -219,7 +223,7 @@ function answersIn(output: string): Record<string, readonly string[]> | null {
   }
 }
 
-/** A record that only the outputs are taken from. */
+/** A log that keeps only the outputs of calls. */
 function collecting(outputs: Map<string, CallOutput>): SessionLog {
   return {
     path: null,

@@ -5,7 +5,7 @@ const shape = z.object({
   metadata: z.object({ exit_code: z.number(), duration_seconds: z.number() }),
 });
 
-/** The JSON that `shell` answers with, read; null for any other output. */
+/** Reads the JSON that `shell` outputs; null for any other output. */
 export function readStructuredOutput(output: string): { text: string; exitCode: number } | null {
   if (!output.startsWith('{"output":')) return null;
   try {

@@ -10,14 +10,16 @@ import type { WebSearch } from "./web-search-event.js";
  * Everything that happens in a session, in this order:
  *
  * 1. `session-started` once, then `turn-started` for each turn.
- * 2. For each response of the model: `text-delta`, `reasoning`, `message` and its calls. A call is `call-started`, then
- *    perhaps `approval-requested` and `approval-answered`, then for a command `command-declined` or `command-started`,
- *    `command-output` and `command-ended`, for a patch `patch-started` and `patch-ended`, for a plan `plan-updated`,
- *    and at last `call-ended`. A command that outlives its call has its `command-ended` later.
+ * 2. For each response of the model: `text-delta`, `reasoning`, `message` and its calls. A call is
+ *    `call-started`, then perhaps `approval-requested` and `approval-answered`, then for a command
+ *    `command-declined` or `command-started`, `command-output` and `command-ended`, for a patch
+ *    `patch-started` and `patch-ended`, for a plan `plan-updated`, and at last `call-ended`. A command that
+ *    outlives its call has its `command-ended` later.
  * 3. Exactly one of `turn-completed`, `turn-failed` and `turn-interrupted`.
  *
- * `sandbox-ready` comes when a sandbox has started. `compaction-started` and `compacted` come before a turn's first
- * response, between two responses, or between turns; `web-searched`, `reconnecting` and `warning` at any time.
+ * `sandbox-ready` comes when a sandbox has started. `compaction-started` and `compacted` come before a turn's
+ * first response, between two responses, or between turns; `web-searched`, `reconnecting` and `warning` at
+ * any time.
  */
 export type AgentEvent =
   | { kind: "session-started"; threadId: string; sessionFile: string | null }
@@ -62,7 +64,10 @@ export type AgentEvent =
   | ({ kind: "web-searched" } & WebSearch)
   /** A response broke off; it is requested again after the delay. */
   | { kind: "reconnecting"; attempt: number; maxAttempts: number; delayMs: number; reason: string }
-  /** The model is asked for a summary, which may take a while. Without a following `compacted` nothing has changed. */
+  /**
+   * The model is asked for a summary, which may take a while. Without a following `compacted` nothing has
+   * changed.
+   */
   | { kind: "compaction-started"; reason: CompactionReason }
   /** A summary replaced the conversation. Sizes are partly estimated. */
   | { kind: "compacted"; reason: CompactionReason; tokensBefore: number; tokensAfter: number }

@@ -13,7 +13,10 @@ import { TokenMeter } from "../context/context-tokens.js";
 /** Tools have already cut their outputs to the limit, so only one that is this much longer is cut again. */
 const RECORDED_SHARE = 1.2;
 
-/** The conversation so far, as the next request contains it. The cost of `record` does not depend on its length. */
+/**
+ * The conversation so far, as the next request contains it. The cost of `record` does not depend on its
+ * length.
+ */
 export class History {
   #items: ResponseItem[] = [];
   #pairing = new Pairing();
@@ -30,7 +33,9 @@ export class History {
     return this.#meter.total;
   }
 
-  /** Adds an item, except an output without a call, and returns the item as the session file should record it. */
+  /**
+   * Adds an item, except an output without a call, and returns the item as the session file should record it.
+   */
   record(item: ResponseItem): ResponseItem {
     const recorded = isToolOutput(item)
       ? { ...item, output: shortened(item.output, this.#outputPolicy) }
@@ -42,7 +47,9 @@ export class History {
     return recorded;
   }
 
-  /** Takes the endpoint's count for a request and its response. All items of the response must be recorded. */
+  /**
+   * Takes the endpoint's count for a request and its response. All items of the response must be recorded.
+   */
   count(usage: TokenUsage): void {
     this.#meter.count(usage);
   }
@@ -61,8 +68,8 @@ export class History {
 }
 
 /**
- * Removes outputs without a call and adds outputs to calls without one, because endpoints refuse both. Some models
- * use an id again once its call has an output.
+ * Removes outputs without a call and adds outputs to calls without one, because endpoints refuse both. Some
+ * models use an id again once its call has an output.
  */
 export function normalised(items: readonly ResponseItem[]): ResponseItem[] {
   const pairing = new Pairing();

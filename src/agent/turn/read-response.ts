@@ -33,8 +33,8 @@ interface StartedCall {
 }
 
 /**
- * Reads one response. Each complete item is recorded and each call started while the response goes on. Outputs are
- * recorded in the order of the calls, and every recorded call gets one, even after an error.
+ * Reads one response. Each complete item is recorded and each call started while the response goes on.
+ * Outputs are recorded in the order of the calls, and every recorded call gets one, even after an error.
  */
 export async function readResponse(request: ModelRequest, context: ResponseContext): Promise<ResponseEnd> {
   const { model, transcript, signal, stop } = context;

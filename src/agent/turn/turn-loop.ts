@@ -79,8 +79,8 @@ function contextSource({ setting, sandboxReady, signal, transcript }: TurnContex
 }
 
 /**
- * Asks until a response is complete. A response that broke off is asked for again, with all that it had completed.
- * If the endpoint says that the conversation is too long, it is compacted once.
+ * Asks until a response is complete. A response that broke off is asked for again, with all that it had
+ * completed. If the endpoint says that the conversation is too long, it is compacted once.
  */
 async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
   const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
@@ -101,7 +101,9 @@ async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "com
   }
 }
 
-/** Compacts in the middle of a turn, so the context messages that the summary replaces are sent again at once. */
+/**
+ * Compacts in the middle of a turn, so the context messages that the summary replaces are sent again at once.
+ */
 async function makeRoom(reason: "limit" | "overflow", context: TurnContext): Promise<CompactionOutcome> {
   const { compactor, contextMessages, signal } = context;
   const now = context.now();

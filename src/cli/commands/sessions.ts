@@ -143,7 +143,7 @@ async function list({ all, limit, json }: ListFlags, context: CliContext): Promi
   if (hidden > 0) await say(context.stderr, `${hidden} more: --all lists them\n`);
 }
 
-function listedSession({ isClaimed: _, updatedAt, ...session }: SessionSummary): object {
+function listedSession({ hasLock: _, updatedAt, ...session }: SessionSummary): object {
   return { ...session, updatedAt: updatedAt.toISOString() };
 }
 

@@ -3,7 +3,7 @@ import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import type { CallOutput, MessageItem } from "../../model/items.js";
 import type { SessionMeta } from "../../session/read/session-lines.js";
-import type { AgentStep, SessionStep, SpokenStep, StepCall } from "../../session/read/session-steps.js";
+import type { AgentStep, MessageStep, SessionStep, StepCall } from "../../session/read/session-steps.js";
 
 /** Longer summaries, inputs and outputs show their beginning only. */
 const SHOWN_LINES = 12;
@@ -41,7 +41,7 @@ function heading(step: SessionStep): string {
   return `agent${copied}${model === null ? "" : ` · ${model}`}${time}${tokens}${ending === null ? "" : ` · ${ending}`}`;
 }
 
-function spokenLines({ content, source, isCompaction }: SpokenStep, full: boolean): string[] {
+function spokenLines({ content, source, isCompaction }: MessageStep, full: boolean): string[] {
   const parts = content.map(partText);
   if (source === "user" || full) return indented(parts.join("\n"));
   return parts.flatMap((text) => (isCompaction ? folded(text, full) : instructionLines(text)));

@@ -9,7 +9,7 @@ import { type AgentStep, type SessionStep, type StepCall, stepsOf } from "../rea
 
 const SCHEMA_VERSION = "ATIF-v1.7";
 
-/** What brig recorded of a call, under the names it has in the session file. */
+/** The fields of a `brig.call` record that are exported. */
 const costKeys = [
   "success",
   "duration_ms",
@@ -25,8 +25,9 @@ const costKeys = [
 ] as const;
 
 /**
- * A session as an ATIF trajectory, in pieces of JSON text: one step at a time is in memory. Every call and every output stands in the
- * step of the response that made it. A file without a single record is `session.invalid`.
+ * Converts a session to an ATIF trajectory, as pieces of JSON text, with one step in memory at a time. Calls
+ * and outputs belong to the step of the response that made the calls. A file without any record is
+ * `session.invalid`.
  */
 export async function* atifDocument(
   path: string,
@@ -52,7 +53,7 @@ interface About {
   extra: Record<string, unknown>;
 }
 
-/** What stands before and after the steps. */
+/** Reads what the document says before and after the steps. */
 async function readAbout(path: string, lines: AsyncIterable<SessionLine>): Promise<About> {
   const about: About = {
     session_id: undefined,
@@ -122,14 +123,14 @@ function callOf({ callId, name, input, isFreeform }: StepCall): object {
   };
 }
 
-/** What a model sent need not be JSON, and JSON need not be an object. */
+/** A model may send arguments that are not JSON, or JSON that is not an object. */
 function argumentsOf(input: string): object {
   try {
     const value: unknown = JSON.parse(input);
     if (typeof value === "object" && value !== null && !Array.isArray(value) && !isTooDeep(value))
       return value;
   } catch {
-    // Then it is the text.
+    // Exported as text.
   }
   return { input };
 }
@@ -171,7 +172,7 @@ function textPart(text: string): ContentPart {
   return { type: "text", text };
 }
 
-/** A data URL stays one: a path may be a URL. */
+/** In ATIF a path may be a URL, so a data URL stays as it is. */
 function imagePart(url: string): ContentPart {
   const media_type = /^data:([^;,]+)/.exec(url)?.[1] ?? "image/png";
   return { type: "image", source: { media_type, path: url } };

@@ -9,11 +9,11 @@ import { sessionPath } from "../write/session-file.js";
 export interface ForkOptions {
   /** `$BRIG_HOME`. */
   home: string;
-  /** Of the new session. */
+  /** The id of the new session. */
   threadId: string;
   version: string;
   now: Date;
-  /** The last step that is taken over, as `brig sessions show` numbers them. Default: all. */
+  /** The last step to copy, as `brig sessions show` numbers them. Default: all steps. */
   atStep?: number | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -28,8 +28,8 @@ const metaPayload = z.looseObject({ id: z.string() });
 const metaLine = z.looseObject({ payload: metaPayload });
 
 /**
- * Copies a session, or the part of it up to a step, into a new file with an id of its own; the original is only read. Lines that cannot
- * be read are left out. The new file is there as a whole or not at all. A step that is not there is `usage.invalid`.
+ * Copies a session, or its part up to a step, to a new file with a new id. Lines that cannot be read are left
+ * out. A failure leaves no file behind. A step that does not exist is `usage.invalid`.
  */
 export async function forkSession(source: string, options: ForkOptions): Promise<ForkedSession> {
   const { home, threadId, now, signal } = options;
@@ -78,7 +78,7 @@ interface Copying {
   options: ForkOptions;
 }
 
-/** Gives the original's id. */
+/** Returns the original's id. */
 async function copyLines(source: string, { file, lastLine, options }: Copying): Promise<string> {
   const { home, threadId, version, now, atStep, signal } = options;
   const writeRecord = async (type: string, payload: object) => {
@@ -101,7 +101,7 @@ async function copyLines(source: string, { file, lastLine, options }: Copying): 
     throw new BrigError(`${source}: failed to parse thread ID from rollout file`, {
       code: "session.invalid",
     });
-  // Somebody else's file names somebody else's directory.
+  // A file from elsewhere may name any directory, so nothing runs there unasked.
   const isForeign = !resolve(source).startsWith(join(resolve(home), "sessions", "/"));
   const foreign = isForeign ? { is_foreign: true } : {};
   await writeRecord("brig.fork", { forked_from_id: forkedFromId, at_step: atStep ?? null, ...foreign });

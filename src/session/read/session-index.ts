@@ -1,6 +1,7 @@
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
+import { errnoOf } from "../../lib/errno.js";
 import { holderOf, isLockFileOf } from "../../lib/file-lock.js";
 import type { HostProcesses } from "../../lib/owner.js";
 import { suggest } from "../../lib/suggest.js";
@@ -8,30 +9,30 @@ import { messageText } from "../../model/items.js";
 import { type ReadRecord, readLine, type SessionLine } from "./session-lines.js";
 import { isPrompt } from "./session-reader.js";
 
-/** A session's file, as far as its name and its directory tell. */
+/** What a session's file name and directory entry say about it. */
 export interface SessionFileEntry {
   path: string;
-  /** From the name; the session's own word is in its first record. */
+  /** The id in the file name; the first record has the authoritative one. */
   id: string;
   updatedAt: Date;
   sizeBytes: number;
-  /** Some process has laid claim to it, which need not live any more. */
-  isClaimed: boolean;
+  /** Whether a lock lies beside the file; its process may be dead. */
+  hasLock: boolean;
 }
 
-/** What a list tells of a session, read from the head and the tail of its file. */
+/** A session in a list, read from the start and the end of its file. */
 export interface SessionSummary extends SessionFileEntry {
   startedAt: string | null;
-  /** Null where the file does not say. */
+  /** Null, like the next two, if the file does not say. */
   cwd: string | null;
   provider: string | null;
   model: string | null;
-  /** What the user said first, whole. */
+  /** The user's whole first prompt. */
   prompt: string | null;
-  /** Null for a long session that does not say. */
+  /** Null for a long file without the number in its end. */
   turns: number | null;
   forkedFromId: string | null;
-  /** "in use": a living process writes it. "broken off": its writer went before the turn was over. */
+  /** "in use": a process is writing it. "broken off": its process ended before the turn did. */
   status: "completed" | "interrupted" | "failed" | "in use" | "broken off" | "unreadable";
 }
 
@@ -40,15 +41,15 @@ const TAIL_BYTES = 64 * 1024;
 const OPEN_FILES = 64;
 const FILE_NAME = /^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)\.jsonl$/;
 
-/** Every session below `$BRIG_HOME`, the one that was written to last first. */
+/** Finds all sessions in `$BRIG_HOME`, sorted by the time of the last change, the latest first. */
 export async function findSessionFiles(home: string): Promise<SessionFileEntry[]> {
   const entries = await Promise.all((await dayFolders(home)).map(filesIn));
   return entries.flat().toSorted((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime());
 }
 
 /**
- * The session with an id, or with one that starts like this where only one does. None is `session.unknown`, with a suggestion; several
- * are `usage.invalid`.
+ * Finds the session with an id, or the only one whose id starts with it. Errors: `session.unknown`, with a
+ * suggestion, if there is none; `usage.invalid` if there are several.
  */
 export async function findSession(home: string, id: string): Promise<SessionFileEntry> {
   const files = await findSessionFiles(home);
@@ -60,7 +61,9 @@ export async function findSession(home: string, id: string): Promise<SessionFile
   throw only === undefined ? unknown(id, files) : ambiguous(id, matching);
 }
 
-/** The session written to last, in that directory or anywhere; null where there is none. */
+/**
+ * Finds the session that was changed last, with `cwd` or, if that is null, anywhere; null if there is none.
+ */
 export async function findLastSession(
   home: string,
   { cwd }: { cwd: string | null },
@@ -73,7 +76,7 @@ export async function findLastSession(
   return null;
 }
 
-/** What there is to say of each, in the same order; only so many files are open at a time. */
+/** Summarizes sessions in the given order, with a limited number of open files. */
 export async function summariseAll(
   files: readonly SessionFileEntry[],
   processes: HostProcesses,
@@ -86,11 +89,11 @@ export async function summariseAll(
   return summaries;
 }
 
-/** What there is to say of a session without reading all of it. */
+/** Summarizes a session without reading all of its file. */
 export async function summarise(file: SessionFileEntry, processes: HostProcesses): Promise<SessionSummary> {
   const { lines, isWhole } = await readEnds(file);
   const head = headOf(lines);
-  const isInUse = file.isClaimed && (await holderOf(file.path, processes)) !== null;
+  const isInUse = file.hasLock && (await holderOf(file.path, processes)) !== null;
   return {
     ...file,
     ...head,
@@ -123,8 +126,8 @@ async function filesIn(folder: string): Promise<SessionFileEntry[]> {
       const path = join(folder, name);
       const facts = await stat(path).catch(() => null);
       if (facts === null || !facts.isFile()) return [];
-      const isClaimed = claims.some((claim) => isLockFileOf(claim, path));
-      return [{ path, id, updatedAt: facts.mtime, sizeBytes: facts.size, isClaimed }];
+      const hasLock = claims.some((claim) => isLockFileOf(claim, path));
+      return [{ path, id, updatedAt: facts.mtime, sizeBytes: facts.size, hasLock }];
     }),
   );
   return found.flat();
@@ -134,7 +137,7 @@ async function entriesOf(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : "";
+    const code = errnoOf(error);
     if (code === "ENOENT" || code === "ENOTDIR") return [];
     throw new BrigError(`the sessions in ${folder} cannot be read`, {
       code: "session.invalid",
@@ -178,10 +181,10 @@ function lastModel(lines: readonly ReadRecord[]): string | null {
   return null;
 }
 
-/** What the last turn's own record says; else counted, where all was read. */
+/** Takes the number from the last turn's record, or counts the turns if the whole file was read. */
 function turnsOf(lines: readonly ReadRecord[], isWhole: boolean): number | null {
-  const told = lines.findLast((record) => record.type === "brig" && record.name === "turn");
-  const number = told?.type === "brig" ? told.payload.number : undefined;
+  const turn = lines.findLast((record) => record.type === "brig" && record.name === "turn");
+  const number = turn?.type === "brig" ? turn.payload.number : undefined;
   if (typeof number === "number") return number;
   return isWhole ? lines.filter((record) => record.type === "turn_context").length : null;
 }
@@ -197,7 +200,7 @@ function statusOf(lines: readonly ReadRecord[]): SessionSummary["status"] {
   return lines.some(({ type }) => type === "session_meta") ? "broken off" : "unreadable";
 }
 
-/** The records at both ends of a file, in order; between them some may be left out. */
+/** Reads the records at the start and the end of a file. */
 async function readEnds(
   { path, sizeBytes }: SessionFileEntry,
   { tailBytes = TAIL_BYTES } = {},

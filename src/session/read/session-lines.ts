@@ -5,33 +5,33 @@ import { errnoOf } from "../../lib/errno.js";
 import { isTooDeep } from "../../lib/nesting.js";
 import { parseItem, type ResponseItem } from "../../model/items.js";
 
-/** One line of a session file. Everything in it may come from a container, or from another program. */
+/** One line of a session file. All of it is untrusted: it may come from a container or another program. */
 export type SessionLine =
   | {
       kind: "record";
-      /** From 1. */
+      /** The line number, from 1. */
       line: number;
-      /** ISO 8601; null where the line has none. */
+      /** ISO 8601; null if the line has none. */
       timestamp: string | null;
       record: ReadRecord;
-      /** As it stands in the file, without its end. */
+      /** The line as it is in the file, without its newline. */
       bytes: Buffer;
     }
-  /** `isTorn`: the last one, without an end. */
+  /** `isTorn`: it is the last line and has no newline. */
   | { kind: "unreadable"; line: number; isTorn: boolean };
 
 export type ReadRecord =
   | { type: "session_meta"; meta: SessionMeta }
   | { type: "turn_context"; context: TurnSettings }
   | { type: "response_item"; item: ResponseItem }
-  /** `replacement` is null where the file does not say what took the place of all before. */
+  /** `replacement` is null if the file does not contain the compacted items. */
   | { type: "compacted"; message: string; replacement: ResponseItem[] | null }
   | { type: "event_msg"; event: SessionEvent }
   | { type: "brig"; name: string; payload: Readonly<Record<string, unknown>> }
-  /** Of a kind brig does not know. */
+  /** A kind of record that brig does not know. */
   | { type: "other"; name: string };
 
-/** A line longer than this is not read: no record that was written is. */
+/** Longer than any record that is written; longer lines are not read. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
@@ -98,7 +98,7 @@ const events = {
   }),
 };
 
-/** Newer files call the turns what they are. */
+/** Newer versions of Codex have renamed these events. */
 const otherNames: Readonly<Record<string, keyof typeof events>> = {
   turn_started: "task_started",
   turn_complete: "task_complete",
@@ -112,8 +112,8 @@ export type SessionEvent =
   | { type: "other"; name: string };
 
 /**
- * Reads a session file line by line, holding one line at a time. Blank lines are skipped; a line that cannot be understood is
- * `unreadable`. A file that cannot be read at all is `session.invalid`.
+ * Reads a session file, with one line in memory at a time. Blank lines are skipped; a line that is not a
+ * record is `unreadable`. A file that cannot be read is `session.invalid`.
  */
 export async function* readSessionLines(
   path: string,
@@ -127,7 +127,7 @@ export async function* readSessionLines(
   }
 }
 
-/** Null for a blank line. */
+/** Returns null for a blank line. */
 export function readLine({ bytes, isWhole }: RawLine, line: number): SessionLine | null {
   const unreadable: SessionLine = { kind: "unreadable", line, isTorn: !isWhole };
   if (bytes === null) return unreadable;
@@ -169,7 +169,7 @@ function readRecord(type: string, payload: Record<string, unknown>): ReadRecord 
   }
 }
 
-/** Codex notes things beside an item that no endpoint takes. */
+/** Codex adds notes to items that endpoints refuse. */
 function readItem(payload: unknown): ResponseItem {
   const item = parseItem(payload);
   if (item.type !== "opaque") return item;
@@ -199,9 +199,9 @@ function isEventName(name: string): name is keyof typeof events {
 }
 
 interface RawLine {
-  /** Null for one that is too long. */
+  /** Null if the line is too long. */
   bytes: Buffer | null;
-  /** It has its end. */
+  /** Whether the line has a newline. */
   isWhole: boolean;
 }
 
@@ -224,7 +224,7 @@ async function* rawLines(path: string, signal: AbortSignal | undefined): AsyncIt
   if (!partial.isEmpty) yield { bytes: partial.take(Buffer.alloc(0)), isWhole: false };
 }
 
-/** The pieces of a line so far; of one that is too long only that it is. */
+/** Collects the pieces of a line, unless it is too long. */
 class PartialLine {
   #pieces: Buffer[] = [];
   #size = 0;
@@ -239,7 +239,7 @@ class PartialLine {
     else if (piece.length > 0) this.#pieces.push(Buffer.from(piece));
   }
 
-  /** The line with its last piece; null where it is too long. */
+  /** Returns the whole line, or null if it is too long, and starts the next one. */
   take(last: Buffer): Buffer | null {
     this.add(last);
     const line = this.#size > MAX_LINE_BYTES ? null : Buffer.concat(this.#pieces);

@@ -13,37 +13,42 @@ import {
   type WireUsage,
 } from "./session-lines.js";
 
-/** A session as its file has it, ready to go on. */
+/** A session to be resumed, read from its file. */
 export interface RecordedSession {
   path: string;
   threadId: string;
   meta: SessionMeta;
-  /** The conversation as the model last had it: compacted and rolled back as it was. Calls may lack their outputs. */
+  /** The conversation after all compactions and rollbacks. Calls may lack their outputs. */
   items: ResponseItem[];
-  /** What the last turn ran with; null where there was none. */
+  /** The settings of the last turn; null if there was none. */
   lastTurn: TurnSettings | null;
-  /** What the items last told the model about where and how it works; null if nothing they say still applies. */
+  /**
+   * What the items last told the model about where and how it works; null if nothing they say still applies.
+   */
   sentContext: SentContext | null;
-  /** Of all requests together. */
+  /** The total of all requests. */
   usage: TokenUsage;
   turns: number;
-  /** It was copied from a file that is none of this user's sessions, and has run nowhere since: the directory is that file's word. */
+  /**
+   * Whether the session was copied from a file of unknown origin and has not run since, so its directory is
+   * not to be trusted.
+   */
   hasForeignDirectory: boolean;
   damage: SessionDamage;
 }
 
 export interface SessionDamage {
   unreadableLines: number;
-  /** The last line has no end: its writer was killed, or the disk was full. */
+  /** Whether the last line has no newline, because its process was killed or the disk was full. */
   hasTornEnd: boolean;
-  /** So many records could not be written. */
+  /** The number of records that could not be written. */
   missingRecords: number;
 }
 
-/** More than this as items no model reads. */
+/** More than any model can read. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
 
-/** How other programs' messages start that are the user's by role only. */
+/** How messages start that have the role of the user but were written by other programs. */
 const writtenByOthers: readonly string[] = [
   "<user_instructions>",
   "<ENVIRONMENT_CONTEXT>",
@@ -53,7 +58,7 @@ const writtenByOthers: readonly string[] = [
   "Another language model started to solve this problem",
 ];
 
-/** Reads a whole session. One that is none, or too large to go on with, is `session.invalid`. */
+/** Reads a whole session. A file that is not a session's, or is too large to resume, is `session.invalid`. */
 export async function loadSession(
   path: string,
   options: { signal?: AbortSignal | undefined } = {},
@@ -68,7 +73,7 @@ export async function loadSession(
   return reading.conclude(path);
 }
 
-/** What is wrong with a file, as a sentence; null where nothing is. */
+/** Describes the damage in a sentence; null if there is none. */
 export function describeDamage({
   unreadableLines,
   hasTornEnd,
@@ -83,7 +88,7 @@ export function describeDamage({
   return parts.length === 0 ? null : `the session file is damaged: ${parts.join(", ")}`;
 }
 
-/** What a person said, and not what a program said in the user's name. */
+/** Whether a person wrote the item, and not a program in the role of the user. */
 export function isPrompt(item: ResponseItem): item is MessageItem {
   if (!isFromUser(item)) return false;
   const text = messageText(item).trimStart();
@@ -121,7 +126,7 @@ class SessionReading {
     this.#lines++;
     switch (record.type) {
       case "session_meta":
-        // A fork holds the original's as well: the first one is its own.
+        // A fork contains the original's record as well, after its own.
         this.#meta ??= record.meta;
         break;
       case "turn_context":
@@ -181,7 +186,7 @@ class SessionReading {
   }
 }
 
-/** Null where the record leaves something out, as another program's may. */
+/** Null if the record is incomplete, as those of other programs may be. */
 function contextIn(context: TurnSettings): SentContext | null {
   const { cwd, current_date, timezone, approval_policy, sandbox_policy, shell } = context;
   if (!cwd || !current_date || !timezone || !sandbox_policy || !shell) return null;
@@ -202,7 +207,7 @@ function contextIn(context: TurnSettings): SentContext | null {
   };
 }
 
-/** Snapshots of a workspace are notes of another program to itself. */
+/** Codex records snapshots of the workspace as items, but does not send them. */
 function isForTheModel(item: ResponseItem): boolean {
   return item.type !== "opaque" || item.item.type !== "ghost_snapshot";
 }

@@ -12,61 +12,60 @@ import type { TokenUsage } from "../../model/model-client.js";
 import type { ReadRecord, SessionEvent, SessionLine, TurnSettings } from "./session-lines.js";
 import { isPrompt, tokenUsage } from "./session-reader.js";
 
-/** A session as a series of things said: what brig told the model, what the user asked, and each response of the model. */
-export type SessionStep = SpokenStep | AgentStep;
+/** A session as a series of messages: from brig, from the user, and the model's responses. */
+export type SessionStep = MessageStep | AgentStep;
 
 interface StepFrame {
-  /** From 1, without gaps. */
+  /** Counts from 1. */
   number: number;
   timestamp: string | null;
-  /** The last line of the file that belongs to it. */
+  /** The number of the last line that belongs to the step. */
   lastLine: number;
-  /** Taken over from the session that this one is a fork of. */
+  /** Whether the step was copied from the session that this one is a fork of. */
   isCopied: boolean;
 }
 
-/** What a person said, or what the model was told. */
-export interface SpokenStep extends StepFrame {
+export interface MessageStep extends StepFrame {
   source: "system" | "user";
   content: MessageItem["content"];
-  /** It tells of a compaction, and what the summary says. */
+  /** Whether the step is a compaction and its summary. */
   isCompaction: boolean;
 }
 
-/** One response of the model, with what its calls gave. */
+/** One response of the model, with the outputs of its calls. */
 export interface AgentStep extends StepFrame {
   source: "agent";
   text: string;
   reasoning: string;
   calls: StepCall[];
-  /** All that the response consisted of, in its order. */
+  /** All items of the response, in their order. */
   items: ResponseItem[];
   usage: TokenUsage | null;
   model: string | null;
   effort: string | null;
-  /** What the turn ran with; null where the file does not say. */
+  /** The settings of the turn; null if the file does not contain them. */
   turn: TurnSettings | null;
-  /** Why the turn ended with this step, where it did not end well. */
+  /** How the turn ended, if it ended with this step and was not completed. */
   ending: "interrupted" | "failed" | null;
 }
 
 export interface StepCall {
   callId: string;
   name: string;
-  /** The arguments as they were sent: JSON, or a text for a freeform tool. */
+  /** The arguments as the model sent them: JSON, or the text for a freeform tool. */
   input: string;
   isFreeform: boolean;
-  /** Null for one that has none: a hosted tool's, or one that was cut off. */
+  /** Null for a hosted tool's call, or one that was cut off. */
   output: CallOutput | null;
-  /** The payload of what brig recorded of the call itself. */
+  /** The payload of the call's `brig.call` record. */
   cost: Readonly<Record<string, unknown>> | null;
-  /** What a person was asked about it and answered, in order: the payloads of the records. */
+  /** The payloads of the call's answered `brig.approval` records, in order. */
   approvals: Readonly<Record<string, unknown>>[];
-  /** The model's provider ran it. */
+  /** Whether the model's provider ran the call. */
   isHosted: boolean;
 }
 
-/** The steps of a session, as its lines come. Memory is that of one step. */
+/** Builds the steps of a session from its lines, with one step in memory at a time. */
 export async function* stepsOf(lines: AsyncIterable<SessionLine>): AsyncIterable<SessionStep> {
   const builder = new StepBuilder();
   for await (const line of lines) {
@@ -76,7 +75,7 @@ export async function* stepsOf(lines: AsyncIterable<SessionLine>): AsyncIterable
   yield* builder.end();
 }
 
-interface Place {
+interface Position {
   line: number;
   timestamp: string | null;
 }
@@ -84,37 +83,40 @@ interface Place {
 class StepBuilder {
   #number = 0;
   #open: AgentStep | null = null;
-  /** Of the open step, by their ids: each one's last call, and those without an output, the last one at the end. */
+  /** The open step's calls by id: the last one, and those without an output, in order. */
   #calls = new Map<string, { last: StepCall; waiting: StepCall[] }>();
-  /** The open step's calls are being answered, or it was counted: what the model says next is another response. */
+  /**
+   * Whether the open step has an output or a token count, so that the model's next item starts another
+   * response.
+   */
   #isAnswered = false;
   #isCopied = false;
   #hasInstructions = false;
   #turn: TurnSettings | null = null;
 
-  *add(record: ReadRecord, place: Place): Iterable<SessionStep> {
+  *add(record: ReadRecord, position: Position): Iterable<SessionStep> {
     switch (record.type) {
       case "session_meta":
-        yield* this.#addInstructions(record.meta, place);
+        yield* this.#addInstructions(record.meta, position);
         break;
       case "turn_context":
         this.#turn = record.context;
         break;
       case "response_item":
-        yield* this.#addItem(record.item, place);
+        yield* this.#addItem(record.item, position);
         break;
       case "compacted":
         yield* this.end();
         yield {
-          ...this.#told(`The conversation was compacted. ${record.message}`.trimEnd(), place),
+          ...this.#systemMessage(`The conversation was compacted. ${record.message}`.trimEnd(), position),
           isCompaction: true,
         };
         break;
       case "event_msg":
-        yield* this.#addEvent(record.event, place);
+        yield* this.#addEvent(record.event, position);
         break;
       case "brig":
-        this.#addOwn(record, place);
+        this.#addOwn(record, position);
         break;
       case "other":
         break;
@@ -132,63 +134,63 @@ class StepBuilder {
 
   *#addInstructions(
     { base_instructions: text, forked_from_id: forkedFrom }: { [Key in string]?: unknown },
-    place: Place,
+    position: Position,
   ): Iterable<SessionStep> {
-    // The second one, in a fork, is the original's.
+    // The second record, in a fork, is the original's.
     if (this.#hasInstructions) return;
     this.#hasInstructions = true;
     this.#isCopied = typeof forkedFrom === "string";
-    if (typeof text === "string" && text !== "") yield* this.#note(text, place);
+    if (typeof text === "string" && text !== "") yield* this.#note(text, position);
   }
 
-  *#addItem(item: ResponseItem, place: Place): Iterable<SessionStep> {
+  *#addItem(item: ResponseItem, position: Position): Iterable<SessionStep> {
     if (isToolOutput(item)) {
       const call = this.#calls.get(item.call_id)?.waiting.pop();
       if (call === undefined || this.#open === null) return;
       call.output = item.output;
-      this.#open.lastLine = place.line;
+      this.#open.lastLine = position.line;
       this.#isAnswered = true;
       return;
     }
     if (item.type === "message" && item.role !== "assistant") {
       yield* this.end();
-      yield this.#spoken(isPrompt(item) ? "user" : "system", item.content, place);
+      yield this.#message(isPrompt(item) ? "user" : "system", item.content, position);
       return;
     }
     if (item.type === "opaque" && item.item.type === "ghost_snapshot") return;
     if (this.#isAnswered) yield* this.end();
-    this.#extend(this.#openStep(place), item);
+    this.#extend(this.#openStep(position), item);
   }
 
-  *#addEvent(event: SessionEvent, place: Place): Iterable<SessionStep> {
+  *#addEvent(event: SessionEvent, position: Position): Iterable<SessionStep> {
     const open = this.#open;
     switch (event.type) {
       case "token_count":
         if (open === null || !event.info) break;
         open.usage = tokenUsage(event.info.last_token_usage);
-        open.lastLine = place.line;
+        open.lastLine = position.line;
         this.#isAnswered = true;
         break;
       case "turn_aborted":
       case "error":
         if (open === null) break;
         open.ending = event.type === "error" ? "failed" : "interrupted";
-        open.lastLine = place.line;
+        open.lastLine = position.line;
         yield* this.end();
         break;
       case "task_complete":
-        if (open !== null) open.lastLine = place.line;
+        if (open !== null) open.lastLine = position.line;
         yield* this.end();
         break;
       case "thread_rolled_back":
-        yield* this.#note(`The last ${event.num_turns} turns were taken back.`, place);
+        yield* this.#note(`The last ${event.num_turns} turns were taken back.`, position);
         break;
       default:
         break;
     }
   }
 
-  #addOwn({ name, payload }: ReadRecord & { type: "brig" }, place: Place): void {
+  #addOwn({ name, payload }: ReadRecord & { type: "brig" }, position: Position): void {
     if (name === "fork") this.#isCopied = false;
     const open = this.#open;
     const call = typeof payload.call_id === "string" ? this.#calls.get(payload.call_id)?.last : undefined;
@@ -196,25 +198,25 @@ class StepBuilder {
     if (name === "call") call.cost = payload;
     else if (name === "approval" && typeof payload.answer === "string") call.approvals.push(payload);
     else return;
-    open.lastLine = place.line;
+    open.lastLine = position.line;
   }
 
-  *#note(text: string, place: Place): Iterable<SessionStep> {
+  *#note(text: string, position: Position): Iterable<SessionStep> {
     yield* this.end();
-    yield this.#told(text, place);
+    yield this.#systemMessage(text, position);
   }
 
-  #told(text: string, place: Place): SpokenStep {
-    return this.#spoken("system", [{ type: "input_text", text }], place);
+  #systemMessage(text: string, position: Position): MessageStep {
+    return this.#message("system", [{ type: "input_text", text }], position);
   }
 
-  #spoken(source: "system" | "user", content: MessageItem["content"], place: Place): SpokenStep {
-    return { ...this.#frame(place), source, content, isCompaction: false };
+  #message(source: "system" | "user", content: MessageItem["content"], position: Position): MessageStep {
+    return { ...this.#frame(position), source, content, isCompaction: false };
   }
 
-  #openStep(place: Place): AgentStep {
+  #openStep(position: Position): AgentStep {
     this.#open ??= {
-      ...this.#frame(place),
+      ...this.#frame(position),
       source: "agent",
       text: "",
       reasoning: "",
@@ -226,7 +228,7 @@ class StepBuilder {
       turn: this.#turn,
       ending: null,
     };
-    this.#open.lastLine = place.line;
+    this.#open.lastLine = position.line;
     return this.#open;
   }
 
@@ -246,7 +248,7 @@ class StepBuilder {
     this.#calls.set(call.callId, { last: call, waiting });
   }
 
-  #frame({ line, timestamp }: Place): StepFrame {
+  #frame({ line, timestamp }: Position): StepFrame {
     this.#number++;
     return { number: this.#number, timestamp, lastLine: line, isCopied: this.#isCopied };
   }
@@ -261,7 +263,6 @@ function callOf(item: ToolCallItem): StepCall {
   return { ...about, name: "local_shell", input: JSON.stringify(item.action), isFreeform: false };
 }
 
-/** A call that the model's provider ran itself. */
 function hostedCall(item: ResponseItem, madeId: string): StepCall {
   const { type, id, call_id, ...rest } = wireItem(item);
   const given = [call_id, id].find((one) => typeof one === "string");

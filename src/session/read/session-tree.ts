@@ -6,7 +6,7 @@ import type { ToolSandbox } from "../../tools/tool-sandbox.js";
 import type { SessionRecord } from "../write/session-file.js";
 import { askForFacts, askForHashes, type FileFacts } from "./tree-programs.js";
 
-/** What is needed of a sandbox's files to describe a tree. Every path is resolved inside the sandbox. */
+/** What describing a tree needs of a sandbox's files. Paths are resolved inside the sandbox. */
 interface TreeFiles {
   list(
     path: string,
@@ -25,12 +25,13 @@ interface TreeFiles {
   ): Promise<Uint8Array>;
 }
 
-/** What is needed of a sandbox. */
 export interface TreeSandbox extends Pick<ToolSandbox, "spawn"> {
   readonly files: TreeFiles;
 }
 
-/** A directory's files, each with what it is and a hash of what it holds; or why that was left out. */
+/**
+ * The files of a directory by path, each with its type and a hash of its content; or why they were left out.
+ */
 export type TreeDescription =
   | { kind: "described"; root: string; entries: Readonly<Record<string, string>> }
   | { kind: "left-out"; root: string; reason: string };
@@ -41,23 +42,24 @@ export interface TreeLimits {
   maxMs: number;
 }
 
-/** What a session may spend on it at its end. */
+/** Limits at the end of a session, which nobody should have to wait for. */
 export const recordedTreeLimits: TreeLimits = { maxFiles: 2000, maxBytes: 32 * 1024 * 1024, maxMs: 2000 };
-/** What a person who asked for a comparison may wait for. */
+/** Limits for a comparison that a person has asked for. */
 export const comparedTreeLimits: TreeLimits = { ...recordedTreeLimits, maxMs: 60_000 };
 
-/** A repository's own files hold times and numbers of this one copy. */
+/** `.git` contains times and inode numbers, which differ in every copy. */
 const leftOutNames: readonly string[] = [".git"];
 
-/** From so many files on it is faster to start a program of the image's than to ask for each file. */
+/** From this number of files on, starting a program of the image is faster than reading each file. */
 const WORTH_PROGRAMS = 50;
 const PIECE_BYTES = 256 * 1024;
 const AT_THE_SAME_TIME = 16;
 const SHOWN_HASH_DIGITS = 24;
 
 /**
- * Describes the files below a directory through the sandbox: whether each may be executed, and a hash of its content or of what a link
- * points to. Directories show in the paths only, and `.git` not at all. More than the limits allow is left out as a whole.
+ * Describes the files below a directory of the sandbox: whether each is executable, and a hash of its content
+ * or of a link's target. Directories appear only in the paths, and `.git` not at all. A tree beyond the
+ * limits is left out.
  */
 export async function describeTree(
   sandbox: TreeSandbox,
@@ -71,7 +73,7 @@ export async function describeTree(
   } catch (error) {
     signal?.throwIfAborted();
     if (limit.isOver) return leftOut(root, `it takes more than ${limits.maxMs / 1000} seconds to read`);
-    if (error instanceof TooMuch) return leftOut(root, error.message);
+    if (error instanceof TreeTooLarge) return leftOut(root, error.message);
     if (isBrigError(error)) return leftOut(root, error.message);
     throw error;
   }
@@ -87,7 +89,7 @@ const treePayload = z.discriminatedUnion("state", [
   z.object({ state: z.literal("left-out"), root: z.string(), reason: z.string() }),
 ]);
 
-/** Null for one that cannot be understood. */
+/** Returns null for a payload that is not valid. */
 export function readTreeRecord(payload: unknown): TreeDescription | null {
   const { data } = treePayload.safeParse(payload);
   if (data === undefined) return null;
@@ -100,7 +102,7 @@ export interface TreeDifference {
   kind: "added" | "missing" | "changed";
 }
 
-/** What is different in `other`, by path. */
+/** Compares two trees; `added` means that only `other` has the path. */
 export function treeDifferences(
   tree: Readonly<Record<string, string>>,
   other: Readonly<Record<string, string>>,
@@ -117,7 +119,7 @@ function own(entries: Readonly<Record<string, string>>, path: string): string | 
   return Object.hasOwn(entries, path) ? entries[path] : undefined;
 }
 
-class TooMuch extends Error {}
+class TreeTooLarge extends Error {}
 
 class TreeWalk {
   readonly #sandbox: TreeSandbox;
@@ -125,7 +127,7 @@ class TreeWalk {
   readonly #limits: TreeLimits;
   readonly #signal: AbortSignal;
   readonly #entries = new Map<string, string>();
-  /** What the image's own programs say, for a tree that is worth starting them. */
+  /** Filled by programs of the image if the tree is large enough to be worth starting them. */
   #hashes = new Map<string, string>();
   #facts = new Map<string, FileFacts>();
   #bytes = 0;
@@ -161,7 +163,6 @@ class TreeWalk {
     this.#signal.throwIfAborted();
   }
 
-  /** Relative to the root. */
   async #paths(): Promise<string[]> {
     const paths: string[] = [];
     let level = [""];
@@ -172,7 +173,7 @@ class TreeWalk {
     return paths;
   }
 
-  /** Gives the folders, and adds all else. */
+  /** Adds a folder's files to `paths`, relative to the root, and returns its folders. */
   async #list(folder: string, paths: string[]): Promise<string[]> {
     const folders: string[] = [];
     await this.#sandbox.files.list(this.#absolute(folder), {
@@ -195,7 +196,7 @@ class TreeWalk {
   #count(): void {
     this.#found++;
     if (this.#found > this.#limits.maxFiles)
-      throw new TooMuch(`it has more than ${this.#limits.maxFiles} files`);
+      throw new TreeTooLarge(`it has more than ${this.#limits.maxFiles} files`);
   }
 
   async #describe(path: string): Promise<string> {
@@ -234,7 +235,7 @@ class TreeWalk {
   #addBytes(count: number): void {
     this.#bytes += count;
     if (this.#bytes > this.#limits.maxBytes)
-      throw new TooMuch(`it has more than ${this.#limits.maxBytes / 1024 / 1024} MiB`);
+      throw new TreeTooLarge(`it has more than ${this.#limits.maxBytes / 1024 / 1024} MiB`);
   }
 
   #absolute(path: string): string {

@@ -1,29 +1,26 @@
 import type { Readable } from "node:stream";
 import type { ToolSandbox } from "../../tools/tool-sandbox.js";
 
-/** What is known of a file from one look at many. */
 export interface FileFacts {
   isProgram: boolean;
   sizeBytes: number;
 }
 
-type Spawning = Pick<ToolSandbox, "spawn">;
-
 interface Asking {
-  sandbox: Spawning;
-  /** Where the names start from. */
+  sandbox: Pick<ToolSandbox, "spawn">;
+  /** The directory that the names are relative to. */
   root: string;
   signal: AbortSignal;
 }
 
-/** More than this no program has to say of as many files as are asked about. */
+/** More than a program prints about the largest tree that is described. */
 const MAX_OUTPUT_BYTES = 32 * 1024 * 1024;
 const REGULAR = 0o100000;
 const TYPE_BITS = 0o170000;
 
 /**
- * Modes and sizes of regular files, from the image's own `stat`, which is asked once for all. A file that it does not tell of, an image
- * without it, a name that a line cannot hold: they are not in the answer.
+ * Runs the image's `stat` once for all files, and returns the modes and sizes of regular files. Missing
+ * files, names that do not fit a line, and all files of an image without `stat` are left out.
  */
 export async function askForFacts(names: readonly string[], asking: Asking): Promise<Map<string, FileFacts>> {
   const facts = new Map<string, FileFacts>();
@@ -37,7 +34,7 @@ export async function askForFacts(names: readonly string[], asking: Asking): Pro
   return facts;
 }
 
-/** SHA-256 of files in hexadecimal, from the image's own `sha256sum`, likewise. */
+/** Runs the image's `sha256sum` likewise, and returns the files' hashes in hexadecimal. */
 export async function askForHashes(names: readonly string[], asking: Asking): Promise<Map<string, string>> {
   const hashes = new Map<string, string>();
   for (const line of await askEach(["sha256sum"], names, asking)) {
@@ -47,7 +44,7 @@ export async function askForHashes(names: readonly string[], asking: Asking): Pr
   return hashes;
 }
 
-/** The lines that a program prints of all the files. */
+/** Returns the lines that a program prints about all files. */
 async function askEach(
   program: readonly string[],
   names: readonly string[],
@@ -57,7 +54,7 @@ async function askEach(
   if (asked.length === 0) return [];
   const running = await sandbox.spawn(["xargs", "-0", ...program], { cwd: root, signal });
   running.stderr?.resume();
-  // One that ended early reads nothing more.
+  // A program that ended early closes its standard input.
   running.stdin?.on("error", () => undefined);
   running.stdin?.end(asked.join(""));
   const text = await readAll(running.stdout);
@@ -65,7 +62,7 @@ async function askEach(
   return text.split("\n");
 }
 
-/** Programs print other names in ways of their own, or break them. */
+/** Programs escape or break other names. */
 function fitsLine(name: string): boolean {
   return !/[\n\\\ufffd]/.test(name);
 }

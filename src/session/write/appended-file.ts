@@ -9,27 +9,27 @@ import {
   writeSync,
 } from "node:fs";
 
-/** Writes some of the bytes, from `at` on, and tells how many. */
+/** Writes some of the bytes, from `at` on, and returns how many. */
 export type WriteBytes = (file: number, bytes: Uint8Array, at: number) => number;
 
 /** Why lines are missing. */
 export type FileTrouble =
   | { kind: "failed"; error: unknown }
-  /** Somebody removed the file: what is written to it now, nobody will find. */
+  /** The file was removed, so nobody would find what is written to it. */
   | { kind: "deleted" };
 
-/** Lines that cannot be written wait for a better time; of more than this the newest are given up. */
+/** Lines that cannot be written wait for the next attempt. New lines beyond this limit are given up. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** A new file for the user alone; one that is there already is refused. */
+/** Creates a file that only the user can read. Throws if it exists. */
 export function createFile(path: string, write?: WriteBytes): AppendedFile {
   return new AppendedFile(openSync(path, "ax+", 0o600), write);
 }
 
-/** A file that is there. Only a regular one will do. */
+/** Opens an existing regular file. */
 export function appendToFile(path: string): AppendedFile {
-  // Without O_CREAT; and a FIFO must not keep us waiting.
+  // No O_CREAT, because the file must exist; O_NONBLOCK, because opening a FIFO would wait for its other end.
   const { O_APPEND, O_RDWR, O_NONBLOCK } = constants;
   const file = openSync(path, O_APPEND | O_RDWR | O_NONBLOCK);
   if (fstatSync(file).isFile()) return new AppendedFile(file);
@@ -38,8 +38,8 @@ export function appendToFile(path: string): AppendedFile {
 }
 
 /**
- * A file of lines that only grows. A line is there as a whole or not at all, as far as one process can see to it: of one that could be
- * written in part only, the part is taken back, or ended where that cannot be, and the line waits.
+ * A file of lines that only grows. A line that could only be written in part is removed again and waits for
+ * the next attempt. If it cannot be removed, the next line starts after a newline.
  */
 export class AppendedFile {
   readonly #file: number;
@@ -47,7 +47,7 @@ export class AppendedFile {
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #givenUp = 0;
-  /** The last line has no end yet. */
+  /** Whether the last line has no newline. */
   #isTorn: boolean;
   #trouble: FileTrouble | null = null;
 
@@ -69,18 +69,18 @@ export class AppendedFile {
     return fstatSync(this.#file).size === 0;
   }
 
-  /** Never throws: `trouble` tells. `gap` makes the line that stands for lines given up. */
+  /** Sets `trouble` instead of throwing. `gap` returns the line that stands for lines that were given up. */
   append(line: string, { gap }: { gap: (count: number) => string }): void {
     if (this.#trouble?.kind === "deleted") return;
-    this.#wait(Buffer.from(`${line}\n`));
-    this.#settle(gap);
+    this.#enqueue(Buffer.from(`${line}\n`));
+    this.#flush(gap);
   }
 
   close(): void {
     closeSync(this.#file);
   }
 
-  #wait(line: Buffer): void {
+  #enqueue(line: Buffer): void {
     if (this.#givenUp > 0 || this.#waitingBytes + line.length > MAX_WAITING_BYTES) {
       this.#givenUp++;
       return;
@@ -89,7 +89,7 @@ export class AppendedFile {
     this.#waitingBytes += line.length;
   }
 
-  #settle(gap: (count: number) => string): void {
+  #flush(gap: (count: number) => string): void {
     if (fstatSync(this.#file).nlink === 0) {
       this.#trouble = { kind: "deleted" };
       this.#waiting = [];
@@ -125,13 +125,13 @@ export class AppendedFile {
       while (at < bytes.length) at += this.#write(this.#file, bytes, at);
       this.#isTorn = false;
     } catch (error) {
-      this.#takeBack(before, at);
+      this.#removePart(before, at);
       throw error;
     }
   }
 
-  /** Not where somebody else has written meanwhile. */
-  #takeBack(sizeBefore: number, writtenBytes: number): void {
+  /** Removes a partly written line, unless another process has written after it. */
+  #removePart(sizeBefore: number, writtenBytes: number): void {
     if (writtenBytes === 0) return;
     try {
       if (fstatSync(this.#file).size !== sizeBefore + writtenBytes) this.#isTorn = true;

@@ -2,23 +2,27 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
+import { errnoOf } from "../../lib/errno.js";
 import { createLock, type FileLock, readCurrentProcess } from "../../lib/file-lock.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { lockSessionFile } from "./session-lock.js";
 
-/** Where a session's records go. */
+/** Where a session is recorded. */
 export interface SessionLog {
-  /** Null where nothing is kept. */
+  /** Null if nothing is recorded. */
   readonly path: string | null;
-  /** Why the record is not complete, as a sentence; null while it is. What is missing is written as soon as it can be. */
+  /**
+   * Why records are missing, as a sentence; null if none are. Missing records are written as soon as
+   * possible.
+   */
   readonly trouble: string | null;
-  /** Throws `session.invalid` where the file cannot be created; from then on nothing is kept, and nothing thrown. */
+  /** Throws `session.invalid` if the file cannot be created. After that it neither records nor throws. */
   append(record: SessionRecord): void;
-  /** May be done twice. */
+  /** May be called twice. */
   close(): void;
 }
 
-/** One line of a session file. Types of our own start with `brig.`. */
+/** One line of a session file, in Codex's format. Brig's own types start with `brig.`. */
 export interface SessionRecord {
   type:
     | "session_meta"
@@ -34,14 +38,14 @@ export interface SessionRecord {
         | "turn"
         | "tree"
         | "receipt"
-        /** So many records before this one could not be written. */
+        /** Records before this one could not be written. */
         | "gap"
-        /** What comes before it is another session's. */
+        /** The lines before this one were copied from another session. */
         | "fork"}`;
   payload: Readonly<Record<string, unknown>>;
 }
 
-/** Where a session's file is to be, and in whose name. */
+/** Where and for which session a file is created. */
 export interface SessionFileOptions {
   /** `$BRIG_HOME`. */
   home: string;
@@ -55,7 +59,7 @@ const sessionFileOptionNames: OptionNames<SessionFileOptions> = {
   now: true,
 };
 
-/** Keeps nothing. */
+/** Records nothing. */
 export const noSessionLog: SessionLog = {
   path: null,
   trouble: null,
@@ -64,8 +68,9 @@ export const noSessionLog: SessionLog = {
 };
 
 /**
- * `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, created with its first record. A line is written at once and as a whole, so what a
- * crash leaves ends with at most one torn line. The folder is the user's alone: outputs hold secrets.
+ * Opens `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, which is created with its first record. Lines are
+ * written at once, so a crash tears at most the last one. Only the user can read the folder, because outputs
+ * contain secrets.
  */
 export async function openSessionFile(session: SessionFileOptions): Promise<SessionLog> {
   refuseUnknownOptions(session, sessionFileOptionNames, { of: "openSessionFile" });
@@ -96,8 +101,8 @@ export async function newSessionFile(
 }
 
 /**
- * Goes on with a session's file; a torn last line stays, and the next one starts anew. One that another process writes is
- * `session.busy`.
+ * Opens an existing session file to add records. A torn last line stays, and the next record starts on a new
+ * line. Error: `session.busy` if another process is writing the file.
  */
 export async function continueSessionFile(
   path: string,
@@ -122,7 +127,7 @@ export async function continueSessionFile(
   }
 }
 
-/** Where a session's file lies. The time is the local one. */
+/** The path uses local time, as Codex does it. */
 export function sessionPath(home: string, threadId: string, startedAt: Date): string {
   const pad = (number: number) => String(number).padStart(2, "0");
   const date = [startedAt.getFullYear(), pad(startedAt.getMonth() + 1), pad(startedAt.getDate())].map(String);
@@ -131,12 +136,14 @@ export function sessionPath(home: string, threadId: string, startedAt: Date): st
   return join(home, "sessions", ...date, name);
 }
 
-/** With all above it. Node's own way calls a read-only file system a missing file. */
+/**
+ * Creates missing parents, too. On a read-only file system, Node's `recursive` option reports ENOENT instead.
+ */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    const code = codeOf(error);
+    const code = errnoOf(error);
     if (code === "EEXIST") return;
     if (code !== "ENOENT" || dirname(path) === path) throw error;
     makeFolder(dirname(path));
@@ -152,7 +159,7 @@ interface OpenFile {
 interface SessionFileParts {
   path: string;
   now: () => Date;
-  /** Opened already, or how to, when there is something to keep. */
+  /** A function is called at the first record. */
   open: OpenFile | (() => OpenFile);
 }
 
@@ -160,7 +167,6 @@ class SessionFile implements SessionLog {
   readonly #parts: SessionFileParts;
   #open: OpenFile | null;
   #isOver = false;
-  #isClosed = false;
   #hasFailed = false;
 
   constructor(parts: SessionFileParts) {
@@ -184,20 +190,23 @@ class SessionFile implements SessionLog {
 
   append(record: SessionRecord): void {
     if (this.#isOver) return;
-    const { now } = this.#parts;
-    const line = JSON.stringify({ timestamp: now().toISOString(), ...record });
     const isNew = this.#open === null;
     const { file } = this.#opened();
-    file.append(line, { gap: (count) => JSON.stringify(gapRecord(count, now())) });
+    file.append(this.#line(record), {
+      gap: (count) => this.#line({ type: "brig.gap", payload: { lost_records: count } }),
+    });
     if (isNew && file.isEmpty) this.#giveUp();
   }
 
   close(): void {
+    if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#isClosed) return;
-    this.#isClosed = true;
     this.#open?.file.close();
     this.#open?.lock.release();
+  }
+
+  #line(record: SessionRecord): string {
+    return JSON.stringify({ timestamp: this.#parts.now().toISOString(), ...record });
   }
 
   #opened(): OpenFile {
@@ -210,7 +219,10 @@ class SessionFile implements SessionLog {
     }
   }
 
-  /** Before anything has happened it is no use to go on: whoever wants no record can say so. */
+  /**
+   * A session whose first record cannot be written does not start; `--ephemeral` is for sessions without a
+   * record.
+   */
   #giveUp(): void {
     const trouble = this.#open?.file.trouble;
     rmSync(this.#parts.path, { force: true });
@@ -231,14 +243,6 @@ class SessionFile implements SessionLog {
   }
 }
 
-function gapRecord(lostRecords: number, now: Date) {
-  return {
-    timestamp: now.toISOString(),
-    type: "brig.gap",
-    payload: { lost_records: lostRecords },
-  };
-}
-
 const reasons: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on the device",
   EDQUOT: "the disk quota is used up",
@@ -252,10 +256,6 @@ const reasons: Readonly<Record<string, string>> = {
   EIO: "input/output error",
 };
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
 function reasonOf(error: unknown): string {
-  return reasons[codeOf(error)] ?? (error instanceof Error ? error.message : String(error));
+  return reasons[errnoOf(error) ?? ""] ?? (error instanceof Error ? error.message : String(error));
 }

@@ -3,8 +3,8 @@ import { BrigError } from "../../errors.js";
 import { acquireLock, type CurrentProcess, type FileLock, type LockHolder } from "../../lib/file-lock.js";
 
 /**
- * Claims the right to write a session file that others may know of. One that another process writes is `session.busy`, which names that
- * process.
+ * Takes the lock that allows writing to an existing session file. Error: `session.busy`, which names the
+ * process that holds it.
  */
 export async function lockSessionFile(file: string, currentProcess: CurrentProcess): Promise<FileLock> {
   const outcome = await acquireLock(file, { currentProcess });

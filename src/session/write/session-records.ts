@@ -58,7 +58,7 @@ export function responseItem(item: ResponseItem): SessionRecord {
   return { type: "response_item", payload: wireItem(item) };
 }
 
-/** The event that is kept beside a message or reasoning item, or null for other items. */
+/** Returns the event that Codex's format has besides a message or reasoning item; null for other items. */
 export function eventOfItem(item: ResponseItem): SessionRecord | null {
   if (item.type === "message" && item.role === "assistant")
     return event({ type: "agent_message", message: messageText(item) });
@@ -94,7 +94,7 @@ export function errorEvent(message: string): SessionRecord {
   return event({ type: "error", message });
 }
 
-/** How a turn ended, so that the end of a file tells of the whole session. `number` counts from 1. */
+/** Lets a list of sessions read the number of turns from the end of a file. `number` counts from 1. */
 export function turnRecord(turn: {
   turnId: string;
   number: number;
@@ -105,13 +105,12 @@ export function turnRecord(turn: {
   return { type: "brig.turn", payload: { turn_id: turnId, ...rest } };
 }
 
-/** What the kernel was read back to enforce, and how long the sandbox took. */
 export function sandboxRecord(sandbox: {
   id: string;
   image: string | undefined;
   proof: unknown;
   startMs: number;
-  /** The second container, with full access. */
+  /** Whether it is the second container, with full access. */
   isEscalated?: boolean;
 }): SessionRecord {
   const { id, image, proof, startMs, isEscalated = false } = sandbox;
@@ -123,7 +122,7 @@ export function receiptRecord(receipt: SessionReceipt): SessionRecord {
   return { type: "brig.receipt", payload: { ...receipt } };
 }
 
-/** How far a sandbox could reach. What went out of one with a network of its own is not seen, and so not logged. */
+/** Records what network a sandbox had. Its connections are not logged, because brig does not see them. */
 export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
   const hosts = network.kind === "allowlist" ? { hosts: network.hosts } : {};
   return {
@@ -132,7 +131,6 @@ export function egressRecord(sandboxId: string, network: SessionSetting["network
   };
 }
 
-/** What a person was asked, and what came of it. */
 export function approvalRecord(
   callId: string,
   asked: ApprovalQuestion & { answer?: AnsweredApproval; waitedMs?: number },
@@ -153,20 +151,19 @@ export function approvalRecord(
       reason,
       denial,
       prefix,
-      // Left out of a question that has no answer yet.
+      // Undefined, and so left out, until the question is answered.
       answer,
       waited_ms: waitedMs,
     },
   };
 }
 
-/** What one call cost. */
 export function callRecord(call: {
   callId: string;
   name: string;
   success: boolean;
   durationMs: number;
-  /** Of the command it ran; undefined for one that ran none, or whose command goes on. */
+  /** Undefined for a call that ran no command, or whose command is still running. */
   exitCode: number | undefined;
   usage: { userMs: number; systemMs: number; maxRssBytes: number } | undefined;
 }): SessionRecord {
