@@ -15,10 +15,7 @@ import type { AgentListener } from "./turn/events.js";
 /** What a conversation is opened with. Only the model, the sandbox and the setting are required. */
 export interface ConversationOptions {
   model: ModelClient;
-  /**
-   * A function is called at once, and its sandbox is closed with the conversation. The caller closes any
-   * other.
-   */
+  /** A function is called at once, and its sandbox is closed by the conversation, any other by the caller. */
   sandbox: SandboxSource;
   /** What the model is told about where and how the session runs. */
   setting: SessionSetting;
@@ -56,10 +53,7 @@ export interface ConversationOptions {
   threadId?: string | undefined;
   /** The conversation so far, if a session is resumed; `session` already contains it. Default: none. */
   initialItems?: readonly ResponseItem[] | undefined;
-  /**
-   * What `initialItems` last told the model about where and how it works. Default: null, so that the first
-   * turn tells it everything.
-   */
+  /** The context that `initialItems` contain. Default: null; the first turn sends all of it. */
   sentContext?: SentContext | null | undefined;
   /** @deprecated The old name of `sentContext`. */
   toldContext?: SentContext | null | undefined;
@@ -69,10 +63,7 @@ export interface ConversationOptions {
    * Whether a description of the working directory, if it is small enough, ends the record. Default: false.
    */
   recordsTree?: boolean | undefined;
-  /**
-   * The authority of the session that starts this one. A session that may do more is `policy.invalid`.
-   * Default: none.
-   */
+  /** What the session that starts this one may do; more than that is `policy.invalid`. Default: none. */
   parent?: SessionAuthority | undefined;
   /** Default: the system clock. */
   now?: (() => Date) | undefined;
@@ -143,10 +134,7 @@ export interface Conversation {
    * at the same time is a TypeError.
    */
   runTurn(input: TurnInput): Promise<TurnResult>;
-  /**
-   * How much of the model's context window is used, partly estimated; `windowTokens` is null if it is
-   * unknown.
-   */
+  /** How much of the context window is used, partly estimated; `windowTokens` is null if it is unknown. */
   readonly room: { usedTokens: number; windowTokens: number | null };
   /**
    * Has the model summarise the conversation, which then continues from the summary and the user's messages.

@@ -170,10 +170,7 @@ export class JsonEvents {
     return { type, item: planItem(this.#plan) };
   }
 
-  /**
-   * A command that is still running after a completed turn goes on, so its item stays open. Any other turn
-   * ends its commands.
-   */
+  /** Commands may go on after a completed turn, so their items stay open. Other turns end their commands. */
   #endOpenItems(status: "completed" | "failed"): JsonEvent[] {
     const plan = this.#plan;
     this.#plan = null;
@@ -205,10 +202,7 @@ function commandItem(
   return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
 }
 
-/**
- * Changes are sorted by path, whatever their order in the patch. If a file changes twice, the last change
- * counts.
- */
+/** Changes are sorted by path. If a patch changes a file twice, the last change counts. */
 function patchItem({ id, changes }: { id: string; changes: readonly FileChange[] }, status: string) {
   const byPath = new Map(changes.map(({ path, kind }) => [path, { path, kind }]));
   const sorted = [...byPath.values()].toSorted((a, b) =>

@@ -17,10 +17,7 @@ interface SessionFacts {
   now: () => Date;
 }
 
-/**
- * Records and reports what is not part of a turn: the session's start, its sandboxes, and what it leaves
- * behind.
- */
+/** Records and reports the session's start, its sandboxes, and what it leaves behind. */
 export class SessionRecorder {
   readonly #transcript: Transcript;
   readonly #facts: SessionFacts;

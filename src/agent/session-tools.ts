@@ -12,10 +12,7 @@ interface SessionToolOptions extends Omit<ToolRegistryOptions, "cwd" | "environm
   threadId: string;
 }
 
-/**
- * Opens brig's tools in the form that suits the model. `gates` takes precedence over what is usual for the
- * model.
- */
+/** Opens brig's tools as the model can use them. `gates` takes precedence over the model's profile. */
 export function openSessionTools(
   sandbox: Promise<AgentSandbox>,
   { model, setting, threadId, ...options }: SessionToolOptions,

@@ -4,7 +4,7 @@ import type {
   ApprovalSituation,
   Approver,
 } from "../../src/agent/approvals/approvals.js";
-import { createApprovals } from "../../src/agent/approvals/approvals.js";
+import { SessionApprovals } from "../../src/agent/approvals/approvals.js";
 import { type AgentResult, type RunAgentOptions, runAgent } from "../../src/agent/run-agent.js";
 import type { AgentEvent } from "../../src/agent/turn/events.js";
 import { parseScript } from "../../src/model/script/script.js";
@@ -85,7 +85,7 @@ export async function playApprovals(play: ApprovalPlay): Promise<PlayedApprovals
         cwd,
         gates: play.gates,
         environment: play.environment,
-        review: createApprovals({ situation, approver }),
+        review: new SessionApprovals({ situation, approver }),
         escalatedSandbox: play.escalated,
       }),
     signal: play.signal,

@@ -28,10 +28,7 @@ export interface ApprovalRequest extends ApprovalQuestion {
 export type ApprovalAnswer =
   | "approved"
   | "approved_for_session"
-  /**
-   * Approves every command that begins like this. Any prefix but the question's own approves this command
-   * only.
-   */
+  /** Approves all commands with this prefix. A prefix that was not offered approves only this command. */
   | { approvedPrefix: readonly string[] }
   | "denied"
   /** Denies the action and ends the turn. */
@@ -39,10 +36,7 @@ export type ApprovalAnswer =
 
 /** Answers the questions of the session's approval policy. */
 export interface Approver {
-  /**
-   * Called for one question at a time. Once the signal is aborted, withdraw the question: its answer is
-   * ignored.
-   */
+  /** Called for one question at a time. Withdraw the question when the signal aborts; nobody waits for it. */
   ask(request: ApprovalRequest, options: { signal: AbortSignal | undefined }): Promise<ApprovalAnswer>;
 }
 
@@ -59,14 +53,8 @@ interface ApprovalOptions {
   approver?: Approver | undefined;
 }
 
-/**
- * Decides about actions by the approval policy, a person's answers, and what was approved for the session.
- */
-export function createApprovals(options: ApprovalOptions): ActionReview {
-  return new SessionApprovals(options);
-}
-
-class SessionApprovals implements ActionReview {
+/** Decides about actions by the policy, a person's answers, and earlier approvals for the session. */
+export class SessionApprovals implements ActionReview {
   readonly #options: ApprovalOptions;
   readonly #grants = new Grants();
   readonly #queue = new QuestionQueue();
@@ -89,7 +77,8 @@ class SessionApprovals implements ActionReview {
         return refusal(decision.cause, { action, situation });
       case "ask": {
         const { place } = decision;
-        const answer = await this.#answerTo(firstQuestion(action, place), call);
+        const prefix = prefixOf(action, place);
+        const answer = await this.#answerTo({ action, place, reason: null, denial: null, prefix }, call);
         if (answer === "nobody") return refusal("nobody", { action, situation });
         return answer === "approved" ? { kind: "run", place } : { kind: "refused", reason: { by: "user" } };
       }
@@ -115,10 +104,7 @@ class SessionApprovals implements ActionReview {
     return answer === "approved" ? "run-escalated" : "stands-by-user";
   }
 
-  /**
-   * Returns an earlier answer to the same question, or asks. Questions wait for each other, in the order of
-   * their calls.
-   */
+  /** Uses an earlier answer, or asks. Questions are asked one at a time, in the order of their calls. */
   async #answerTo(
     question: ApprovalQuestion,
     call: ToolCallOptions,
@@ -161,10 +147,6 @@ function decide(action: ActionToReview, situation: ApprovalSituation) {
   if (action.kind === "patch") return decidePatch(situation.policy);
   const { argv, escalation } = action;
   return decideCommand({ ...situation, risk: riskOf(argv), isEscalationAsked: escalation.isAsked });
-}
-
-function firstQuestion(action: ActionToReview, place: SandboxPlace): ApprovalQuestion {
-  return { action, place, reason: null, denial: null, prefix: prefixOf(action, place) };
 }
 
 function prefixOf(action: ActionToReview, place: SandboxPlace): readonly string[] | null {

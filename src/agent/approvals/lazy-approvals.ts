@@ -5,10 +5,7 @@ import type { ApprovalSituation, Approver } from "./approvals.js";
 
 /** The approvals of a session whose setting may change. */
 export interface LazyApprovals extends ActionReview {
-  /**
-   * To be called with each new setting: earlier approvals were given for the old one, so they no longer
-   * count.
-   */
+  /** Called when the setting changes, because earlier approvals were given for the old one. */
   forget(): void;
 }
 
@@ -31,8 +28,8 @@ export function lazyApprovals(options: {
     };
   };
   const approvals = () => {
-    loading ??= import("./approvals.js").then(({ createApprovals }) =>
-      createApprovals({ situation: situation(), approver: options.approver }),
+    loading ??= import("./approvals.js").then(
+      ({ SessionApprovals }) => new SessionApprovals({ situation: situation(), approver: options.approver }),
     );
     return loading;
   };

@@ -17,7 +17,7 @@ Say, in this order and as briefly as exactness allows:
 - what was found out that would be costly to find again: names, places in files, error texts word for word;
 - what remains to be done, the next step first.`;
 
-/** When and how a conversation is summarized. */
+/** When and how a conversation is summarised. */
 export interface CompactionOptions {
   /** The size of the model's context window. Default: what is known of the model by its name. */
   contextWindowTokens?: number | undefined;

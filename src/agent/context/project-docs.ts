@@ -6,10 +6,7 @@ import { wholeEnd } from "../../lib/utf8.js";
 
 /** Where AGENTS.md files are looked for, and how much of them is sent. */
 export interface ProjectDocsOptions {
-  /**
-   * The user's directories on this machine, such as `$BRIG_HOME`; their first file with text precedes the
-   * project's.
-   */
+  /** The user's directories, such as `$BRIG_HOME`. Their first file with text precedes the project's. */
   homes: readonly string[];
   /** The most that all files of the project may have together; 0 leaves them out. Default: 32 768. */
   maxBytes?: number | undefined;
@@ -225,10 +222,7 @@ async function findDoc(files: ProjectFiles, directory: string, search: ProjectDo
   return { directory, file: null, warnings };
 }
 
-/**
- * Joins the files from the root down, up to `maxBytes`. The file that crosses it is cut between two
- * characters.
- */
+/** Joins the files from the root down. The file that exceeds `maxBytes` is cut between two characters. */
 function joined(
   found: readonly FoundDoc[],
   { maxBytes, warn }: { maxBytes: number; warn: Warn },

@@ -34,10 +34,7 @@ export interface ReplayOptions {
   directory: string;
   /** Opens a sandbox with the settings of a turn. */
   openSandbox(turn: TurnSettings | null): SandboxSource;
-  /**
-   * Opens a sandbox with full access for calls that ran outside the session's. Default: those calls are
-   * skipped.
-   */
+  /** Opens a sandbox for calls that ran with full access. Default: none; those calls are skipped. */
   openFullAccess?: ((turn: TurnSettings | null) => () => Promise<AgentSandbox>) | undefined;
   signal?: AbortSignal | undefined;
   onEvent?: AgentListener | undefined;

@@ -64,10 +64,7 @@ export type AgentEvent =
   | ({ kind: "web-searched" } & WebSearch)
   /** A response broke off; it is requested again after the delay. */
   | { kind: "reconnecting"; attempt: number; maxAttempts: number; delayMs: number; reason: string }
-  /**
-   * The model is asked for a summary, which may take a while. Without a following `compacted` nothing has
-   * changed.
-   */
+  /** The model is asked for a summary. If no `compacted` follows, nothing has changed. */
   | { kind: "compaction-started"; reason: CompactionReason }
   /** A summary replaced the conversation. Sizes are partly estimated. */
   | { kind: "compacted"; reason: CompactionReason; tokensBefore: number; tokensAfter: number }

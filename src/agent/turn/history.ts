@@ -8,15 +8,12 @@ import {
 } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import { type TruncationPolicy, truncateParts, truncateText } from "../../output/truncation.js";
-import { TokenMeter } from "../context/context-tokens.js";
+import { TokenMeter } from "./token-meter.js";
 
 /** Tools have already cut their outputs to the limit, so only one that is this much longer is cut again. */
 const RECORDED_SHARE = 1.2;
 
-/**
- * The conversation so far, as the next request contains it. The cost of `record` does not depend on its
- * length.
- */
+/** The conversation as the next request contains it. The cost of `record` does not grow with its length. */
 export class History {
   #items: ResponseItem[] = [];
   #pairing = new Pairing();

@@ -8,10 +8,7 @@ import type { AgentEvent, AgentListener } from "./events.js";
 import { History, outputItem } from "./history.js";
 import { webSearchIn } from "./web-search-event.js";
 
-/**
- * Passes everything said and done in a session on: to the next request, to the session file, and to the
- * listener.
- */
+/** Passes what happens in a session on to the next request, the session file and the listener. */
 export class Transcript {
   usage: TokenUsage;
   lastMessage: string | null = null;

@@ -1,6 +1,6 @@
 import type { CompactionOptions } from "../../agent/compaction/compactor.js";
-import { readInstructionsFile } from "../../agent/context/context-file.js";
 import type { ContextOptions } from "../../agent/context/context-messages.js";
+import { readInstructionsFile } from "../../agent/context/instructions-file.js";
 import type { ProjectDocsOptions } from "../../agent/context/project-docs.js";
 import type { Config } from "../../config/config-schema.js";
 import type { Environment } from "../../config/env.js";

@@ -24,8 +24,7 @@ export interface ForkedSession {
   forkedFromId: string;
 }
 
-const metaPayload = z.looseObject({ id: z.string() });
-const metaLine = z.looseObject({ payload: metaPayload });
+const metaLine = z.looseObject({ payload: z.looseObject({ id: z.string() }) });
 
 /**
  * Copies a session, or its part up to a step, to a new file with a new id. Lines that cannot be read are left

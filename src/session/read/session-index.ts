@@ -6,7 +6,7 @@ import { holderOf, isLockFileOf } from "../../lib/file-lock.js";
 import type { HostProcesses } from "../../lib/owner.js";
 import { suggest } from "../../lib/suggest.js";
 import { messageText } from "../../model/items.js";
-import { type ReadRecord, readLine, type SessionLine } from "./session-lines.js";
+import { type ReadRecord, readLine } from "./session-lines.js";
 import { isPrompt } from "./session-reader.js";
 
 /** What a session's file name and directory entry say about it. */
@@ -70,13 +70,13 @@ export async function findLastSession(
 ): Promise<SessionFileEntry | null> {
   for (const file of await findSessionFiles(home)) {
     if (cwd === null) return file;
-    const { cwd: own } = await readHead(file);
-    if (own === cwd) return file;
+    const { lines } = await readEnds(file, { tailBytes: 0 });
+    if (headOf(lines).cwd === cwd) return file;
   }
   return null;
 }
 
-/** Summarizes sessions in the given order, with a limited number of open files. */
+/** Summarises sessions in the given order, with a limited number of open files. */
 export async function summariseAll(
   files: readonly SessionFileEntry[],
   processes: HostProcesses,
@@ -89,7 +89,7 @@ export async function summariseAll(
   return summaries;
 }
 
-/** Summarizes a session without reading all of its file. */
+/** Summarises a session without reading all of its file. */
 export async function summarise(file: SessionFileEntry, processes: HostProcesses): Promise<SessionSummary> {
   const { lines, isWhole } = await readEnds(file);
   const head = headOf(lines);
@@ -147,11 +147,6 @@ async function entriesOf(folder: string): Promise<string[]> {
 }
 
 type Head = Pick<SessionSummary, "startedAt" | "cwd" | "provider" | "prompt" | "forkedFromId">;
-
-async function readHead(file: SessionFileEntry): Promise<Head> {
-  const { lines } = await readEnds(file, { tailBytes: 0 });
-  return headOf(lines);
-}
 
 function headOf(lines: readonly ReadRecord[]): Head {
   const meta = lines.find((record) => record.type === "session_meta")?.meta;
@@ -229,10 +224,7 @@ function recordsIn(bytes: Buffer): ReadRecord[] {
   for (let from = 0; from < bytes.length; ) {
     const newline = bytes.indexOf("\n", from);
     const end = newline === -1 ? bytes.length : newline;
-    const line: SessionLine | null = readLine(
-      { bytes: bytes.subarray(from, end), isWhole: newline !== -1 },
-      0,
-    );
+    const line = readLine({ bytes: bytes.subarray(from, end), isWhole: newline !== -1 }, 0);
     if (line?.kind === "record") records.push(line.record);
     from = end + 1;
   }

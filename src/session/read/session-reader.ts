@@ -29,10 +29,7 @@ export interface RecordedSession {
   /** The total of all requests. */
   usage: TokenUsage;
   turns: number;
-  /**
-   * Whether the session was copied from a file of unknown origin and has not run since, so its directory is
-   * not to be trusted.
-   */
+  /** Whether a file of unknown origin names the directory, because a copy of it has not run yet. */
   hasForeignDirectory: boolean;
   damage: SessionDamage;
 }

@@ -85,10 +85,7 @@ class StepBuilder {
   #open: AgentStep | null = null;
   /** The open step's calls by id: the last one, and those without an output, in order. */
   #calls = new Map<string, { last: StepCall; waiting: StepCall[] }>();
-  /**
-   * Whether the open step has an output or a token count, so that the model's next item starts another
-   * response.
-   */
+  /** Whether the open step has an output or a token count, so that the next item starts another step. */
   #isAnswered = false;
   #isCopied = false;
   #hasInstructions = false;

@@ -4,7 +4,7 @@ import { isBrigError } from "../../errors.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { ToolSandbox } from "../../tools/tool-sandbox.js";
 import type { SessionRecord } from "../write/session-file.js";
-import { askForFacts, askForHashes, type FileFacts } from "./tree-programs.js";
+import { type FileFacts, hashFiles, statFiles } from "./tree-programs.js";
 
 /** What describing a tree needs of a sandbox's files. Paths are resolved inside the sandbox. */
 interface TreeFiles {
@@ -51,9 +51,9 @@ export const comparedTreeLimits: TreeLimits = { ...recordedTreeLimits, maxMs: 60
 const leftOutNames: readonly string[] = [".git"];
 
 /** From this number of files on, starting a program of the image is faster than reading each file. */
-const WORTH_PROGRAMS = 50;
+const MIN_FILES_FOR_PROGRAMS = 50;
 const PIECE_BYTES = 256 * 1024;
-const AT_THE_SAME_TIME = 16;
+const CONCURRENT_READS = 16;
 const SHOWN_HASH_DIGITS = 24;
 
 /**
@@ -146,20 +146,20 @@ class TreeWalk {
 
   async run(): Promise<Record<string, string>> {
     const paths = await this.#paths();
-    if (paths.length >= WORTH_PROGRAMS) await this.#askPrograms(paths);
+    if (paths.length >= MIN_FILES_FOR_PROGRAMS) await this.#runPrograms(paths);
     const next = paths.values();
     const worker = async () => {
       for (const path of next) this.#entries.set(path, await this.#describe(path));
     };
-    await Promise.all(Array.from({ length: AT_THE_SAME_TIME }, worker));
+    await Promise.all(Array.from({ length: CONCURRENT_READS }, worker));
     return Object.fromEntries([...this.#entries].toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  async #askPrograms(paths: readonly string[]): Promise<void> {
-    const asking = { sandbox: this.#sandbox, root: this.#root, signal: this.#signal };
-    this.#facts = await askForFacts(paths, asking);
+  async #runPrograms(paths: readonly string[]): Promise<void> {
+    const request = { sandbox: this.#sandbox, root: this.#root, signal: this.#signal };
+    this.#facts = await statFiles(paths, request);
     for (const { sizeBytes } of this.#facts.values()) this.#addBytes(sizeBytes);
-    this.#hashes = await askForHashes([...this.#facts.keys()], asking);
+    this.#hashes = await hashFiles([...this.#facts.keys()], request);
     this.#signal.throwIfAborted();
   }
 

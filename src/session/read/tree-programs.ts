@@ -6,7 +6,7 @@ export interface FileFacts {
   sizeBytes: number;
 }
 
-interface Asking {
+interface ProgramRequest {
   sandbox: Pick<ToolSandbox, "spawn">;
   /** The directory that the names are relative to. */
   root: string;
@@ -22,9 +22,12 @@ const TYPE_BITS = 0o170000;
  * Runs the image's `stat` once for all files, and returns the modes and sizes of regular files. Missing
  * files, names that do not fit a line, and all files of an image without `stat` are left out.
  */
-export async function askForFacts(names: readonly string[], asking: Asking): Promise<Map<string, FileFacts>> {
+export async function statFiles(
+  names: readonly string[],
+  request: ProgramRequest,
+): Promise<Map<string, FileFacts>> {
   const facts = new Map<string, FileFacts>();
-  for (const line of await askEach(["stat", "-c", "%f %s %n"], names, asking)) {
+  for (const line of await runOnFiles(["stat", "-c", "%f %s %n"], names, request)) {
     const [, mode, size, name] = /^([0-9a-f]+) (\d+) \.\/(.*)$/.exec(line) ?? [];
     if (mode === undefined || size === undefined || name === undefined) continue;
     const bits = Number.parseInt(mode, 16);
@@ -35,9 +38,12 @@ export async function askForFacts(names: readonly string[], asking: Asking): Pro
 }
 
 /** Runs the image's `sha256sum` likewise, and returns the files' hashes in hexadecimal. */
-export async function askForHashes(names: readonly string[], asking: Asking): Promise<Map<string, string>> {
+export async function hashFiles(
+  names: readonly string[],
+  request: ProgramRequest,
+): Promise<Map<string, string>> {
   const hashes = new Map<string, string>();
-  for (const line of await askEach(["sha256sum"], names, asking)) {
+  for (const line of await runOnFiles(["sha256sum"], names, request)) {
     const [, hash, name] = /^([0-9a-f]{64}) [ *]\.\/(.*)$/.exec(line) ?? [];
     if (hash !== undefined && name !== undefined) hashes.set(name, hash);
   }
@@ -45,10 +51,10 @@ export async function askForHashes(names: readonly string[], asking: Asking): Pr
 }
 
 /** Returns the lines that a program prints about all files. */
-async function askEach(
+async function runOnFiles(
   program: readonly string[],
   names: readonly string[],
-  { sandbox, root, signal }: Asking,
+  { sandbox, root, signal }: ProgramRequest,
 ): Promise<string[]> {
   const asked = names.filter(fitsLine).map((name) => `./${name}\0`);
   if (asked.length === 0) return [];

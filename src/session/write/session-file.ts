@@ -11,10 +11,7 @@ import { lockSessionFile } from "./session-lock.js";
 export interface SessionLog {
   /** Null if nothing is recorded. */
   readonly path: string | null;
-  /**
-   * Why records are missing, as a sentence; null if none are. Missing records are written as soon as
-   * possible.
-   */
+  /** Why records are missing, in a sentence; null if none are. They are written as soon as possible. */
   readonly trouble: string | null;
   /** Throws `session.invalid` if the file cannot be created. After that it neither records nor throws. */
   append(record: SessionRecord): void;
@@ -219,10 +216,7 @@ class SessionFile implements SessionLog {
     }
   }
 
-  /**
-   * A session whose first record cannot be written does not start; `--ephemeral` is for sessions without a
-   * record.
-   */
+  /** Without its first record a session does not start; `--ephemeral` is for sessions without a record. */
   #giveUp(): void {
     const trouble = this.#open?.file.trouble;
     rmSync(this.#parts.path, { force: true });

@@ -2,10 +2,7 @@ import { basename } from "node:path";
 import { BrigError } from "../../errors.js";
 import { acquireLock, type CurrentProcess, type FileLock, type LockHolder } from "../../lib/file-lock.js";
 
-/**
- * Takes the lock that allows writing to an existing session file. Error: `session.busy`, which names the
- * process that holds it.
- */
+/** Locks an existing session file for writing. Error: `session.busy`, which names the process that has it. */
 export async function lockSessionFile(file: string, currentProcess: CurrentProcess): Promise<FileLock> {
   const outcome = await acquireLock(file, { currentProcess });
   if (outcome.kind === "held") return outcome.lock;

@@ -8,7 +8,7 @@ import {
   type ApprovalRequest,
   type ApprovalSituation,
   type Approver,
-  createApprovals,
+  SessionApprovals,
 } from "../../../src/agent/approvals/approvals.js";
 import { JsonEvents } from "../../../src/agent/jsonl-events.js";
 import { BrigError } from "../../../src/errors.js";
@@ -60,7 +60,7 @@ class PatientApprover implements Approver {
 }
 
 const approvals = (approver?: Approver, situation: Partial<ApprovalSituation> = {}) =>
-  createApprovals({ situation: { ...restricted, ...situation }, approver });
+  new SessionApprovals({ situation: { ...restricted, ...situation }, approver });
 
 const from = (position: number) => ({ origin: { callId: `call-${position}`, position } });
 

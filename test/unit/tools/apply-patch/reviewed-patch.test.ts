@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createApprovals } from "../../../../src/agent/approvals/approvals.js";
+import { SessionApprovals } from "../../../../src/agent/approvals/approvals.js";
 import { BrigError } from "../../../../src/errors.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
 import { patchOutput } from "../../../../src/tools/patch/patch-output.js";
@@ -83,7 +83,7 @@ async function apply(
     const reviewed = await applyReviewedPatch(
       {
         patcher: createPatcher(() => inside),
-        review: createApprovals({ situation, approver }),
+        review: new SessionApprovals({ situation, approver }),
         escalatedFiles: () => Promise.resolve(outside(root)),
       },
       { tool: "apply_patch", text: patchOf(...lines), cwd: root },

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { readInstructionsFile } from "../../../src/agent/context/context-file.js";
+import { readInstructionsFile } from "../../../src/agent/context/instructions-file.js";
 
 const folder = mkdtempSync(join(tmpdir(), "brig-instructions-"));
 
