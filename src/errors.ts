@@ -1,4 +1,4 @@
-/** All ways in which brig itself can fail. Programs test the code; the message is for people and may change. */
+/** All ways in which brig itself can fail. Test the code; the message is for people and may change. */
 export type ErrorCode =
   | "aborted"
   | "config.invalid"
@@ -55,12 +55,12 @@ export interface BrigErrorOptions {
   reason?: GoneReason | undefined;
 }
 
-/** The only error class of brig. What a command does in a sandbox, such as failing, is a value and no BrigError. */
+/** The only error class of brig. What a command does in a sandbox, such as failing, is never a BrigError. */
 export class BrigError extends Error {
   override readonly name = "BrigError";
   readonly code: ErrorCode;
   readonly hint: string | undefined;
-  /** The errno of a system call that failed, such as "EACCES"; undefined if none is known. */
+  /** The errno of a system call that failed in the sandbox, such as "EACCES"; undefined if unknown. */
   readonly errno: string | undefined;
   readonly reason: GoneReason | undefined;
 

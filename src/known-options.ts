@@ -11,10 +11,7 @@ interface OptionsOwner {
   meant?: Readonly<Record<string, string>> | undefined;
 }
 
-/**
- * Error: `usage.invalid` for an unknown option. If it were ignored, the default would apply: a typo in the name of an
- * option could make everything writable.
- */
+/** Error: `usage.invalid` for an unknown option. Ignored, a typo in a name could make everything writable. */
 export function refuseUnknownOptions(
   options: object,
   known: Readonly<Record<string, true>>,
