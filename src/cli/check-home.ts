@@ -2,7 +2,10 @@ import { stat } from "node:fs/promises";
 import type { Environment } from "../config/env.js";
 import { BrigError } from "../errors.js";
 
-/** Error: `config.invalid` where brig's own directory is something else. One that is not there is made when it is needed. */
+/**
+ * Throws `config.invalid` when $BRIG_HOME is not a directory. A missing one is fine: it is created when it is
+ * first needed.
+ */
 export async function checkHome({ brigHome, variables }: Environment): Promise<void> {
   const facts = await stat(brigHome).catch(() => null);
   if (facts === null || facts.isDirectory()) return;
@@ -10,7 +13,7 @@ export async function checkHome({ brigHome, variables }: Environment): Promise<v
     code: "config.invalid",
     hint:
       variables.BRIG_HOME === undefined
-        ? "move what is there away, or set BRIG_HOME to a directory"
-        : "set BRIG_HOME to a directory, or leave it unset: then it is ~/.brig",
+        ? "move that file away, or set BRIG_HOME to a directory"
+        : "set BRIG_HOME to a directory, or unset it to use ~/.brig",
   });
 }

@@ -4,23 +4,23 @@ export interface CommandEntry {
   name: string;
   summary: string;
   load: () => Promise<DefineCommand>;
-  /** The exit code is the one of the program inside, so that every failure of brig's own is 125: bad usage too. */
+  /** The exit code is that of the program in the sandbox, so every failure of brig itself, bad usage too, is 125. */
   passesExitCodeOn?: boolean;
-  /** With `--json` it prints events, one to a line: what went wrong is one too. */
+  /** With `--json` the command prints one event per line, so an error is printed as an event as well. */
   printsEvents?: boolean;
 }
 
-/** Every command in the order of the help. Only the one that is asked for is loaded. */
+/** Every command, in the order of the help. Only the command that runs is loaded. */
 export const commands: CommandEntry[] = [
   {
     name: "run",
-    summary: "let a model do a task with its tools in a sandbox",
+    summary: "give a model a task; its tool calls run in a sandbox",
     load: async () => (await import("./commands/run.js")).defineRun,
     printsEvents: true,
   },
   {
     name: "resume",
-    summary: "go on with a session",
+    summary: "continue a session",
     load: async () => (await import("./commands/resume.js")).defineResume,
     printsEvents: true,
   },
@@ -53,7 +53,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "logout",
-    summary: "forget the login",
+    summary: "log out",
     load: async () => (await import("./commands/logout.js")).defineLogout,
   },
   {
@@ -68,12 +68,12 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "replay",
-    summary: "run a session's tool calls again, and say what comes out different",
+    summary: "run a session's tool calls again and report what differs",
     load: async () => (await import("./commands/replay.js")).defineReplay,
   },
   {
     name: "doctor",
-    summary: "say whether this machine is fit for brig, and what to do about it",
+    summary: "check that this machine can run brig, and say how to fix what is wrong",
     load: async () => (await import("./commands/doctor.js")).defineDoctor,
   },
   {
@@ -83,7 +83,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "gc",
-    summary: "remove what dead sessions left behind",
+    summary: "remove containers, volumes and directories that dead sessions left behind",
     load: async () => (await import("./commands/gc.js")).defineGc,
   },
 ];

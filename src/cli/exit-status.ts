@@ -5,7 +5,7 @@ const badUsage = 2;
 export const ownFailure = 125;
 const interrupted = 130;
 
-/** The exit status of every way brig can fail; a new code without one is a type error. */
+/** A new error code without an exit status is a type error. */
 const statusOfCode: Record<ErrorCode, number> = {
   aborted: interrupted,
   "config.invalid": badUsage,
@@ -48,7 +48,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "workspace.invalid": badUsage,
 };
 
-/** Anything that is not a BrigError is a fault of brig's own. */
+/** Any error that is not a BrigError is a bug in brig. */
 export function exitStatusOf(error: unknown): number {
   return error instanceof BrigError ? statusOfCode[error.code] : ownFailure;
 }

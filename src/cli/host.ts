@@ -5,7 +5,7 @@ import { BrigError } from "../errors.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
 import type { CliContext, Interruption } from "./context.js";
 
-/** The part of Node's `process` that a command line program lives in. */
+/** The part of Node's `process` that the command line uses. */
 export type HostProcess = Pick<
   NodeJS.Process,
   "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "exit" | "exitCode" | "kill" | "pid"
@@ -13,13 +13,14 @@ export type HostProcess = Pick<
 
 export interface Host extends CliContext {
   exitStatus(): number;
-  /** What became of standard output: null as long as it takes all that is written. */
+  /** Why standard output cannot be written any more; null while it can. */
   outputFailure(): (Interruption & { error: unknown }) | null;
 }
 
 /**
- * The process as a context. The first ctrl-C (SIGTERM, SIGHUP) aborts the signal, so that everything is closed in order;
- * the second ends the process at once, and the sandbox's lease cleans up.
+ * Turns the process into a context. The first SIGINT (ctrl-C), SIGTERM or SIGHUP aborts the signal, so that
+ * everything is closed in order. A second one ends the process immediately; the containers then end with their
+ * leases.
  */
 export function openHost(host: HostProcess): Host {
   const controller = new AbortController();
@@ -36,7 +37,7 @@ export function openHost(host: HostProcess): Host {
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     const status = 128 + constants.signals[name];
     host.on(name, () => {
-      // A terminal that is closed says so more than once; only a person is impatient.
+      // A terminal that is closed may send SIGHUP more than once; that is not an impatient person.
       if (interruption && name !== "SIGHUP") host.exit(status);
       interrupt({ exitStatus: status, isQuiet: false }, `interrupted by ${name}`);
     });
@@ -47,11 +48,11 @@ export function openHost(host: HostProcess): Host {
     outputFailure ??= { exitStatus, isQuiet: isReaderGone };
     interrupt(outputFailure, `cannot write to standard output: ${cause.message}`);
   });
-  // Progress that nobody can read is no reason to stop.
+  // Progress that nobody can read is no reason to stop, so errors of stderr are ignored.
   host.stderr.on("error", () => undefined);
 
   return {
-    // Opened only by those who read it.
+    // Node opens stdin when this property is first read, so it is read only by commands that need it.
     get stdin() {
       return host.stdin;
     },
@@ -70,7 +71,8 @@ export function openHost(host: HostProcess): Host {
       host.kill(host.pid, "SIGINT");
     },
     suspend: () => {
-      // The process group. A signal to oneself is delivered before the call returns, and one that nobody could undo is dropped.
+      // 0 is the process group. The kernel delivers the signal before the call returns, and drops it if the group
+      // is orphaned, since no shell could continue it then.
       host.kill(0, "SIGTSTP");
     },
     setExitStatus: (status) => {

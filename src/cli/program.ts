@@ -12,63 +12,61 @@ import { say, write, writeJson } from "./render.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 
-/** The program that a command line is for. */
-export interface ProgramUse {
+export interface ProgramOptions {
   context: CliContext;
   commands: readonly CommandEntry[];
-  /** Default: brig, which holds a conversation where no command is named. */
+  /** Default: brig, which starts a conversation when no command is named. */
   program?: { name: string; description: string } | undefined;
 }
 
-/** Runs one command line and says what went wrong. Resolves to the exit status of a failure, or to null. */
-export async function runProgram(given: string[], use: ProgramUse): Promise<number | null> {
-  const { context, commands } = use;
-  const converses = use.program === undefined && beginsConversation(given, use);
-  const argv = converses ? ["run", CONVERSE, ...given] : withoutVainHelp(given, commands);
-  const asked = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
-  const program = defineProgram(use);
-  const command = program.commands.find((candidate) => candidate.name() === asked?.name);
+/** Runs one command line and reports what went wrong. Resolves to the exit status of a failure, or to null. */
+export async function runProgram(given: string[], options: ProgramOptions): Promise<number | null> {
+  const { context, commands } = options;
+  const isBrig = options.program === undefined;
+  const converses = isBrig && startsConversation(given, options);
+  const argv = converses ? ["run", CONVERSE, ...given] : withoutUnknownTopic(given, commands);
+  const entry = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
+  const program = defineProgram(options);
+  const command = program.commands.find((candidate) => candidate.name() === entry?.name);
   try {
-    if (asked && command) (await asked.load())(command, context);
-    if (argv.length === 0 && use.program === undefined) await explainItself(program, context);
+    if (entry && command) (await entry.load())(command, context);
+    if (argv.length === 0 && isBrig) await printHelp(program, context);
     else if (argv.length === 0) program.outputHelp();
     else await program.parseAsync(argv, { from: "user" });
     return null;
   } catch (thrown) {
     const error = actualError(thrown, { context, program });
     if (error === null) return null;
-    await report(error, { context, asked, asJson: command !== undefined && asksForJson(command) });
-    const isOwnFailure = asked?.passesExitCodeOn === true && context.interruption() === null;
-    return isOwnFailure ? ownFailure : (context.interruption()?.exitStatus ?? exitStatusOf(error));
+    await report(error, { context, entry, asJson: command !== undefined && asksForJson(command) });
+    const interruption = context.interruption();
+    if (interruption !== null) return interruption.exitStatus;
+    return entry?.passesExitCodeOn === true ? ownFailure : exitStatusOf(error);
   }
 }
 
-/** Help for what is no command is that command, which is then not known. */
-function withoutVainHelp(argv: string[], commands: readonly CommandEntry[]): string[] {
+/** `brig help TOPIC` for an unknown topic fails as `brig TOPIC` does; commander alone would print the general help. */
+function withoutUnknownTopic(argv: string[], commands: readonly CommandEntry[]): string[] {
   const [first, topic] = argv;
-  const isVain = first === "help" && topic !== undefined && !commands.some(({ name }) => name === topic);
-  return isVain ? argv.slice(1) : argv;
+  const isUnknown = first === "help" && topic !== undefined && !commands.some(({ name }) => name === topic);
+  return isUnknown ? argv.slice(1) : argv;
 }
 
-/** The help; to somebody at a terminal also why it is that and no conversation. */
-async function explainItself(program: Command, context: CliContext): Promise<void> {
+/** Prints the help, and to a person at a terminal also why no conversation started. */
+async function printHelp(program: Command, context: CliContext): Promise<void> {
   program.outputHelp();
   const { stdin, stdout, stderr, environment } = context;
   if (stdin.isTTY !== true || stdout.isTTY !== true) return;
   const why = environment.isContinuousIntegration ? "CI is set" : `TERM is ${environment.variables.TERM}`;
-  await say(
-    stderr,
-    `\nbrig: no conversation can be drawn here, since ${why}; brig run PROMPT does one task\n`,
-  );
+  await say(stderr, `\nbrig: a conversation cannot start here because ${why}; use brig run PROMPT instead\n`);
 }
 
-/** On a terminal, whatever is no command is a prompt or an option of `brig run`, and begins a conversation. */
-function beginsConversation([first]: string[], { context, commands }: ProgramUse): boolean {
+/** At a terminal, anything but a command is a prompt or an option of `brig run`, and starts a conversation. */
+function startsConversation([first]: string[], { context, commands }: ProgramOptions): boolean {
   if (!canConverse(context)) return false;
   if (first === undefined) return true;
   if (first.startsWith("-")) return !ownFlags.includes(first);
   const names = ["help", ...commands.map(({ name }) => name)];
-  // A single word that is nearly a command was meant to be it.
+  // A single word that is almost a command is more likely a typing mistake than a prompt.
   return !names.includes(first) && (/\s/.test(first) || suggest(first, names) === null);
 }
 
@@ -76,10 +74,15 @@ const brig = {
   name: "brig",
   description:
     "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
-    'Without a command it holds a conversation on a terminal, with the options of brig run: brig "fix the tests".',
+    "Without a command, brig starts a conversation at the terminal. It takes the options of brig run and a first\n" +
+    'prompt: brig "fix the tests".',
 };
 
-function defineProgram({ context, commands, program: { name, description } = brig }: ProgramUse): Command {
+function defineProgram({
+  context,
+  commands,
+  program: { name, description } = brig,
+}: ProgramOptions): Command {
   const program = withoutProcess(new Command(name), context)
     .description(description)
     .version(readVersion(), "-V, --version")
@@ -90,7 +93,7 @@ function defineProgram({ context, commands, program: { name, description } = bri
   return program;
 }
 
-/** Commander writes help where it is told to and throws the rest, instead of ending the process. */
+/** Makes commander write help to our stdout and throw its errors, instead of ending the process. */
 function withoutProcess(command: Command, { stdout }: CliContext): Command {
   return command.exitOverride().configureOutput({
     writeOut: (text) => stdout.write(text),
@@ -99,12 +102,12 @@ function withoutProcess(command: Command, { stdout }: CliContext): Command {
   });
 }
 
-/** `--json` of the command, or of one below it such as `image ls`. */
+/** Whether `--json` was given to the command or to a subcommand such as `image ls`. */
 function asksForJson(command: Command): boolean {
   return command.opts().json === true || command.commands.some(asksForJson);
 }
 
-/** After an interruption every error is a consequence of it. Null when there is nothing to report. */
+/** After an interruption every error is a consequence of it. Returns null when there is nothing to report. */
 function actualError(
   thrown: unknown,
   { context, program }: { context: CliContext; program: Command },
@@ -113,7 +116,7 @@ function actualError(
   return thrown instanceof CommanderError ? usageError(thrown, commandReached(program)) : thrown;
 }
 
-/** The command that the words given so far lead to. */
+/** The innermost subcommand that the arguments name. */
 function commandReached(command: Command): Command {
   const [word = ""] = command.args;
   const below = command.commands.find((each) => each.name() === word || each.aliases().includes(word));
@@ -122,10 +125,10 @@ function commandReached(command: Command): Command {
 
 async function report(
   error: unknown,
-  { context, asked, asJson }: { context: CliContext; asked: CommandEntry | undefined; asJson: boolean },
+  { context, entry, asJson }: { context: CliContext; entry: CommandEntry | undefined; asJson: boolean },
 ): Promise<void> {
   if (context.interruption()?.isQuiet) return;
-  const printsEvents = asJson && asked?.printsEvents === true;
+  const printsEvents = asJson && entry?.printsEvents === true;
   if (printsEvents) await write(context.stdout, `${jsonText(errorAsEvent(error))}\n`);
   else if (asJson) return await writeJson(context.stdout, errorAsJson(error));
   const showsCauses = context.environment.variables.BRIG_DEBUG !== undefined;

@@ -3,36 +3,36 @@ import { wrapLines } from "../lib/terminal/break-columns.js";
 import { formatTable } from "../lib/terminal/table.js";
 import type { OutputStream } from "./context.js";
 
-/** Writes and waits until the bytes are taken, so that a fast command does not outrun a slow reader. */
+/** Writes and waits until the bytes are accepted, so that a fast command does not outrun a slow reader. */
 export async function write(stream: OutputStream, bytes: string | Uint8Array): Promise<void> {
   if (stream.destroyed) return;
-  // A reader that went away is told of by the stream's error event; here it only ends the wait.
+  // A closed stream emits an error event, which the host handles; here it only ends the wait.
   await new Promise<void>((resolve) => {
     stream.write(bytes, () => resolve());
   });
 }
 
-/** Writes brig's own words, on a terminal without breaking one of them that fits on a line. */
+/** Writes a message of brig, wrapped between words when the stream is a terminal. */
 export async function say(stream: OutputStream, text: string): Promise<void> {
   await write(stream, fitted(stream, text));
 }
 
-/** Brig's own words as they are written there. */
+/** Wraps a message of brig between words when the stream is a terminal. */
 export function fitted({ isTTY, columns }: OutputStream, text: string): string {
   return isTTY === true && columns ? wrapLines(text, columns) : text;
 }
 
-/** Waits until everything written so far is taken. */
+/** Waits until everything that was written so far is accepted. */
 export async function flush(stream: OutputStream): Promise<void> {
   await write(stream, "");
 }
 
-/** A table on stdout: on a terminal within its width, elsewhere a line for each row. */
+/** Writes a table: within the width of a terminal; in a pipe or file, one line for each row. */
 export async function writeTable(stream: OutputStream, rows: readonly (readonly string[])[]): Promise<void> {
   await write(stream, formatTable(rows, { columns: stream.isTTY === true ? stream.columns : undefined }));
 }
 
-/** One JSON document on stdout. Every result that a program reads goes through here. */
+/** Writes one JSON document. */
 export async function writeJson(stream: OutputStream, value: unknown): Promise<void> {
   await write(stream, `${jsonText(value, 2)}\n`);
 }

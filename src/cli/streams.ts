@@ -1,11 +1,46 @@
 import type { Readable, Writable } from "node:stream";
+import type { BrigError } from "../errors.js";
 import { NeutralStream } from "../lib/terminal/terminal.js";
-import type { CliContext, OutputStream } from "./context.js";
+import type { CliContext, InputStream, OutputStream } from "./context.js";
 import { write } from "./render.js";
 
+export interface InputLimits {
+  /** An abort ends the wait for input. */
+  signal: AbortSignal;
+  maxBytes: number;
+  /** The error to throw for more than `maxBytes`. */
+  tooLong: () => BrigError;
+}
+
+/** Reads standard input to its end. */
+export async function readInput(
+  stdin: InputStream,
+  { signal, maxBytes, tooLong }: InputLimits,
+): Promise<Buffer> {
+  signal.throwIfAborted();
+  const stop = () => stdin.destroy();
+  signal.addEventListener("abort", stop, { once: true });
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of stdin as AsyncIterable<Uint8Array>) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw tooLong();
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+  signal.throwIfAborted();
+  return Buffer.concat(chunks);
+}
+
 /**
- * Passes a command's output on as it comes: byte for byte to a pipe or file, and to a terminal with its control
- * sequences neutralised. Ends when the output does.
+ * Copies a command's output as it arrives, until it ends: byte for byte to a pipe or file, and to a terminal with
+ * control sequences neutralised.
  */
 export async function passOutput(
   from: Readable,
@@ -18,8 +53,8 @@ export async function passOutput(
 }
 
 /**
- * Passes standard input on to its end. Ends early when the command stops reading; rejects when the input cannot be
- * read. It may wait for input long after the command has gone, so nobody should wait for it.
+ * Copies standard input until it ends or the command stops reading. Rejects when the input cannot be read. Do not
+ * await it together with the command: it may go on waiting for input long after the command has ended.
  */
 export async function passInput(from: Readable, to: Writable): Promise<void> {
   to.on("error", () => undefined);

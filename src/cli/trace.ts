@@ -2,7 +2,7 @@ import { onStep } from "../lib/steps.js";
 import type { Host } from "./host.js";
 import { write } from "./render.js";
 
-/** With `BRIG_TRACE=1`: where the milliseconds of this process went, a line for each step, at its end on stderr. */
+/** With `BRIG_TRACE=1`, prints on stderr at the end how many milliseconds each step of this process took. */
 export function openTrace({ environment, stderr }: Pick<Host, "environment" | "stderr">): {
   print(): Promise<void>;
 } {

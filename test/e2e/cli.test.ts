@@ -108,7 +108,7 @@ describe("a BRIG_HOME that is a file", () => {
     const done = await brig(args, { cwd: workspace, env: { BRIG_HOME: "/etc/passwd" } });
     expect(done.stderr).toBe(
       "brig: brig keeps its files in /etc/passwd, but that is not a directory\n" +
-        "hint: set BRIG_HOME to a directory, or leave it unset: then it is ~/.brig\n",
+        "hint: set BRIG_HOME to a directory, or unset it to use ~/.brig\n",
     );
     expect(done.exitCode).toBe(exitCode);
   });
@@ -204,7 +204,7 @@ describe("brig exec", () => {
       "127 when it is not found",
       ["--", "no-such-program"],
       127,
-      /^brig: no-such-program: command not found\nbrig: .* not found in the image brig\/base; --container-image NAME .*\n$/,
+      /^brig: no-such-program: command not found\nbrig: .* not found in the image brig\/base; use --container-image NAME .*\n$/,
     ],
     [
       "126 when it cannot be executed",
@@ -414,7 +414,7 @@ describe("brig exec refuses bad input with 125, since a command may exit with an
       "hint: ",
     ],
     ["an unknown runtime", ["exec", "--runtime", "no-such", "--", "true"], "no-such", ""],
-    ["a terminal for a program", ["exec", "-t", "--json", "--", "true"], "do not go together", "hint: "],
+    ["a terminal for a program", ["exec", "-t", "--json", "--", "true"], "cannot be combined", "hint: "],
   ])("%s", async (_name, args, message, hint) => {
     await writeFile(join(workspace, "file"), "");
     const { exitCode, stdout, stderr } = await brig(args, { cwd: workspace });

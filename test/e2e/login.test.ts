@@ -64,7 +64,7 @@ function login(provider: OpenIdProvider, args: string[] = []) {
 describe("brig login --api-key", () => {
   it("keeps the key that is piped in, for nobody else to read", async () => {
     const done = await run(["login", "--api-key"], { input: `${key}\n` });
-    expect(done).toMatchObject({ exitCode: 0, stdout: "", stderr: "The API key is kept.\n" });
+    expect(done).toMatchObject({ exitCode: 0, stdout: "", stderr: "The API key is stored.\n" });
     expect(JSON.parse(await readFile(file, "utf8")).OPENAI_API_KEY).toBe(key);
     expect(((await stat(home)).mode & 0o777).toString(8)).toBe("700");
     expect(((await stat(file)).mode & 0o777).toString(8)).toBe("600");
@@ -102,7 +102,7 @@ describe("brig login --api-key", () => {
     const { exitStatus, settingsBefore, settingsAfter } = await terminal.end();
     expect([exitStatus, settingsAfter]).toEqual([0, settingsBefore]);
     expect(terminal.shown).not.toContain("canary");
-    expect(terminal.shown).toContain("The API key is kept.");
+    expect(terminal.shown).toContain("The API key is stored.");
     expect(JSON.parse(await readFile(file, "utf8")).OPENAI_API_KEY).toBe(key);
   });
 
@@ -240,13 +240,13 @@ describe("brig login", () => {
 
   it("says that a key in the environment comes before the login", async () => {
     const done = await run(["login", "--api-key"], { input: key, env: { OPENAI_API_KEY: "sk-other" } });
-    expect(done.stderr).toContain("OPENAI_API_KEY is set and comes before this login");
+    expect(done.stderr).toContain("OPENAI_API_KEY is set and is used instead of this login");
     const status = await run(["login", "status"], { env: { OPENAI_API_KEY: "sk-other" } });
     expect(status.stdout).toMatch(/^logged in with the API key in OPENAI_API_KEY\nnot used meanwhile: /);
   });
 
   it.each([
-    [["--port", "99999"], "It is not a port"],
+    [["--port", "99999"], "It must be a port, 0 to 65535"],
     [["--timeout", "soon"], "It must be seconds, or a number with ms, s, m or h"],
     [["--api-key", "--device-auth"], "choose one"],
     [["-c", "oauth.issuer=https://a.example"], "oauth.client_id is missing"],

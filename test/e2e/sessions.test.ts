@@ -237,12 +237,12 @@ describe("brig resume", () => {
   });
 
   it.each([
-    [["resume"], 2, "which session?"],
+    [["resume"], 2, "no session given"],
     [["resume", "--last", "x"], 2, "no session has run in"],
     [["resume", "--all", "--last", "x"], 2, "there is no session yet"],
     [["resume", "nonesuch", "x"], 2, 'there is no session "nonesuch"'],
-    [["resume", "--last", "a", "b"], 2, "with --last there is no id to give"],
-    [["resume", "--at", "3", "a", "b"], 2, "--at goes with --fork only"],
+    [["resume", "--last", "a", "b"], 2, "--last cannot be combined with a session's id"],
+    [["resume", "--at", "3", "a", "b"], 2, "--at needs --fork"],
   ])("%j is refused", async (args, status, message) => {
     const done = await run(args, { input: "" });
     expect(done.stderr).toContain(message);
@@ -362,7 +362,9 @@ describe("brig sessions", () => {
       "steps: [{ calls: [{ shell: { command: [touch, planted] } }] }, { text: done }]",
     );
     const resumed = await run(["resume", id, "--script", touch, "Go on."]);
-    expect(resumed.stderr).toContain(`working here; the file that was copied names ${victim}`);
+    expect(resumed.stderr).toContain(
+      `working in the current directory; the copied session file names ${victim}`,
+    );
     expect(await readdir(victim)).toEqual([]);
     expect(await readdir(workspace)).toContain("planted");
     const again = await run(["resume", id, "--script", touch, "Go on."], { cwd: folder.path });

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
-import { askedFor, resume } from "../commands/resume.js";
+import { resume, resumeTarget } from "../commands/resume.js";
 import { type RunFlags, runCommand } from "../commands/run.js";
 import type { CliContext } from "../context.js";
 import type { CallerDefaults } from "../setup/agent-flags.js";
@@ -10,7 +10,7 @@ import { type CodexFlags, readCodexFlags, refuseUnsupported } from "./codex-flag
 /** `codex exec [OPTIONS] [PROMPT]` and `codex exec [OPTIONS] resume [OPTIONS] [SESSION_ID] [PROMPT]`. */
 export function defineCodexExec(command: Command, context: CliContext): void {
   addCodexOptions(command)
-    .argument("[words...]", "the prompt; or resume, a session's id or --last, and the prompt")
+    .argument("[words...]", "the prompt; or the word resume, then a session's id or --last, then the prompt")
     .action(async (words: string[], flags: CodexFlags) => {
       refuseUnsupported(flags, words);
       const { run, environment } = readCodexFlags(flags, context.environment);
@@ -24,36 +24,36 @@ export function defineCodexExec(command: Command, context: CliContext): void {
 function addCodexOptions(command: Command): Command {
   const repeated = (flags: string, description: string) => new Option(flags, description).argParser(collect);
   return command
-    .option("--experimental-json, --json", "print events to stdout as JSON, one to a line")
+    .option("--experimental-json, --json", "print events to stdout, one JSON object per line")
     .addOption(
-      repeated("-c, --config <key=value>", "a key of config.toml, the value as TOML; may be repeated"),
+      repeated("-c, --config <key=value>", "set a key of config.toml, the value in TOML; may be repeated"),
     )
-    .option("-m, --model <model>", "the model to ask")
-    .option("--oss", "ask a model on this machine")
+    .option("-m, --model <model>", "the model to use")
+    .option("--oss", "use a model that runs on this machine")
     .option("--local-provider <provider>", "with --oss: ollama (default) or lmstudio")
-    .option("-p, --profile <name>", "a profile of the configuration")
-    .option("-s, --sandbox <mode>", "what the sandbox may do (default: the configuration's, else read-only)")
-    .option("-a, --ask-for-approval <policy>", "accepted, and always never: nobody is there to ask")
+    .option("-p, --profile <name>", "use this profile of the configuration")
+    .option("-s, --sandbox <mode>", "the sandbox mode (default: from the configuration, else read-only)")
+    .option("-a, --ask-for-approval <policy>", "accepted and ignored: the policy is always never")
     .option("--full-auto", "the same as --sandbox workspace-write")
-    .option("--dangerously-bypass-approvals-and-sandbox, --yolo", "full access, inside the container")
+    .option("--dangerously-bypass-approvals-and-sandbox, --yolo", "full access, but still in a container")
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
-    .addOption(repeated("--add-dir <dir>", "a further writable directory; may be repeated"))
-    .option("-i, --image <file...>", "pictures for the model")
+    .addOption(repeated("--add-dir <dir>", "another writable directory; may be repeated"))
+    .option("-i, --image <file...>", "attach images to the prompt")
     .option("--output-schema <file>", "a JSON Schema for the final message")
-    .option("-o, --output-last-message <file>", "write the final message to a file as well")
-    .option("--ephemeral", "keep no record of the session")
+    .option("-o, --output-last-message <file>", "also write the final message to this file")
+    .option("--ephemeral", "do not save the session")
     .option("--ignore-user-config", "do not read config.toml of $BRIG_HOME or $CODEX_HOME")
     .addOption(new Option("--color <when>", "always, never, auto").choices(["always", "never", "auto"]))
-    .option("--last", "with resume: the session of this directory that was written to last")
-    .option("--all", "with resume --last: of any directory")
+    .option("--last", "with resume: the most recent session of this directory")
+    .option("--all", "with resume --last: the most recent session of any directory")
     .option("--search", 'the same as -c web_search="live"')
     .addOption(repeated("--enable <feature>", "the same as -c features.FEATURE=true"))
     .addOption(repeated("--disable <feature>", "the same as -c features.FEATURE=false"))
-    .option("--skip-git-repo-check", "accepted: brig never asks for a repository")
-    .option("--thread-source <source>", "accepted, and not recorded")
-    .option("--ignore-rules", "accepted: brig reads no rules")
-    .option("--strict-config", "accepted: wrong values are always errors")
-    .option("--dangerously-bypass-hook-trust", "accepted: brig runs no hooks")
+    .option("--skip-git-repo-check", "accepted and ignored: brig never requires a repository")
+    .option("--thread-source <source>", "accepted and ignored")
+    .option("--ignore-rules", "accepted and ignored: brig reads no rules files")
+    .option("--strict-config", "accepted and ignored: wrong values are always errors")
+    .option("--dangerously-bypass-hook-trust", "accepted and ignored: brig runs no hooks")
     .addOption(new Option("--approve-for-me").hideHelp())
     .addOption(new Option("--worktree").hideHelp())
     .addOption(new Option("--cyber-access-program <program>").hideHelp());
@@ -61,17 +61,16 @@ function addCodexOptions(command: Command): Command {
 
 async function resumeSession(words: readonly string[], flags: RunFlags, context: CliContext): Promise<void> {
   const [session, ...rest] = words;
-  const asked = askedFor({ session, prompt: onlyPrompt(rest) }, flags);
-  await resume(asked, flags, context);
+  await resume(resumeTarget({ session, prompt: onlyPrompt(rest) }, flags), flags, context);
 }
 
-/** A prompt in several words was meant to be quoted: what it would become is a guess. */
+/** Refuses a prompt of several arguments: it lacks its quotes, and joining the words would be a guess. */
 function onlyPrompt(words: readonly string[]): string | undefined {
   const [prompt, unexpected] = words;
   if (unexpected === undefined) return prompt;
   throw new BrigError(`unexpected argument ${JSON.stringify(unexpected)}`, {
     code: "usage.invalid",
-    hint: "a prompt is one argument: put it in quotes",
+    hint: "put the prompt in quotes, so that it is one argument",
   });
 }
 

@@ -2,7 +2,7 @@ import type { Environment } from "../../config/env.js";
 import { BrigError } from "../../errors.js";
 import type { ResumeFlags } from "../commands/resume.js";
 
-/** What `codex exec` was given, by Codex's names. */
+/** The flags of `codex exec`, by Codex's names. */
 export interface CodexFlags {
   json?: boolean;
   config?: string[];
@@ -31,13 +31,13 @@ export interface CodexFlags {
   cyberAccessProgram?: string;
 }
 
-/** The models that Codex asks where `--oss` stands alone. */
+/** The models that Codex uses for `--oss` without `--model`. */
 const localModels: Readonly<Record<string, string>> = {
   ollama: "gpt-oss:20b",
   lmstudio: "openai/gpt-oss-20b",
 };
 
-/** The same as flags of `brig run` and `brig resume`, and the environment as `--color` wants it. */
+/** Translates to the flags of `brig run` and `brig resume`, and applies `--color` to the environment. */
 export function readCodexFlags(
   flags: CodexFlags,
   environment: Environment,
@@ -60,7 +60,7 @@ export function readCodexFlags(
       askForApproval: "never",
       model: flags.model ?? (local === null ? undefined : localModels[local]),
       config: configOverrides(flags, local),
-      // What the workspace holds in the end is for brig replay; a program that starts Codex waits for its answer only.
+      // Only brig replay needs the record of the final files, and a program that starts Codex waits for its answer.
       treeRecord: false,
     },
     environment:
@@ -68,16 +68,17 @@ export function readCodexFlags(
   };
 }
 
-/** What brig has no counterpart of, and what would be done in another way than was asked for. */
+/** Throws for flags and subcommands that brig has no counterpart of. */
 export function refuseUnsupported(flags: CodexFlags, [word]: readonly string[]): void {
   if (word === "review" || word === "fork" || word === "help")
     throw refused(
       `exec ${word}`,
       word === "fork"
-        ? "brig resume --fork goes on in a copy of a session"
-        : "put the task in the prompt; in quotes, where it is this word",
+        ? "use brig resume --fork, which continues in a copy of a session"
+        : `describe the task in the prompt; a prompt of the single word ${word} is not possible`,
     );
-  if (flags.approveForMe) throw refused("--approve-for-me", "brig asks a person or nobody; leave it out");
+  if (flags.approveForMe)
+    throw refused("--approve-for-me", "leave it out: brig only ever asks a person for approval");
   if (flags.worktree) throw refused("--worktree", "give the directory of a worktree with --cd");
   if (flags.cyberAccessProgram !== undefined) throw refused("--cyber-access-program", "leave it out");
 }
@@ -85,10 +86,10 @@ export function refuseUnsupported(flags: CodexFlags, [word]: readonly string[]):
 function sandboxMode({ sandbox, fullAuto, yolo }: CodexFlags): string | undefined {
   if (yolo !== true) return sandbox ?? (fullAuto === true ? "workspace-write" : undefined);
   if (sandbox === undefined && fullAuto !== true) return "danger-full-access";
-  throw new BrigError("--dangerously-bypass-approvals-and-sandbox goes with no other choice of a sandbox", {
-    code: "usage.invalid",
-    hint: "leave out --sandbox and --full-auto",
-  });
+  throw new BrigError(
+    "--dangerously-bypass-approvals-and-sandbox cannot be combined with --sandbox or --full-auto",
+    { code: "usage.invalid", hint: "leave out one of them" },
+  );
 }
 
 function localProvider({ oss, localProvider: named }: CodexFlags): string | null {
@@ -101,7 +102,7 @@ function localProvider({ oss, localProvider: named }: CodexFlags): string | null
   });
 }
 
-/** A later one beats an earlier one, so that what was said in so many words comes last. */
+/** A later override wins over an earlier one, so the explicit `-c` values come last. */
 function configOverrides(
   { enable = [], disable = [], search, config = [] }: CodexFlags,
   local: string | null,
@@ -117,9 +118,12 @@ function configOverrides(
 
 function featureName(name: string): string {
   if (/^[\w-]+$/.test(name)) return name;
-  throw new BrigError(`${JSON.stringify(name)} is not the name of a feature`, { code: "usage.invalid" });
+  throw new BrigError(`${JSON.stringify(name)} is not a valid feature name`, {
+    code: "usage.invalid",
+    hint: "a name has only letters, digits, - and _",
+  });
 }
 
 function refused(what: string, hint: string): BrigError {
-  return new BrigError(`brig-codex does not take ${what}`, { code: "usage.invalid", hint });
+  return new BrigError(`brig-codex does not support ${what}`, { code: "usage.invalid", hint });
 }

@@ -3,7 +3,8 @@ import { openHost } from "../host.js";
 import { runInProcess } from "../run-in-process.js";
 import { runCodexProgram } from "./codex-program.js";
 
-// Importing node:process would evaluate all of its getters, which takes longer than the rest of this file.
+// The global, because importing node:process evaluates all of its getters, which takes longer than the rest of
+// this file.
 const host = openHost(process);
-// Everything is closed by then; an open stdin alone would keep the process alive.
+// Everything is closed by now; an open stdin would still keep the process alive.
 process.exit(await runInProcess(host, () => runCodexProgram(process.argv.slice(2), host)));

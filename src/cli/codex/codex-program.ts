@@ -6,15 +6,15 @@ import { runProgram } from "../program.js";
 const commands: CommandEntry[] = [
   {
     name: "exec",
-    summary: "let a model do a task; takes the command line of codex exec, also resume",
+    summary: "give a model a task; accepts the command line of codex exec and codex exec resume",
     load: async () => (await import("./codex-exec.js")).defineCodexExec,
     printsEvents: true,
   },
 ];
 
 const description =
-  "Takes the command line of codex exec, for programs that start Codex, and runs the model's tool calls in a container.\n\n" +
-  "Everything else, a conversation too, is a command of brig.";
+  "Accepts the command line of codex exec, for programs that start Codex, and runs the model's tool calls in a container.\n\n" +
+  "For everything else, conversations included, use brig.";
 
 /** Runs a command line that was written for `codex`. Resolves to the exit status of a failure, or to null. */
 export async function runCodexProgram(argv: string[], context: CliContext): Promise<number | null> {
@@ -25,14 +25,14 @@ export async function runCodexProgram(argv: string[], context: CliContext): Prom
   });
 }
 
-/** Codex takes the options of `exec` before its name as well, as in `codex -a never exec PROMPT`. `e` is short for it. */
+/** As Codex does, accepts options of `exec` before its name (`codex -a never exec PROMPT`) and the short form `e`. */
 export function optionsAfterCommand(argv: readonly string[]): string[] {
   const at = argv.findIndex((word) => word === "exec" || word === "e");
   if (at < 0 || argv.slice(0, at).includes("--")) return [...argv];
   return ["exec", ...argv.slice(0, at), ...argv.slice(at + 1)];
 }
 
-/** `CODEX_API_KEY` is good for one run, and stronger than a key for every program. */
+/** As in Codex, `CODEX_API_KEY` takes precedence over `OPENAI_API_KEY`. */
 function withCodexKey(environment: Environment): Environment {
   const key = environment.variables.CODEX_API_KEY;
   if (key === undefined) return environment;

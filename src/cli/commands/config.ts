@@ -15,22 +15,22 @@ interface ShowFlags extends ConfigFlags {
 
 export function defineConfig(command: Command, context: CliContext): void {
   command.action(() => {
-    throw new BrigError("say what to do with the configuration: show or path", {
+    throw new BrigError("brig config needs a subcommand: show or path", {
       code: "usage.invalid",
       hint: "see: brig config --help",
     });
   });
   addConfigOptions(command.command("show"))
-    .description("print each value and where it comes from, and say what is wrong")
+    .description("print each value and where it comes from, with warnings about mistakes")
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
-    .option("--json", "print them as JSON")
+    .option("--json", "print the values as JSON")
     .action(async (flags: ShowFlags) => {
       await showConfig(flags, context);
     });
   command
     .command("path")
-    .description("print where the configuration is, or would be")
-    .option("--json", "print it as JSON")
+    .description("print the path of the configuration file, even if there is none yet")
+    .option("--json", "print the path as JSON")
     .action(async (flags: { json?: boolean }) => {
       await showPath(flags, context);
     });
@@ -45,7 +45,7 @@ async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> 
   await writeTable(context.stdout, [["KEY", "VALUE", "FROM"], ...rows]);
 }
 
-/** A text stands in quotes, so that it differs from what is said of a value that is not there. */
+/** Strings are quoted, to tell them from a remark about a missing value. */
 function shownValue({ value, remark }: DescribedValue): string {
   if (value !== undefined) return JSON.stringify(value);
   return remark === null ? "–" : `(${remark})`;

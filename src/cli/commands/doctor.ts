@@ -10,7 +10,7 @@ import { say, writeJson, writeTable } from "../render.js";
 
 export function defineDoctor(command: Command, context: CliContext): void {
   command
-    .option("-v, --verbose", "say of each known vulnerability whether it concerns this engine")
+    .option("-v, --verbose", "list each known vulnerability and whether it affects this engine")
     .option("--json", "print the checks as JSON")
     .action(async (flags: { json?: boolean; verbose?: boolean }) => {
       const engine = await connectEngine({ env: context.environment });
@@ -43,7 +43,7 @@ function byUrgency(one: Check, other: Check): number {
   return urgencies.indexOf(one.status) - urgencies.indexOf(other.status);
 }
 
-/** The known vulnerabilities in one line. */
+/** Merges the checks of known vulnerabilities into one line. */
 export function withoutDetails(checks: readonly Check[]): Check[] {
   const isKnown = ({ id }: Check) => id.startsWith("CVE-");
   const known = checks.filter(isKnown);
@@ -52,18 +52,18 @@ export function withoutDetails(checks: readonly Check[]): Check[] {
   const about = { id: "vulnerabilities", title: "known vulnerabilities" };
   const line: Check =
     open.length === 0
-      ? { ...about, status: "ok", found: `none of ${known.length} concerns this engine`, advice: null }
+      ? { ...about, status: "ok", found: `none of ${known.length} affects this engine`, advice: null }
       : {
           ...about,
           status: known.some(({ status }) => status === "fail") ? "fail" : "warn",
-          found: `${open.length} of ${known.length} may concern this engine: ${open.join(", ")}`,
-          advice: "brig doctor -v says what each is and what to do",
+          found: `${open.length} of ${known.length} may affect this engine: ${open.join(", ")}`,
+          advice: "brig doctor -v describes each one and says what to do",
         };
   return [...checks.filter((one) => !isKnown(one)), line];
 }
 
 function verdict(checks: Check[]): string {
   const count = (status: Check["status"]) => checks.filter((one) => one.status === status).length;
-  const outcome = count("fail") > 0 ? "this machine is not fit for brig" : "this machine is fit for brig";
+  const outcome = count("fail") > 0 ? "this machine cannot run brig yet" : "this machine can run brig";
   return `\n${outcome}: ${count("ok")} ok, ${count("warn")} to consider, ${count("fail")} failed\n`;
 }

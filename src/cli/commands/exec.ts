@@ -6,7 +6,7 @@ import { formatDuration } from "../../lib/time/durations.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
-import type { CliContext, InputStream } from "../context.js";
+import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import { attachTerminal, terminalSize } from "../display/terminal-session.js";
 import { say, writeJson } from "../render.js";
@@ -18,9 +18,9 @@ import {
   READS_NO_CONFIGURATION,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
-import { passInput, passOutput } from "../streams.js";
+import { passInput, passOutput, readInput } from "../streams.js";
 
-/** With `--json` the command's input is held in memory. */
+/** With `--json`, the command's input is kept in memory. */
 const maxJsonInputBytes = 64 * 1024 * 1024;
 
 interface ExecFlags extends SandboxFlags {
@@ -36,13 +36,13 @@ export function defineExec(command: Command, context: CliContext): void {
     .usage("[options] -- COMMAND [ARGUMENT…]")
     .passThroughOptions()
     .addOption(
-      new Option("--timeout <time>", "stop it after this long: 90, 1.5, 30s, 2m").argParser(
+      new Option("--timeout <time>", "stop the command after this time: 90, 1.5, 30s, 2m").argParser(
         durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
       ),
     )
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
-    .option("--json", "print one JSON object when it is done, and nothing before")
+    .option("--json", "print one JSON object when the command has ended, and nothing before")
     .addHelpText("after", READS_NO_CONFIGURATION + exitCodes)
     .action(async (argv: string[], flags: ExecFlags) => {
       context.setExitStatus(await runExec(argv, flags, context));
@@ -50,16 +50,16 @@ export function defineExec(command: Command, context: CliContext): void {
 }
 
 const exitCodes = `
-Exit status: the command's own; 124 when it timed out, 125 when brig failed, 126 when the command cannot be
-executed, 127 when it is not found, 128 + n when signal n ended it, 130 after ctrl-C, 143 after SIGTERM.`;
+Exit status: that of the command; 124 if it timed out, 125 if brig failed, 126 if the command cannot be executed,
+127 if it is not found, 128 + n if signal n ended it, 130 after ctrl-C, 143 after SIGTERM.`;
 
 async function runExec(argv: string[], flags: ExecFlags, context: CliContext): Promise<number> {
   if (argv[0] === "")
     throw new BrigError("the command is empty", { code: "usage.invalid", hint: "see: brig exec --help" });
   if (flags.json === true && flags.tty === true)
-    throw new BrigError("--json and --tty do not go together", {
+    throw new BrigError("--json and --tty cannot be combined: a terminal has no separate stderr", {
       code: "usage.invalid",
-      hint: "a terminal has one stream and no separate stderr: leave one of them out",
+      hint: "leave out one of them",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
   const status = await runIn(sandbox, { argv, flags, context });
@@ -87,10 +87,10 @@ async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): 
   const result = await sandbox.exec(argv, {
     cwd: commandDirectory(flags),
     timeoutMs: flags.timeout,
-    stdin: flags.interactive === true ? await readInput(context.stdin) : undefined,
+    stdin: flags.interactive === true ? await jsonInput(context) : undefined,
     signal: context.signal,
   });
-  // Both streams are in it one by one.
+  // `output` repeats what is in `stdout` and `stderr`.
   const { output: _, ...rest } = result;
   const receipt = flags.keep === true ? null : await sandbox.close();
   await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, receipt });
@@ -127,32 +127,26 @@ async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request
   return await attachTerminal(program, context, { takesInput: flags.interactive === true });
 }
 
-/** What the exit code alone does not say. */
-/** As shells have it too, for a program that they do not find. */
+/** brig's own exit code for a missing program, and that of a shell. */
 const NOT_FOUND = 127;
 
+/** Explains what the exit code alone does not say. */
 function remark({ exitCode, timedOut, outOfMemory, durationMs }: ExitStatus, image: string): string {
   if (exitCode === NOT_FOUND)
-    return `brig: a program was not found in the image ${image}; --container-image NAME takes another one\n`;
-  if (timedOut) return `brig: stopped after ${formatDuration(durationMs)}, as --timeout says\n`;
+    return `brig: a program was not found in the image ${image}; use --container-image NAME for another image\n`;
+  if (timedOut) return `brig: stopped after ${formatDuration(durationMs)}, the limit of --timeout\n`;
   return outOfMemory
-    ? "brig: the kernel ended a process of this command, since the sandbox's memory was used up\n"
+    ? "brig: the kernel killed a process of this command because the sandbox ran out of memory\n"
     : "";
 }
 
-async function readInput(stdin: InputStream): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of stdin) {
-    bytes += chunk.length;
-    if (bytes > maxJsonInputBytes)
-      throw new BrigError(`with --json, standard input may have ${maxJsonInputBytes} bytes at most`, {
-        code: "usage.invalid",
-        hint: "leave out --json: then input is passed on as it comes",
-      });
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+async function jsonInput({ stdin, signal }: CliContext): Promise<Uint8Array> {
+  const tooLong = () =>
+    new BrigError(`standard input has more than ${maxJsonInputBytes} bytes, the limit with --json`, {
+      code: "usage.invalid",
+      hint: "leave out --json: input of any size is then passed on as it arrives",
+    });
+  return await readInput(stdin, { signal, maxBytes: maxJsonInputBytes, tooLong });
 }
 
 function unreadableInput(cause: unknown): BrigError {

@@ -19,11 +19,11 @@ interface GcFlags {
 
 export function defineGc(command: Command, context: CliContext): void {
   command
-    .option("--dry-run", "say what would be removed, and remove nothing")
-    .option("--kept", "also remove containers that --keep left running and whose program has ended")
+    .option("--dry-run", "only print what would be removed")
+    .option("--kept", "also remove containers that brig left running because of --keep")
     .option(
       "--unrecorded",
-      "also remove containers that look like brig's and that this user's brig did not make",
+      "also remove containers that have brig's labels but were not made by this user's brig",
     )
     .option("--json", "print the report as JSON")
     .action(async (flags: GcFlags) => {
@@ -34,7 +34,7 @@ export function defineGc(command: Command, context: CliContext): void {
 }
 
 interface GarbageReport extends SweepReport {
-  /** Empty directories that killed sessions had made on this machine, and that were removed. */
+  /** The empty directories of killed sessions that were removed from this machine. */
   placeholders: string[];
 }
 
@@ -58,7 +58,7 @@ async function collectGarbage(
   return { ...report, placeholders };
 }
 
-/** The volume that this version of brig uses, which stays whether it was filled yet or not. */
+/** The hash of the toolbox volume that this version of brig uses. It is never removed, even if it is not filled yet. */
 async function currentToolbox(engine: Engine): Promise<string> {
   const { arch } = await engine.info();
   const { context } = await findImage(engine, { name: "toolbox", arch });
@@ -68,13 +68,13 @@ async function currentToolbox(engine: Engine): Promise<string> {
 const reasons: Record<SweepVerdict, string> = {
   "owner-gone": "its program has ended",
   "never-started": "it was never started",
-  "stale-toolbox": "another version's toolbox",
+  "stale-toolbox": "the toolbox of another version",
   "owner-alive": "its program is running",
-  "kept-on-request": "kept by --keep; --kept removes it",
-  "other-machine": "made by another machine",
+  "kept-on-request": "kept by --keep; remove it with --kept",
+  "other-machine": "made on another machine",
   "unreadable-labels": "its labels cannot be read",
-  unrecorded: "it has brig's labels, but this user's brig did not make it; --unrecorded removes it",
-  "in-use": "another version's toolbox, in use",
+  unrecorded: "has brig's labels, but this user's brig did not make it; remove it with --unrecorded",
+  "in-use": "the toolbox of another version, in use",
 };
 
 async function writeReport(
@@ -89,7 +89,7 @@ async function writeReport(
       "directory",
       path,
       "removed",
-      "an empty place held for a dead session",
+      "an empty directory of a dead session",
     ]),
   ];
   if (rows.length === 0) await write(stdout, "nothing to remove\n");

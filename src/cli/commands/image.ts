@@ -15,7 +15,7 @@ const defaultNames: ImageName[] = ["toolbox", "base"];
 
 export function defineImage(command: Command, context: CliContext): void {
   command.action(() => {
-    throw new BrigError("say what to do with the images: build, ls or prune", {
+    throw new BrigError("brig image needs a subcommand: build, ls or prune", {
       code: "usage.invalid",
       hint: "see: brig image --help",
     });
@@ -25,7 +25,7 @@ export function defineImage(command: Command, context: CliContext): void {
     .description("build the images that are missing or out of date")
     .argument(
       "[names...]",
-      `of ${Object.keys(imageDefinitions).join(", ")}; default: toolbox base`,
+      `any of ${Object.keys(imageDefinitions).join(", ")} (default: toolbox base)`,
       collectName,
     )
     .action(async (names: ImageName[]) => {
@@ -33,7 +33,7 @@ export function defineImage(command: Command, context: CliContext): void {
     });
   command
     .command("ls")
-    .description("list brig's images in the engine")
+    .description("list brig's images")
     .option("--json", "print the list as JSON")
     .action(async (flags: { json?: boolean }) => {
       const images = await listImages(await connectEngine({ env: context.environment }));
@@ -42,8 +42,8 @@ export function defineImage(command: Command, context: CliContext): void {
     });
   command
     .command("prune")
-    .description("remove the images and toolbox volumes of other versions that no container uses")
-    .option("--dry-run", "say what would be removed, and remove nothing")
+    .description("remove images and toolbox volumes of other brig versions that no container uses")
+    .option("--dry-run", "only print what would be removed")
     .option("--json", "print the report as JSON")
     .action(async ({ dryRun: isDryRun = false, json }: { dryRun?: boolean; json?: boolean }) => {
       const report = await pruneImages(await connectEngine({ env: context.environment }), { isDryRun });
@@ -84,7 +84,7 @@ async function buildImages(names: ImageName[], context: CliContext): Promise<voi
 }
 
 async function writeImages(images: ListedImage[], { stdout }: CliContext): Promise<void> {
-  if (images.length === 0) return await write(stdout, "no images; build them: brig image build\n");
+  if (images.length === 0) return await write(stdout, "no images; build them with: brig image build\n");
   const rows = images.map(({ name, tags, sizeBytes, createdAt, isCurrent }) => [
     name,
     tags.join(" ") || "(untagged)",
@@ -104,7 +104,7 @@ async function writePruned(
   const fates = {
     unused: isDryRun ? "would be removed" : "removed",
     "in-use": "stays: a container uses it",
-    refused: "stays: the engine refuses; is another image built on it?",
+    refused: "stays: the engine refuses to remove it, perhaps because another image is built on it",
   };
   const rows = objects.map((one) => [
     one.kind,

@@ -23,24 +23,25 @@ interface LoginFlags extends ConfigFlags {
   timeout: number;
 }
 
-const patienceMs = 10 * 60 * 1000;
-const longestPatienceMs = 24 * 3600 * 1000;
+const defaultTimeoutMs = 10 * 60 * 1000;
+const maxTimeoutMs = 24 * 3600 * 1000;
 
 export function defineLogin(command: Command, context: CliContext): void {
   command
-    .option("--api-key", "keep an API key, read from standard input")
-    .addOption(new Option("--with-api-key", "as Codex spells it").hideHelp())
-    .addOption(new Option("--device-auth", "log in with a code, in a browser of any machine"))
-    .option("--no-browser", "show the address only, open no browser")
+    .option("--api-key", "store an API key, read from standard input")
+    .addOption(new Option("--with-api-key", "Codex's name for --api-key").hideHelp())
+    .option("--device-auth", "log in with a code in a browser on any machine")
+    .option("--no-browser", "print the address and do not open a browser")
     .addOption(
-      new Option("--port <number>", "where the browser comes back to; 0: any (default: 1455)").argParser(
-        portArgument,
-      ),
+      new Option(
+        "--port <number>",
+        "the local port that the browser returns to; 0 for any free one (default: 1455)",
+      ).argParser(portArgument),
     )
     .addOption(
       new Option("--timeout <time>", "how long to wait: 90, 30s, 10m")
-        .argParser(durationArgument({ atMostMs: longestPatienceMs }))
-        .default(patienceMs, "10m"),
+        .argParser(durationArgument({ atMostMs: maxTimeoutMs }))
+        .default(defaultTimeoutMs, "10m"),
     )
     .addOption(configOption())
     .action(async (flags: LoginFlags) => {
@@ -48,8 +49,8 @@ export function defineLogin(command: Command, context: CliContext): void {
     });
   command
     .command("status")
-    .description("say who is logged in, and exit with 1 where nobody is")
-    .option("--json", "print it as JSON")
+    .description("show who is logged in; the exit status is 1 if nobody is")
+    .option("--json", "print the status as JSON")
     .action(async (flags: { json?: boolean }) => {
       await showStatus(flags, context);
     });
@@ -58,11 +59,11 @@ export function defineLogin(command: Command, context: CliContext): void {
 export function configOption(): Option {
   return new Option(
     "-c, --config <key=value>",
-    "a key of config.toml, for example oauth.issuer=…; may be repeated",
+    "set a key of config.toml, for example oauth.issuer=…; may be repeated",
   ).argParser(collect);
 }
 
-/** Whom `[oauth]` names. What is odd about the configuration is said on stderr. */
+/** The issuer that `[oauth]` of the configuration names. Prints warnings about the configuration on stderr. */
 export async function configuredIssuer(
   { config: overrides }: ConfigFlags,
   { environment, stderr }: CliContext,
@@ -76,20 +77,24 @@ export async function configuredIssuer(
 async function logIn(flags: LoginFlags, context: CliContext): Promise<void> {
   const asksForKey = flags.apiKey === true || flags.withApiKey === true;
   if (asksForKey && flags.deviceAuth === true)
-    throw new BrigError("--api-key and --device-auth are two ways to log in: choose one", {
+    throw new BrigError("--api-key and --device-auth cannot be combined", {
       code: "usage.invalid",
+      hint: "leave out one of them",
     });
   if (asksForKey) await keepApiKey(context);
   else await logInAtIssuer(flags, context);
   if (context.environment.openaiApiKey !== undefined)
-    await say(context.stderr, "brig: OPENAI_API_KEY is set and comes before this login\n");
+    await say(
+      context.stderr,
+      "brig: OPENAI_API_KEY is set and is used instead of this login; unset it to use the login\n",
+    );
 }
 
 async function keepApiKey(context: CliContext): Promise<void> {
   const { parseApiKey, storeApiKey } = await import("../../model/login/store-login.js");
   const key = parseApiKey(await readHidden("API key: ", context));
   await storeApiKey(context.environment.brigHome, key, context);
-  await say(context.stderr, "The API key is kept.\n");
+  await say(context.stderr, "The API key is stored.\n");
 }
 
 async function logInAtIssuer(flags: LoginFlags, context: CliContext): Promise<void> {
@@ -99,7 +104,10 @@ async function logInAtIssuer(flags: LoginFlags, context: CliContext): Promise<vo
   const tokens = await (flags.deviceAuth === true ? logInByCode : logInByBrowser)(settings, flags, context);
   await storeTokens(context.environment.brigHome, tokens, context);
   const { email, subject } = identityOf(tokens.id_token);
-  await say(context.stderr, `You are logged in as ${neutraliseLine(email ?? subject ?? "somebody")}.\n`);
+  await say(
+    context.stderr,
+    `You are logged in as ${neutraliseLine(email ?? subject ?? "an unnamed user")}.\n`,
+  );
 }
 
 async function logInByBrowser(settings: IssuerSettings, flags: LoginFlags, context: CliContext) {
@@ -123,7 +131,7 @@ async function logInByCode(settings: IssuerSettings, flags: LoginFlags, context:
     timeoutMs: flags.timeout,
     signal: context.signal,
     async show({ url, code }) {
-      const steps = `To log in, open this address in a browser of any machine:\n\n${neutraliseLine(url)}\n\nand enter this code:\n\n${neutraliseLine(code)}\n\n`;
+      const steps = `To log in, open this address in a browser on any machine:\n\n${neutraliseLine(url)}\n\nand enter this code:\n\n${neutraliseLine(code)}\n\n`;
       await say(context.stderr, `${steps}Never enter a code that somebody else sent you.\n`);
     },
   });
@@ -139,9 +147,9 @@ async function showStatus({ json }: { json?: boolean }, context: CliContext): Pr
 
 function describeStatus({ kind, source, file, stored }: LoginStatus): string {
   if (kind === null) return "nobody is logged in\n";
-  const told = stored === null ? [] : describeStored(stored, file);
-  if (source !== "environment") return `${told.join("\n")}\n`;
-  const unused = told.length === 0 ? [] : [`not used meanwhile: ${told[0]}`, ...told.slice(1)];
+  const login = stored === null ? [] : describeStored(stored, file);
+  if (source !== "environment") return `${login.join("\n")}\n`;
+  const unused = login.length === 0 ? [] : [`not used meanwhile: ${login[0]}`, ...login.slice(1)];
   return `${["logged in with the API key in OPENAI_API_KEY", ...unused].join("\n")}\n`;
 }
 
@@ -154,11 +162,11 @@ function describeStored(
   const rows = Object.entries(facts).flatMap(([name, value]) =>
     value === null ? [] : [`  ${name}: ${neutraliseLine(value)}`],
   );
-  return [`logged in with ChatGPT, kept in ${file}`, ...rows];
+  return [`logged in with ChatGPT, stored in ${file}`, ...rows];
 }
 
 function portArgument(text: string): number {
   const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new InvalidArgumentError("It is not a port: 0 to 65535.");
+  if (!(port <= 65_535)) throw new InvalidArgumentError("It must be a port, 0 to 65535.");
   return port;
 }

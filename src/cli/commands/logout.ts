@@ -19,8 +19,8 @@ async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<voi
   if (notRevoked !== null)
     await say(
       stderr,
-      `brig: the issuer still holds the login to be good: ${neutraliseLine(notRevoked)}\nhint: end it in the settings of your account\n`,
+      `brig: the issuer did not revoke the login: ${neutraliseLine(notRevoked)}\nhint: revoke it in the settings of your account\n`,
     );
   if (environment.openaiApiKey !== undefined)
-    await say(stderr, "brig: OPENAI_API_KEY is set and still used\n");
+    await say(stderr, "brig: OPENAI_API_KEY is set and is still used\n");
 }

@@ -36,15 +36,16 @@ interface ReplayFlags extends SandboxFlags {
 export function defineReplay(command: Command, context: CliContext): void {
   addSandboxOptions(command)
     .argument("<session>", "an id, the start of one, or a file")
-    .option("--in-place", "work in the directory itself instead of a copy of it: the calls change it")
-    .option("--keep-copy", "leave the copy where it is afterwards")
-    .option("--allow-full-access", "let what had full access, or a network, have it again")
+    .option("--in-place", "let the calls change the directory itself instead of a copy")
+    .option("--keep-copy", "do not remove the copy afterwards")
+    .option("--allow-full-access", "repeat calls that had full access or a network with the same access")
     .option("-v, --verbose", "show the calls as they run")
     .option("--json", "print the report as JSON")
     .addHelpText(
       "after",
-      "\nThe calls start from what -C names (default: the session's own directory as it is now). A session does not keep the tree it\n" +
-        "started from: bring it back first, for example with git worktree. Exit status 1 says that something came out different.",
+      "\nThe calls start from the files in the directory that -C names (default: the session's own directory). A session does not\n" +
+        "record the files it started from: restore them first, for example with git worktree.\n\n" +
+        "Exit status: 0 if everything is the same, 1 if something differs.",
     )
     .action(async (session: string, flags: ReplayFlags) => {
       await replay(session, flags, context);
@@ -55,35 +56,39 @@ async function replay(given: string, flags: ReplayFlags, context: CliContext): P
   const { stdout, signal, cwd } = context;
   const recording = await readRecording(await sessionFile(given, context), { signal });
   if (recording.segments.length === 0)
-    throw new BrigError("there is nothing to run again: the session made no tool calls", {
+    throw new BrigError("the session made no tool calls, so there is nothing to run again", {
       code: "session.invalid",
     });
-  for (const { turn } of recording.segments) asRecorded(turn, flags);
+  // Refuses a mode that may not be used again before anything is copied.
+  for (const { turn } of recording.segments) recordedSandbox(turn, flags);
   if (flags.inPlace === true && flags.cd === undefined && isFile(given))
-    throw refused("a file does not say which directory its calls may change", "name it with -C");
+    throw refused(
+      "--in-place with a session file needs a directory: the one that the file names is not trusted",
+      "name the directory with -C",
+    );
   const source = resolve(cwd, flags.cd ?? workDirectory(recording));
-  const place =
+  const workspace =
     flags.inPlace === true ? await inPlace(source) : await copyOf(source, { recording, flags, context });
-  const surroundings = { recording, flags, context, directory: place.directory };
+  const sandboxParts = { recording, flags, context, directory: workspace.directory };
   try {
     const report = await replaySession({
       recording,
-      directory: place.directory,
-      openSandbox: (turn) => () => createSandbox(asRecorded(turn, flags), surroundings),
+      directory: workspace.directory,
+      openSandbox: (turn) => () => createSandbox(recordedSandbox(turn, flags), sandboxParts),
       openFullAccess:
-        flags.allowFullAccess === true ? () => () => createSandbox(fullAccess, surroundings) : undefined,
+        flags.allowFullAccess === true ? () => () => createSandbox(fullAccess, sandboxParts) : undefined,
       signal,
       onEvent: flags.verbose === true ? display(context) : undefined,
     });
-    if (flags.json === true) await writeJson(stdout, asJson(report, place));
+    if (flags.json === true) await writeJson(stdout, asJson(report, workspace));
     else await write(stdout, neutralise(describeReplay(report)));
     if (!isSame(report)) context.setExitStatus(1);
   } finally {
-    await place.leave();
+    await workspace.close();
   }
 }
 
-function asJson(report: ReplayReport, { source, directory }: Place): object {
+function asJson(report: ReplayReport, { source, directory }: ReplayWorkspace): object {
   return { same: isSame(report), ...report, source, directory };
 }
 
@@ -96,7 +101,7 @@ function display({ stderr, environment }: CliContext) {
   };
 }
 
-interface Surroundings {
+interface ReplayParts {
   recording: Recording;
   flags: ReplayFlags;
   context: CliContext;
@@ -108,8 +113,11 @@ const fullAccess: Partial<SandboxFlags> = {
   network: undefined,
 };
 
-/** As the turn had it, where the flags say nothing else. That a file says so is no reason to give more than a closed sandbox. */
-function asRecorded(turn: TurnSettings | null, flags: ReplayFlags): Partial<SandboxFlags> {
+/**
+ * The sandbox of the recorded turn, unless the flags name another. A session file alone never gets full access or a
+ * network: the person has to allow it with a flag.
+ */
+function recordedSandbox(turn: TurnSettings | null, flags: ReplayFlags): Partial<SandboxFlags> {
   const policy = turn?.sandbox_policy;
   const recorded = policy?.type;
   const mayHaveAll = flags.allowFullAccess === true;
@@ -117,13 +125,19 @@ function asRecorded(turn: TurnSettings | null, flags: ReplayFlags): Partial<Sand
   if (!isSandboxMode(recorded))
     throw refused(
       `the session ran under the policy ${JSON.stringify(policy.policy ?? recorded)}`,
-      "name its file with --policy, or a mode with -s",
+      "name the policy's file with --policy, or a mode with -s",
     );
   if (recorded === "danger-full-access" && !mayHaveAll)
-    throw refused("the session ran with full access", "--allow-full-access gives it again, -s another mode");
+    throw refused(
+      "the session ran with full access",
+      "use --allow-full-access to allow it again, or -s for another mode",
+    );
   const hasNetwork = recorded === "workspace-write" && policy.network_access === true;
   if (hasNetwork && flags.network === undefined && !mayHaveAll)
-    throw refused("the session had a network", "--allow-full-access gives it again, --network none does not");
+    throw refused(
+      "the session had a network",
+      "use --allow-full-access to allow it again, or --network none to run without it",
+    );
   return { sandbox: recorded, network: flags.network ?? (hasNetwork ? "full" : undefined) };
 }
 
@@ -133,37 +147,37 @@ function refused(message: string, hint: string): BrigError {
 
 async function createSandbox(
   special: Partial<SandboxFlags>,
-  { recording, flags, context, directory }: Surroundings & { directory: string },
+  { recording, flags, context, directory }: ReplayParts & { directory: string },
 ): Promise<Sandbox> {
   const containerImage = flags.containerImage ?? recording.image ?? undefined;
   const settings = flaggedSettings({ ...flags, ...special, containerImage, cd: directory }, context);
   return await openSandbox(() => resolveSettings(settings), context);
 }
 
-/** Where the calls run. */
-interface Place {
-  /** What the user named. */
+interface ReplayWorkspace {
+  /** The directory that the user named. */
   source: string;
+  /** The directory in which the calls run: `source`, or a copy of it. */
   directory: string;
-  leave(): Promise<void>;
+  close(): Promise<void>;
 }
 
-async function inPlace(source: string): Promise<Place> {
-  return { source, directory: await realpath(source).catch(() => source), leave: () => Promise.resolve() };
+async function inPlace(source: string): Promise<ReplayWorkspace> {
+  return { source, directory: await realpath(source).catch(() => source), close: () => Promise.resolve() };
 }
 
 /**
- * A copy that the session's calls may change. It is made and removed from within containers: what an agent has touched is not opened on
- * this machine itself.
+ * Makes a copy that the session's calls may change. It is made and removed inside containers, because brig does not
+ * open on the host what an agent may have written.
  */
-async function copyOf(source: string, { recording, flags, context }: Surroundings): Promise<Place> {
+async function copyOf(source: string, { recording, flags, context }: ReplayParts): Promise<ReplayWorkspace> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "brig-replay-")));
   const image = flags.containerImage ?? recording.image ?? undefined;
   const common = { image, runtime: flags.runtime, environment: context.environment, signal: context.signal };
   let copier: Sandbox | undefined;
   try {
     await using original = await Sandbox.create({ ...common, workspace: source, mode: "read-only" });
-    // It may write everything, `.git` too, and runs nothing but these commands.
+    // Full access, because the copy includes protected directories such as `.git`. It runs only tar, to copy.
     copier = await Sandbox.create({
       ...common,
       workspace: folder,
@@ -174,7 +188,7 @@ async function copyOf(source: string, { recording, flags, context }: Surrounding
     const directory = join(folder, basename(original.workingDirectory) || "root");
     await copier.files.mkdir(directory);
     await copyTree(original, { to: copier, directory });
-    return { source, directory, leave: leaving(copier, { folder, directory, flags, context }) };
+    return { source, directory, close: closeCopy(copier, { folder, directory, flags, context }) };
   } catch (error) {
     await copier?.close();
     await rmdir(folder).catch(() => undefined);
@@ -189,7 +203,7 @@ async function copyTree(from: Sandbox, { to, directory }: { to: Sandbox; directo
     throw new TypeError("a process without a terminal has all its streams");
   const complaints = Promise.all([text(reader.stderr), text(writer.stderr)]);
   writer.stdout.resume();
-  // A writer that ends early has said why.
+  // If the writer ends early, its exit code and stderr say why.
   await pipeline(reader.stdout, writer.stdin).catch(() => undefined);
   const [read, written] = await Promise.all([reader.exit, writer.exit]);
   if (read.exitCode === 0 && written.exitCode === 0) return;
@@ -199,11 +213,11 @@ async function copyTree(from: Sandbox, { to, directory }: { to: Sandbox; directo
   const reason = first ?? (read.startFailure ?? written.startFailure)?.message ?? "tar failed";
   throw new BrigError(`the workspace cannot be copied: ${reason}`, {
     code: "workspace.invalid",
-    hint: "copy it yourself, and give the copy with -C and --in-place",
+    hint: "make a copy yourself and run on it with -C COPY --in-place",
   });
 }
 
-function leaving(
+function closeCopy(
   copier: Sandbox,
   about: { folder: string; directory: string; flags: ReplayFlags; context: CliContext },
 ): () => Promise<void> {

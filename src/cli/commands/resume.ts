@@ -22,51 +22,56 @@ export interface ResumeFlags extends RunFlags {
 
 export function defineResume(command: Command, context: CliContext): void {
   addRunOptions(command)
-    .argument("[session]", "an id, or the start of one; with --last this is the prompt")
-    .argument("[prompt]", "what to do next; with -, it is read from standard input")
-    .option("--last", "the session of this directory that was written to last")
-    .option("--all", "with --last: of any directory")
-    .option("--fork", "go on in a copy, and leave the session as it is")
-    .option("--at <step>", "with --fork: copy up to this step, as brig sessions show numbers them", parseStep)
+    .argument("[session]", "an id or the start of one; with --last, the prompt")
+    .argument("[prompt]", "what to do next; - reads it from standard input")
+    .option("--last", "continue the most recent session of this directory")
+    .option("--all", "with --last: the most recent session of any directory")
+    .option("--fork", "continue in a copy and leave the session unchanged")
+    .option("--at <step>", "with --fork: copy up to this step, as numbered by brig sessions show", parseStep)
     .action(async (session: string | undefined, prompt: string | undefined, flags: ResumeFlags) => {
-      await resume(askedFor({ session, prompt }, flags), flags, context);
+      await resume(resumeTarget({ session, prompt }, flags), flags, context);
     });
 }
 
-export interface Asked {
-  /** Null for the last one. */
+export interface ResumeTarget {
+  /** Null for the most recent session. */
   id: string | null;
   prompt: string | undefined;
 }
 
-/** With `--last` the one argument is the prompt. */
-export function askedFor(
+/** With `--last`, the only argument is the prompt. */
+export function resumeTarget(
   { session, prompt }: { session: string | undefined; prompt: string | undefined },
   { last, at, fork: forks }: ResumeFlags,
-): Asked {
-  if (at !== undefined && forks !== true) throw usage("--at goes with --fork only", "give --fork too");
+): ResumeTarget {
+  if (at !== undefined && forks !== true) throw usage("--at needs --fork", "add --fork");
   if (last !== true && session === undefined)
-    throw usage("which session?", "give its id, or --last; brig sessions lists them");
+    throw usage("no session given", "give the id of one, or --last; list them with: brig sessions");
   if (last !== true) return { id: session ?? null, prompt };
-  if (prompt !== undefined) throw usage("with --last there is no id to give", "leave out either");
+  if (prompt !== undefined)
+    throw usage("--last cannot be combined with a session's id", "leave out one of them");
   return { id: null, prompt: session };
 }
 
-export async function resume({ id, prompt }: Asked, flags: ResumeFlags, context: CliContext): Promise<void> {
+export async function resume(
+  { id, prompt }: ResumeTarget,
+  flags: ResumeFlags,
+  context: CliContext,
+): Promise<void> {
   const isConversation = prompt === undefined && wantsConversation(flags, context);
   if (prompt === undefined && !isConversation && context.stdin.isTTY === true)
-    throw usage("there is nothing to do: no prompt", "give one as an argument, or pipe it in");
+    throw usage("there is no prompt", "give one as an argument, or pipe it in");
   const path = await chosenFile(id, flags, context);
-  // Ours before it is read, so that nobody adds to it in between.
+  // Opened, and thereby locked, before it is read, so that nobody can add to it in between.
   const log = await continueSessionFile(path, { now: () => new Date() });
   try {
     const recorded = await loadSession(path, { signal: context.signal });
     const damage = describeDamage(recorded.damage);
     if (damage !== null) await say(context.stderr, `brig: ${neutralise(damage)}\n`);
-    const inPlace = await inItsDirectory(recorded, flags, context);
+    const ownFlags = await withSessionDirectory(recorded, flags, context);
     const earlier = earlierSession(recorded, log);
-    if (!isConversation) return await runCommand(prompt, inPlace, { context, earlier });
-    await startConversation({ flags: inPlace, context, earlier });
+    if (!isConversation) return await runCommand(prompt, ownFlags, { context, earlier });
+    await startConversation({ flags: ownFlags, context, earlier });
   } finally {
     log.close();
   }
@@ -77,7 +82,7 @@ async function chosenFile(id: string | null, flags: ResumeFlags, context: CliCon
     id === null ? await lastFile(flags, context) : (await findSession(context.environment.brigHome, id)).path;
   if (flags.fork !== true) return path;
   const forked = await fork(path, { atStep: flags.at, context });
-  await say(context.stderr, `brig: going on in a copy, ${forked.threadId}\n`);
+  await say(context.stderr, `brig: continuing in a copy, ${forked.threadId}\n`);
   return forked.path;
 }
 
@@ -89,12 +94,18 @@ async function lastFile({ all, cd = "." }: ResumeFlags, context: CliContext): Pr
   if (last !== null) return last.path;
   throw new BrigError(all === true ? "there is no session yet" : `no session has run in ${cwd}`, {
     code: "session.unknown",
-    hint: all === true ? "brig run starts one" : "--all looks in all directories; brig sessions lists them",
+    hint:
+      all === true
+        ? "start one with brig run"
+        : "use --all for sessions of any directory, or list them with: brig sessions",
   });
 }
 
-/** A session goes on where it was, unless it is told to go elsewhere, or only somebody else's file says where that is. */
-async function inItsDirectory(
+/**
+ * A session continues in its own directory, unless `-C` names another one, or the directory is only the claim of
+ * a copied file.
+ */
+async function withSessionDirectory(
   { meta, lastTurn, hasForeignDirectory }: RecordedSession,
   flags: ResumeFlags,
   { cwd, stderr }: CliContext,
@@ -105,11 +116,11 @@ async function inItsDirectory(
   if (hasForeignDirectory) {
     await say(
       stderr,
-      `brig: working here; the file that was copied names ${directory}, which -C would take\n`,
+      `brig: working in the current directory; the copied session file names ${directory}, use -C to work there\n`,
     );
     return flags;
   }
-  await say(stderr, `brig: working in the session's directory, ${directory}; -C names another\n`);
+  await say(stderr, `brig: working in the session's directory, ${directory}; use -C for another one\n`);
   return { ...flags, cd: own };
 }
 

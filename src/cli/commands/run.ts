@@ -12,7 +12,7 @@ import type { SessionLog } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
 import { CONVERSE, canConverse } from "../conversation/can-converse.js";
 import { startConversation } from "../conversation/start-conversation.js";
-import { HeldOutput } from "../display/held-output.js";
+import { PausableOutput } from "../display/pausable-output.js";
 import { showRun } from "../display/run-display.js";
 import { exitStatusOf } from "../exit-status.js";
 import { say, write } from "../render.js";
@@ -31,7 +31,7 @@ export interface RunFlags extends AgentFlags {
 export function defineRun(command: Command, context: CliContext): void {
   addRunOptions(command)
     .addOption(new Option(CONVERSE).hideHelp())
-    .argument("[prompt]", "what to do; without it, or with -, it is read from standard input")
+    .argument("[prompt]", "what to do; if it is missing or -, it is read from standard input")
     .action(async (prompt: string | undefined, flags: RunFlags) => {
       const isOpening = prompt === undefined || (flags.converse === true && prompt !== "-");
       if (isOpening && wantsConversation(flags, context)) {
@@ -43,48 +43,52 @@ export function defineRun(command: Command, context: CliContext): void {
 
 export function addRunOptions(command: Command): Command {
   return addAgentOptions(command)
-    .option("--json", "print events as JSON, one to a line, and nothing else on stdout")
-    .option("-o, --output-last-message <file>", "write the final message to a file as well");
+    .option("--json", "print only events on stdout, one JSON object per line")
+    .option("-o, --output-last-message <file>", "also write the final message to this file");
 }
 
-/** Whether what is asked without a prompt is a conversation. A program wants one result. */
+/** Whether brig without a prompt starts a conversation. These flags are for programs, which want one result. */
 export function wantsConversation({ json, outputLastMessage }: RunFlags, context: CliContext): boolean {
   return json !== true && outputLastMessage === undefined && canConverse(context);
 }
 
-export interface RunUse {
+export interface RunOptions {
   context: CliContext;
-  /** The session that goes on; whoever opened it closes it. Default: a new one. */
+  /** The session to continue; the caller closes it. Default: a new session. */
   earlier?: EarlierSession | undefined;
 }
 
-/** One turn, from the prompt to its result. */
-export async function runCommand(argument: string | undefined, flags: RunFlags, use: RunUse): Promise<void> {
-  const { result, session } = await runSession(argument, flags, use);
-  await finish(result, { flags, context: use.context, session });
+/** Runs one turn, from the prompt to its result. */
+export async function runCommand(
+  argument: string | undefined,
+  flags: RunFlags,
+  options: RunOptions,
+): Promise<void> {
+  const { result, session } = await runSession(argument, flags, options);
+  await finish(result, { flags, context: options.context, session });
 }
 
 async function runSession(
   argument: string | undefined,
   flags: RunFlags,
-  { context, earlier }: RunUse,
+  { context, earlier }: RunOptions,
 ): Promise<{ result: AgentResult; session: SessionLog | undefined }> {
-  // What the words of the flags tell is said before anything is read.
+  // Reports wrong flags before standard input is read.
   flaggedSettings(flags, context);
-  await checkPlace(flags, context);
+  await checkOutputFile(flags, context);
   const prompt = await readPrompt(argument, context);
   const images = await readImages(flags.image ?? [], context);
   const person = canAsk(context) ? await personAtTerminal(context) : {};
-  const notes = new HeldOutput(context.stderr);
-  const aside = { ...context, stderr: notes };
-  const { options } = await prepareAgent(flags, aside, { hasManyTurns: false, ...person, earlier });
+  const messages = new PausableOutput(context.stderr);
+  const ownContext = { ...context, stderr: messages };
+  const { options } = await prepareAgent(flags, ownContext, { hasManyTurns: false, ...person, earlier });
   const onEvent = createListener(flags, context);
-  notes.hold();
+  messages.pause();
   try {
     const result = await runAgent({ ...options, prompt, images, signal: context.signal, onEvent });
     return { result, session: options.session };
   } finally {
-    await notes.release();
+    await messages.resume();
   }
 }
 
@@ -98,7 +102,7 @@ function createListener({ json }: RunFlags, context: CliContext): (event: AgentE
   return showRun(context);
 }
 
-/** Loaded only where there is somebody: what lays text out knows all of Unicode. */
+/** Loaded only when a person can be asked: the code that lays out the questions has large Unicode tables. */
 async function personAtTerminal(context: CliContext): Promise<Pick<AgentUse, "user" | "approver">> {
   const [{ terminalUser }, { terminalApprover }, { askInTurn }] = await Promise.all([
     import("../questions/ask-user.js"),
@@ -123,7 +127,7 @@ async function finish(
   const trouble = session?.trouble ?? null;
   if (trouble !== null) await say(context.stderr, `brig: ${neutralise(trouble)}\n`);
   if (result.status === "interrupted") {
-    // Without a signal it was the answer to a question.
+    // Without a signal, the answer to a question ended the turn.
     const ended = new BrigError("the turn was ended", { code: "aborted" });
     if (flags.json !== true) throw context.signal.reason ?? ended;
     context.setExitStatus(context.interruption()?.exitStatus ?? 130);
@@ -137,30 +141,31 @@ async function finish(
   await deliver(result.lastMessage ?? "", flags, context);
 }
 
-/** A message that cannot be written to the file is not lost: it is printed before. */
+/** Prints the message before it writes the file, so that the message is not lost if writing fails. */
 async function deliver(message: string, flags: RunFlags, context: CliContext): Promise<void> {
   await print(message, flags, context);
   if (flags.outputLastMessage === undefined) return;
-  if (message === "") await say(context.stderr, "brig: there was no final message: the file is empty\n");
+  if (message === "") await say(context.stderr, "brig: there is no final message, so the file is empty\n");
   await writeMessage(resolve(context.cwd, flags.outputLastMessage), message);
 }
 
 async function print(message: string, flags: RunFlags, context: CliContext): Promise<void> {
   if (flags.json === true || message === "") return;
   const text = message.endsWith("\n") ? message : `${message}\n`;
-  // What reads a pipe may show it, as the log of a CI job does; there is no more to a text for it than its characters.
+  // A pipe is neutralised too, because it may end at a terminal, such as the log of a CI job. Invisible characters
+  // stay in it: they are harmless there, and a program may need the exact text.
   await write(context.stdout, neutralise(text, { keepsInvisible: context.stdout.isTTY !== true }));
 }
 
-/** Where there is no place for the final message nothing is begun. */
-async function checkPlace({ outputLastMessage }: RunFlags, { cwd }: CliContext): Promise<void> {
+/** Fails before the work begins if the final message could not be written. */
+async function checkOutputFile({ outputLastMessage }: RunFlags, { cwd }: CliContext): Promise<void> {
   if (outputLastMessage === undefined) return;
   const file = resolve(cwd, outputLastMessage);
   const isDirectory = async (path: string) => (await stat(path).catch(() => null))?.isDirectory() === true;
   if ((await isDirectory(dirname(file))) && !(await isDirectory(file))) return;
   throw new BrigError(`the final message cannot be written to ${file}`, {
     code: "usage.invalid",
-    hint: "--output-last-message takes a file in a directory that is there",
+    hint: "name a file in a directory that exists",
   });
 }
 

@@ -37,13 +37,13 @@ interface ListFlags {
 }
 
 export function defineSessions(command: Command, context: CliContext): void {
-  withListOptions(command.description("the sessions there are, and what to do with them")).action(
+  withListOptions(command.description("list the sessions, or show, fork, export or delete them")).action(
     async (flags: ListFlags) => {
       await list(flags, context);
     },
   );
   withListOptions(
-    command.command("list").alias("ls").description("list the sessions, the latest first"),
+    command.command("list").alias("ls").description("list the sessions, the most recent first"),
   ).action(async (flags: ListFlags, { parent }: Command) => {
     await list({ ...parent?.opts(), ...flags }, context);
   });
@@ -52,7 +52,7 @@ export function defineSessions(command: Command, context: CliContext): void {
     .description("print what was said and done in a session")
     .argument("<session>", "an id, the start of one, or a file")
     .option("--full", "print instructions, long texts and outputs in full")
-    .option("--json", "print the steps as JSON, one to a line")
+    .option("--json", "print the steps, one JSON object per line")
     .action(async (id: string, flags: ShowFlags) => {
       await show(id, flags, context);
     });
@@ -60,7 +60,7 @@ export function defineSessions(command: Command, context: CliContext): void {
     .command("fork")
     .description("copy a session, or its beginning, into a new one")
     .argument("<session>", "an id, the start of one, or a file")
-    .option("--at <step>", "the last step to copy, as show numbers them (default: all)", parseStep)
+    .option("--at <step>", "the last step to copy, as numbered by show (default: all)", parseStep)
     .action(async (id: string, { at }: { at?: number }) => {
       const { threadId } = await fork(id, { atStep: at, context });
       await write(context.stdout, `${threadId}\n`);
@@ -69,8 +69,8 @@ export function defineSessions(command: Command, context: CliContext): void {
     .command("export")
     .description("write a session in another program's format")
     .argument("<session>", "an id, the start of one, or a file")
-    .option("--format <name>", "atif", "atif")
-    .option("-o, --output <file>", "where to (default: standard output)")
+    .option("--format <name>", "the format; only atif is supported", "atif")
+    .option("-o, --output <file>", "the file to write (default: standard output)")
     .action(async (id: string, flags: ExportFlags) => {
       await exportSession(id, flags, context);
     });
@@ -78,19 +78,19 @@ export function defineSessions(command: Command, context: CliContext): void {
     .command("delete")
     .alias("rm")
     .description("delete sessions")
-    .argument("<sessions...>", "ids, or the starts of some")
-    .option("-y, --yes", "do not ask")
+    .argument("<sessions...>", "ids, or the starts of ids")
+    .option("-y, --yes", "do not ask for confirmation")
     .action(async (ids: string[], flags: { yes?: boolean }) => {
       await deleteSessions(ids, flags, context);
     });
 }
 
-/** The file of a session, by its id, the start of it, or the file's own path. */
+/** Finds the file of a session by the session's id, the start of the id, or the path of the file. */
 export async function sessionFile(given: string, { environment, cwd }: CliContext): Promise<string> {
   return isFile(given) ? resolve(cwd, given) : (await findSession(environment.brigHome, given)).path;
 }
 
-/** Whether what is given is a file's path and no id. What such a file says is somebody else's word. */
+/** Whether the argument is the path of a file rather than an id. Do not trust the contents of such a file. */
 export function isFile(given: string): boolean {
   return given.includes("/") || given.endsWith(".jsonl");
 }
@@ -112,22 +112,22 @@ export async function fork(
 }
 
 export function parseStep(text: string): number {
-  return positive(text, "It must be the number of a step, from 1.");
+  return parsePositive(text, "It must be the number of a step, 1 or more.");
 }
 
 function parseCount(text: string): number {
-  return positive(text, "It must be a number, 1 or more; --all shows all.");
+  return parsePositive(text, "It must be a number, 1 or more; use --all for all sessions.");
 }
 
-function positive(text: string, complaint: string): number {
+function parsePositive(text: string, complaint: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new InvalidArgumentError(complaint);
 }
 
 function withListOptions(command: Command): Command {
   return command
-    .option("-n, --limit <count>", `how many (default: ${LISTED})`, parseCount)
-    .option("--all", "all of them")
+    .option("-n, --limit <count>", `how many sessions to list (default: ${LISTED})`, parseCount)
+    .option("--all", "list all sessions")
     .option("--json", "print the list as JSON");
 }
 
@@ -140,7 +140,7 @@ async function list({ all, limit, json }: ListFlags, context: CliContext): Promi
   if (summaries.length === 0) return await write(context.stdout, "no sessions\n");
   await writeTable(context.stdout, fittingRows([sessionHeader, ...summaries.map(sessionRow)], context));
   const hidden = files.length - shown.length;
-  if (hidden > 0) await say(context.stderr, `${hidden} more: --all lists them\n`);
+  if (hidden > 0) await say(context.stderr, `${hidden} more sessions; list them with --all\n`);
 }
 
 function listedSession({ hasLock: _, updatedAt, ...session }: SessionSummary): object {
@@ -195,18 +195,18 @@ async function exportSession(
   context: CliContext,
 ): Promise<void> {
   if (format !== "atif")
-    throw new BrigError(`"${format}" is not a format a session can be exported in`, {
+    throw new BrigError(`sessions cannot be exported as "${format}"`, {
       code: "usage.invalid",
       hint: "use --format atif",
     });
   const { stdout, signal, cwd } = context;
   const pieces = atifDocument(await sessionFile(id, context), { signal });
-  if (output !== undefined && output !== "-") return await writeWhole(resolve(cwd, output), pieces);
+  if (output !== undefined && output !== "-") return await writeAtomically(resolve(cwd, output), pieces);
   for await (const piece of pieces) await write(stdout, piece);
 }
 
-/** The file is there as a whole, or as it was. */
-async function writeWhole(file: string, pieces: AsyncIterable<string>): Promise<void> {
+/** Writes a temporary file and renames it, so that a failure leaves an existing file unchanged. */
+async function writeAtomically(file: string, pieces: AsyncIterable<string>): Promise<void> {
   const unfinished = `${file}.${randomBytes(4).toString("hex")}.new`;
   try {
     await writeFile(unfinished, pieces, { flag: "wx" });
@@ -215,7 +215,7 @@ async function writeWhole(file: string, pieces: AsyncIterable<string>): Promise<
     await rm(unfinished, { force: true });
     if (cause instanceof BrigError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    // Nobody has heard of the file that is not finished.
+    // The person has not heard of the temporary file, so its name is replaced in the message.
     throw new BrigError(`${file} cannot be written: ${reason.replaceAll(unfinished, file)}`, {
       code: "usage.invalid",
       cause,
@@ -254,7 +254,7 @@ async function deleteSession(path: string, currentProcess: CurrentProcess): Prom
   }
 }
 
-/** On a full disk there is no room for a claim, and all the more reason to delete: there nobody else has to hold one. */
+/** On a full disk no lock file can be written, so a session that nobody has locked is deleted without a lock. */
 async function claimToDelete(path: string, currentProcess: CurrentProcess): Promise<FileLock | null> {
   try {
     return await lockSessionFile(path, currentProcess);
@@ -267,9 +267,9 @@ async function claimToDelete(path: string, currentProcess: CurrentProcess): Prom
 async function confirms(files: readonly SessionFileEntry[], context: CliContext): Promise<boolean> {
   const { stdin, stderr, signal } = context;
   if (stdin.isTTY !== true || stderr.isTTY !== true)
-    throw new BrigError("nobody is there to say whether the sessions may be deleted", {
+    throw new BrigError("deleting sessions needs a confirmation, and there is no terminal to ask at", {
       code: "usage.invalid",
-      hint: "give --yes",
+      hint: "add --yes to delete them without being asked",
     });
   const processes = await readHostProcesses(hostname());
   const summaries = await summariseAll(files, processes);

@@ -12,7 +12,7 @@ import {
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
 
-/** Bash where the image has it. */
+/** Bash if the image has it, else sh. */
 const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
 export function defineShell(command: Command, context: CliContext): void {
@@ -27,7 +27,7 @@ async function runShell(flags: SandboxFlags, context: CliContext): Promise<numbe
   if (context.stdin.isTTY !== true || context.stdout.isTTY !== true)
     throw new BrigError("brig shell needs a terminal on standard input and output", {
       code: "usage.invalid",
-      hint: "for a script: brig exec -i -- sh < FILE",
+      hint: "to run a script: brig exec -i -- sh < FILE",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
   const program = await sandbox.spawn(shell, {
@@ -42,7 +42,7 @@ async function runShell(flags: SandboxFlags, context: CliContext): Promise<numbe
   return exitCode;
 }
 
-/** What programs need to know of the terminal, and nothing else of the user's environment. */
+/** What programs need to know about the terminal; nothing else of the user's environment is passed on. */
 function terminalVariables({ environment }: CliContext): Record<string, string> {
   const { TERM = "xterm", COLORTERM } = environment.variables;
   return COLORTERM === undefined ? { TERM } : { TERM, COLORTERM };

@@ -3,7 +3,7 @@ import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { createToolRegistry } from "../../tools/registry.js";
 import type { ToolOutput } from "../../tools/tool.js";
-import type { CliContext, InputStream } from "../context.js";
+import type { CliContext } from "../context.js";
 import { write, writeJson } from "../render.js";
 import { openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
@@ -13,6 +13,7 @@ import {
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
 import { requireTool } from "../setup/tool-catalogue.js";
+import { readInput } from "../streams.js";
 
 const maxInputBytes = 64 * 1024 * 1024;
 
@@ -22,8 +23,8 @@ interface ToolFlags extends SandboxFlags {
 
 export function defineTool(command: Command, context: CliContext): void {
   addSandboxOptions(command)
-    .argument("<name>", "the tool, for example shell_command; brig tools lists them")
-    .argument("[arguments]", "a JSON object, or - to read it from standard input", "{}")
+    .argument("<name>", "the tool, for example shell_command; list them with: brig tools")
+    .argument("[arguments]", "a JSON object, or - to read one from standard input", "{}")
     .option("--json", "print the result as a JSON object")
     .addHelpText("after", READS_NO_CONFIGURATION)
     .action(async (name: string, source: string, flags: ToolFlags) => {
@@ -48,8 +49,8 @@ async function callTool(
   }
 }
 
-async function readArguments(source: string, { stdin }: CliContext): Promise<unknown> {
-  const json = source === "-" ? await readText(stdin) : source;
+async function readArguments(source: string, context: CliContext): Promise<unknown> {
+  const json = source === "-" ? await readText(context) : source;
   try {
     return JSON.parse(json);
   } catch (cause) {
@@ -64,18 +65,10 @@ async function readArguments(source: string, { stdin }: CliContext): Promise<unk
   }
 }
 
-async function readText(stdin: InputStream): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of stdin) {
-    bytes += chunk.length;
-    if (bytes > maxInputBytes)
-      throw new BrigError(`standard input has more than ${maxInputBytes} bytes`, {
-        code: "tool.invalid-input",
-      });
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+async function readText({ stdin, signal }: CliContext): Promise<string> {
+  const tooLong = () =>
+    new BrigError(`standard input has more than ${maxInputBytes} bytes`, { code: "tool.invalid-input" });
+  return (await readInput(stdin, { signal, maxBytes: maxInputBytes, tooLong })).toString("utf8");
 }
 
 async function printOutput(

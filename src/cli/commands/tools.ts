@@ -14,9 +14,9 @@ interface ToolsFlags extends ConfigFlags {
 }
 
 export function defineTools(command: Command, context: CliContext): void {
-  addConfigOptions(command.option("-m, --model <name>", "for this model (default: the configuration's)"))
+  addConfigOptions(command.option("-m, --model <name>", "the model (default: from the configuration)"))
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
-    .option("--json", "print them as JSON")
+    .option("--json", "print the tools as JSON")
     .action(async (flags: ToolsFlags) => {
       const loaded = await loadConfig(context.environment, configChoice(flags, context));
       const model = flags.model ?? loaded.config.model ?? DEFAULT_MODEL;
@@ -35,7 +35,7 @@ export function defineTools(command: Command, context: CliContext): void {
 interface ToolDescription {
   name: string;
   isOn: boolean;
-  /** Which setting decides, and where it is made. */
+  /** Which setting decides, and where it comes from. */
   why: string;
   supportsParallel: boolean;
   description: string;

@@ -1,19 +1,24 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
-import type { CliContext, InputStream } from "../context.js";
+import type { CliContext } from "../context.js";
 import { write } from "../render.js";
+import { readInput } from "../streams.js";
 
-/** More than any secret takes. */
+/** More than any secret needs. */
 const maxBytes = 64 * 1024;
 
 /**
- * A secret from standard input: all of it, or one line that is typed at a terminal and not shown. Ctrl-C and ctrl-D end the question
- * with `aborted`, too long an input with `usage.invalid`.
+ * Reads a secret from standard input: at a terminal one line, which is not shown; otherwise everything. Ctrl-C and
+ * ctrl-D throw `aborted`, input that is too long throws `usage.invalid`.
  */
 export async function readHidden(question: string, context: CliContext): Promise<string> {
   context.signal.throwIfAborted();
-  if (context.stdin.isTTY !== true) return await readAll(context.stdin, context.signal);
+  if (context.stdin.isTTY !== true) {
+    const tooLong = () =>
+      new BrigError(`standard input has more than ${maxBytes} bytes`, { code: "usage.invalid" });
+    return (await readInput(context.stdin, { signal: context.signal, maxBytes, tooLong })).toString("utf8");
+  }
   try {
     return await readLineUnseen(question, context);
   } finally {
@@ -21,30 +26,9 @@ export async function readHidden(question: string, context: CliContext): Promise
   }
 }
 
-async function readAll(stdin: InputStream, signal: AbortSignal): Promise<string> {
-  const stop = () => stdin.destroy();
-  signal.addEventListener("abort", stop, { once: true });
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of stdin) {
-      length += chunk.length;
-      if (length > maxBytes) throw new BrigError("standard input is too long", { code: "usage.invalid" });
-      chunks.push(Buffer.from(chunk));
-    }
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-  signal.throwIfAborted();
-  return Buffer.concat(chunks).toString("utf8");
-}
-
 /**
- * Readline edits the line and puts the terminal back; what it would echo goes nowhere. The question comes after the echo is off: who
- * sees it may type at once.
+ * Readline edits the line and restores the terminal; its echo is discarded. The question is written after the echo
+ * is off, because a person may type as soon as they see it.
  */
 async function readLineUnseen(question: string, { stdin, stderr, signal }: CliContext): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });

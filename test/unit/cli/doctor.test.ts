@@ -15,7 +15,7 @@ describe("the known vulnerabilities without -v", () => {
       fine,
       expect.objectContaining({
         status: "warn",
-        found: "1 of 2 may concern this engine: CVE-2",
+        found: "1 of 2 may affect this engine: CVE-2",
         advice: expect.stringContaining("brig doctor -v"),
       }),
     ]);
@@ -23,7 +23,7 @@ describe("the known vulnerabilities without -v", () => {
 
   it("are one good line where none does", () => {
     expect(withoutDetails([fixed]).map(({ status, found }) => [status, found])).toEqual([
-      ["ok", "none of 1 concerns this engine"],
+      ["ok", "none of 1 affects this engine"],
     ]);
   });
 });

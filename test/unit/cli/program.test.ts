@@ -65,7 +65,7 @@ describe("runProgram", () => {
     const { status, stdout, stderr } = await run([], { variables, isTerminal: true });
     expect(status).toBeNull();
     expect(stdout).toContain("Commands:");
-    expect(stderr).toContain(`since ${why};`);
+    expect(stderr).toContain(`because ${why};`);
   });
 
   it.each(["-V", "--version"])("prints the version on %s", async (flag) => {

@@ -1,7 +1,8 @@
 import { PassThrough, Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { passInput, passOutput } from "../../../src/cli/streams.js";
+import { passInput, passOutput, readInput } from "../../../src/cli/streams.js";
+import { BrigError } from "../../../src/errors.js";
 import { testContext } from "../../support/cli-context.js";
 
 describe("passOutput", () => {
@@ -52,6 +53,36 @@ describe("passOutput", () => {
     const context = testContext();
     context.stdout.destroy();
     await passOutput(Readable.from([Buffer.from("x")]), context.stdout, context);
+  });
+});
+
+describe("readInput", () => {
+  const limits = {
+    signal: new AbortController().signal,
+    maxBytes: 4,
+    tooLong: () => new BrigError("too long", { code: "usage.invalid" }),
+  };
+
+  it("joins the pieces, up to the limit", async () => {
+    const pieces = [Buffer.from([0xff, 0]), Buffer.from("ab")];
+    expect(await readInput(Readable.from(pieces), limits)).toEqual(Buffer.concat(pieces));
+  });
+
+  it("refuses one byte more", async () => {
+    const pieces = [Buffer.from("abc"), Buffer.from("de")];
+    await expect(readInput(Readable.from(pieces), limits)).rejects.toThrow("too long");
+  });
+
+  it("stops waiting for input when it is interrupted", async () => {
+    const controller = new AbortController();
+    const reading = readInput(new PassThrough(), { ...limits, signal: controller.signal });
+    controller.abort(new Error("interrupted"));
+    await expect(reading).rejects.toThrow("interrupted");
+  });
+
+  it("reads nothing once it is interrupted", async () => {
+    const signal = AbortSignal.abort(new Error("interrupted"));
+    await expect(readInput(new PassThrough(), { ...limits, signal })).rejects.toThrow("interrupted");
   });
 });
 

@@ -48,11 +48,11 @@ describe("the flags of codex exec", () => {
   });
 
   it.each<[CodexFlags, RegExp]>([
-    [{ yolo: true, sandbox: "read-only" }, /no other choice of a sandbox/],
-    [{ yolo: true, fullAuto: true }, /no other choice of a sandbox/],
+    [{ yolo: true, sandbox: "read-only" }, /cannot be combined with --sandbox or --full-auto/],
+    [{ yolo: true, fullAuto: true }, /cannot be combined with --sandbox or --full-auto/],
     [{ oss: true, localProvider: "vllm" }, /no local provider "vllm"/],
     [{ oss: true, localProvider: "constructor" }, /no local provider "constructor"/],
-    [{ enable: ["a=1\nsandbox_mode"] }, /is not the name of a feature/],
+    [{ enable: ["a=1\nsandbox_mode"] }, /is not a valid feature name/],
   ])("%j are refused", (flags, message) => {
     expect(() => readCodexFlags(flags, environment)).toThrow(message);
   });
@@ -100,8 +100,8 @@ describe("the flags of codex exec", () => {
 describe("brig-codex", () => {
   it.each([
     [["login"], /login/],
-    [["exec", "fix", "it"], /put it in quotes/],
-    [["exec", "resume"], /which session/],
+    [["exec", "fix", "it"], /put the prompt in quotes/],
+    [["exec", "resume"], /no session given/],
     [["exec", "--frobnicate", "x"], /--frobnicate/],
     [["exec", "--color", "sometimes", "x"], /always, never, auto/],
   ])("%j is bad usage", async (argv, message) => {
