@@ -82,7 +82,7 @@ describe("the receipt of a session", () => {
   it("ends what a run shows on stderr", async () => {
     const { stderr, stdout } = await run([]);
     expect(stdout).toBe("done\n");
-    expect(stderr).toContain("look before you run anything there:\n");
+    expect(stderr).toContain("review them before you run anything there:\n");
     expect(stderr).toMatch(/Makefile: runs or is obeyed/);
   });
 });

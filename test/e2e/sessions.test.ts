@@ -467,7 +467,7 @@ describe("brig replay", () => {
     await cp(workspace, before, { recursive: true });
     const { id } = await recorded(work);
     const done = await run(["replay", id, "-C", before]);
-    expect(done.stdout).toContain("the files are the same in the end");
+    expect(done.stdout).toContain("the final files are the same");
     expect(done.stdout).toContain("the same: 2 calls run again, no output different");
     expect(done.exitCode).toBe(0);
     expect(await readFile(join(before, "a.txt"), "utf8")).toBe("one\n");
@@ -487,7 +487,7 @@ describe("brig replay", () => {
     const { id } = await recorded(work);
     const done = await run(["replay", id]);
     expect(done).toMatchObject({ exitCode: 1 });
-    expect(done.stdout).toMatch(/\[5\] shell .*\n {4}from line 5 on the output is different:\n/);
+    expect(done.stdout).toMatch(/\[5\] shell .*\n {4}the output differs from line 5 on:\n/);
     expect(done.stdout).toContain("    changed a.txt");
     const report = JSON.parse((await run(["replay", id, "--json"])).stdout);
     expect(report).toMatchObject({ same: false, calls: 2, tree: { kind: "different" }, source: workspace });

@@ -1,10 +1,10 @@
 import type { CliContext } from "../context.js";
 
-/** Whether there is a person at a terminal that can be drawn on. */
+/** Whether there is a person at a terminal that brig can draw on. */
 export function canConverse({ stdin, stdout, environment }: CliContext): boolean {
   const isTerminal = stdin.isTTY === true && stdout.isTTY === true;
   return isTerminal && !environment.isContinuousIntegration && environment.variables.TERM !== "dumb";
 }
 
-/** What `brig PROMPT` adds to `brig run PROMPT`: the prompt begins a conversation, and is not all there is to do. */
+/** The hidden flag by which `brig PROMPT`, unlike `brig run PROMPT`, starts a conversation with the prompt. */
 export const CONVERSE = "--converse";

@@ -2,47 +2,47 @@ import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import { composerWith, emptyComposer, escapesEnter, reduceComposer } from "./input/composer.js";
 import type { Key, KeyName } from "./input/keys.js";
 import { parseInput, type SlashCommand } from "./input/slash-commands.js";
-import type { QuestionDesk } from "./question.js";
+import type { PendingQuestions } from "./question.js";
 import { repaint, type ScreenState } from "./screen/screen-state.js";
 import type { ScreenStore } from "./screen/screen-store.js";
 import { unfoldLast, withBlock } from "./screen/view-state.js";
 
-/** A second ctrl-C counts as one that leaves for so long. */
-const LEAVE_MS = 1000;
+/** Two presses of ctrl-C within this time end the session. */
+const DOUBLE_PRESS_MS = 1000;
 
-/** What is done with what a person enters. Neither rejects for anything but a fault of brig's own. */
-export interface Work {
+/** What the driver starts. Rejects only because of a bug in brig. */
+export interface ConversationActions {
   runTurn(prompt: string, signal: AbortSignal): Promise<void>;
   runCommand(command: SlashCommand, options: { argument: string; signal: AbortSignal }): Promise<void>;
 }
 
 export interface DriverParts {
   store: ScreenStore;
-  desk: QuestionDesk;
+  questions: PendingQuestions;
   history: { readonly texts: readonly string[]; add(text: string): void };
-  work: Work;
+  actions: ConversationActions;
   screen: {
-    /** Clears the terminal, before everything is drawn anew. */
+    /** Clears the terminal, before everything is drawn again. */
     clear(): void;
-    /** Gives the terminal back to the shell, until that brings the program back to the foreground. */
+    /** Returns to the shell, until the program is brought back to the foreground. */
     suspend(): Promise<void>;
   };
   /** Milliseconds since the epoch. */
   now: () => number;
 }
 
-/** Turns keys into drafts, answers, turns and commands; one turn at a time, and what is entered meanwhile waits. */
+/** Turns keys into drafts, answers, turns and commands. Runs one turn at a time and queues what is entered meanwhile. */
 export class Driver {
   readonly #parts: DriverParts;
-  /** Resolves when the person ends the session; rejects with a fault. */
+  /** Resolves when the person ends the session. Rejects because of a bug in brig. */
   readonly left: Promise<void>;
   #leave: () => void = () => undefined;
   #fail: (error: unknown) => void = () => undefined;
-  /** Stops what runs; null while nothing does. */
+  /** Stops the running turn or command; null while none is running. */
   #stop: AbortController | null = null;
   #isInTurn = false;
   #hasLeft = false;
-  #working: Promise<void> = Promise.resolve();
+  #running: Promise<void> = Promise.resolve();
   #lastInterrupt: { situation: string; at: number } | null = null;
 
   constructor(parts: DriverParts) {
@@ -54,32 +54,32 @@ export class Driver {
   }
 
   press(key: Key): void {
-    const { store, desk } = this.#parts;
+    const { store, questions } = this.#parts;
     store.update((state) => (state.hint === null ? state : { ...state, hint: null }));
     if (key.kind === "key" && this.#command(key.name)) return;
-    const question = desk.current;
+    const question = questions.current;
     if (question !== null && this.#answer(key)) return;
     if (key.kind === "key" && key.name === "enter" && this.#submit()) return;
-    if (key.kind === "paste" && key.isCut) this.#hint("the paste was too long: its end is missing");
+    if (key.kind === "paste" && key.isCut) this.#hint("the paste was too long and has been cut off");
     this.#change((state) => ({
       ...state,
       composer: reduceComposer(state.composer, key, this.#parts.history.texts),
     }));
   }
 
-  /** The terminal is gone, or the end of the input was reached. */
+  /** Ends the session, also when the terminal is gone. */
   leave(): void {
     this.#hasLeft = true;
     this.#stop?.abort(new Error("the session ends"));
     this.#leave();
   }
 
-  /** Resolves when nothing runs any more. */
-  async rest(): Promise<void> {
-    await this.#working;
+  /** Resolves when the running turn or command has ended. */
+  async settled(): Promise<void> {
+    await this.#running;
   }
 
-  /** Keys that mean the same whatever is being typed. */
+  /** Handles the keys that mean the same whatever is being typed. Returns whether the key was one of them. */
   #command(name: KeyName): boolean {
     const { composer } = this.#parts.store.read();
     const isSearching = composer.search !== null;
@@ -107,13 +107,13 @@ export class Driver {
     }
   }
 
-  /** Whether the key was an answer to the question. A paste never is. */
+  /** Returns whether the key answered the question. A paste never does. */
   #answer(key: Key): boolean {
-    const { desk, store } = this.#parts;
-    const question = desk.current;
+    const { questions, store } = this.#parts;
+    const question = questions.current;
     if (question === null) return false;
     if (key.kind === "key" && key.name === "escape") {
-      desk.answer({ kind: "dismissed" });
+      questions.answer({ kind: "dismissed" });
       return true;
     }
     const { draft } = store.read().composer;
@@ -121,19 +121,19 @@ export class Driver {
       return this.#answerWithText(draft.text);
     if (key.kind !== "text" || (question.takesText && draft.text !== "")) return false;
     const choice = question.choices.find((each) => each.key === key.text.toLowerCase());
-    if (!desk.takesKeys() || choice === undefined) return false;
-    desk.answer({ kind: "choice", choice });
+    if (!questions.takesKeys() || choice === undefined) return false;
+    questions.answer({ kind: "choice", choice });
     return true;
   }
 
   #answerWithText(text: string): boolean {
     if (text.trim() === "") return true;
     this.#change((state) => ({ ...state, composer: emptyComposer }));
-    this.#parts.desk.answer({ kind: "text", text: text.trim() });
+    this.#parts.questions.answer({ kind: "text", text: text.trim() });
     return true;
   }
 
-  /** Whether Enter sent the draft. */
+  /** Returns whether Enter sent the draft. */
   #submit(): boolean {
     const { draft, search } = this.#parts.store.read().composer;
     if (search !== null || escapesEnter(draft)) return false;
@@ -144,31 +144,30 @@ export class Driver {
     return true;
   }
 
-  /** Does what was entered, or lets it wait for its turn. */
+  /** Runs a prompt or command, or queues it while a turn is running. */
   submit(text: string): void {
     const input = parseInput(text);
     this.#parts.history.add(text);
     if (input.kind === "unknown-command") this.#hint(unknownCommand(input));
     else if (input.kind === "command" && input.command.name === "quit") this.leave();
-    else if (this.#stop === null) this.#working = this.#workOff(text);
-    else if (input.kind === "command" && !input.command.waitsForTurn) this.#besides(input);
+    else if (this.#stop === null) this.#running = this.#runQueue(text);
+    else if (input.kind === "command" && !input.command.waitsForTurn) this.#runDuringTurn(input);
     else this.#change((state) => ({ ...state, queued: [...state.queued, text] }));
   }
 
-  /** A command that disturbs no turn. */
-  #besides({ command, argument }: { command: SlashCommand; argument: string }): void {
+  #runDuringTurn({ command, argument }: { command: SlashCommand; argument: string }): void {
     const signal = this.#stop?.signal ?? AbortSignal.abort();
-    this.#parts.work.runCommand(command, { argument, signal }).catch(this.#fail);
+    this.#parts.actions.runCommand(command, { argument, signal }).catch(this.#fail);
   }
 
-  /** Does one thing, and then what was entered meanwhile. */
-  async #workOff(first: string): Promise<void> {
+  /** Runs one input, and then those that were entered meanwhile. */
+  async #runQueue(first: string): Promise<void> {
     try {
       for (let text: string | undefined = first; text !== undefined; text = this.#next()) {
         const stop = new AbortController();
         this.#stop = stop;
-        await this.#do(text, stop.signal);
-        if (stop.signal.aborted) this.#giveBackQueued();
+        await this.#run(text, stop.signal);
+        if (stop.signal.aborted) this.#unqueue();
       }
     } catch (error) {
       this.#fail(error);
@@ -177,18 +176,18 @@ export class Driver {
     }
   }
 
-  async #do(text: string, signal: AbortSignal): Promise<void> {
-    const { work } = this.#parts;
+  async #run(text: string, signal: AbortSignal): Promise<void> {
+    const { actions } = this.#parts;
     const input = parseInput(text);
     if (input.kind === "command")
-      return await work.runCommand(input.command, { argument: input.argument, signal });
+      return await actions.runCommand(input.command, { argument: input.argument, signal });
     this.#change((state) => ({
       ...state,
-      view: withBlock(state.view, { kind: "asked", text: neutralise(text) }),
+      view: withBlock(state.view, { kind: "prompt", text: neutralise(text) }),
     }));
     this.#isInTurn = true;
     try {
-      await work.runTurn(text, signal);
+      await actions.runTurn(text, signal);
     } finally {
       this.#isInTurn = false;
     }
@@ -201,8 +200,8 @@ export class Driver {
     return next;
   }
 
-  /** Who interrupts wants to think again: what was to come next is a draft again. */
-  #giveBackQueued(): void {
+  /** After an interruption, puts the queued messages back into the draft, since the person may want to change them. */
+  #unqueue(): void {
     this.#change((state) => {
       if (state.queued.length === 0) return state;
       const texts = [...state.queued, state.composer.draft.text].filter((text) => text !== "");
@@ -215,10 +214,10 @@ export class Driver {
     else if (this.#parts.store.read().composer.draft.text !== "")
       this.#change((state) => ({ ...state, composer: emptyComposer }));
     else if (this.#isSecond("idle")) this.leave();
-    else this.#hint("ctrl-C again ends the session");
+    else this.#hint("press ctrl-C again to end the session");
   }
 
-  /** A turn that does not stop when it is told to must not hold a person up. */
+  /** A second press ends the session, so that a turn that does not stop cannot block the person. */
   #interruptWork(stop: AbortController): void {
     if (!stop.signal.aborted) {
       stop.abort(new Error("interrupted"));
@@ -229,20 +228,20 @@ export class Driver {
     } else if (this.#isSecond("stopping")) {
       this.leave();
     } else {
-      this.#hint("stopping; ctrl-C again ends the session");
+      this.#hint("stopping; press ctrl-C again to end the session");
     }
   }
 
-  /** Whether ctrl-C was pressed in the same situation just before. */
+  /** Returns whether ctrl-C was pressed in the same situation just before. */
   #isSecond(situation: "idle" | "stopping"): boolean {
     const previous = this.#lastInterrupt;
     this.#lastInterrupt = { situation, at: this.#parts.now() };
-    return previous?.situation === situation && this.#lastInterrupt.at - previous.at <= LEAVE_MS;
+    return previous?.situation === situation && this.#lastInterrupt.at - previous.at <= DOUBLE_PRESS_MS;
   }
 
   #endOfInput(): void {
     if (this.#stop === null || !this.#isInTurn) this.leave();
-    else this.#hint("a turn is running: ctrl-C interrupts it");
+    else this.#hint("a turn is running; press ctrl-C to interrupt it");
   }
 
   #unfold(): void {
@@ -263,6 +262,6 @@ export class Driver {
 }
 
 function unknownCommand({ name, meant }: { name: string; meant: string | null }): string {
-  const hint = meant === null ? "/help lists the commands" : `did you mean /${meant}?`;
+  const hint = meant === null ? "list the commands with /help" : `did you mean /${meant}?`;
   return `there is no command /${neutraliseLine(name)}: ${hint}`;
 }

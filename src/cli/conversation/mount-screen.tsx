@@ -9,13 +9,13 @@ export interface MountOptions {
   prepareTerminal: () => () => void;
 }
 
-/** Draws the screen from now on. What draws is large: load this file only where it is needed. */
+/** Starts drawing the screen. Import this file only when needed: it loads Ink and React, which are large. */
 export function mountScreen(
   store: ScreenStore,
   { stdout, ...props }: MountOptions,
 ): { broken: Promise<never>; unmount(): void } {
   const screen = render(<Screen store={store} {...props} />, {
-    // It writes to it, reads its size and listens for changes of it.
+    // Ink only writes to the stream, reads its size and listens for `resize`.
     stdout: stdout as NodeJS.WriteStream,
     exitOnCtrlC: false,
     patchConsole: false,
@@ -23,7 +23,7 @@ export function mountScreen(
   const broken = new Promise<never>((_, reject) => {
     screen.waitUntilExit().catch(reject);
   });
-  // Whoever waits for it gets the failure.
+  // Without this, a failure that comes before anybody awaits the promise would end the process.
   broken.catch(() => undefined);
   return { broken, unmount: screen.unmount };
 }

@@ -1,13 +1,13 @@
 import type { Tone } from "./screen/styled-line.js";
 
-/** Something a person has to decide before work goes on. Its texts are safe for a terminal. */
+/** A question that a person has to answer before work can continue. Its texts are safe for a terminal. */
 export interface Question {
   lines: readonly { text: string; tone: Tone }[];
-  /** Taken by one key. */
+  /** Each is chosen with one key. */
   choices: readonly Choice[];
-  /** Also takes a line of text. */
+  /** Whether a line of text is an answer too. */
   takesText: boolean;
-  /** What Escape means. */
+  /** The label of Escape. */
   dismissal: string;
 }
 
@@ -20,23 +20,23 @@ interface Choice {
 export type Answer =
   | { kind: "choice"; choice: Choice }
   | { kind: "text"; text: string }
-  /** Escape: no answer. */
+  /** The person pressed Escape. */
   | { kind: "dismissed" };
 
-/** A person at rest for so long has read a question; what they type before that was meant for the draft. */
+/** A key counts as an answer after this long without typing; an earlier one was probably meant for the draft. */
 const SETTLE_MS = 400;
 
-interface Asked {
+interface PendingQuestion {
   question: Question;
   settle(answer: Answer): void;
 }
 
 /**
- * Questions wait here for a person, one after the other. Keys that come while somebody is in the middle of typing are not taken for an
- * answer: a `y` that was to begin the next prompt must not approve anything.
+ * Questions that wait for a person, shown one after the other. Keys that are pressed while the person is typing are
+ * not taken for an answer: a `y` that was meant to begin the next prompt must not approve anything.
  */
-export class QuestionDesk {
-  readonly #waiting: Asked[] = [];
+export class PendingQuestions {
+  readonly #waiting: PendingQuestion[] = [];
   readonly #now: () => number;
   readonly #onChange: (question: Question | null) => void;
   #quietSince = 0;
@@ -50,31 +50,31 @@ export class QuestionDesk {
     return this.#waiting[0]?.question ?? null;
   }
 
-  /** Whether a key is an answer by now. A key that is not starts the wait again. */
+  /** Returns whether a key that was pressed now is an answer. If not, the wait starts again. */
   takesKeys(): boolean {
     const isRead = this.#now() - this.#quietSince >= SETTLE_MS;
     if (!isRead) this.#quietSince = this.#now();
     return isRead;
   }
 
-  /** An abort takes the question away and rejects with its reason. */
+  /** An abort removes the question and rejects with the reason of the abort. */
   async ask(question: Question, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<Answer> {
     signal?.throwIfAborted();
     return await new Promise<Answer>((resolve, reject) => {
-      const takeAway = () => {
-        this.#remove(asked);
+      const withdraw = () => {
+        this.#remove(pending);
         reject(signal?.reason);
       };
-      const asked: Asked = {
+      const pending: PendingQuestion = {
         question,
         settle: (answer) => {
-          signal?.removeEventListener("abort", takeAway);
-          this.#remove(asked);
+          signal?.removeEventListener("abort", withdraw);
+          this.#remove(pending);
           resolve(answer);
         },
       };
-      signal?.addEventListener("abort", takeAway, { once: true });
-      this.#waiting.push(asked);
+      signal?.addEventListener("abort", withdraw, { once: true });
+      this.#waiting.push(pending);
       if (this.#waiting.length === 1) this.#showNext();
     });
   }
@@ -83,8 +83,8 @@ export class QuestionDesk {
     this.#waiting[0]?.settle(answer);
   }
 
-  #remove(asked: Asked): void {
-    const at = this.#waiting.indexOf(asked);
+  #remove(pending: PendingQuestion): void {
+    const at = this.#waiting.indexOf(pending);
     this.#waiting.splice(at, 1);
     if (at === 0) this.#showNext();
   }

@@ -11,12 +11,13 @@ import { write } from "../render.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
 import { type AgentSetup, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
 import { readImages } from "../setup/run-input.js";
-import { approverAtScreen, userAtScreen } from "./ask-in-place.js";
-import { Driver, type Work } from "./driver.js";
+import { screenApprover, screenUser } from "./ask-on-screen.js";
+import { type ConversationActions, Driver } from "./driver.js";
 import type { Keyboard } from "./input/keyboard.js";
 import { PromptHistory } from "./input/prompt-history.js";
-import { QuestionDesk } from "./question.js";
-import { farewell, footerParts, headingBlock, toolRows } from "./screen/banner.js";
+import { PendingQuestions } from "./question.js";
+import { runSlashCommand } from "./run-slash-command.js";
+import { closingText, footerParts, headingBlock, toolRows } from "./screen/banner.js";
 import type { Block } from "./screen/block.js";
 import { earlierBlocks } from "./screen/earlier-blocks.js";
 import { initialScreen, type ScreenState, showQuestion } from "./screen/screen-state.js";
@@ -24,43 +25,42 @@ import { ScreenStore } from "./screen/screen-store.js";
 import { openTerminalScreen, screenSize, type TerminalScreen } from "./screen/terminal-screen.js";
 import { EventNeutraliser, failureNotice } from "./screen/view-event.js";
 import { reduceView, withBlock } from "./screen/view-state.js";
-import { runSlashCommand } from "./slash-work.js";
 
-/** A turn that was told to end has so long before its sandbox is closed under it. */
-const REST_MS = 5000;
+/** How long an interrupted turn may take to end before its sandbox is closed. */
+const SETTLE_MS = 5000;
 
-export interface ConversationUse {
+export interface ConversationInput {
   flags: AgentFlags;
   context: CliContext;
-  /** Already taken; whoever took it releases it. */
+  /** Open already; the caller releases it. */
   keyboard: Keyboard;
-  /** What the conversation begins with. Default: the person says it. */
+  /** The first message. Default: the person types one. */
   prompt?: string | undefined;
-  /** Default: a new session. */
+  /** The session to continue. Default: a new session. */
   earlier?: EarlierSession | undefined;
 }
 
-/** A conversation on the terminal, until the person ends it. The terminal is put back as it was on every way out. */
-export async function runConversation(use: ConversationUse): Promise<void> {
-  const { flags, context, earlier } = use;
+/** Runs a conversation until the person ends it. Always restores the terminal. */
+export async function runConversation(input: ConversationInput): Promise<void> {
+  const { flags, context, earlier } = input;
   const images = await readImages(flags.image ?? [], context);
-  const desk = openDesk(context);
-  // Whatever is said besides the screen would be drawn over.
-  const aside = { ...context, stderr: noticesInstead(desk.show) };
-  const asking = { desk: desk.questions, show: desk.show, columns: () => desk.store.read().size.columns };
-  const setup = await prepareAgent(flags, aside, {
+  const screen = createScreen(context);
+  const { store, questions, show } = screen;
+  // Output on stderr would disturb the screen, so it is shown on the screen.
+  const ownContext = { ...context, stderr: asNotices(show) };
+  const asking = { questions, show, columns: () => store.read().size.columns };
+  const setup = await prepareAgent(flags, ownContext, {
     hasManyTurns: true,
-    user: userAtScreen(asking),
-    approver: approverAtScreen(asking),
+    user: screenUser(asking),
+    approver: screenApprover(asking),
     earlier,
   });
   context.signal.throwIfAborted();
-  desk.show(headingBlock(setup));
-  for (const block of earlierBlocks(earlier?.items ?? [])) desk.show(block);
+  show(headingBlock(setup));
+  for (const block of earlierBlocks(earlier?.items ?? [])) show(block);
   const history = await openHistory(setup, context);
-  const session = { ...desk, ...use, setup, history, images };
-  const conversation = await converse(session);
-  await write(context.stdout, farewell(conversation, setup));
+  const conversation = await converse({ ...screen, ...input, setup, history, images });
+  await write(context.stdout, closingText(conversation, setup));
   if (context.signal.aborted) throw context.signal.reason;
 }
 
@@ -73,25 +73,24 @@ async function openHistory(
   return await PromptHistory.open(file, { threadId, now: () => new Date() });
 }
 
-/** What is on the screen, and what waits for an answer. */
-interface Desk {
+interface ScreenParts {
   store: ScreenStore;
-  questions: QuestionDesk;
+  questions: PendingQuestions;
   show(block: Block): void;
 }
 
-interface Session extends Desk, ConversationUse {
+interface Session extends ScreenParts, ConversationInput {
   setup: AgentSetup;
   history: PromptHistory;
-  /** For the first message. */
+  /** Images that are attached to the first message. */
   images: readonly string[];
 }
 
-function openDesk({ stdout }: CliContext): Desk {
+function createScreen({ stdout }: CliContext): ScreenParts {
   const store = new ScreenStore(initialScreen(screenSize(stdout), Date.now()));
   return {
     store,
-    questions: new QuestionDesk(
+    questions: new PendingQuestions(
       (question) => store.update((state) => showQuestion(state, question)),
       () => Date.now(),
     ),
@@ -102,7 +101,7 @@ function openDesk({ stdout }: CliContext): Desk {
 /** Opens everything, waits for the person to leave, and closes everything. */
 async function converse(session: Session): Promise<Conversation> {
   const { context, setup, store, keyboard } = session;
-  // What draws is loaded while the container starts.
+  // The drawing code is loaded while the container starts.
   const opening = openTerminalScreen(store, { context, keyboard });
   const conversation = openConversation({ ...setup.options, onEvent: listener(store, setup) });
   const screen = await opening.catch(async (error: unknown) => {
@@ -127,24 +126,21 @@ async function converse(session: Session): Promise<Conversation> {
   return conversation;
 }
 
-interface Stage {
-  conversation: Conversation;
-  screen: TerminalScreen;
-}
-
-/** Until the person leaves, the terminal does, or something is broken. */
-async function drive(session: Session, { conversation, screen }: Stage): Promise<void> {
+/** Returns when the person ends the session, or the terminal is gone. Rejects when the screen cannot be drawn. */
+async function drive(
+  session: Session,
+  { conversation, screen }: { conversation: Conversation; screen: TerminalScreen },
+): Promise<void> {
   const { store, questions, history, context, keyboard, prompt } = session;
-  const work = workOf(session, conversation);
-  const driver = new Driver({ store, desk: questions, history, work, screen, now: () => Date.now() });
+  const actions = createActions(session, conversation);
+  const driver = new Driver({ store, questions, history, actions, screen, now: () => Date.now() });
   if (context.signal.aborted) driver.leave();
   context.signal.addEventListener("abort", () => driver.leave(), { once: true });
   showStart(session, conversation);
   if (prompt !== undefined) driver.submit(prompt);
   keyboard.listen(driver);
   await Promise.race([driver.left, screen.broken]);
-  // What still runs gets a moment to end by itself.
-  await Promise.race([driver.rest(), pause(REST_MS)]);
+  await Promise.race([driver.settled(), pause(SETTLE_MS)]);
 }
 
 function listener(store: ScreenStore, { setting: { cwd } }: AgentSetup): AgentListener {
@@ -155,7 +151,7 @@ function listener(store: ScreenStore, { setting: { cwd } }: AgentSetup): AgentLi
   };
 }
 
-/** Says when the sandbox is there, or why it is not. */
+/** Shows that the sandbox is starting, until it is ready or has failed. */
 function showStart(session: Session, conversation: Conversation): void {
   const { store, setup, show } = session;
   const open = () =>
@@ -167,24 +163,24 @@ function showStart(session: Session, conversation: Conversation): void {
   });
 }
 
-function workOf(session: Session, conversation: Conversation): Work {
+function createActions(session: Session, conversation: Conversation): ConversationActions {
   const { store, setup, show, questions, context } = session;
   let { images } = session;
-  const showTrouble = troubleWatch(session);
+  const showNewTrouble = createTroubleNotice(session);
   const showFooter = () => store.update((state) => ({ ...state, footer: footerParts(conversation, setup) }));
   return {
     async runTurn(prompt, signal) {
       const first = images;
       images = [];
       await conversation.runTurn({ prompt, images: first, signal });
-      showTrouble();
+      showNewTrouble();
       showFooter();
     },
     async runCommand(command, call) {
       await runSlashCommand(command, call, {
         conversation,
         setup,
-        desk: questions,
+        questions,
         show,
         onNewSandbox: () => showStart(session, conversation),
         describeTools: () => toolRows(setup, context),
@@ -194,8 +190,8 @@ function workOf(session: Session, conversation: Conversation): Work {
   };
 }
 
-/** Says once what is wrong with the record of the session. */
-function troubleWatch({ setup, show }: Session): () => void {
+/** Returns a function that shows a problem with the session file, but not the same problem twice. */
+function createTroubleNotice({ setup, show }: Session): () => void {
   let known: string | null = null;
   return () => {
     const trouble = setup.options.session?.trouble ?? null;
@@ -205,8 +201,8 @@ function troubleWatch({ setup, show }: Session): () => void {
   };
 }
 
-/** A place to write to whose lines appear on the screen. */
-function noticesInstead(show: (block: Block) => void): Writable {
+/** A stream that shows what is written to it as notices on the screen. */
+function asNotices(show: (block: Block) => void): Writable {
   return new Writable({
     decodeStrings: false,
     write(chunk: string | Uint8Array, _encoding, done) {

@@ -9,11 +9,11 @@ import type { StyledLine } from "./screen/styled-line.js";
 export interface ScreenProps {
   store: ScreenStore;
   usesColour: boolean;
-  /** Switches modes of the terminal on, and gives back what switches them off again. */
+  /** Switches modes of the terminal on, and returns a function that switches them off. */
   prepareTerminal: () => () => void;
 }
 
-/** What is finished goes above and stays; what still changes is drawn below it. */
+/** Finished blocks scroll up and never change; the live part is drawn again below them. */
 export function Screen({ store, usesColour, prepareTerminal }: ScreenProps): ReactNode {
   useLayoutEffect(prepareTerminal, [prepareTerminal]);
   const state = useSyncExternalStore(store.watch, store.read);
@@ -41,7 +41,7 @@ function Rows({ lines, usesColour }: { lines: readonly StyledLine[]; usesColour:
   return (
     <Box flexDirection="column">
       {lines.map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place on the screen
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row is identified by its position on the screen
         <Text key={index} wrap="truncate-end">
           {ansiLine(line, { usesColour }) || " "}
         </Text>

@@ -1,12 +1,12 @@
 import { Keyboard } from "./input/keyboard.js";
-import type { ConversationUse } from "./run-conversation.js";
+import type { ConversationInput } from "./run-conversation.js";
 
-/** Holds a conversation. The keyboard is taken before what draws is loaded, so that nothing is lost that is typed meanwhile. */
-export async function startConversation(use: Omit<ConversationUse, "keyboard">): Promise<void> {
-  const keyboard = await Keyboard.open(use.context);
+/** Runs a conversation. Opens the keyboard before the large modules are loaded, so that no typed key is lost. */
+export async function startConversation(input: Omit<ConversationInput, "keyboard">): Promise<void> {
+  const keyboard = await Keyboard.open(input.context);
   try {
     const { runConversation } = await import("./run-conversation.js");
-    await runConversation({ ...use, keyboard });
+    await runConversation({ ...input, keyboard });
   } finally {
     keyboard.release();
   }

@@ -3,7 +3,7 @@ import { neutralise } from "../../lib/terminal/terminal.js";
 import type { ToolSandbox } from "../../tools/tool-sandbox.js";
 import type { ListingLine } from "./screen/block.js";
 
-/** What changed since the last commit. */
+/** The changes since the last commit. */
 export type WorkspaceDiff =
   | { kind: "changes"; lines: ListingLine[]; isCut: boolean }
   | { kind: "none" }
@@ -13,7 +13,7 @@ const LONGEST_DIFF_BYTES = 512 * 1024;
 const SHOWN_NEW_FILES = 50;
 const TIMEOUT_MS = 30_000;
 
-/** Nothing of the repository's own configuration runs a program or writes, and nothing is paged or coloured. */
+/** Keep the repository's configuration from starting programs or writing, and the output from being paged or coloured. */
 const gitOptions = [
   "--no-pager",
   "--no-optional-locks",
@@ -28,7 +28,7 @@ const gitOptions = [
 ];
 const diffOptions = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
-/** Asks `git` inside the sandbox: a repository that an agent has written to is never opened on the host. */
+/** Runs `git` inside the sandbox, because an agent may have written to the repository. */
 export async function workspaceDiff(
   sandbox: ToolSandbox,
   { cwd, signal }: { cwd: string; signal: AbortSignal },
@@ -39,7 +39,7 @@ export async function workspaceDiff(
   if (inside.exitCode !== 0)
     return {
       kind: "unavailable",
-      reason: "the workspace is not in a git repository: there is nothing to compare with",
+      reason: "the workspace is not in a git repository, so there is nothing to compare with",
     };
   const head = await git(["rev-parse", "--verify", "--quiet", "HEAD"]);
   const base = head.exitCode === 0 ? ["HEAD"] : ["--cached"];
@@ -89,7 +89,7 @@ async function runGit(
   return { exitCode, text: output.text, errors: errors.text, isCut: output.isCut };
 }
 
-/** The beginning of a stream; the rest is read and dropped, so that the program can end. */
+/** Returns the beginning of a stream. Reads and discards the rest, so that the program can end. */
 async function readStart(stream: Readable): Promise<{ text: string; isCut: boolean }> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -7,14 +7,17 @@ import { shellQuote } from "../../tools/command/shell-quote.js";
 
 const INPUT_CHARS = 160;
 
-/** A command as a person reads it, safe for a terminal: a script that a shell runs is shown as the script. */
+/** A command for a person to read, safe for a terminal. Of `bash -c SCRIPT` only the script is shown. */
 export function commandText(argv: readonly string[]): string {
   const [shell = "", flag = "", script] = argv;
   const isScript = argv.length === 3 && /^-l?c$/.test(flag) && /^(?:ba|z|da)?sh$/.test(basename(shell));
   return neutralise(isScript && script !== undefined ? script : shellQuote(argv)).trimEnd();
 }
 
-/** A call in one short line, safe for a terminal: its command, or its arguments; of a freeform tool's input only the size. */
+/**
+ * A call in one short line, safe for a terminal: its command, or the tool and its arguments. Of a freeform tool's
+ * input only the size is shown.
+ */
 export function callTitle(name: string, input: string): string {
   const args = parsed(input);
   return commandTitle(args) ?? neutraliseLine(`${name} ${inputText(args, input)}`.trim());
@@ -39,7 +42,7 @@ function inputText(args: unknown, input: string): string {
   return clipped(texts.join(" "), INPUT_CHARS);
 }
 
-/** Lists of tables tell nobody anything in one line. */
+/** Lists of objects are abbreviated, since they are unreadable in one line. */
 function valueText(value: unknown): string {
   const isTables = Array.isArray(value) && value.some((each) => typeof each === "object");
   return isTables ? "[…]" : JSON.stringify(value);

@@ -3,17 +3,17 @@ import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 
-/** An error as a person reads it on stderr: the message, what to do, and with `showsCauses` where it came from. */
+/** An error for a person: the message, the hint, and with `showsCauses` the stack and the causes. */
 export function describeError(error: unknown, options: { showsCauses: boolean }): string {
   const lines = [`brig: ${messageOf(error)}`];
   if (error instanceof BrigError && error.hint) lines.push(`hint: ${error.hint}`);
   if (options.showsCauses) lines.push(...causeLines(error));
   else if (!(error instanceof BrigError))
-    lines.push("hint: this is a fault of brig; BRIG_DEBUG=1 shows where it arose");
+    lines.push("hint: this is a bug in brig; set BRIG_DEBUG=1 to see where it happened");
   return `${neutralise(lines.join("\n"))}\n`;
 }
 
-/** An error as a program reads it on stdout, with `--json`. */
+/** An error for a program, printed on stdout with `--json`. */
 export function errorAsJson(error: unknown): object {
   return { error: errorFacts(error) };
 }
@@ -24,28 +24,28 @@ function errorFacts(error: unknown): object {
   return { code, message, hint, reason };
 }
 
-/** An error as one of the events that a session prints with `--json`. */
+/** An error as an event, for commands that print events with `--json`. */
 export function errorAsEvent(error: unknown): object {
   return { type: "error", ...errorFacts(error) };
 }
 
-/** Commander's complaint about what `command` was given as one of our errors; null when it only printed help or the version. */
+/** Turns an error of commander into a BrigError. Returns null if commander only printed the help or the version. */
 export function usageError(error: CommanderError, command: Command): BrigError | null {
   if (error.exitCode === 0) return null;
   const message = unknownCommandBelow(error, command) ?? error.message.replace(/^error: /, "");
   return new BrigError(message, {
     code: "usage.invalid",
-    hint: isPrompt(error, command) ? "for a prompt: brig run PROMPT" : `see: ${pathOf(command)} --help`,
+    hint: isPrompt(error, command) ? "to run a prompt: brig run PROMPT" : `see: ${pathOf(command)} --help`,
     cause: error,
   });
 }
 
-/** What has spaces in it is no command; on a terminal it begins a conversation. */
+/** Whether the unknown command has spaces, so that it was probably meant as a prompt. */
 function isPrompt({ code }: CommanderError, { parent, args }: Command): boolean {
   return parent === null && code === "commander.unknownCommand" && /\s/.test(args[0] ?? "");
 }
 
-/** A word where a command is expected is a slip, though commander takes it for one argument too many. */
+/** Reports a wrong subcommand as such; commander reports it as one argument too many. */
 function unknownCommandBelow({ code }: CommanderError, { args, commands }: Command): string | null {
   const [word] = args;
   if (code !== "commander.excessArguments" || commands.length === 0 || word === undefined) return null;

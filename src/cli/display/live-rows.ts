@@ -1,6 +1,9 @@
 import type { OutputStream } from "../context.js";
 
-/** Rows at the bottom of a terminal that change, under lines that stay. They need no more of a terminal than going up and clearing. */
+/**
+ * Rows at the bottom of the terminal that change, below lines that stay. Uses only the control sequences for moving
+ * up and for clearing.
+ */
 export class LiveRows {
   readonly #target: OutputStream;
   #shown: readonly string[] = [];
@@ -9,7 +12,7 @@ export class LiveRows {
     this.#target = target;
   }
 
-  /** Lines that stay, and what is under them from now on. No row may be wider than the terminal or have a newline. */
+  /** Adds `lines`, and replaces the changing rows with `rows`. No row may be wider than the terminal or have a newline. */
   draw(lines: readonly string[], rows: readonly string[]): void {
     if (lines.length === 0 && isSame(rows, this.#shown)) return;
     const back = this.#shown.length === 0 ? "" : `\x1b[${this.#shown.length}A\r\x1b[J`;

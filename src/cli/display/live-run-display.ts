@@ -12,15 +12,15 @@ import { initialView, reduceView, type ViewState, withBlock } from "../conversat
 import { LiveRows } from "./live-rows.js";
 import { terminalSize } from "./terminal-session.js";
 
-/** Of what runs, and of what is done, so many lines of output are shown. */
+/** How many lines of a command's output are shown. */
 const SHOWN_LINES = 8;
-/** Changes that come closer together are shown together. */
+/** Changes within this time are drawn together. */
 const FRAME_MS = 50;
 const TICK_MS = 1000;
 
 /**
- * Shows a person at a terminal what a session does while it does it: each call with the end of its output, which stays when it is
- * done. The final message is not shown: it is the program's result. While somebody is asked, nothing is drawn.
+ * Shows at a terminal what a session is doing: each call with the end of its output. Does not show the final message,
+ * which is the program's result, and draws nothing while a person is asked a question.
  */
 export class LiveRunDisplay {
   readonly #target: OutputStream;
@@ -29,7 +29,7 @@ export class LiveRunDisplay {
   readonly #neutraliser = new EventNeutraliser(() => Date.now());
   #view: ViewState = initialView;
   #printed = 0;
-  #said: AgentEvent | null = null;
+  #pendingMessage: AgentEvent | null = null;
   #questions = 0;
   #timer: { handle: NodeJS.Timeout; dueAt: number } | null = null;
 
@@ -41,7 +41,7 @@ export class LiveRunDisplay {
 
   show(event: AgentEvent): void {
     this.#take(event);
-    const questions = questionsMore(event);
+    const questions = questionChange(event);
     if (questions > 0) this.#clear();
     this.#questions += questions;
     if (questions > 0) return;
@@ -60,21 +60,21 @@ export class LiveRunDisplay {
       case "text-delta":
         break;
       case "message":
-        this.#sayHeld();
-        this.#said = event;
+        this.#showPendingMessage();
+        this.#pendingMessage = event;
         break;
       case "turn-completed":
-        this.#said = null;
+        this.#pendingMessage = null;
         this.#apply(event);
         break;
       case "turn-interrupted":
       case "turn-failed":
-        // Why is the program's last word.
-        this.#sayHeld();
+        // The reason is printed later, as the program's error.
+        this.#showPendingMessage();
         this.#apply({ kind: "turn-completed", usage: noUsage });
         break;
       case "call-started":
-        this.#sayHeld();
+        this.#showPendingMessage();
         this.#apply(event);
         break;
       default:
@@ -90,9 +90,9 @@ export class LiveRunDisplay {
     this.#view = withBlock(this.#view, { kind: "notice", tone: "quiet", text: neutralise(text) });
   }
 
-  #sayHeld(): void {
-    if (this.#said !== null) this.#apply(this.#said);
-    this.#said = null;
+  #showPendingMessage(): void {
+    if (this.#pendingMessage !== null) this.#apply(this.#pendingMessage);
+    this.#pendingMessage = null;
   }
 
   #drawWithin(ms: number): void {
@@ -118,11 +118,11 @@ export class LiveRunDisplay {
       lines,
       live.map((line) => this.#text(line)),
     );
-    // The time that something takes goes on without an event.
+    // Draws the elapsed time, which changes without an event.
     if (live.length > 0) this.#drawWithin(TICK_MS);
   }
 
-  /** Leaves the terminal to whoever asks, with all that is done on it: an answer may depend on that. */
+  /** Draws all finished blocks, since an answer may depend on them, and clears the live rows for the question. */
   #clear(): void {
     if (this.#timer !== null) clearTimeout(this.#timer.handle);
     this.#timer = null;
@@ -131,7 +131,7 @@ export class LiveRunDisplay {
     this.#rows.draw(this.#takeFinished(Math.max(1, cols - 1)), []);
   }
 
-  /** What is done and not printed yet. */
+  /** Returns the finished blocks that are not printed yet, as rows. */
   #takeFinished(columns: number): string[] {
     const { finished } = this.#view;
     const earlier = finished[this.#printed - 1];
@@ -145,8 +145,8 @@ export class LiveRunDisplay {
   }
 }
 
-/** How many questions more, or fewer, stand on the screen from now on. */
-function questionsMore(event: AgentEvent): number {
+/** By how much an event changes the number of questions on the screen. */
+function questionChange(event: AgentEvent): number {
   switch (event.kind) {
     case "approval-requested":
       return 1;

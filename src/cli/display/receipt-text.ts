@@ -1,12 +1,12 @@
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { SessionReceipt } from "../../session/receipts.js";
 
-/** Lines that are shown; `--json` and the session file have all. */
+/** How many findings are shown; `--json` and the session file have them all. */
 const SHOWN = 20;
 
 const reasonWords: Readonly<Record<string, string>> = {
-  runs: "runs or is obeyed without being asked",
-  repository: "a git repository, whose settings git obeys",
+  runs: "a program runs it, or follows it, without asking",
+  repository: "a git repository, whose settings git follows",
   setuid: "setuid or setgid",
   capabilities: "has capabilities",
   device: "a device",
@@ -14,13 +14,13 @@ const reasonWords: Readonly<Record<string, string>> = {
 };
 
 const incompleteWords: Readonly<Record<string, string>> = {
-  time: "there was not enough time to look at everything",
-  closed: "some directories could not be looked into",
-  gone: "the sandbox had ended before anybody could look",
+  time: "there was not enough time to check everything",
+  closed: "some directories could not be read",
+  gone: "the sandbox ended before it could be checked",
   failed: "the sandbox did not answer",
 };
 
-/** What a person should look at before anything in the workspace is run; empty where there is nothing to tell. */
+/** Lists files to review before anything in the workspace is run. Empty if there are none. */
 export function receiptText(receipt: SessionReceipt): string {
   const { findings, omitted } = receipt;
   const incomplete = receipt.incomplete === null ? undefined : incompleteWords[receipt.incomplete];
@@ -31,9 +31,8 @@ export function receiptText(receipt: SessionReceipt): string {
     return `  ${neutraliseLine(path)}: ${words}${isNeutralised ? "; taken away" : ""}${digest}`;
   });
   if (hidden > 0) lines.push(`  and ${hidden} more`);
-  if (incomplete !== undefined) lines.push(`  not complete: ${incomplete}`);
+  if (incomplete !== undefined) lines.push(`  this list is incomplete: ${incomplete}`);
   if (lines.length === 0) return "";
-  return ["brig: made or changed in this session; look before you run anything there:", ...lines, ""].join(
-    "\n",
-  );
+  const title = "brig: this session made or changed these files; review them before you run anything there:";
+  return [title, ...lines, ""].join("\n");
 }

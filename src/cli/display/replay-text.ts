@@ -1,10 +1,11 @@
 import { isSame, type ReplayReport } from "../../agent/replay/replay-session.js";
 import { clipped } from "../../output/cut-text.js";
+import { plural } from "../conversation/screen/styled-line.js";
 
 const SHOWN_INPUT_CHARS = 160;
 const SHOWN_PATHS = 50;
 
-/** A report for a person. Texts in it are a container's: whoever prints it neutralises them. */
+/** A report for a person. It has text from the container, so neutralise it before you print it. */
 export function describeReplay(report: ReplayReport): string {
   const { calls, differences, skipped, normalised, notes } = report;
   const lines = [
@@ -12,12 +13,10 @@ export function describeReplay(report: ReplayReport): string {
     ...skipped.map(({ step, name, reason }) => `[${step}] ${name}: not run again: ${reason}`),
     ...treeLines(report.tree),
     ...notes,
-    normalised.length === 0
-      ? "nothing was left out of the comparison"
-      : `not compared: ${normalised.join(", ")}`,
-    `${isSame(report) ? "the same" : "different"}: ${counted(calls, "call")} run again, ${
-      differences.length === 0 ? "no output" : counted(differences.length, "output")
-    } different`,
+    normalised.length === 0 ? "everything was compared" : `not compared: ${normalised.join(", ")}`,
+    `${isSame(report) ? "the same" : "different"}: ${plural(calls, "call")} run again, ${
+      differences.length === 0 ? "no output differs" : `${plural(differences.length, "output")} differ`
+    }`,
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -32,24 +31,20 @@ function differenceLines({
 }: ReplayReport["differences"][number]): string[] {
   return [
     `[${step}] ${name} ${clipped(input, SHOWN_INPUT_CHARS).replace(/\s+/g, " ")}`,
-    `    from line ${line} on the output is different:`,
+    `    the output differs from line ${line} on:`,
     ...recorded.map((text) => `    - ${text}`),
     ...replayed.map((text) => `    + ${text}`),
   ];
 }
 
 function treeLines(tree: ReplayReport["tree"]): string[] {
-  if (tree.kind === "same") return ["the files are the same in the end"];
-  if (tree.kind === "not compared") return [`the files in the end were not compared: ${tree.reason}`];
+  if (tree.kind === "same") return ["the final files are the same"];
+  if (tree.kind === "not compared") return [`the final files were not compared: ${tree.reason}`];
   const { differences } = tree;
   const hidden = differences.length - SHOWN_PATHS;
   return [
-    `${counted(differences.length, "file")} different in the end:`,
+    `${plural(differences.length, "final file")} differ:`,
     ...differences.slice(0, SHOWN_PATHS).map(({ path, kind }) => `    ${kind} ${path}`),
     ...(hidden > 0 ? [`    and ${hidden} more`] : []),
   ];
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -6,11 +6,11 @@ import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../output/li
 import type { PlanStep } from "../../tools/tool.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { callTitle, commandText } from "./call-text.js";
-import { inWords } from "./declined-call.js";
+import { withDeclineReason } from "./declined-call.js";
 import { LiveRunDisplay } from "./live-run-display.js";
 import { receiptText } from "./receipt-text.js";
 
-/** Lines of a command that are shown as they come; of the rest, as many from its end. */
+/** How many lines of a command's output are shown as they arrive, and how many from its end. */
 const LIVE_LINES = 20;
 const LAST_LINES = 5;
 const SCRIPT_LINES = 8;
@@ -20,7 +20,7 @@ const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as co
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Shows on stderr what a session does: on a terminal while it does it, elsewhere line by line. */
+/** Shows on stderr what a session is doing: with rows that change on a terminal, otherwise line by line. */
 export function showRun({ stderr, environment }: CliContext): AgentListener {
   const isTerminal = stderr.isTTY === true && !environment.isContinuousIntegration;
   const usesColour = isTerminal && !environment.forbidsColor;
@@ -34,16 +34,18 @@ export function showRun({ stderr, environment }: CliContext): AgentListener {
 }
 
 /**
- * Shows a person what a session does, on stderr: what the model says before it is done, each call with the output of its
- * command, and what went wrong. The final message is not shown here: it is the program's result.
+ * Shows line by line what a session is doing: the model's messages, each call with the output of its command, and
+ * what went wrong. Does not show the final message, which is the program's result.
  */
 export class RunDisplay {
   readonly #target: OutputStream;
   readonly #usesColour: boolean;
   readonly #commands = new Map<string, CommandOutput>();
-  /** Calls that have not shown what they do, with their input. */
+  /** The input of calls that have not been shown yet, by call. */
   readonly #unshown = new Map<string, string>();
-  #said: string | null = null;
+  /** Why commands were declined, by call. */
+  readonly #declined = new Map<string, string>();
+  #pendingMessage: string | null = null;
 
   constructor(target: OutputStream, { usesColour }: { usesColour: boolean }) {
     this.#target = target;
@@ -62,11 +64,11 @@ export class RunDisplay {
         if (event.text !== "") this.#paragraph(event.text, "italic");
         break;
       case "message":
-        this.#sayHeld();
-        this.#said = event.text;
+        this.#showPendingMessage();
+        this.#pendingMessage = event.text;
         break;
       case "call-started":
-        this.#sayHeld();
+        this.#showPendingMessage();
         this.#unshown.set(event.callId, event.input);
         break;
       case "command-started":
@@ -86,7 +88,7 @@ export class RunDisplay {
         this.#declined.set(event.callId, event.reason);
         break;
       case "call-ended":
-        this.#endCall(inWords(event, this.#declined));
+        this.#endCall(withDeclineReason(event, this.#declined));
         break;
       case "patch-started":
         this.#unshown.delete(event.callId);
@@ -117,11 +119,11 @@ export class RunDisplay {
         for (const line of receiptText(event.receipt).trimEnd().split("\n")) this.#line(line);
         break;
       case "compaction-started":
-        this.#line(this.#styled("dim", "summing up the conversation to make room"));
+        this.#line(this.#styled("dim", "summarising the conversation to make room"));
         break;
       case "turn-failed":
       case "turn-interrupted":
-        this.#sayHeld();
+        this.#showPendingMessage();
         break;
       case "approval-requested":
       case "approval-answered":
@@ -146,27 +148,20 @@ export class RunDisplay {
     this.#line(`  ${mark} ${this.#styled("dim", `exit ${exitCode} · ${formatDuration(durationMs)}`)}`);
   }
 
-  /** Of a call that showed nothing while it ran: what it was, and the beginning of what came of it. */
-  /** Why commands were not let run, by call. */
-  readonly #declined = new Map<string, string>();
-
+  /** A call that showed nothing while it ran is shown now, with the beginning of its output. */
   #endCall({ callId, name, content, success }: AgentEvent & { kind: "call-ended" }): void {
     const input = this.#unshown.get(callId);
     this.#unshown.delete(callId);
-    if (!success && !this.#wasCommand(callId)) {
+    if (!success && !this.#commands.has(callId)) {
       this.#refusal(name, content);
     } else if (input !== undefined) {
       this.#line(`${this.#styled("cyan", "•")} ${this.#styled("bold", callTitle(name, input))}`);
-      // What a session prints is shown under the command that started it.
+      // The output is shown with the command that started the session.
       const lines = name === "write_stdin" ? [] : neutralise(content).trimEnd().split("\n");
       for (const line of lines.slice(0, LIVE_LINES)) this.#output(line);
       if (lines.length > LIVE_LINES)
         this.#output(this.#styled("dim", `⋮ ${lines.length - LIVE_LINES} lines not shown`));
     }
-  }
-
-  #wasCommand(callId: string): boolean {
-    return this.#commands.has(callId);
   }
 
   #script(argv: readonly string[]): void {
@@ -189,9 +184,10 @@ export class RunDisplay {
       this.#line(`  ${this.#styled("cyan", planMarks[status])} ${neutraliseLine(step)}`);
   }
 
-  #sayHeld(): void {
-    if (this.#said !== null && this.#said.trim() !== "") this.#paragraph(this.#said);
-    this.#said = null;
+  #showPendingMessage(): void {
+    if (this.#pendingMessage !== null && this.#pendingMessage.trim() !== "")
+      this.#paragraph(this.#pendingMessage);
+    this.#pendingMessage = null;
   }
 
   #paragraph(text: string, style?: Style): void {
@@ -213,13 +209,13 @@ export class RunDisplay {
   }
 }
 
-/** The output of one command in whole lines, none of which can do anything to a terminal. */
+/** The output of one command in whole lines, which are safe for a terminal. */
 class CommandOutput {
   readonly #stream = new NeutralStream();
   #fold = emptyFold;
   #shown = 0;
 
-  /** The lines to show now. */
+  /** Returns the lines to show now. */
   push(chunk: Uint8Array): readonly string[] {
     this.#fold = appendOutput(this.#fold, this.#stream.push(chunk));
     const now = this.#fold.head.slice(this.#shown, LIVE_LINES);
@@ -227,11 +223,11 @@ class CommandOutput {
     return now;
   }
 
-  /** What is left to show: the last lines of those that were held back, and how many more there were. */
+  /** Returns the last of the lines that were not shown, and the number of the others. */
   end(): { hiddenLines: number; lines: readonly string[] } {
     this.#fold = appendOutput(this.#fold, this.#stream.end());
-    const heldBack = lineCountOf(this.#fold) - this.#shown;
-    const { lines } = lastLines(this.#fold, Math.min(heldBack, LAST_LINES));
-    return { hiddenLines: heldBack - lines.length, lines };
+    const notShown = lineCountOf(this.#fold) - this.#shown;
+    const { lines } = lastLines(this.#fold, Math.min(notShown, LAST_LINES));
+    return { hiddenLines: notShown - lines.length, lines };
   }
 }

@@ -7,7 +7,7 @@ const SHOWN_PROMPT_CHARS = 60;
 
 export const sessionHeader = ["UPDATED", "ID", "STATUS", "TURNS", "SIZE", "MODEL", "DIRECTORY", "PROMPT"];
 
-/** On a terminal a session is one line: what says least about it is left out where there is no room. */
+/** On a terminal each session is one line; the least useful columns are left out if there is no room. */
 export function fittingRows(rows: string[][], { stdout }: CliContext): string[][] {
   const { isTTY, columns } = stdout;
   if (isTTY !== true || columns === undefined) return rows;

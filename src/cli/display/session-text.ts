@@ -5,15 +5,15 @@ import type { CallOutput, MessageItem } from "../../model/items.js";
 import type { SessionMeta } from "../../session/read/session-lines.js";
 import type { AgentStep, MessageStep, SessionStep, StepCall } from "../../session/read/session-steps.js";
 
-/** Longer summaries, inputs and outputs show their beginning only. */
+/** Only this much of longer summaries, inputs and outputs is shown. */
 const SHOWN_LINES = 12;
 const SHOWN_CHARS = 2000;
-/** Of instructions: shorter ones are shown, of others so much of the first line. */
+/** Instructions within these limits are shown in full; of others only the beginning of the first line. */
 const SHORT_LINES = 3;
 const SHORT_CHARS = 200;
 const NAME_CHARS = 60;
 
-/** The head of a transcript. Nothing in it does anything to a terminal. */
+/** The head of a transcript, safe for a terminal. */
 export function shownSession({ id, cwd, timestamp, originator, cli_version, ...meta }: SessionMeta): string {
   const by = [originator, cli_version].filter((part) => part).join(" ");
   const parts = [
@@ -26,7 +26,7 @@ export function shownSession({ id, cwd, timestamp, originator, cli_version, ...m
   return `${neutraliseLine(parts.join(" · "))}\n`;
 }
 
-/** One step of a transcript. Nothing in it does anything to a terminal. */
+/** One step of a transcript, safe for a terminal. */
 export function shownStep(step: SessionStep, { full }: { full: boolean }): string {
   const lines = step.source === "agent" ? agentLines(step, full) : spokenLines(step, full);
   return `\n[${step.number}] ${neutraliseLine(heading(step))}\n${lines.map((line) => `${line}\n`).join("")}`;
@@ -47,7 +47,7 @@ function spokenLines({ content, source, isCompaction }: MessageStep, full: boole
   return parts.flatMap((text) => (isCompaction ? folded(text, full) : instructionLines(text)));
 }
 
-/** Instructions are the same in every session: what they begin with says which they are. */
+/** Long instructions are hardly ever of interest, so only enough is shown to recognise them. */
 function instructionLines(text: string): string[] {
   const lines = indented(text);
   const [first = ""] = lines;
@@ -57,7 +57,7 @@ function instructionLines(text: string): string[] {
 }
 
 function partText(part: MessageItem["content"][number]): string {
-  if (part.type === "input_image") return "(a picture)";
+  if (part.type === "input_image") return "(an image)";
   return part.type === "refusal" ? part.refusal : part.text;
 }
 
@@ -85,7 +85,7 @@ function outputText(output: CallOutput): string {
   const structured = typeof output === "string" ? readStructuredOutput(output) : null;
   if (structured !== null) return `exit code ${structured.exitCode}\n${structured.text}`;
   if (typeof output === "string") return output;
-  return output.map((part) => (part.type === "input_text" ? part.text : "(a picture)")).join("\n");
+  return output.map((part) => (part.type === "input_text" ? part.text : "(an image)")).join("\n");
 }
 
 function folded(text: string, full: boolean): string[] {

@@ -6,14 +6,15 @@ import { passInput } from "../streams.js";
 
 const usualSize: PtySize = { rows: 24, cols: 80 };
 
-/** The size of the terminal behind a stream, or of a usual one. */
+/** The size of the stream's terminal; 24 rows and 80 columns if it is none. */
 export function terminalSize({ isTTY, rows, columns }: OutputStream): PtySize {
   return isTTY === true && rows && columns ? { rows, cols: columns } : usualSize;
 }
 
 /**
- * Connects a program on a pseudo-terminal with the user's terminal until it ends: keys go in unchanged, ctrl-C and
- * ctrl-D too; the size follows the window; what comes out is guarded. The terminal is put back as it was on every path.
+ * Connects a program on a pseudo-terminal with the user's terminal until the program ends. Keys are passed on
+ * unchanged, ctrl-C and ctrl-D too, and the size follows the window. Output to a terminal goes through a
+ * `TerminalGuard`. Always restores the terminal.
  */
 export async function attachTerminal(
   program: SandboxProcess,
@@ -26,7 +27,7 @@ export async function attachTerminal(
   stdout.on("resize", resize);
   if (isRaw) stdin.setRawMode?.(true);
   try {
-    // Input that cannot be read any more means that the terminal is gone, which the signal of the context tells.
+    // If input can no longer be read, the terminal is gone, and SIGHUP aborts the context's signal.
     if (takesInput && program.stdin) passInput(stdin, program.stdin).catch(() => undefined);
     const [status] = await Promise.all([program.exit, showOutput(program, stdout)]);
     return status;
@@ -37,7 +38,6 @@ export async function attachTerminal(
   }
 }
 
-/** To a terminal through the guard, to a pipe or file byte for byte. */
 async function showOutput(program: SandboxProcess, stdout: OutputStream): Promise<void> {
   const guard = stdout.isTTY === true ? new TerminalGuard() : null;
   try {

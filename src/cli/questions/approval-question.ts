@@ -5,21 +5,20 @@ import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { SandboxDenial } from "../../policy/sandbox-denial.js";
 import { shellQuote } from "../../tools/command/shell-quote.js";
 
-/** A question as it is shown, safe for a terminal: no line is wider than asked for. */
+/** The text of a question, safe for a terminal. No line is wider than the terminal. */
 export interface ApprovalQuestionText {
   lines: readonly QuestionLine[];
-  /** In the order in which they are shown. */
   choices: readonly ApprovalChoice[];
 }
 
 export interface QuestionLine {
   text: string;
-  /** What brig says, what the model or a command says, the command itself, or the frame around it. */
-  kind: "title" | "said" | "command" | "frame";
+  /** What brig says, a quotation of the model or a command, the command itself, or the frame around it. */
+  kind: "title" | "quote" | "command" | "frame";
 }
 
 export interface ApprovalChoice {
-  /** One letter. */
+  /** A single letter. */
   key: string;
   label: string;
   answer: ApprovalAnswer;
@@ -27,27 +26,27 @@ export interface ApprovalChoice {
 
 export interface QuestionRoom {
   columns: number;
-  /** How many lines of a command or patch are shown at most, beginning and end; the rest is counted. Default: 60. */
+  /** Of a longer command or patch, only the beginning and the end are shown. Default: 60. */
   maxCommandLines?: number | undefined;
 }
 
 const MAX_COMMAND_LINES = 60;
-const MAX_SAID_LINES = 6;
+const MAX_QUOTE_LINES = 6;
 const MIN_COLUMNS = 40;
 const MAX_PREFIX_CHARS = 120;
-/** Of a path that stands in the frame; a longer one is a part of the command. */
+/** A shell with a longer path is shown as a part of the command, not in the frame. */
 const MAX_SHELL_CHARS = 200;
-const STAYS_OPEN = "it stays open: what the agent types into it later is not asked about";
+const STAYS_OPEN = "it stays open: the agent can type into it later without asking";
 
 /**
- * What a person is asked. The command stands in a frame of its own that shows where it ends, and every line of it behind a bar: of a
- * new line `│`, of one that goes on `┆`, so that neither spaces nor line breaks can move a part of it to where it looks like something
- * else. What has no sign of its own, such as a character that turns the reading direction, is shown by its number.
+ * What a person is asked. The command is in a frame that shows where it ends. Each of its lines is behind a bar (`│`
+ * for a new line, `┆` for the rest of a long one), so that spaces and line breaks cannot make a part of it look like
+ * something else. Invisible characters, such as one that changes the reading direction, are shown as code points.
  */
 export function approvalQuestion(request: ApprovalRequest, room: QuestionRoom): ApprovalQuestionText {
   const columns = Math.max(room.columns, MIN_COLUMNS);
   const { action, reason, denial } = request;
-  const said = (label: string, text: string) => saidLines(label, text, columns);
+  const quote = (label: string, text: string) => quoteLines(label, text, columns);
   const justification = action.kind === "command" ? action.escalation.justification : null;
   return {
     lines: [
@@ -56,21 +55,20 @@ export function approvalQuestion(request: ApprovalRequest, room: QuestionRoom): 
         columns,
         maxLines: room.maxCommandLines ?? MAX_COMMAND_LINES,
       }),
-      ...said("in", action.cwd),
-      ...(action.kind === "command" && action.takesInput ? said("note", STAYS_OPEN) : []),
-      ...(reason === null ? [] : said("why", reason)),
-      ...(denial === null ? [] : said("failed", failureOf(denial))),
-      ...(justification === null ? [] : said("agent", `“${justification}”`)),
+      ...quote("in", action.cwd),
+      ...(action.kind === "command" && action.takesInput ? quote("note", STAYS_OPEN) : []),
+      ...(reason === null ? [] : quote("why", reason)),
+      ...(denial === null ? [] : quote("failed", failureOf(denial))),
+      ...(justification === null ? [] : quote("agent", `“${justification}”`)),
     ],
     choices: choicesFor(request),
   };
 }
 
-/** What Enter and Escape stand for. */
 export const answerOfEnter: ApprovalAnswer = "denied";
 export const answerOfEscape: ApprovalAnswer = "abort";
 
-/** A command's own words are no proof of anything, and the person is told whose they are. */
+/** Says where the evidence comes from, since the output of a command proves nothing. */
 function failureOf({ errno, evidence, toldBy }: SandboxDenial): string {
   if (toldBy === "kernel") return evidence === "" ? errno : `${errno}: ${evidence}`;
   return evidence === ""
@@ -98,7 +96,7 @@ function choicesFor({ action, prefix }: ApprovalRequest): ApprovalChoice[] {
   ];
 }
 
-/** One that cannot be taken in at a glance is not offered. */
+/** A prefix that is too long to take in at a glance is not offered. */
 function prefixChoice(prefix: readonly string[] | null): ApprovalChoice[] {
   const text = prefix === null ? "" : shown(shellQuote(prefix));
   if (prefix === null || text.length > MAX_PREFIX_CHARS) return [];
@@ -140,7 +138,7 @@ function framed(
 
 const BAR_WIDTH = 4;
 
-/** Beginning and end, with what is between counted. */
+/** The first and last rows, with a note of how much is missing between them. */
 function shortened(rows: readonly string[], maxRows: number): QuestionLine[] {
   const command = (text: string): QuestionLine => ({ text, kind: "command" });
   if (rows.length <= maxRows) return rows.map(command);
@@ -155,38 +153,38 @@ function shortened(rows: readonly string[], maxRows: number): QuestionLine[] {
   ];
 }
 
-/** Somebody else's words behind a label, on lines that all begin with space. */
-function saidLines(label: string, text: string, columns: number): QuestionLine[] {
+/** Quoted text behind a label. All lines are indented, so that they cannot look like lines of brig. */
+function quoteLines(label: string, text: string, columns: number): QuestionLine[] {
   const indent = 10;
   const rows = breakBetweenWords(shown(text), columns - indent);
   const kept =
-    rows.length > MAX_SAID_LINES
-      ? [...rows.slice(0, MAX_SAID_LINES), `… ${rows.length - MAX_SAID_LINES} more lines`]
+    rows.length > MAX_QUOTE_LINES
+      ? [...rows.slice(0, MAX_QUOTE_LINES), `… ${rows.length - MAX_QUOTE_LINES} more lines`]
       : rows;
   return kept.map((row, at) => ({
     text: `${(at === 0 ? `  ${label}` : "").padEnd(indent)}${row.replace(/^ /, "")}`,
-    kind: "said",
+    kind: "quote",
   }));
 }
 
 /**
- * A text as one line that hides nothing. Other than in an output, where the sequences that steer a terminal are dropped, each of their
- * characters is shown: a shell knows nothing of them and would run what stands between. Blanks that are no blanks to a shell, and
- * long runs of those that are, are shown for what they are.
+ * A text as one line that hides nothing. In an output, control sequences are dropped; here each of their characters
+ * is shown, because a shell ignores control sequences and would run the text between them. Unusual blanks, which a
+ * shell does not take for blanks, and long runs of spaces are made visible.
  */
 function shown(text: string): string {
-  const signed = text.replace(control, (character) => {
+  const visible = text.replace(control, (character) => {
     const code = character.charCodeAt(0);
     return code < 0x20 ? String.fromCodePoint(0x2400 + code) : code === 0x7f ? "␡" : numbered(character);
   });
-  return neutraliseLine(signed)
+  return neutraliseLine(visible)
     .replace(strangeBlank, numbered)
     .replace(/ {9,}/g, (spaces) => `<${spaces.length} spaces>`)
     .replace(/ +$/, (spaces) => "␠".repeat(spaces.length));
 }
 
 const control = /\p{Cc}/gu;
-/** Spaces other than the usual one, two signs that change the look of the one before, and what a font may have no picture of. */
+/** Blanks other than the space, variation selectors, and characters that a font may not show. */
 const strangeBlank = /(?! )\p{Zs}|\u2800|\ufe0e|\ufe0f|\p{Cf}|\p{Cn}|\p{Co}|\p{Cs}/gu;
 
 function numbered(character: string): string {

@@ -17,15 +17,15 @@ import {
 
 export interface TerminalApproverOptions {
   usesColour: boolean;
-  /** What was typed before a question is no answer to it: this long is listened before it is shown. Default: 150. */
+  /** How long input is discarded before a question is shown, so that earlier typing does not answer it. Default: 150. */
   settleMs?: number | undefined;
 }
 
 const SETTLE_MS = 150;
 
 /**
- * Asks a person at a terminal, on standard error. One key answers; Enter, and the end of the input, mean no, Escape and ctrl-C that the
- * turn ends. What was typed before the question was shown is thrown away.
+ * Asks for approval on standard error. A single key answers. Enter and the end of the input mean no; Escape and
+ * ctrl-C mean no and end the turn. Discards what was typed before the question was shown.
  */
 export function terminalApprover(
   streams: { stdin: InputStream; stderr: OutputStream },
@@ -47,7 +47,7 @@ export function terminalApprover(
       await write(stderr, `${shown.join("\n")}\n  Answer (Enter is no): `);
       try {
         const answer = await readAnswer(keys, { choices, signal });
-        await write(stderr, `${spoken(answer)}\n`);
+        await write(stderr, `${answerText(answer)}\n`);
         return answer;
       } catch (error) {
         await write(stderr, "(withdrawn)\n");
@@ -57,7 +57,7 @@ export function terminalApprover(
   };
 }
 
-const styles = { title: "bold", said: "dim", command: "cyan", frame: "dim" } as const;
+const styles = { title: "bold", quote: "dim", command: "cyan", frame: "dim" } as const;
 
 function styled({ text, kind }: QuestionLine, usesColour: boolean): string {
   return usesColour ? styleText(styles[kind], text, { validateStream: false }) : text;
@@ -70,7 +70,7 @@ function choiceLines({ key, label }: { key: string; label: string }, columns: nu
   );
 }
 
-function spoken(answer: ApprovalAnswer): string {
+function answerText(answer: ApprovalAnswer): string {
   if (answer === "denied") return "no";
   if (answer === "abort") return "no, the turn ends";
   return answer === "approved" ? "yes" : "yes, from now on";
@@ -84,7 +84,7 @@ async function readAnswer(
     const typed = await keys.next(signal);
     if (typed === null || typed === "\r" || typed === "\n" || typed === "\u0004") return answerOfEnter;
     if (typed === "\u001b" || typed === "\u0003") return answerOfEscape;
-    // A letter with Enter behind it is one too; of anything longer, such as what was pasted, nothing is an answer.
+    // The letter may be followed by Enter. Anything longer, such as a paste, is no answer.
     const letter = typed.replace(/[\r\n]$/, "").toLowerCase();
     const choice = choices.find(({ key }) => key === letter);
     if (choice !== undefined) return choice.answer;
@@ -92,13 +92,13 @@ async function readAnswer(
 }
 
 interface Keys extends AsyncDisposable {
-  /** What is typed next, as it came; null at the end of the input. Rejects with the signal's reason. */
+  /** Returns the next chunk of input, or null at its end. Rejects with the signal's reason. */
   next(signal: AbortSignal | undefined): Promise<string | null>;
-  /** Throws away what comes within the time. */
+  /** Discards the input of the next `ms` milliseconds. */
   discard(ms: number, signal: AbortSignal | undefined): Promise<void>;
 }
 
-/** Key by key, without echo, until it is disposed. */
+/** Reads key by key and without echo until it is disposed. */
 function openKeys(stdin: InputStream): Keys {
   const typed: string[] = [];
   const changes = new EventEmitter();

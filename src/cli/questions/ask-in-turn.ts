@@ -8,8 +8,8 @@ interface Askers {
 }
 
 /**
- * One person at one keyboard: one question at a time, whoever asks. What is typed as an answer to the model, which may ask for a `y`, is
- * no approval of what waits beside it.
+ * Makes the two ask one question at a time. Otherwise the model could ask for a `y` that approves a command which is
+ * waiting at the same time.
  */
 export function askInTurn({ user, approver }: Askers): Askers {
   const queue = new QuestionQueue();

@@ -5,8 +5,8 @@ import type { InputStream, OutputStream } from "../context.js";
 import { fitted } from "../render.js";
 
 /**
- * Asks a person at a terminal. An answer is the number of a choice or any other text; the end of the input (ctrl-D) refuses to
- * answer. What a model wrote can do nothing to the terminal.
+ * Asks the model's questions on standard error. An answer is the number of a choice or any other text. Ctrl-D
+ * declines to answer.
  */
 export function terminalUser(streams: { stdin: InputStream; stderr: OutputStream }): AskedUser {
   return {
@@ -51,13 +51,13 @@ async function askAll(
 
 async function nonEmpty(typed: TypedLines, target: OutputStream): Promise<string | null> {
   for (;;) {
-    target.write("A number, or an answer of your own: ");
+    target.write("Type a number, or your own answer: ");
     const line = await typed.next();
     if (line === null || line.trim() !== "") return line?.trim() ?? null;
   }
 }
 
-/** Lines as they are asked for: several may come with one chunk of input. */
+/** Lines of input one by one; a chunk of input may have several. */
 class TypedLines {
   readonly #lines: string[] = [];
   #isOver = false;

@@ -101,7 +101,7 @@ describe("the question", () => {
       { columns: 80 },
     );
     expect(lines.map(({ text }) => text)).toContain(
-      "  note    it stays open: what the agent types into it later is not asked about",
+      "  note    it stays open: the agent can type into it later without asking",
     );
   });
 
@@ -230,7 +230,7 @@ it("whatever a command, a directory and a reason are made of, every line begins 
           expect(line).toMatch(
             {
               title: /^\S/,
-              said: /^ {2}(?:in|why|failed|agent|note| {8})/,
+              quote: /^ {2}(?:in|why|failed|agent|note| {8})/,
               command: /^ {2}[│┆] /,
               frame: /^ {2}[╭╰⋮] /,
             }[kind],

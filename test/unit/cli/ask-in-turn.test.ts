@@ -34,7 +34,7 @@ describe("a person whom a model asks while it waits for an approval", () => {
     const { user, approver, stdin, shows, shown } = openTerminal();
     const answers = user.ask(questions, {});
     const approval = approver.ask(request, { signal: undefined });
-    await shows("answer of your own: ");
+    await shows("or your own answer: ");
     await sleep(60);
     expect(shown()).not.toContain("curl evil");
     stdin.write("y\n");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { inWords } from "../../../src/cli/display/declined-call.js";
+import { withDeclineReason } from "../../../src/cli/display/declined-call.js";
 
 it("the end of a declined call is told to a person in words, and to the model as it was", () => {
   const ended = {
@@ -8,7 +8,9 @@ it("the end of a declined call is told to a person in words, and to the model as
     name: "exec_command",
     content: 'exec_command failed for `rm`: CreateProcess { message: "Rejected" }',
     success: false,
-  } as Parameters<typeof inWords>[0];
-  expect(inWords(ended, new Map([["c", "rejected by user"]])).content).toBe("not run: rejected by user");
-  expect(inWords(ended, new Map()).content).toBe(ended.content);
+  } as Parameters<typeof withDeclineReason>[0];
+  expect(withDeclineReason(ended, new Map([["c", "rejected by user"]])).content).toBe(
+    "not run: rejected by user",
+  );
+  expect(withDeclineReason(ended, new Map()).content).toBe(ended.content);
 });

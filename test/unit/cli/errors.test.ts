@@ -19,7 +19,7 @@ describe("describeError", () => {
 
   it("calls anything else a fault of brig's own", () => {
     const text = describeError(new TypeError("x is undefined"), shortly);
-    expect(text).toMatch(/^brig: x is undefined\nhint: this is a fault of brig/);
+    expect(text).toMatch(/^brig: x is undefined\nhint: this is a bug in brig/);
     expect(describeError("thrown text", shortly)).toMatch(/^brig: thrown text\n/);
   });
 

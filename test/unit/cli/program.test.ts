@@ -219,7 +219,7 @@ describe("a prompt in place of a command", () => {
     const { seen, status, stderr } = await begun(["fix it"], { isTerminal: false });
     expect(seen).toEqual([]);
     expect(status).toBe(2);
-    expect(stderr).toBe("brig: unknown command 'fix it'\nhint: for a prompt: brig run PROMPT\n");
+    expect(stderr).toBe("brig: unknown command 'fix it'\nhint: to run a prompt: brig run PROMPT\n");
   });
 });
 

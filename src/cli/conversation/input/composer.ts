@@ -1,12 +1,12 @@
 import { applyEditingKey, type Draft, draftOf, type EditingKey, emptyDraft, insertText } from "./editor.js";
 import type { Key } from "./keys.js";
 
-/** The draft of the next message, and the way through the messages of before. */
+/** The draft of the next message, and the position in the history of earlier messages. */
 export interface Composer {
   draft: Draft;
-  /** Which earlier message is shown, and the draft that waits meanwhile. */
+  /** The earlier message that is shown, and the draft to return to. */
   recalled: { index: number; waiting: Draft } | null;
-  /** Looking for an earlier message that contains the query. */
+  /** The search in earlier messages, and the draft to return to. */
   search: { query: string; index: number | null; waiting: Draft } | null;
 }
 
@@ -16,7 +16,7 @@ export function composerWith(text: string): Composer {
   return { ...emptyComposer, draft: draftOf(text) };
 }
 
-/** What a key does to a draft. `history`: earlier messages, the latest last. Keys that mean nothing here change nothing. */
+/** Applies a key to the draft. Keys without a meaning here change nothing. `history` has the most recent message last. */
 export function reduceComposer(composer: Composer, key: Key, history: readonly string[]): Composer {
   if (composer.search !== null) return reduceSearch(composer, composer.search, { key, history });
   if (key.kind !== "key") return { ...composer, draft: insertText(composer.draft, key.text) };
@@ -41,7 +41,7 @@ export function reduceComposer(composer: Composer, key: Key, history: readonly s
   }
 }
 
-/** A backslash before the cursor makes Enter a new line. */
+/** Whether Enter starts a new line because there is a backslash before the cursor. */
 export function escapesEnter({ text, cursor }: Draft): boolean {
   return text.charAt(cursor - 1) === "\\";
 }
@@ -68,7 +68,7 @@ function recall(composer: Composer, step: -1 | 1, history: readonly string[]): C
   return { ...composer, draft: draftOf(text), recalled: { index, waiting: recalled?.waiting ?? draft } };
 }
 
-/** Typing narrows the search, ctrl-R goes on to an older match, Enter and moving take it, escape and ctrl-C give up. */
+/** Typing narrows the search, ctrl-R finds an older match, escape and ctrl-C cancel, any other key takes the match. */
 function reduceSearch(
   composer: Composer,
   search: NonNullable<Composer["search"]>,

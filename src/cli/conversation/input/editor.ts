@@ -1,14 +1,15 @@
-/** The text a person is writing, and where in it the cursor stands, in UTF-16 units. */
+/** The text that a person is writing. */
 export interface Draft {
   readonly text: string;
+  /** An index into `text`, in UTF-16 units. */
   readonly cursor: number;
-  /** What was deleted last by the word or line, for `yank`. */
+  /** The word or line that was deleted last, for `yank`. */
   readonly deleted: string;
 }
 
 export const emptyDraft: Draft = { text: "", cursor: 0, deleted: "" };
 
-/** Keys that change a draft or move in it. */
+/** Keys that change the draft or move its cursor. */
 export type EditingKey =
   | "newline"
   | "backspace"
@@ -27,8 +28,10 @@ export type EditingKey =
   | "delete-to-end"
   | "yank";
 
-/** No grapheme that a person meets is longer, in UTF-16 units. */
+/** Real graphemes are shorter than this, in UTF-16 units. */
 const LONGEST_GRAPHEME = 64;
+/** Words are looked for at most this far from the cursor, in UTF-16 units. */
+const LONGEST_WORD = 4096;
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
@@ -45,7 +48,7 @@ export function insertText(draft: Draft, text: string): Draft {
   };
 }
 
-/** Null where the key has nowhere to go: up on the first line, left at the very beginning. */
+/** Returns null when the cursor cannot move: up on the first line, left at the very beginning. */
 export function applyEditingKey(draft: Draft, key: EditingKey): Draft | null {
   const { text, cursor } = draft;
   switch (key) {
@@ -74,13 +77,13 @@ export function applyEditingKey(draft: Draft, key: EditingKey): Draft | null {
     case "delete":
       return without(draft, cursor, after(text, cursor));
     case "delete-word-left":
-      return kept(without(draft, wordBefore(text, cursor), cursor), draft);
+      return remembered(without(draft, wordBefore(text, cursor), cursor), draft);
     case "delete-word-right":
-      return kept(without(draft, cursor, wordAfter(text, cursor)), draft);
+      return remembered(without(draft, cursor, wordAfter(text, cursor)), draft);
     case "delete-to-start":
-      return kept(without(draft, lineStart(text, cursor), cursor), draft);
+      return remembered(without(draft, lineStart(text, cursor), cursor), draft);
     case "delete-to-end":
-      return kept(without(draft, cursor, lineEnd(text, cursor)), draft);
+      return remembered(without(draft, cursor, lineEnd(text, cursor)), draft);
     default:
       return key satisfies never;
   }
@@ -94,14 +97,14 @@ function without(draft: Draft, from: number, to: number): Draft {
   return { ...draft, text: draft.text.slice(0, from) + draft.text.slice(to), cursor: from };
 }
 
-/** Remembers what is gone. */
-function kept(draft: Draft, earlier: Draft): Draft {
+/** Keeps the text that `draft` lacks of `earlier` for `yank`. */
+function remembered(draft: Draft, earlier: Draft): Draft {
   const { cursor } = draft;
   const length = earlier.text.length - draft.text.length;
   return length === 0 ? draft : { ...draft, deleted: earlier.text.slice(cursor, cursor + length) };
 }
 
-/** Where the grapheme that ends at the cursor begins. */
+/** The start of the grapheme that ends at the cursor. */
 function before(text: string, cursor: number): number {
   const start = Math.max(0, cursor - LONGEST_GRAPHEME);
   let last = cursor;
@@ -109,7 +112,7 @@ function before(text: string, cursor: number): number {
   return last;
 }
 
-/** Where the grapheme that begins at the cursor ends. */
+/** The end of the grapheme that begins at the cursor. */
 function after(text: string, cursor: number): number {
   for (const { segment } of graphemes.segment(text.slice(cursor, cursor + LONGEST_GRAPHEME)))
     return cursor + segment.length;
@@ -117,19 +120,13 @@ function after(text: string, cursor: number): number {
 }
 
 function wordBefore(text: string, cursor: number): number {
-  return (
-    cursor - (/[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(text.slice(lineWindow(cursor), cursor))?.[0].length ?? 0)
-  );
+  const before = text.slice(Math.max(0, cursor - LONGEST_WORD), cursor);
+  return cursor - (/[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(before)?.[0].length ?? 0);
 }
 
 function wordAfter(text: string, cursor: number): number {
-  return (
-    cursor + (/^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(cursor, cursor + 4096))?.[0].length ?? 0)
-  );
-}
-
-function lineWindow(cursor: number): number {
-  return Math.max(0, cursor - 4096);
+  const after = text.slice(cursor, cursor + LONGEST_WORD);
+  return cursor + (/^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(after)?.[0].length ?? 0);
 }
 
 function lineStart(text: string, cursor: number): number {

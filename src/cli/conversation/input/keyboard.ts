@@ -2,19 +2,18 @@ import { setImmediate as nextRound } from "node:timers/promises";
 import type { CliContext } from "../../context.js";
 import { type Key, KeyDecoder } from "./keys.js";
 
-/** After so long an ESC was a key, and not the beginning of a sequence. */
+/** If nothing follows an ESC within this time, it was the Escape key and not the start of a sequence. */
 const ESCAPE_MS = 50;
 
-/** Who is told of keys. */
 export interface KeyListener {
   press(key: Key): void;
-  /** The terminal gives no more input. */
+  /** Called when the terminal has no more input. */
   leave(): void;
 }
 
 /**
- * The keyboard of a terminal in raw mode: every key comes as it is pressed, ctrl-C too. It is taken before anything else of a conversation
- * is there, and what is typed meanwhile waits for whoever listens.
+ * The keyboard of a terminal in raw mode: every key arrives as it is pressed, ctrl-C too. It is opened before the
+ * rest of the conversation, and keeps what is typed until there is a listener.
  */
 export class Keyboard {
   readonly #context: Pick<CliContext, "stdin" | "interrupt">;
@@ -22,7 +21,7 @@ export class Keyboard {
   readonly #early: Key[] = [];
   #listener: KeyListener | null = null;
   #hasEnded = false;
-  /** What was typed before raw mode has lines that end as lines of a file do. */
+  /** Lines that were typed before raw mode end with a newline, not with a carriage return. */
   #readsLines = true;
   #timer: NodeJS.Timeout | undefined;
 
@@ -30,30 +29,30 @@ export class Keyboard {
     this.#context = context;
   }
 
-  /** Resolves once it has all that was typed before. */
+  /** Resolves once it has read everything that was typed before. */
   static async open(context: Pick<CliContext, "stdin" | "interrupt">): Promise<Keyboard> {
     const keyboard = new Keyboard(context);
     const { stdin } = context;
     stdin.setRawMode?.(true);
     stdin.on("data", keyboard.#read);
     stdin.once("end", keyboard.#end);
-    // A terminal that is gone cannot be read; the signal of the context tells.
+    // When the terminal is gone, reading fails; SIGHUP then aborts the context's signal.
     stdin.on("error", keyboard.#end);
-    // What the terminal holds already is read in the next round of the event loop.
+    // Input that is there already is read in the next rounds of the event loop.
     await nextRound();
     await nextRound();
     keyboard.#readsLines = false;
     return keyboard;
   }
 
-  /** Tells of every key from now on, and first of those that were pressed so far. */
+  /** Reports the keys that were pressed so far, and every key from now on. */
   listen(listener: KeyListener): void {
     this.#listener = listener;
     for (const key of this.#early.splice(0)) listener.press(key);
     if (this.#hasEnded) listener.leave();
   }
 
-  /** Takes no more keys: ctrl-C is a signal again, as it is everywhere else. */
+  /** Leaves raw mode: ctrl-C is a signal again. */
   release(): void {
     const { stdin } = this.#context;
     clearTimeout(this.#timer);
@@ -80,7 +79,7 @@ export class Keyboard {
 
   #press(key: Key): void {
     if (this.#listener !== null) this.#listener.press(key);
-    // Nothing has begun that it could interrupt but the start itself.
+    // Before there is a listener, ctrl-C interrupts the start.
     else if (key.kind === "key" && key.name === "interrupt") this.#context.interrupt();
     else this.#early.push(key);
   }

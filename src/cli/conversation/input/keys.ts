@@ -1,11 +1,10 @@
 import { Utf8Stream } from "../../../lib/utf8.js";
 import type { EditingKey } from "./editor.js";
 
-/** What a person does at the keyboard. */
 export type Key =
-  /** Printable characters, as many as came together. */
+  /** One or more printable characters that arrived together. */
   | { kind: "text"; text: string }
-  /** A whole paste with newlines as `\n`: never to be read as keys. */
+  /** A whole paste, with newlines as `\n`. Never interpreted as keys. */
   | { kind: "paste"; text: string; isCut: boolean }
   | { kind: "key"; name: KeyName };
 
@@ -21,7 +20,7 @@ export type KeyName =
   | "redraw"
   | "suspend";
 
-/** Longest paste that is kept whole, in UTF-16 units: what a model takes as one message. */
+/** Longer pastes are cut. In UTF-16 units; a model accepts no longer message. */
 const LONGEST_PASTE = 1_048_576;
 
 const pasteStart = "\x1b[200~";
@@ -52,7 +51,7 @@ const controlKeys: Record<string, KeyName> = {
   "\x7f": "backspace",
 };
 
-/** What follows the ESC. */
+/** By what follows the ESC. */
 const sequenceKeys: Record<string, KeyName> = {
   "\r": "newline",
   "\n": "newline",
@@ -102,8 +101,9 @@ const wholeSequence = sticky(
 const begunSequence = sticky(String.raw`\x1b(?:\[[\x30-\x3f]{0,64}[\x20-\x2f]{0,8}|O)?$`);
 
 /**
- * Turns the bytes of a terminal in raw mode into keys. A sequence or character that is split between two pieces comes out whole;
- * whether an ESC is a key or the beginning of one only time can tell: `isUndecided` then says so, and `settle` decides.
+ * Turns the bytes of a terminal in raw mode into keys. Sequences and characters may be split between two pieces.
+ * Only time can tell whether an ESC is the Escape key or the start of a sequence: while `isUndecided` is true, call
+ * `settle` if no more bytes arrive in time.
  */
 export class KeyDecoder {
   readonly #utf8 = new Utf8Stream();
@@ -119,7 +119,7 @@ export class KeyDecoder {
     return this.#paste === null && this.#pending !== "";
   }
 
-  /** What was held back is all that comes: an ESC was the key of this name. */
+  /** Treats the pending ESC as the Escape key, because nothing followed it. */
   settle(): Key[] {
     if (!this.isUndecided) return [];
     this.#pending = "";
@@ -161,7 +161,7 @@ export class KeyDecoder {
   ): { key: Key | null; next: number } {
     const end = input.indexOf(pasteEnd, at);
     const isOver = end !== -1;
-    const stop = isOver ? end : input.length - heldBack(input.slice(at), pasteEnd);
+    const stop = isOver ? end : input.length - partialMatch(input.slice(at), pasteEnd);
     const text = paste.text + input.slice(at, stop);
     paste.isCut ||= text.length > LONGEST_PASTE;
     paste.text = text.slice(0, LONGEST_PASTE);
@@ -175,8 +175,8 @@ export class KeyDecoder {
   }
 }
 
-/** How many characters at the end of a text may be the beginning of a mark. */
-function heldBack(text: string, mark: string): number {
+/** How many characters at the end of `text` may be the beginning of `mark`. */
+function partialMatch(text: string, mark: string): number {
   for (let length = Math.min(mark.length - 1, text.length); length > 0; length--)
     if (text.endsWith(mark.slice(0, length))) return length;
   return 0;

@@ -2,14 +2,14 @@ import { chmod, mkdir, open, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
 
-/** Messages that are kept in reach. */
+/** How many messages can be recalled. */
 const RECALLED = 1000;
-/** Of a larger file only the end is read. */
+/** Only this much of the end of the file is read. */
 const READ_BYTES = 4 * 1024 * 1024;
 
 const entrySchema = z.looseObject({ text: z.string() });
 
-/** What a person has asked before, in every session: one line of JSON for each message, in a file only they can read. */
+/** The earlier messages of all sessions: one JSON object per line, in a file that only the user can read. */
 export class PromptHistory {
   readonly #file: string | null;
   readonly #about: { threadId: string; now: () => Date };
@@ -22,7 +22,7 @@ export class PromptHistory {
     this.#texts = texts;
   }
 
-  /** A file that is missing or damaged costs no more than what it held. Null keeps nothing beyond this session. */
+  /** A missing or damaged file is no error. Without a file, messages are forgotten at the end of the session. */
   static async open(
     file: string | null,
     about: { threadId: string; now: () => Date },
@@ -30,12 +30,12 @@ export class PromptHistory {
     return new PromptHistory(file, about, file === null ? [] : await readTexts(file));
   }
 
-  /** The latest last. */
+  /** The most recent last. */
   get texts(): readonly string[] {
     return this.#texts;
   }
 
-  /** Remembers a message, but not the same twice in a row. */
+  /** Adds a message, unless it is the same as the one before. */
   add(text: string): void {
     if (this.#texts.at(-1) === text) return;
     this.#texts.push(text);
@@ -44,7 +44,7 @@ export class PromptHistory {
     if (file === null) return;
     const { threadId, now } = this.#about;
     const entry = { session_id: threadId, ts: Math.floor(now().getTime() / 1000), text };
-    // A history that cannot be written is no reason to stop a conversation.
+    // A failure to write the history is ignored: it is no reason to stop a conversation.
     this.#writing = this.#writing.then(() => append(file, entry)).catch(() => undefined);
   }
 
@@ -77,7 +77,7 @@ function readEntry(line: string): string[] {
   }
 }
 
-/** One write at the end of the file, so that two sessions do not mix their lines. */
+/** Appends with a single write, so that the lines of two sessions do not mix. */
 async function append(file: string, entry: object): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   await using handle = await open(file, "a", 0o600);

@@ -4,36 +4,40 @@ export interface SlashCommand {
   name: SlashCommandName;
   argument?: string;
   summary: string;
-  /** Changes the session, so that it waits for the end of a turn. */
+  /** The command changes the session, so it waits for the end of the running turn. */
   waitsForTurn: boolean;
 }
 
 type SlashCommandName = "status" | "diff" | "compact" | "mode" | "tools" | "help" | "quit";
 
 export const slashCommands: readonly SlashCommand[] = [
-  { name: "status", summary: "what this session is and what it has used", waitsForTurn: false },
-  { name: "diff", summary: "what has changed in the workspace since the last commit", waitsForTurn: false },
-  { name: "compact", summary: "sum up the conversation so far, to make room", waitsForTurn: true },
+  { name: "status", summary: "show this session's settings and token usage", waitsForTurn: false },
+  {
+    name: "diff",
+    summary: "show what has changed in the workspace since the last commit",
+    waitsForTurn: false,
+  },
+  { name: "compact", summary: "summarise the conversation so far, to make room", waitsForTurn: true },
   {
     name: "mode",
     argument: "MODE",
-    summary: "go on in a new container with another mode",
+    summary: "continue in a new container with another mode",
     waitsForTurn: true,
   },
-  { name: "tools", summary: "the tools, and why each is on or off", waitsForTurn: false },
-  { name: "help", summary: "this list, and the keys", waitsForTurn: false },
+  { name: "tools", summary: "list the tools, and why each is on or off", waitsForTurn: false },
+  { name: "help", summary: "list the commands and keys", waitsForTurn: false },
   { name: "quit", summary: "end the session", waitsForTurn: false },
 ];
 
 export const keyHelp: readonly (readonly [string, string])[] = [
-  ["Enter", "send; while a turn runs, for the next one"],
-  ["alt-Enter, ctrl-J, \\ Enter", "a new line"],
-  ["up, down", "earlier messages"],
-  ["ctrl-R", "search them"],
-  ["ctrl-O", "show what was folded; while a command runs, more of its output"],
-  ["ctrl-C", "interrupt the turn; twice at an empty prompt: end"],
-  ["ctrl-D", "end, at an empty prompt"],
-  ["ctrl-Z", "back to the shell, whose fg goes on here"],
+  ["Enter", "send; while a turn is running, send after it"],
+  ["alt-Enter, ctrl-J, \\ Enter", "start a new line"],
+  ["up, down", "recall earlier messages"],
+  ["ctrl-R", "search earlier messages"],
+  ["ctrl-O", "show output that was left out; while a command is running, more of its output"],
+  ["ctrl-C", "interrupt the turn; twice at an empty prompt, end the session"],
+  ["ctrl-D", "end the session, at an empty prompt"],
+  ["ctrl-Z", "suspend brig; fg continues it"],
 ];
 
 export type ParsedInput =
@@ -41,7 +45,7 @@ export type ParsedInput =
   | { kind: "command"; command: SlashCommand; argument: string }
   | { kind: "unknown-command"; name: string; meant: string | null };
 
-/** A word after a slash is a command, but a path is a part of a prompt. */
+/** A single word after a slash is a command; a path such as `/etc/hosts` is part of a prompt. */
 export function parseInput(text: string): ParsedInput {
   const match = /^\/(?<name>[A-Za-z-]*)(?:[ \t]+(?<argument>[^\n]*))?$/.exec(text.trim());
   if (match === null) return { kind: "prompt", text };

@@ -10,13 +10,13 @@ const styles: Record<Tone, Parameters<typeof styleText>[0] | null> = {
   good: "green",
   bad: "red",
   warning: "yellow",
-  thought: ["dim", "italic"],
-  asked: ["bold", "blue"],
+  reasoning: ["dim", "italic"],
+  prompt: ["bold", "blue"],
 };
 
 /**
- * A row as it is written to a terminal: the last door before it. Whatever a text was through before, nothing in it can do anything
- * there; the only sequences are the colours from here.
+ * A row as it is written to the terminal. Every text is neutralised once more here, so the only control sequences
+ * that reach the terminal are the colours that this function adds.
  */
 export function ansiLine(line: StyledLine, { usesColour }: { usesColour: boolean }): string {
   return line

@@ -8,19 +8,18 @@ import { toolCatalogue } from "../../setup/tool-catalogue.js";
 import { gateLayers } from "../../setup/tool-settings.js";
 import type { Block } from "./block.js";
 
-/** What stands above everything else. */
 export function headingBlock({ setting, options }: AgentSetup): Block {
   return {
     kind: "heading",
     lines: [
       `brig ${readVersion()}`,
       neutraliseLine(`${options.model.model} · ${setting.sandboxMode} · ${setting.cwd}`),
-      "/help lists commands and keys",
+      "/help lists the commands and keys",
     ],
   };
 }
 
-/** What stands below the draft, the most important first. */
+/** The parts of the line below the draft, the most important first. */
 export function footerParts(conversation: Conversation, { options }: AgentSetup): string[] {
   const { setting } = conversation;
   return [
@@ -31,27 +30,27 @@ export function footerParts(conversation: Conversation, { options }: AgentSetup)
   ];
 }
 
-/** How much more the model can read before it is summed up; nothing where nobody knows. */
+/** How much of the model's context window is left; empty if its size is unknown. */
 export function contextLeft({ room: { usedTokens, windowTokens } }: Conversation): string[] {
   if (windowTokens === null) return [];
   const share = Math.max(0, 1 - usedTokens / windowTokens);
   return [`${Math.round(share * 100)} % context left`];
 }
 
-/** What is left to say when the screen is closed. */
-export function farewell({ sessionFile, threadId, usage }: Conversation, { options }: AgentSetup): string {
+/** The text to print after the screen is closed. */
+export function closingText({ sessionFile, threadId, usage }: Conversation, { options }: AgentSetup): string {
   const { inputTokens, outputTokens } = usage;
   const trouble = options.session?.trouble ?? null;
   return [
     ...(inputTokens === 0 ? [] : [`${inputTokens} tokens in, ${outputTokens} out`]),
     ...(trouble === null ? [] : [`brig: ${neutralise(trouble)}`]),
-    ...(sessionFile === null ? [] : [`to go on: brig resume ${threadId}`]),
+    ...(sessionFile === null ? [] : [`to continue: brig resume ${threadId}`]),
   ]
     .map((line) => `${line}\n`)
     .join("");
 }
 
-/** Every tool, whether it is on, and which setting says so. */
+/** A row for each tool: its name, whether it is on, and which setting decides. */
 export function toolRows(setup: AgentSetup, context: CliContext): (readonly [string, string])[] {
   const layers = gateLayers(setup, { model: setup.options.model.model, context });
   return toolCatalogue()

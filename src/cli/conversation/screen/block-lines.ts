@@ -37,18 +37,17 @@ const listingTones: Record<ListingLine["tone"], Tone> = {
 
 export interface BlockRoom {
   columns: number;
-  /** Said where lines of an output are folded away: how to see them. Default: nothing. */
+  /** How to see the lines of an output that are folded away. Default: no hint. */
   foldHint?: string | undefined;
-  /** Lines of an output that are shown. Default: 5. */
+  /** How many lines of an output are shown. Default: 5. */
   shownLines?: number | undefined;
 }
 
-/** A block as rows of the screen. */
 export function blockLines(block: Block, room: BlockRoom): StyledLine[] {
   return rowsOf(block, room).map((line) => fitLine(line, room.columns));
 }
 
-/** Blocks as rows, with space where something else begins. `earlier`: what stands above them. */
+/** Blocks as rows, with a blank row between different subjects. `earlier` is the block above the first one. */
 export function blocksLines(
   blocks: readonly Block[],
   { earlier, ...room }: BlockRoom & { earlier: Block | undefined },
@@ -59,13 +58,13 @@ export function blocksLines(
   ]);
 }
 
-/** What a block is about, as far as the space around it goes. */
+/** Blocks of the same subject follow each other without a blank row. */
 export type Subject = "person" | "model" | "work" | "question" | "report" | "aside";
 
-const subjects: Record<Exclude<Block["kind"], "said">, Subject> = {
+const subjects: Record<Exclude<Block["kind"], "message">, Subject> = {
   heading: "report",
-  asked: "person",
-  thought: "model",
+  prompt: "person",
+  reasoning: "model",
   command: "work",
   call: "work",
   patch: "work",
@@ -79,14 +78,14 @@ const subjects: Record<Exclude<Block["kind"], "said">, Subject> = {
 };
 
 function subjectOf(block: Block): Subject {
-  if (block.kind === "said") return block.isFirst ? "model" : "aside";
+  if (block.kind === "message") return block.isFirst ? "model" : "aside";
   return subjects[block.kind];
 }
 
-/** Whether there is to be a row between two things. An aside belongs to what it follows. */
+/** Whether a blank row separates a subject from the block above. An aside belongs to the block above. */
 export function isApart(subject: Subject, above: Block | undefined): boolean {
   if (above === undefined || subject === "aside") return false;
-  return subject !== (above.kind === "said" ? "model" : subjects[above.kind]) || subject === "report";
+  return subject !== (above.kind === "message" ? "model" : subjects[above.kind]) || subject === "report";
 }
 
 function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
@@ -94,14 +93,14 @@ function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
   switch (block.kind) {
     case "heading":
       return block.lines.map((line, index) => [span(line, index === 0 ? "strong" : "quiet")]);
-    case "asked":
-      return markedRows(span("› ", "asked"), block.text, { columns, tone: "asked" });
-    case "said":
+    case "prompt":
+      return markedRows(span("› ", "prompt"), block.text, { columns, tone: "prompt" });
+    case "message":
       return block.lines.flatMap((line, index) =>
         markedRows(span(block.isFirst && index === 0 ? "● " : "  ", "accent"), line, { columns }),
       );
-    case "thought":
-      return markedRows(span("  "), block.text, { columns, tone: "thought" });
+    case "reasoning":
+      return markedRows(span("  "), block.text, { columns, tone: "reasoning" });
     case "command":
       return [...scriptRows(block.script, columns), ...foldedRows(block.output, room), endRow(block.end)];
     case "call":
@@ -119,7 +118,7 @@ function rowsOf(block: Block, room: BlockRoom): StyledLine[] {
     case "unfolded":
       return unfoldedRows(block, columns);
     case "question":
-      // Nothing of it may be hidden, not even on a screen that is too narrow for it.
+      // Nothing in a question may be hidden, even on a narrow screen, so it is broken and not cut.
       return block.lines.flatMap(({ text, tone }) =>
         breakBetweenWords(text, columns).map((row) => [span(row, tone)]),
       );
@@ -134,7 +133,7 @@ export function scriptRows(script: string, columns: number): StyledLine[] {
   return markedRows(span("$ ", "accent"), script, { columns, tone: "strong", maxRows: SCRIPT_ROWS });
 }
 
-/** The last lines of an output under the number of those before. */
+/** The number of lines that are left out, and the last lines of an output. */
 export function foldedRows(
   output: LineFold,
   { columns, foldHint = "", shownLines = SHOWN_LINES }: BlockRoom,
@@ -152,14 +151,15 @@ function outputMargin(text: Span): StyledLine {
 }
 
 function endRow(end: CommandEnd): StyledLine {
-  if (end.kind === "running") return [span("  … ", "accent"), span("goes on in the background", "quiet")];
+  if (end.kind === "running")
+    return [span("  … ", "accent"), span("still running in the background", "quiet")];
   if (end.kind === "stopped") return [span("  ✗ ", "bad"), span("stopped", "quiet")];
   const { exitCode, durationMs } = end;
   const mark = exitCode === 0 ? span("  ✓ ", "good") : span("  ✗ ", "bad");
   return [mark, span(`exit ${exitCode} · ${formatDuration(durationMs)}`, "quiet")];
 }
 
-/** A call that looked at something shows a short answer, and of a longer one the size; a refused one says why. */
+/** A successful call shows its output if that is short, else the number of its lines. A failed one shows why it failed. */
 function callRows({ title, output, success }: Block & { kind: "call" }, room: BlockRoom): StyledLine[] {
   const { columns, foldHint = "", shownLines = SHOWN_LINES } = room;
   const mark = success ? span("• ", "accent") : span("✗ ", "bad");
@@ -186,7 +186,7 @@ function patchRows(
   ];
 }
 
-/** The first lines of what a patch does, and how many come after them. */
+/** The first edited lines of a patch, and the number of the others. */
 function editRows(edits: LineFold, { columns, foldHint = "" }: BlockRoom): StyledLine[] {
   const hiddenLines = lineCountOf(edits) - SHOWN_EDITS;
   const below = span(`⋮ ${plural(hiddenLines, "line")} below${foldHint}`, "quiet");
@@ -207,7 +207,7 @@ function planRows({ explanation, steps }: Block & { kind: "plan" }, columns: num
     [span("☰ ", "accent"), span("plan", "strong")],
     ...(explanation === null || explanation.trim() === ""
       ? []
-      : markedRows(span("  "), explanation.trim(), { columns, tone: "thought" })),
+      : markedRows(span("  "), explanation.trim(), { columns, tone: "reasoning" })),
     ...steps.flatMap((step) => stepRows(step, columns)),
   ];
 }

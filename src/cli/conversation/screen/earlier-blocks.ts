@@ -4,16 +4,15 @@ import { isPrompt } from "../../../session/read/session-reader.js";
 import type { Block } from "./block.js";
 import { plural } from "./styled-line.js";
 
-/** Messages of a resumed session that are shown again. */
+/** How many messages of a resumed session are shown again. */
 const SHOWN_MESSAGES = 6;
 
-/** The end of what was said before, and how much there is of it. */
+/** The last messages of a resumed session, and how many came before them. */
 export function earlierBlocks(items: readonly ResponseItem[]): Block[] {
   const messages = items.flatMap(messageBlock);
   if (messages.length === 0) return [];
   const hidden = messages.length - SHOWN_MESSAGES;
-  const text =
-    hidden > 0 ? `resumed, with ${plural(hidden, "earlier message")} that the model knows` : "resumed";
+  const text = hidden > 0 ? `resumed; the model also has ${plural(hidden, "earlier message")}` : "resumed";
   return [{ kind: "notice", tone: "quiet", text }, ...messages.slice(-SHOWN_MESSAGES)];
 }
 
@@ -23,7 +22,7 @@ function messageBlock(item: ResponseItem): Block[] {
   if (text === "") return [];
   return [
     item.role === "assistant"
-      ? { kind: "said", lines: text.split("\n"), isFirst: true }
-      : { kind: "asked", text },
+      ? { kind: "message", lines: text.split("\n"), isFirst: true }
+      : { kind: "prompt", text },
   ];
 }

@@ -7,7 +7,7 @@ import { fitLine, markedRows, plural, type StyledLine, span } from "./styled-lin
 import { layoutDraft, wrapText } from "./text-layout.js";
 import { type RunningCall, SHOWN_LINES, type ViewState } from "./view-state.js";
 
-/** The part of the screen that changes, and where the cursor stands in it; no cursor while nothing can be typed. */
+/** The part of the screen that changes, and the cursor's position in it. There is no cursor while nothing can be typed. */
 export interface LiveRegion {
   lines: StyledLine[];
   cursor: { x: number; y: number } | null;
@@ -15,12 +15,12 @@ export interface LiveRegion {
 
 const blank: StyledLine = [span("")];
 
-/** Rows that are always left to what is finished. */
+/** How many rows are always left for finished blocks. */
 const SPARED_ROWS = 2;
 export const FOLD_HINT = " · ctrl-O shows them";
 const DRAFT_MARK = "› ";
 
-/** Never as high as the screen: a terminal cannot change what has scrolled away. */
+/** Always lower than the screen, because a terminal cannot change rows that have scrolled away. */
 export function liveRegion(state: ScreenState): LiveRegion {
   const columns = Math.max(1, state.size.columns - 1);
   const { lines, cursor } = regionOf(state, columns);
@@ -40,7 +40,7 @@ function regionOf(state: ScreenState, columns: number): LiveRegion {
   );
   const lines = [...above, blank, ...draft.lines, footer];
   const y = above.length + 1 + draft.cursor.row;
-  // A screen of two or three rows has room for the draft alone.
+  // On a screen of two or three rows there is room for the draft only.
   if (lines.length > maxRows)
     return { lines: draft.lines, cursor: { x: draft.cursor.column, y: draft.cursor.row } };
   return { lines, cursor: { x: draft.cursor.column, y } };
@@ -51,7 +51,7 @@ interface Room {
   maxRows: number;
 }
 
-/** What comes last is what matters most. */
+/** The last rows matter most. */
 function lastRows(rows: StyledLine[], count: number): StyledLine[] {
   return count <= 0 ? [] : rows.slice(-count);
 }
@@ -59,25 +59,24 @@ function lastRows(rows: StyledLine[], count: number): StyledLine[] {
 function workRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] {
   const { view } = state;
   const above = view.finished.at(-1);
-  const saying = sayingRows(state, columns);
+  const streaming = streamingRows(state, columns);
   const calls = callsRows(state, { columns, maxRows });
   const background = backgroundRows(state, columns);
-  const isContinued = view.saying.seen.includes("\n");
+  const isContinued = view.streaming.text.includes("\n");
   return [
-    ...(saying.length > 0 && !isContinued && isApart("model", above) ? [blank] : []),
-    ...saying,
-    ...(calls.length > 0 && (saying.length > 0 || isApart("work", above)) ? [blank] : []),
+    ...(streaming.length > 0 && !isContinued && isApart("model", above) ? [blank] : []),
+    ...streaming,
+    ...(calls.length > 0 && (streaming.length > 0 || isApart("work", above)) ? [blank] : []),
     ...calls,
     ...background,
     ...activityRows(view, { columns, now: state.now, isAsking: state.question !== null }),
   ];
 }
 
-/** A paragraph that is still being written. */
-function sayingRows({ view: { saying } }: ScreenState, columns: number): StyledLine[] {
-  if (saying.line.trim() === "") return [];
-  const mark = saying.seen.includes("\n") ? "  " : "● ";
-  return markedRows(span(mark, "accent"), saying.line, { columns });
+function streamingRows({ view: { streaming } }: ScreenState, columns: number): StyledLine[] {
+  if (streaming.line.trim() === "") return [];
+  const mark = streaming.text.includes("\n") ? "  " : "● ";
+  return markedRows(span(mark, "accent"), streaming.line, { columns });
 }
 
 function callsRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[] {
@@ -86,14 +85,14 @@ function callsRows(state: ScreenState, { columns, maxRows }: Room): StyledLine[]
 }
 
 export interface RunningRoom extends Room {
-  /** Lines of each output, where there is room for so many. */
+  /** How many lines of each output to show if there is room. */
   count: number;
   /** Milliseconds since the epoch. */
   now: number;
   foldHint?: string | undefined;
 }
 
-/** What runs, each call with the end of its output. */
+/** The running calls, each with the end of its output. */
 export function runningRows({ calls }: ViewState, { maxRows, count, ...room }: RunningRoom): StyledLine[] {
   const perCall = Math.floor(maxRows / Math.max(1, calls.length)) - 3;
   return calls.flatMap((call) => callRows(call, { ...room, count: Math.max(0, Math.min(count, perCall)) }));
@@ -128,7 +127,7 @@ function backgroundRows({ view: { background } }: ScreenState, columns: number):
   ];
 }
 
-/** That a turn goes on, and for how long it has. */
+/** What the running turn is doing, and for how long it has been running. */
 export function activityRows(
   { turn, isCompacting }: ViewState,
   { columns, now, isAsking }: { columns: number; now: number; isAsking: boolean },
@@ -139,13 +138,13 @@ export function activityRows(
     : isAsking
       ? "waiting for you"
       : isCompacting
-        ? "summing up"
+        ? "summarising"
         : "working";
   const text = `${what} ${seconds(now - turn.startedAt)} · ctrl-C interrupts`;
   return [blank, [span("◦ ", "accent"), span(fitWidth(text, columns - 2), "quiet")]];
 }
 
-/** Whole seconds: nothing flickers. */
+/** Whole seconds, so that the display does not flicker. */
 function seconds(ms: number): string {
   const whole = Math.max(0, Math.floor(ms / 1000));
   return whole < 60 ? `${whole} s` : formatDuration(whole * 1000);
@@ -181,7 +180,7 @@ function draftRows(
     const isCut =
       (index === 0 && layout.hasMoreAbove) || (index === layout.rows.length - 1 && layout.hasMoreBelow);
     const mark = isCut ? "⋮ " : index === 0 ? DRAFT_MARK : "  ";
-    return [span(mark, "asked"), span(row)];
+    return [span(mark, "prompt"), span(row)];
   });
   if (search !== null) return withSearch(lines, search, columns);
   return { lines, cursor: { row: layout.cursor.row, column: layout.cursor.column + indent } };

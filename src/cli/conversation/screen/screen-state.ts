@@ -2,28 +2,28 @@ import { type Composer, emptyComposer } from "../input/composer.js";
 import type { Question } from "../question.js";
 import { initialView, type ViewState } from "./view-state.js";
 
-/** Everything that decides what is on the screen. */
+/** Everything that determines what is on the screen. */
 export interface ScreenState {
   view: ViewState;
   composer: Composer;
-  /** Messages for the turns after this one. */
+  /** Messages and commands to run after the current turn. */
   queued: readonly string[];
   question: Question | null;
-  /** The draft from before a question that takes text. */
+  /** The draft to restore after a question that takes text. */
   waiting: Composer | null;
-  /** One line about the keys, until something happens. */
+  /** A line about the keys, shown until the next key. */
   hint: string | null;
   /** About the session, below the draft. */
   footer: readonly string[];
   size: ScreenSize;
-  /** Finished blocks from this one on are drawn anew with each generation. */
+  /** Each new generation draws the finished blocks again, starting with the block at index `from`. */
   painted: { generation: number; from: number };
   /** Milliseconds since the epoch, as of the last tick. */
   now: number;
-  /** What a running command prints is shown as far as there is room. */
+  /** Whether the output of running commands takes all the room there is. */
   isUnfolded: boolean;
   stage: "starting" | "open" | "leaving" | "left";
-  /** The terminal is the shell's for now. */
+  /** Whether the program is suspended and the shell has the terminal. */
   isSuspended: boolean;
 }
 
@@ -50,18 +50,18 @@ export function initialScreen(size: ScreenSize, now: number): ScreenState {
   };
 }
 
-/** Whether a new size means that everything is drawn anew: terminals break rows that no longer fit. */
+/** Whether everything must be drawn again, because a terminal that gets narrower breaks its rows. */
 export function breaksRows(from: ScreenSize, to: ScreenSize): boolean {
   return to.columns < from.columns;
 }
 
-/** Draws everything anew, with as much of the past as the screen can hold. */
+/** Draws everything again, with as many of the last blocks as may be visible. */
 export function repaint(state: ScreenState): ScreenState {
   const from = Math.max(0, state.view.finished.length - state.size.rows);
   return { ...state, painted: { generation: state.painted.generation + 1, from } };
 }
 
-/** A question that takes text has the draft to itself; what was there waits. */
+/** A question that takes text gets an empty draft. The earlier draft is restored after it. */
 export function showQuestion(state: ScreenState, question: Question | null): ScreenState {
   const waiting = state.waiting ?? state.composer;
   if (question?.takesText === true) return { ...state, question, waiting, composer: emptyComposer };

@@ -1,9 +1,9 @@
 import type { ScreenState } from "./screen-state.js";
 
-/** Changes that come closer together than this are shown together. */
+/** Changes within this time are drawn together. */
 const FRAME_MS = 40;
 
-/** Holds the state of the screen and tells its watcher of changes, not more often than a person can see. */
+/** Holds the state of the screen and tells its watchers about changes, at most once per frame. */
 export class ScreenStore {
   #state: ScreenState;
   #watchers = new Set<() => void>();
@@ -22,7 +22,7 @@ export class ScreenStore {
     };
   };
 
-  /** `isUrgent`: what a person does is seen at once. */
+  /** With `isUrgent`, the watchers are told immediately. For what the person does. */
   update(change: (state: ScreenState) => ScreenState, { isUrgent = false } = {}): void {
     const next = change(this.#state);
     if (next === this.#state) return;

@@ -1,15 +1,24 @@
 import { displayWidth, fitWidth } from "../../../lib/terminal/display-width.js";
 import { wrapText } from "./text-layout.js";
 
-/** What a piece of text is, from which its colour follows. */
-export type Tone = "plain" | "quiet" | "strong" | "accent" | "good" | "bad" | "warning" | "thought" | "asked";
+/** The role of a piece of text, which determines its colour. */
+export type Tone =
+  | "plain"
+  | "quiet"
+  | "strong"
+  | "accent"
+  | "good"
+  | "bad"
+  | "warning"
+  | "reasoning"
+  | "prompt";
 
 export interface Span {
   text: string;
   tone: Tone;
 }
 
-/** One row of the screen, no wider than it. */
+/** One row of the screen. */
 export type StyledLine = readonly Span[];
 
 export function span(text: string, tone: Tone = "plain"): Span {
@@ -17,8 +26,8 @@ export function span(text: string, tone: Tone = "plain"): Span {
 }
 
 /**
- * A text in rows, the first with a mark before it and the others indented as far: `• text`. The mark takes its own tone. With `maxRows`
- * the rest is left out and the last row says how much.
+ * Breaks a text into rows, the first with a mark (`• text`) and the others indented to match. If there are more than
+ * `maxRows` rows, the last row says how many were left out.
  */
 export function markedRows(
   mark: Span,
@@ -40,20 +49,20 @@ export interface RowOptions {
   maxRows?: number;
 }
 
-/** The whole of each line in the margin of an output. */
+/** Lines of an output behind a bar, each line in full. */
 export function outputRows(lines: readonly string[], { columns, tone = "plain" }: RowOptions): StyledLine[] {
   return lines.flatMap((line) =>
     wrapText(line, columns - 4).map((row): StyledLine => [span("  │ ", "quiet"), span(row, tone)]),
   );
 }
 
-/** As much of each line as one row takes. */
+/** A line of an output behind a bar, cut to one row. */
 export function outputRow(line: string, { columns, tone = "plain" }: RowOptions): StyledLine {
   const [row = "", ...more] = wrapText(line, columns - 5);
   return [span("  │ ", "quiet"), span(more.length === 0 ? row : `${row}…`, tone)];
 }
 
-/** As much of a line as fits; a cut is marked with an ellipsis. */
+/** Cuts a line to the width; an ellipsis marks the cut. */
 export function fitLine(line: StyledLine, columns: number): StyledLine {
   if (line.reduce((sum, { text }) => sum + displayWidth(text), 0) <= columns) return line;
   const fitting: Span[] = [];

@@ -6,7 +6,7 @@ import type { Keyboard } from "../input/keyboard.js";
 import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
 import type { ScreenStore } from "./screen-store.js";
 
-/** While a window is pulled to another size, many sizes come in a row. */
+/** Resizing a window produces many sizes in a row; the screen is drawn again once they stop changing for this long. */
 const RESIZE_MS = 100;
 const TICK_MS = 1000;
 
@@ -15,12 +15,12 @@ const showCursor = "\x1b[?25h";
 const clearWhatIsSeen = "\x1b[2J\x1b[H";
 
 export interface TerminalScreen {
-  /** Rejects when the screen cannot be drawn any more. */
+  /** Rejects when drawing the screen fails. */
   readonly broken: Promise<never>;
   clear(): void;
-  /** Gives the terminal back to the shell, and takes it again when the program is brought back to the foreground. */
+  /** Returns to the shell, until the program is brought back to the foreground. */
   suspend(): Promise<void>;
-  /** Draws what changed last, and puts the terminal back as it was. */
+  /** Draws the last changes and restores the terminal. */
   close(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function screenSize(stdout: OutputStream): ScreenSize {
   return { rows, columns: cols };
 }
 
-/** Takes the terminal over, and gives the keyboard back with it. What draws is loaded first. */
+/** Loads the drawing code and takes over the terminal. Closing the screen also releases the keyboard. */
 export async function openTerminalScreen(
   store: ScreenStore,
   { context, keyboard }: TerminalScreenOptions,
@@ -65,8 +65,8 @@ export async function openTerminalScreen(
 }
 
 /**
- * Pastes come marked as such, so that nothing in them is taken for a key. What switches that off again is also called when the process
- * ends in a way that leaves time for nothing else, so that it gives up raw mode too.
+ * Has the terminal mark pastes, so that nothing in them is taken for a key. The returned function switches that off.
+ * It also leaves raw mode, because it is the only clean-up that runs when the process ends abruptly.
  */
 function usePasteMode({ stdin, stdout }: CliContext): () => void {
   stdout.write(pasteMode.on);
@@ -87,7 +87,7 @@ async function suspend(store: ScreenStore, { stdin, stdout, suspend: stopJob }: 
   store.update((state) => ({ ...state, isSuspended: false }), { isUrgent: true });
 }
 
-/** What draws takes a change up after what runs now. */
+/** Waits until Ink has drawn the last change, which it does in the next round of the event loop. */
 async function drawn(): Promise<void> {
   await nextRound();
 }
@@ -116,7 +116,7 @@ function followSize(
   };
 }
 
-/** Lets the time that something has taken go on. */
+/** Updates the elapsed time that is shown while a turn is running. */
 function tick(store: ScreenStore): void {
   store.update((state) => (state.view.turn === null ? state : { ...state, now: Date.now() }));
 }

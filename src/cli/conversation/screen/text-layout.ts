@@ -6,7 +6,7 @@ const TAB = "    ";
 const ascii = /^[\x20-\x7e]*$/;
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** A text in rows of so many columns, broken between words where that is possible. Tabs become spaces. Never empty. */
+/** Breaks a text into rows, between words where possible. Tabs become spaces. Returns at least one row. */
 export function wrapText(text: string, columns: number): string[] {
   return text.split("\n").flatMap((line) => wrapLine(line.replaceAll("\t", TAB), Math.max(1, columns)));
 }
@@ -39,14 +39,13 @@ function wrapLine(line: string, columns: number): string[] {
 export interface DraftLayout {
   /** Safe for a terminal. */
   rows: string[];
-  /** Where the cursor stands, among the rows. */
+  /** The position in `rows`. */
   cursor: { row: number; column: number };
-  /** Whether there is more than is shown. */
   hasMoreAbove: boolean;
   hasMoreBelow: boolean;
 }
 
-/** A draft as it is shown in a window of so many rows around its cursor. Only what may be seen is looked at. */
+/** Lays out the part of a draft around its cursor. The time this takes does not depend on the length of the draft. */
 export function layoutDraft(
   { text, cursor }: { text: string; cursor: number },
   { columns, maxRows }: { columns: number; maxRows: number },
@@ -118,7 +117,7 @@ function layRows(
     }
   }
   if (cursor >= text.length) {
-    // A full row leaves no room for a cursor behind it.
+    // After a full row there is no room for the cursor.
     if (width >= columns) breakRow();
     cursorAt = { row: rows.length, column: width };
   }

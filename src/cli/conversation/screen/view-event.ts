@@ -3,16 +3,15 @@ import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { FileChange } from "../../../tools/review/action.js";
 import { callTitle, commandText } from "../../display/call-text.js";
-import { inWords } from "../../display/declined-call.js";
+import { withDeclineReason } from "../../display/declined-call.js";
 import { receiptText } from "../../display/receipt-text.js";
 
-/** What happens in a session, as a person is shown it: no text in it can do anything to a terminal. */
+/** An event of a session, as a person is shown it. Its texts are safe for a terminal. */
 export type ViewEvent =
-  | { kind: "sandbox-ready"; startMs: number }
   | { kind: "turn-started"; at: number }
-  | { kind: "said-piece"; text: string }
-  | { kind: "said"; text: string }
-  | { kind: "thought"; text: string }
+  | { kind: "text-delta"; text: string }
+  | { kind: "message"; text: string }
+  | { kind: "reasoning"; text: string }
   | { kind: "call-started"; callId: string; name: string; title: string; at: number }
   | { kind: "command-started"; callId: string; script: string; at: number }
   | { kind: "command-declined"; callId: string; script: string }
@@ -26,18 +25,18 @@ export type ViewEvent =
 export type NoticeTone = "quiet" | "warning" | "failure";
 
 /**
- * Makes events of an agent showable. Each command's output goes through a stream of its own, so that a sequence that is split between
- * two pieces does not get through in halves.
+ * Turns the events of an agent into events for the screen. Each command's output goes through a stream of its own,
+ * so that a control sequence that is split between two chunks is neutralised too.
  */
 export class EventNeutraliser {
-  /** Why commands were not let run, by call. */
+  /** Why commands were declined, by call. */
   readonly #declined = new Map<string, string>();
   readonly #outputs = new Map<string, NeutralStream>();
   readonly #now: () => number;
   readonly #cwd: string | null;
-  #said = new TextStream();
+  #message = new TextStream();
 
-  /** `cwd`: files below it are shown by their relative paths. Default: none are. */
+  /** Files below `cwd` are shown with relative paths. Default: all paths are absolute. */
   constructor(now: () => number, { cwd = null }: { cwd?: string | null } = {}) {
     this.#now = now;
     this.#cwd = cwd;
@@ -46,22 +45,21 @@ export class EventNeutraliser {
   translate(event: AgentEvent): ViewEvent[] {
     switch (event.kind) {
       case "session-started":
-      // Whoever asks shows the question and the answer.
+      case "sandbox-ready":
+      // The approver shows the question and the answer.
       case "approval-requested":
       case "approval-answered":
         return [];
       case "turn-started":
-        this.#said = new TextStream();
+        this.#message = new TextStream();
         return [{ kind: "turn-started", at: this.#now() }];
-      case "sandbox-ready":
-        return [{ kind: "sandbox-ready", startMs: event.startMs }];
       case "text-delta":
-        return [{ kind: "said-piece", text: this.#said.push(event.text) }];
+        return [{ kind: "text-delta", text: this.#message.push(event.text) }];
       case "message":
-        this.#said = new TextStream();
-        return [{ kind: "said", text: neutralise(event.text) }];
+        this.#message = new TextStream();
+        return [{ kind: "message", text: neutralise(event.text) }];
       case "reasoning":
-        return [{ kind: "thought", text: neutralise(event.text) }];
+        return [{ kind: "reasoning", text: neutralise(event.text) }];
       case "command-output": {
         const text = this.#output(event.callId).push(event.chunk);
         return text === "" ? [] : [{ ...event, text }];
@@ -69,7 +67,7 @@ export class EventNeutraliser {
       case "command-ended":
         return this.#endCommand(event);
       case "reconnecting":
-        this.#said = new TextStream();
+        this.#message = new TextStream();
         return [{ kind: "notice", tone: "warning", text: reconnectText(event) }];
       case "receipt":
         return [{ kind: "notice", tone: "warning", text: receiptText(event.receipt).trimEnd() }];
@@ -111,7 +109,7 @@ export class EventNeutraliser {
           {
             ...event,
             name: neutraliseLine(event.name),
-            content: neutralise(inWords(event, this.#declined).content),
+            content: neutralise(withDeclineReason(event, this.#declined).content),
           },
         ];
       case "patch-started":
@@ -167,7 +165,6 @@ type CallEvent = Extract<
   }
 >;
 
-/** A failure as it is shown: what, and what to do about it. */
 export function failureNotice(error: {
   message: string;
   hint?: string | undefined;
@@ -188,10 +185,10 @@ function reconnectText({
 }
 
 function compactedText({ tokensBefore, tokensAfter }: AgentEvent & { kind: "compacted" }): string {
-  return `the conversation so far was summed up: about ${tokensBefore} tokens became ${tokensAfter}`;
+  return `the conversation so far was summarised: about ${tokensBefore} tokens became ${tokensAfter}`;
 }
 
-/** Text in pieces; neither a sequence nor a character is cut in two. */
+/** Neutralises text that arrives in pieces, which may split a control sequence or a surrogate pair. */
 class TextStream {
   readonly #stream = new NeutralStream();
   #held = "";

@@ -3,7 +3,6 @@ import type { FileChange } from "../../../tools/review/action.js";
 import type { Block, CommandEnd } from "./block.js";
 import type { ViewEvent } from "./view-event.js";
 
-/** A call that has not ended. */
 export interface RunningCall {
   callId: string;
   name: string;
@@ -11,9 +10,9 @@ export interface RunningCall {
   startedAt: number;
   command: RunningCommand | null;
   changes: readonly FileChange[] | null;
-  /** What its patch takes and gives, line by line. */
+  /** The added and removed lines of its patch. */
   edits: string;
-  /** It is the plan itself that was shown. */
+  /** Whether the call's plan was shown, so that the call itself need not be. */
   showedPlan: boolean;
 }
 
@@ -23,58 +22,53 @@ interface RunningCommand {
   end: CommandEnd;
 }
 
-/** What a person sees of a session, besides what they type. */
+/** What a person sees of a session, apart from what they type. */
 export interface ViewState {
   /** Grows only at its end. */
   finished: readonly Block[];
   turn: { startedAt: number; isStopping: boolean } | null;
-  /** How much of the message that is coming was seen, and its last line as far as it goes. */
-  saying: { seen: string; line: string };
+  /** The message that is arriving: all of its text so far, and its last line, which may still grow. */
+  streaming: { text: string; line: string };
   calls: readonly RunningCall[];
-  /** Commands that outlived their calls. */
+  /** Commands that are still running after their calls have ended. */
   background: ReadonlyMap<string, RunningCommand>;
-  /** The last outputs that were folded away, the latest first. */
+  /** The last outputs that were folded away, the most recent first. */
   folded: readonly { title: string; output: LineFold }[];
-  isSandboxReady: boolean;
-  /** The model sums up what was said. */
   isCompacting: boolean;
 }
 
 export const initialView: ViewState = {
   finished: [],
   turn: null,
-  saying: { seen: "", line: "" },
+  streaming: { text: "", line: "" },
   calls: [],
   background: new Map(),
   folded: [],
-  isSandboxReady: false,
   isCompacting: false,
 };
 
-/** Lines of an output that stay on the screen. */
+/** How many lines of a finished output are shown. */
 export const SHOWN_LINES = 5;
-/** Lines of a patch that do. */
+/** How many lines of a patch are shown. */
 export const SHOWN_EDITS = 12;
-/** Outputs that can be unfolded again. */
+/** How many outputs can be unfolded again. */
 const FOLDED_OUTPUTS = 8;
 
-/** The state after an event; also where the event is unexpected. */
+/** Returns the state after an event. An event that does not fit the state is no error. */
 export function reduceView(state: ViewState, event: ViewEvent): ViewState {
   switch (event.kind) {
-    case "sandbox-ready":
-      return { ...state, isSandboxReady: true };
     case "turn-started":
-      return { ...state, turn: { startedAt: event.at, isStopping: false }, saying: initialView.saying };
-    case "said-piece":
-      return hearPiece(state, event.text);
-    case "said":
-      return hearMessage(state, event.text);
-    case "thought":
+      return { ...state, turn: { startedAt: event.at, isStopping: false }, streaming: initialView.streaming };
+    case "text-delta":
+      return addDelta(state, event.text);
+    case "message":
+      return addMessage(state, event.text);
+    case "reasoning":
       return event.text.trim() === ""
         ? state
-        : withBlock(state, { kind: "thought", text: event.text.trim() });
+        : withBlock(state, { kind: "reasoning", text: event.text.trim() });
     case "call-started":
-      return startCall(endSaying(state), event);
+      return startCall(endStreaming(state), event);
     case "command-started":
       return withCommand(state, event.callId, {
         script: event.script,
@@ -108,9 +102,9 @@ export function reduceView(state: ViewState, event: ViewEvent): ViewState {
     case "call-ended":
       return endCall(state, event);
     case "compaction-started":
-      return { ...endSaying(state), isCompacting: true };
+      return { ...endStreaming(state), isCompacting: true };
     case "notice":
-      return { ...withBlock(endSaying(state), event), isCompacting: false };
+      return { ...withBlock(endStreaming(state), event), isCompacting: false };
     case "turn-ended":
       return endTurn(state, event.how);
     default:
@@ -118,55 +112,53 @@ export function reduceView(state: ViewState, event: ViewEvent): ViewState {
   }
 }
 
-/** Puts something on the screen for good. */
 export function withBlock(state: ViewState, block: Block): ViewState {
   return { ...state, finished: [...state.finished, block] };
 }
 
-/** Shows in full what was folded last, and the next time what was folded before that. */
+/** Shows the last folded output in full; when called again, the one before it. */
 export function unfoldLast(state: ViewState): ViewState {
   const [last, ...folded] = state.folded;
   return last === undefined ? state : { ...withBlock(state, { kind: "unfolded", ...last }), folded };
 }
 
-/** Whole lines go on the screen at once; the one that has not ended stays where it can change. */
-function hearPiece(state: ViewState, piece: string): ViewState {
-  const { saying } = state;
-  const text = saying.seen === "" ? piece.trimStart() : saying.line + piece;
-  if (text === "") return state;
-  const lines = text.split("\n");
+/** Adds the finished lines of the message as a block. The last line stays in the live part, where it can grow. */
+function addDelta(state: ViewState, delta: string): ViewState {
+  const { streaming } = state;
+  const added = streaming.text === "" ? delta.trimStart() : delta;
+  if (added === "") return state;
+  const lines = (streaming.line + added).split("\n");
   const line = lines.pop() ?? "";
-  const seen = saying.seen + (saying.seen === "" ? piece.trimStart() : piece);
-  const shown = lines.length === 0 ? state : withBlock(state, said(lines, isFirstLine(saying)));
-  return { ...shown, saying: { seen, line } };
+  const shown = lines.length === 0 ? state : withBlock(state, messageBlock(lines, isFirstLine(streaming)));
+  return { ...shown, streaming: { text: streaming.text + added, line } };
 }
 
-function isFirstLine({ seen }: ViewState["saying"]): boolean {
-  return !seen.includes("\n");
+function isFirstLine({ text }: ViewState["streaming"]): boolean {
+  return !text.includes("\n");
 }
 
-/** The whole message: most of it was seen already, unless it came another way than was announced. */
-function hearMessage(state: ViewState, text: string): ViewState {
+/** Adds the part of the message that was not streamed, or all of it if it differs from what was streamed. */
+function addMessage(state: ViewState, text: string): ViewState {
   const whole = text.trim();
-  const { saying } = state;
-  const isKnown = whole.startsWith(saying.seen.trimEnd());
-  const before = isKnown ? state : endSaying(state);
-  const rest = isKnown ? saying.line + whole.slice(saying.seen.length) : whole;
-  const ended = { ...before, saying: initialView.saying };
+  const { streaming } = state;
+  const isKnown = whole.startsWith(streaming.text.trimEnd());
+  const before = isKnown ? state : endStreaming(state);
+  const rest = isKnown ? streaming.line + whole.slice(streaming.text.length) : whole;
+  const ended = { ...before, streaming: initialView.streaming };
   if (rest.trim() === "") return ended;
-  return withBlock(ended, said(rest.trimEnd().split("\n"), !isKnown || isFirstLine(saying)));
+  return withBlock(ended, messageBlock(rest.trimEnd().split("\n"), !isKnown || isFirstLine(streaming)));
 }
 
-/** A message that broke off: what there was of it stays. */
-function endSaying(state: ViewState): ViewState {
-  const { line } = state.saying;
-  if (state.saying.seen === "") return state;
-  const ended = { ...state, saying: initialView.saying };
-  return line.trim() === "" ? ended : withBlock(ended, said([line], isFirstLine(state.saying)));
+/** Keeps the last line of a message that broke off. */
+function endStreaming(state: ViewState): ViewState {
+  const { line } = state.streaming;
+  if (state.streaming.text === "") return state;
+  const ended = { ...state, streaming: initialView.streaming };
+  return line.trim() === "" ? ended : withBlock(ended, messageBlock([line], isFirstLine(state.streaming)));
 }
 
-function said(lines: readonly string[], isFirst: boolean): Block {
-  return { kind: "said", lines, isFirst };
+function messageBlock(lines: readonly string[], isFirst: boolean): Block {
+  return { kind: "message", lines, isFirst };
 }
 
 function startCall(
@@ -177,7 +169,7 @@ function startCall(
   return { ...state, calls: [...state.calls, { callId, name, title, startedAt: at, ...empty }] };
 }
 
-/** The lines of a patch without its frame; without the name of its file too where there is but one. */
+/** The lines of a patch without its first and last line, and without file names if it changes a single file. */
 function editsOf(patch: string, changes: readonly FileChange[]): string {
   const isFrame = changes.length > 1 ? /^\*\*\* (?:Begin|End)\b/ : /^\*\*\* /;
   const lines = patch.trim().split("\n");
@@ -245,16 +237,17 @@ function endCall(state: ViewState, event: ViewEvent & { kind: "call-ended" }): V
     const title = call.changes.map(({ path }) => path).join(", ");
     return lineCountOf(edits) > SHOWN_EDITS ? rememberFolded(patched, title, edits) : patched;
   }
-  // Whoever asked has shown the question and the answer.
+  // The plan, or the question and its answer, is on the screen already.
   if (success && (call.showedPlan || name === "request_user_input")) return without;
-  // What a session prints is shown under the command that started it.
+  // The output is shown with the command that started the session.
   const output = name === "write_stdin" && success ? emptyFold : foldOf(content.trimEnd());
   const shown = withBlock(without, { kind: "call", title: call.title, output, success });
   return success ? rememberFolded(shown, call.title, output) : shown;
 }
 
 /**
- * A command that goes on has shown what it had to show so far; the rest comes when it ends. One whose call was ended ends with it.
+ * The call has ended. A command that is still running goes on in the background: its output so far is shown now and
+ * the rest when it ends. If the call failed, the command was stopped.
  */
 function endCommandCall(
   state: ViewState,
@@ -267,7 +260,7 @@ function endCommandCall(
 }
 
 function endTurn(state: ViewState, how: "completed" | "failed" | "interrupted"): ViewState {
-  const ended = { ...endSaying(state), turn: null, calls: [], isCompacting: false };
+  const ended = { ...endStreaming(state), turn: null, calls: [], isCompacting: false };
   if (how !== "interrupted") return ended;
   return withBlock(ended, { kind: "notice", tone: "warning", text: "interrupted" });
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Driver, type Work } from "../../../../src/cli/conversation/driver.js";
+import { type ConversationActions, Driver } from "../../../../src/cli/conversation/driver.js";
 import { KeyDecoder } from "../../../../src/cli/conversation/input/keys.js";
-import { type Answer, type Question, QuestionDesk } from "../../../../src/cli/conversation/question.js";
+import { type Answer, PendingQuestions, type Question } from "../../../../src/cli/conversation/question.js";
 import { initialScreen, showQuestion } from "../../../../src/cli/conversation/screen/screen-state.js";
 import { ScreenStore } from "../../../../src/cli/conversation/screen/screen-store.js";
 
@@ -14,7 +14,7 @@ interface Done {
 /** A driver whose work ends when the test says so, or when it is interrupted and `stops`. */
 function open({ stops = true } = {}) {
   const store = new ScreenStore(initialScreen({ columns: 80, rows: 24 }, 0));
-  const desk = new QuestionDesk(
+  const questions = new PendingQuestions(
     (question) => store.update((state) => showQuestion(state, question)),
     () => Date.now(),
   );
@@ -25,7 +25,7 @@ function open({ stops = true } = {}) {
       done.push({ what, signal, finish });
       if (stops) signal.addEventListener("abort", () => finish());
     });
-  const work: Work = {
+  const actions: ConversationActions = {
     runTurn: (prompt, signal) => begin(prompt, signal),
     runCommand: ({ name }, { argument, signal }) => begin(`/${name} ${argument}`.trim(), signal),
   };
@@ -34,9 +34,9 @@ function open({ stops = true } = {}) {
   let suspensions = 0;
   const driver = new Driver({
     store,
-    desk,
+    questions,
     history,
-    work,
+    actions,
     screen: {
       clear: () => undefined,
       suspend: async () => {
@@ -51,7 +51,7 @@ function open({ stops = true } = {}) {
   const decoder = new KeyDecoder();
   return {
     store,
-    desk,
+    questions,
     done,
     driver,
     texts,
@@ -200,8 +200,8 @@ describe("ctrl-D", () => {
 
 describe("a question", () => {
   it("is answered by its keys once a person had time to read it", async () => {
-    const { type, desk, store } = open();
-    const answer = desk.ask(yesOrNo);
+    const { type, questions, store } = open();
+    const answer = questions.ask(yesOrNo);
     vi.advanceTimersByTime(500);
     await type("x");
     await type("y");
@@ -210,10 +210,10 @@ describe("a question", () => {
   });
 
   it("is not answered by somebody in the middle of typing, nor by a paste", async () => {
-    const { type, desk, draft, store } = open();
+    const { type, questions, draft, store } = open();
     await type("tr");
     const answers: Answer[] = [];
-    void desk.ask(yesOrNo).then((answer) => answers.push(answer));
+    void questions.ask(yesOrNo).then((answer) => answers.push(answer));
     await type("y ");
     vi.advanceTimersByTime(200);
     await type("n");
@@ -227,9 +227,9 @@ describe("a question", () => {
   });
 
   it("that takes text has the draft to itself, and gives it back", async () => {
-    const { type, desk, draft } = open();
+    const { type, questions, draft } = open();
     await type("my draft");
-    const answer = desk.ask({ ...yesOrNo, takesText: true });
+    const answer = questions.ask({ ...yesOrNo, takesText: true });
     expect(draft()).toBe("");
     await type("some yes text\r");
     expect(await answer).toEqual({ kind: "text", text: "some yes text" });
@@ -237,10 +237,10 @@ describe("a question", () => {
   });
 
   it("waits for the one before it, and goes with the turn that asked", async () => {
-    const { desk, type, store } = open();
-    const first = desk.ask(yesOrNo);
+    const { questions, type, store } = open();
+    const first = questions.ask(yesOrNo);
     const stop = new AbortController();
-    const second = desk.ask({ ...yesOrNo, lines: [] }, { signal: stop.signal });
+    const second = questions.ask({ ...yesOrNo, lines: [] }, { signal: stop.signal });
     second.catch(() => undefined);
     stop.abort(new Error("interrupted"));
     await expect(second).rejects.toThrow("interrupted");

@@ -71,7 +71,7 @@ describe("what the model says", () => {
   it("is on the screen line by line as it comes, and only once", () => {
     const coming = viewAfter(say("Fir", "st.\nSec"));
     expect(shown(coming)).toEqual(["● First."]);
-    expect(coming.saying.line).toBe("Sec");
+    expect(coming.streaming.line).toBe("Sec");
     expect(shown(viewAfter([...say("Fir", "st.\nSec", "ond."), message("First.\nSecond.")]))).toEqual([
       "● First.",
       "  Second.",
@@ -151,7 +151,7 @@ describe("a command", () => {
       print("c", "up\n"),
       end("c", "exec_command"),
     ]);
-    expect(shown(left)).toEqual(["$ serve", "  │ up", "  … goes on in the background"]);
+    expect(shown(left)).toEqual(["$ serve", "  │ up", "  … still running in the background"]);
     expect(left.background.size).toBe(1);
     const over = viewAfter([print("c", "down\n"), exit("c", 143)], left);
     expect(shown(over).slice(3)).toEqual(["$ serve", "  │ down", "  ✗ exit 143 · 12 ms"]);

@@ -2,32 +2,32 @@ import type { Approver } from "../../agent/approvals/approvals.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
 import { answerOfEscape, approvalQuestion, type QuestionLine } from "../questions/approval-question.js";
-import type { Answer, Question, QuestionDesk } from "./question.js";
+import type { Answer, PendingQuestions, Question } from "./question.js";
 import type { Block } from "./screen/block.js";
 import type { Tone } from "./screen/styled-line.js";
 
 export interface AskParts {
-  desk: QuestionDesk;
+  questions: PendingQuestions;
   show(block: Block): void;
-  /** Of the screen as it is now. */
+  /** The current width of the screen. */
   columns(): number;
 }
 
 const tones: Record<QuestionLine["kind"], Tone> = {
   title: "warning",
-  said: "quiet",
+  quote: "quiet",
   command: "accent",
   frame: "quiet",
 };
 
-/** Rows of what is asked about that stand beside the choice. */
+/** How many rows of the command or patch are repeated next to the choices. */
 const REMINDER_ROWS = 3;
 
 /**
- * A person at the screen, who lets commands and patches run or not. What they are asked about goes above, where all of it can be read
- * however long it is; only the choice is made below.
+ * Asks for approvals on the screen. The whole question goes into the scrolling part, where it can be read however
+ * long it is; only the choices are in the live part below.
  */
-export function approverAtScreen({ desk, show, columns }: AskParts): Approver {
+export function screenApprover({ questions, show, columns }: AskParts): Approver {
   return {
     async ask(request, { signal }) {
       const { lines, choices } = approvalQuestion(request, { columns: columns() - 1 });
@@ -41,7 +41,7 @@ export function approverAtScreen({ desk, show, columns }: AskParts): Approver {
         takesText: false,
         dismissal: "no, and end the turn",
       };
-      const answer = await desk.ask(question, { signal });
+      const answer = await questions.ask(question, { signal });
       const chosen = choices.find(({ key }) => answer.kind === "choice" && answer.choice.key === key);
       show({ kind: "answer", text: chosen?.label ?? question.dismissal });
       return chosen?.answer ?? answerOfEscape;
@@ -50,8 +50,8 @@ export function approverAtScreen({ desk, show, columns }: AskParts): Approver {
 }
 
 /**
- * The beginning of what is asked about. A model may go on talking while its call waits, and what it says, which may look like a question
- * of brig's about something else, then stands between the question and the choice.
+ * The beginning of the command or patch. A model may go on writing while its call waits for approval. Its text then
+ * appears between the question and the choices, and could imitate a question about something else.
  */
 function reminder(lines: readonly QuestionLine[]): Question["lines"] {
   const rows = lines.filter(({ kind }) => kind === "command");
@@ -60,14 +60,14 @@ function reminder(lines: readonly QuestionLine[]): Question["lines"] {
   return [...rows.slice(0, REMINDER_ROWS).map(({ text, kind }) => ({ text, tone: tones[kind] })), ...more];
 }
 
-/** A person at the screen, who answers what a model wants to know. */
-export function userAtScreen({ desk, show }: Omit<AskParts, "columns">): AskedUser {
+/** Asks the model's questions on the screen. */
+export function screenUser({ questions, show }: Omit<AskParts, "columns">): AskedUser {
   return {
-    async ask(questions, { signal }) {
+    async ask(userQuestions, { signal }) {
       const answers: [string, readonly string[]][] = [];
-      for (const each of questions) {
+      for (const each of userQuestions) {
         const question = screenQuestion(each);
-        const answer = answerText(await desk.ask(question, { signal }), each);
+        const answer = answerText(await questions.ask(question, { signal }), each);
         show({ kind: "question", lines: question.lines });
         show({ kind: "answer", text: neutralise(answer ?? question.dismissal) });
         if (answer === null) return null;
@@ -78,7 +78,7 @@ export function userAtScreen({ desk, show }: Omit<AskParts, "columns">): AskedUs
   };
 }
 
-/** The choices by their numbers; the ninth is the last that one key can name. */
+/** Choices are numbered, so at most nine can be chosen with one key. */
 function screenQuestion({ header, question, options = [] }: UserQuestion): Question {
   return {
     lines: [
@@ -94,7 +94,7 @@ function screenQuestion({ header, question, options = [] }: UserQuestion): Quest
   };
 }
 
-/** The model's own word for a choice. */
+/** Returns the label that the model gave to the choice, or the text; null for no answer. */
 function answerText(answer: Answer, { options = [] }: UserQuestion): string | null {
   switch (answer.kind) {
     case "dismissed":

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { approverAtScreen } from "../../../../src/cli/conversation/ask-in-place.js";
-import { type Question, QuestionDesk } from "../../../../src/cli/conversation/question.js";
+import { screenApprover } from "../../../../src/cli/conversation/ask-on-screen.js";
+import { PendingQuestions, type Question } from "../../../../src/cli/conversation/question.js";
 import type { Block } from "../../../../src/cli/conversation/screen/block.js";
 import { approvalRequest } from "../../../support/approval-request.js";
 
@@ -8,17 +8,17 @@ const request = (script: string) => approvalRequest({ argv: ["bash", "-lc", scri
 
 /** What stands beside the choice. */
 async function askedAbout(script: string): Promise<{ beside: string[]; above: Block[] }> {
-  const questions: (Question | null)[] = [];
+  const shown: (Question | null)[] = [];
   const above: Block[] = [];
-  const desk = new QuestionDesk(
-    (question) => questions.push(question),
+  const questions = new PendingQuestions(
+    (question) => shown.push(question),
     () => 0,
   );
-  const approver = approverAtScreen({ desk, show: (block) => above.push(block), columns: () => 80 });
+  const approver = screenApprover({ questions, show: (block) => above.push(block), columns: () => 80 });
   const answer = approver.ask(request(script), { signal: undefined });
-  desk.answer({ kind: "dismissed" });
+  questions.answer({ kind: "dismissed" });
   expect(await answer).toBe("abort");
-  return { beside: questions[0]?.lines.map(({ text }) => text) ?? [], above };
+  return { beside: shown[0]?.lines.map(({ text }) => text) ?? [], above };
 }
 
 describe("the choice on the screen", () => {

@@ -8,7 +8,7 @@ import { compareModes, isNoLooser } from "../../policy/strictness.js";
 import type { SessionSetting } from "../../session/setting.js";
 import type { AgentSetup } from "../setup/agent-setup.js";
 import { keyHelp, type SlashCommand, slashCommands } from "./input/slash-commands.js";
-import type { Question, QuestionDesk } from "./question.js";
+import type { PendingQuestions, Question } from "./question.js";
 import { contextLeft } from "./screen/banner.js";
 import type { Block } from "./screen/block.js";
 import { failureNotice } from "./screen/view-event.js";
@@ -17,11 +17,11 @@ import { workspaceDiff } from "./workspace-diff.js";
 export interface SlashParts {
   conversation: Conversation;
   setup: AgentSetup;
-  desk: QuestionDesk;
+  questions: PendingQuestions;
   show(block: Block): void;
-  /** Which tools are on and why, as rows for a person. */
+  /** Returns a row for each tool: its name, and whether and why it is on or off. */
   describeTools(): (readonly [string, string])[];
-  /** Another one is starting. */
+  /** Called when a new sandbox is starting. */
   onNewSandbox(): void;
 }
 
@@ -30,14 +30,14 @@ export interface SlashCall {
   signal: AbortSignal;
 }
 
-/** Does what a slash command says. What goes wrong is shown; only a fault of brig's own is thrown. */
+/** Runs a slash command and shows its errors. Throws only because of a bug in brig. */
 export async function runSlashCommand(
   { name }: SlashCommand,
   call: SlashCall,
   parts: SlashParts,
 ): Promise<void> {
   try {
-    await work(name, call, parts);
+    await dispatch(name, call, parts);
   } catch (error) {
     if (call.signal.aborted) return;
     if (!isBrigError(error)) throw error;
@@ -45,7 +45,7 @@ export async function runSlashCommand(
   }
 }
 
-async function work(name: SlashCommand["name"], call: SlashCall, parts: SlashParts): Promise<void> {
+async function dispatch(name: SlashCommand["name"], call: SlashCall, parts: SlashParts): Promise<void> {
   const { show } = parts;
   switch (name) {
     case "status":
@@ -97,7 +97,7 @@ function networkText({ network }: SessionSetting): string {
   return describeNetwork(network.kind === "allowlist" ? { ...network, hosts: [...network.hosts] } : network);
 }
 
-/** Does not wait for a container that is still starting. */
+/** Does not wait while the container is still starting. */
 async function describeContainer({ sandbox }: Conversation): Promise<string> {
   const starting = "starting";
   try {
@@ -116,11 +116,11 @@ async function showDiff({ signal }: SlashCall, { conversation, show }: SlashPart
   if (diff.kind === "unavailable")
     return show({ kind: "notice", tone: "warning", text: neutralise(diff.reason) });
   show({ kind: "listing", title: "changes since the last commit", lines: diff.lines });
-  if (diff.isCut) show({ kind: "notice", tone: "warning", text: "the diff is too long: its end is missing" });
+  if (diff.isCut) show({ kind: "notice", tone: "warning", text: "the diff is too long; its end is missing" });
 }
 
 async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): Promise<void> {
-  const { conversation, setup, desk, show } = parts;
+  const { conversation, setup, questions, show } = parts;
   const current = conversation.setting.sandboxMode;
   if (!isSandboxMode(argument)) {
     const modes = SANDBOX_MODES.join(", ");
@@ -132,34 +132,34 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
       hint: `/mode ${modes}`,
     });
   }
-  if (argument === current) return show(quiet(`the mode is ${current} already`));
-  // A policy of the user's own cannot be compared, so that every other mode counts as weaker.
+  if (argument === current) return show(quiet(`the mode is already ${current}`));
+  // A user's own policy cannot be compared with a mode, so every mode counts as weaker than it.
   if (!isNoLooser(compareModes(argument, current))) {
-    const answer = await desk.ask(weakerQuestion(argument, current), { signal });
+    const answer = await questions.ask(weakerQuestion(argument, current), { signal });
     if (answer.kind !== "choice" || answer.choice.key !== "y")
       return show(quiet(`the mode stays ${current}`));
   }
   await conversation.changeSetting(await setup.inMode(argument));
   show(
     quiet(
-      `the mode is ${argument} now, in a new container; what ran in the old one has ended, and so have approvals`,
+      `the mode is now ${argument}, in a new container; everything in the old one has ended, and so have approvals`,
     ),
   );
   parts.onNewSandbox();
 }
 
-const meanings: Record<SandboxMode, string> = {
-  "read-only": "it can read the workspace, and write nothing but temporary files",
-  "workspace-write": "it can change files of the workspace",
+const permissions: Record<SandboxMode, string> = {
+  "read-only": "read the workspace, and write only temporary files",
+  "workspace-write": "change files in the workspace",
   "danger-full-access":
-    "it can change everything in the workspace, .git too, is root in its container, and reaches the network",
+    "change everything in the workspace, .git too, run as root in the container, and use the network",
 };
 
 function weakerQuestion(wanted: SandboxMode, current: string): Question {
   return {
     lines: [
-      { text: `Go from ${current} to ${wanted}?`, tone: "warning" },
-      { text: `What the model calls is held back less: ${meanings[wanted]}.`, tone: "plain" },
+      { text: `Change from ${current} to ${wanted}?`, tone: "warning" },
+      { text: `The model's tool calls can then ${permissions[wanted]}.`, tone: "plain" },
     ],
     choices: [
       { key: "y", label: "yes" },
@@ -171,8 +171,8 @@ function weakerQuestion(wanted: SandboxMode, current: string): Question {
 }
 
 const compactionTexts = {
-  nothing: "there is nothing to sum up yet",
-  interrupted: "interrupted: the conversation is as it was",
+  nothing: "there is nothing to summarise yet",
+  interrupted: "interrupted; the conversation is unchanged",
 };
 
 async function compact({ signal }: SlashCall, { conversation, show }: SlashParts): Promise<void> {
