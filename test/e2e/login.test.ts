@@ -248,7 +248,7 @@ describe("brig login", () => {
   it.each([
     [["--port", "99999"], "It must be a port, 0 to 65535"],
     [["--timeout", "soon"], "It must be seconds, or a number with ms, s, m or h"],
-    [["--api-key", "--device-auth"], "choose one"],
+    [["--api-key", "--device-auth"], "cannot be combined"],
     [["-c", "oauth.issuer=https://a.example"], "oauth.client_id is missing"],
     [["-c", "oauth.issuer=http://a.example", "-c", "oauth.client_id=x"], "is not an https URL"],
   ])("refuses %j", async (args, reason) => {

@@ -83,6 +83,6 @@ describe("the receipt of a session", () => {
     const { stderr, stdout } = await run([]);
     expect(stdout).toBe("done\n");
     expect(stderr).toContain("review them before you run anything there:\n");
-    expect(stderr).toMatch(/Makefile: runs or is obeyed/);
+    expect(stderr).toMatch(/Makefile: can run by itself/);
   });
 });

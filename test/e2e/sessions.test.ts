@@ -370,7 +370,10 @@ describe("brig sessions", () => {
     const again = await run(["resume", id, "--script", touch, "Go on."], { cwd: folder.path });
     expect(again.stderr).toContain(`working in the session's directory, ${workspace};`);
     const replayed = await run(["replay", shared, "--in-place"]);
-    expect(replayed).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("name it with -C") });
+    expect(replayed).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("name the directory with -C"),
+    });
   });
 
   it("deletes a session that it is told to delete, and asks nobody who is not there", async () => {

@@ -5,7 +5,7 @@ import type { SessionReceipt } from "../../session/receipts.js";
 const SHOWN = 20;
 
 const reasonWords: Readonly<Record<string, string>> = {
-  runs: "a program runs it, or follows it, without asking",
+  runs: "can run by itself, or change what runs",
   repository: "a git repository, whose settings git follows",
   setuid: "setuid or setgid",
   capabilities: "has capabilities",
