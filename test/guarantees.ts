@@ -8,58 +8,69 @@ export interface Guarantee {
 
 /** Every promise of the README. A test cites one with `promised(id, title)`. */
 export const guarantees = [
-  { id: "contained.read-only", sentence: "In `read-only` not one byte of the workspace can be changed." },
+  {
+    id: "contained.read-only",
+    sentence: "In `read-only` mode, not one byte of the workspace can be changed.",
+  },
   {
     id: "contained.protected",
     sentence:
-      "In `workspace-write` `.git`, `.codex`, `.agents` and `.brig` stay as they are, present or absent.",
+      "In `workspace-write` mode, `.git`, `.codex`, `.agents` and `.brig` can be neither changed nor created.",
   },
   {
     id: "contained.host-git",
-    sentence: "`git` on the host runs nothing that an agent put in its way.",
+    sentence: "`git` on the host runs nothing that an agent added to your repositories.",
   },
   {
     id: "contained.workspace",
-    sentence: "The workspace's path leads to the workspace, whatever a command moves or makes.",
+    sentence: "The workspace's path always leads to the workspace, whatever a command moves or creates.",
   },
   {
     id: "contained.configuration",
-    sentence: "No command, in no mode, can change the configuration that the next start obeys.",
+    sentence: "No command, in any mode, can change the configuration that brig reads at its next start.",
   },
-  { id: "contained.network", sentence: "Without `--network full` there is no interface but loopback." },
-  { id: "contained.system-calls", sentence: "A system call outside the allow-list is refused." },
-  { id: "contained.proof", sentence: "A container that is weaker than its policy runs nothing." },
+  {
+    id: "contained.network",
+    sentence: "Without `--network full` there is no network interface except loopback.",
+  },
+  { id: "contained.system-calls", sentence: "A system call that is not on the allow-list is refused." },
+  { id: "contained.proof", sentence: "Nothing runs in a container that is weaker than its policy." },
   {
     id: "contained.memory",
-    sentence: "What a command fills and leaves, in memory, never keeps the next one from starting.",
+    sentence: "Memory that a command fills and leaves behind never keeps the next command from starting.",
   },
-  { id: "contained.image", sentence: "What an image says of itself has no say in the sandbox." },
-  { id: "contained.secrets", sentence: "The session's token and your environment are nowhere inside." },
+  { id: "contained.image", sentence: "Nothing that an image declares about itself weakens the sandbox." },
+  {
+    id: "contained.secrets",
+    sentence: "Neither the session's token nor your environment is anywhere in the container.",
+  },
   {
     id: "kept.kill",
-    sentence: "A timeout or a cancel ends the whole process tree, however it tried to get away.",
+    sentence: "A timeout or a cancel ends the whole process tree, whatever it does to escape.",
   },
   { id: "kept.output", sentence: "No byte of output is lost, and no exit code is wrong." },
   {
     id: "kept.stream",
-    sentence: "A stream that breaks is opened again: nothing is lost, and nothing happens twice.",
+    sentence:
+      "If the connection to the container breaks, it is opened again: nothing is lost, and nothing runs twice.",
   },
-  { id: "kept.files", sentence: "A file is replaced whole or not at all." },
+  { id: "kept.files", sentence: "A file is written completely or not at all." },
   {
     id: "kept.receipt",
-    sentence: "What a session left that runs by itself later is named at its end, with hashes.",
+    sentence:
+      "At the end of a session, brig lists the files it left that may run by themselves later, with hashes.",
   },
   {
     id: "kept.placeholders",
-    sentence: "A killed session's empty directories are taken back at the next start, or by `brig gc`.",
+    sentence: "Empty directories of a killed session are removed at the next start, or by `brig gc`.",
   },
   {
     id: "kept.lease",
-    sentence: "When the process that holds a sandbox dies, its container ends with the lease.",
+    sentence: "When the process that owns a sandbox dies, its container ends with the lease.",
   },
   {
     id: "kept.terminal",
-    sentence: "What a command printed reaches your terminal without control sequences.",
+    sentence: "Output of commands reaches your terminal without control sequences.",
   },
 ] as const satisfies Guarantee[];
 
