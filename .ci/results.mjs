@@ -1,7 +1,7 @@
-// Reads what vitest wrote of its runs as JSON.
-//   node .ci/results.mjs failed-files RUN…         the files with failed tests, one to a line
-//   node .ci/results.mjs summary STEPS AGAIN RUN…  the failures, what failed only at first, and as the last line "N passed, N failed"
-// STEPS: how many steps failed. AGAIN: the second run of the files that failed; may be empty.
+// Reads the JSON reports of vitest runs.
+//   node .ci/results.mjs failed-files RUN…         prints the files with failed tests, one per line
+//   node .ci/results.mjs summary STEPS AGAIN RUN…  prints the failures, tests that failed only at first, and "N passed, N failed"
+// STEPS is the number of failed steps. AGAIN is the report of the second run of the failed files; it may be empty.
 import { readFileSync } from "node:fs";
 
 const WHOLE_FILE = "(the file)";
@@ -21,11 +21,11 @@ function summarize(failedSteps, again, runs) {
   const all = first.flatMap(({ failures }) => failures);
   const unsteady = all.filter(isUnsteady);
   const failures = all.filter((failure) => !unsteady.includes(failure));
-  // Once more at the end, since of a long log often only the end is kept.
+  // Printed once more at the end, because often only the end of a long log is kept.
   for (const failure of unsteady)
     print(`unsteady, passed when it ran again: ${nameOf(failure)}\n${failure.message}`);
   for (const failure of failures) print(`failed: ${nameOf(failure)}\n${failure.message}`);
-  // A step of tests fails with its tests, and counts for itself only when it has another reason, such as a leak.
+  // A step with failed tests has failed because of them. Other failed steps, such as a leak check, count as one failure each.
   const withFailures = first.filter(({ failures }) => failures.length > 0).length;
   const steps = Math.max(0, failedSteps - withFailures);
   const passed = first.reduce((sum, run) => sum + run.passed, unsteady.length);
@@ -34,7 +34,7 @@ function summarize(failedSteps, again, runs) {
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
-/** Whether a test was run, in every project that has it, and passed each time. A test that was left out has not passed. */
+/** Whether a test passed in every project that has it. A skipped test has not passed. */
 function passedIn({ testResults }, { file, test }) {
   const tests = testResults
     .filter(({ name }) => name === file)
@@ -53,7 +53,7 @@ function resultsOf(run) {
 
 function failuresOf(run) {
   return resultsOf(run).testResults.flatMap(({ name: file, status, message, assertionResults }) => {
-    // A file that cannot be loaded, or whose clean-up fails, fails although no test of it does.
+    // A file that cannot be loaded, or whose clean-up fails, has failed although none of its tests has.
     if (status === "failed" && !assertionResults.some((test) => test.status === "failed"))
       return [{ file, test: WHOLE_FILE, message: shortened(String(message)) }];
     return assertionResults

@@ -1,5 +1,5 @@
-// Puts the command line and the library into few files each: opening and compiling some four hundred modules one by one takes
-// longer than what a short command does, and who installs brig does not install what is in them.
+// Bundles the command line and the library into a few files each. Loading some four hundred modules one by one takes longer than
+// a short command does, and the bundled packages need not be installed with brig.
 import { chmod, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { Licences } from "./bundle/licences.js";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 
-/** The words of its messages are two thirds of zod, in forty languages of which one is used. */
+/** Two thirds of zod are messages in forty languages; brig uses one of them. */
 const englishOnly = {
   name: "english-only",
   load: {
@@ -19,36 +19,36 @@ const englishOnly = {
 };
 
 /**
- * What several commands share lies in few files, since each one more takes half a millisecond; what is large and rare stays apart. A group
- * takes along what its files import, so what is needed first comes first.
+ * Code that several commands share goes into few files, because each additional file takes half a millisecond to load. Large code that
+ * is rarely needed stays separate. A group also takes the files that its files import, so the groups that are loaded first come first.
  */
 const groups = [
-  // What every command needs, --help too. One that is missing here costs time, nothing else.
+  // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
     test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json-text|terminal\/(?:control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|conversation\/can-converse|display\/error-text|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 7,
   },
   { name: "zod", test: /\/node_modules\/zod\/|\/src\/cli\/setup\/jitless\.ts$/, priority: 5 },
-  // What the flags of a command need that opens a sandbox.
+  // What the flags of commands that open a sandbox need.
   {
     name: "options",
     test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/(?:receipt-text|terminal-session)|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
     priority: 6,
   },
-  // Loaded next, so that the engine answers while the rest is loaded.
+  // Loaded next, so that the engine can answer while the rest is being loaded.
   {
     name: "engine",
     test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|engine-probe)|lib\/(?:parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 4,
   },
-  // What a sandbox needs, and nothing of what a model needs: `brig exec` waits for every millisecond of it.
+  // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
     test: /\/src\/(?:sandbox\/(?!channel\/|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 3,
   },
-  // What it needs once its container is being started.
+  // What a sandbox needs while its container is starting.
   {
     name: "running",
     test: /\/src\/sandbox\/(?!diagnose-runtimes|sweep)/,
@@ -63,7 +63,7 @@ const groups = [
   },
 ];
 
-/** What a sandbox's start would else read forty files for. */
+/** Computes the image tags at build time; otherwise each start of a sandbox would read forty files. */
 const compiledTags = {
   name: "compiled-tags",
   load: {
@@ -82,24 +82,23 @@ const compiledTags = {
 
 const licences = new Licences();
 
-/** What both builds have in common. */
 const common = {
   cwd: root,
   platform: "node",
-  // These find files of their own beside themselves; the last one is not there, and nothing asks for it.
+  // photon-node loads files next to itself. react-devtools-core is not installed and never loaded.
   external: ["@silvia-odwyer/photon-node", "react-devtools-core"],
   transform: {
     target: "node20",
-    // React's and Ink's aids for their own development stay out.
+    // Leaves out the development tools of React and Ink.
     define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": '"false"' },
   },
   plugins: [englishOnly, compiledTags, licences.plugin()],
-  // Of what is imported when it is needed some is shared with what is always there: it is there anyway, then.
+  // Some dynamically imported modules are also imported statically elsewhere, which is no problem.
   checks: { ineffectiveDynamicImport: false },
   logLevel: "warn",
 };
 
-/** No comment in the code leads to the source maps: they are not in the package. */
+/** "hidden" leaves out the comments that name the source maps, because these are not in the package. */
 const output = { format: "esm", minify: true, sourcemap: "hidden" };
 
 await removeChunks(join(dist, "cli"));
@@ -118,10 +117,10 @@ await build({
 
 await writeFile(join(dist, "third-party-licences.txt"), await licences.text());
 
-// npm does so where it installs the package; in a checkout a program may be started by its path too.
+// npm makes them executable when it installs the package; this is for starting them by their paths in a checkout.
 await Promise.all(["main.js", "codex.js"].map((name) => chmod(join(dist, "cli", name), 0o755)));
 
-/** Those of the last time have other names. */
+/** Chunks of an earlier build have other names and would stay. */
 async function removeChunks(dir) {
   const files = await readdir(dir).catch(() => []);
   await Promise.all(files.filter((name) => name.startsWith("chunk-")).map((name) => rm(join(dir, name))));

@@ -1,5 +1,5 @@
-// Refuses a lock file that does not pin what it names: each package needs the hash of its archive, or whatever a registry sends
-// is installed; and it may lead to no other place than the public registry. Takes the file to look at, or this checkout's own.
+// Checks that a lock file pins every package: each needs the hash of its archive, since npm would otherwise install anything that a
+// registry sends, and may only come from the public registry. The argument is the file to check; default: this checkout's.
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
@@ -11,7 +11,7 @@ const faults = Object.entries(packages)
   .flatMap(([path, entry]) => faultsOf(entry).map((fault) => `${path}: ${fault}`));
 for (const fault of faults) console.error(`${file}: ${fault}`);
 if (faults.length > 0)
-  console.error("make it again: rm package-lock.json && npm install --package-lock-only");
+  console.error("create it again: rm package-lock.json && npm install --package-lock-only");
 process.exitCode = faults.length > 0 ? 1 : 0;
 
 function faultsOf({ integrity, resolved }) {

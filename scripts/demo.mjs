@@ -1,5 +1,5 @@
-// The demo: a scripted model finds and fixes the fault of examples/fix-failing-test in a real container. It runs the built
-// command line on a copy of the project and ends with a summary. Exit status: that of `brig run`, or 1.
+// The demo: a scripted model finds and fixes the bug in examples/fix-failing-test in a real container. It runs the built command
+// line on a copy of the project and prints a summary. The exit status is that of `brig run`, or 1.
 import { spawn } from "node:child_process";
 import { cp, mkdtemp, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { diffTrees } from "./demo/unified-diff.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const example = join(root, "examples/fix-failing-test");
-const prompt = "The tests of this project fail. Find the fault, fix it, and show that they pass.";
+const prompt = "The tests of this project fail. Find the bug, fix it, and show that they pass.";
 
 const folder = await realpath(await mkdtemp(join(tmpdir(), "brig-demo-")));
 try {
@@ -36,7 +36,7 @@ async function runDemo(project) {
   return diff === "" ? 1 : 0;
 }
 
-/** Runs `brig run` with its output going straight to ours, and resolves to its exit status. */
+/** Runs `brig run` with this process's output, and resolves to its exit status. */
 async function runBrig(project) {
   const argv = [
     "run",
@@ -48,7 +48,7 @@ async function runBrig(project) {
     project,
     prompt,
   ];
-  // A group of its own: ctrl-C reaches brig once, through us, and brig closes the sandbox before it ends.
+  // In a process group of its own, so that ctrl-C reaches brig only once, through us, and brig can close the sandbox.
   const brig = spawn(process.execPath, [join(root, "dist/cli/main.js"), ...argv], {
     stdio: ["ignore", "inherit", "inherit"],
     detached: true,
@@ -66,7 +66,7 @@ async function runBrig(project) {
   });
 }
 
-/** Every file's text by its path below the folder. */
+/** Maps the path of each file below the folder to its text. */
 async function readTree(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.path, entry.name));
@@ -75,7 +75,7 @@ async function readTree(folder) {
   );
 }
 
-/** The record of the session that worked on the project: no other has worked in that folder. */
+/** Finds the session file by the project's folder, in which no other session has worked. */
 async function readSession(project) {
   const sessions = join(process.env.BRIG_HOME || join(homedir(), ".brig"), "sessions");
   const names = (await readdir(sessions, { recursive: true })).filter((name) => name.endsWith(".jsonl"));
@@ -93,9 +93,12 @@ function figures({ file, records }) {
   const [sandbox] = payloads("brig.sandbox");
   const latencies = payloads("brig.call").map(({ duration_ms }) => duration_ms);
   const rows = [
-    ["session start", `${sandbox.start_ms.toFixed(0)} ms, until the container ran and its policy was proved`],
+    [
+      "session start",
+      `${sandbox.start_ms.toFixed(0)} ms, until the container ran and its policy was checked`,
+    ],
     ["tool calls", `${latencies.length}`],
-    ["median call", `${median(latencies).toFixed(1)} ms, with the commands' own work`],
+    ["median call", `${median(latencies).toFixed(1)} ms, including the work of the commands`],
     ["session file", file],
   ];
   return rows.map(([name, value]) => `${name.padEnd(15)}${value}\n`).join("");

@@ -1,5 +1,5 @@
-// Draws docs/interactive.svg: a scripted model works on a copy of examples/fix-failing-test in a real container, a person answers, and
-// the screen is drawn as it stands when brig asks for an approval. Needs the built command line, util-linux's `script` and git.
+// Draws docs/interactive.svg: runs a conversation with a scripted model on a copy of examples/fix-failing-test in a real container, and
+// draws the screen while brig asks for an approval. Needs the built command line, util-linux's `script` and git.
 import { execFileSync } from "node:child_process";
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { renderSvg } from "./record/svg.js";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const example = join(root, "examples/fix-failing-test");
 const picture = join(root, "docs/interactive.svg");
-// The path is in the picture, so it is always the same one.
+// A fixed path, because it appears in the picture.
 const folder = join(tmpdir(), "tidy-invoice");
 
 await mkdir(folder);
@@ -52,7 +52,7 @@ async function record(project) {
     await screen.waitFor(/All tests pass now\.[\s\S]*^›\s*\n/m);
     screen.type("Thanks. Commit it, please.\r");
     await screen.waitFor(/Run it\?[\s\S]*waiting for you 2 s|waiting for you 2 s[\s\S]*Run it\?/);
-    // How long things take is different each time.
+    // Leaves out durations, which are different each time.
     const svg = renderSvg(screen.terminal, { title: "brig", hide: [/ · [\d.]+ m?s$/g] });
     screen.type("n");
     await screen.waitFor(/Then I leave it to you\.[\s\S]*^›\s*\n/m);

@@ -1,5 +1,5 @@
-// Makes a fresh checkout ready: packages, compiled code, a running container engine, images. Plain Node, and it costs
-// less than a second when nothing is to do. Exit status: 0 ready, 1 a step failed, 125 no engine, 130 interrupted.
+// Prepares a fresh checkout: packages, compiled code, a running container engine, images. Uses only Node itself, and takes less than a
+// second if there is nothing to do. Exit status: 0 ready, 1 a step failed, 125 no engine, 130 interrupted.
 import { compile } from "./setup/compile.js";
 import { openEngine } from "./setup/engine.js";
 import { buildImages } from "./setup/images.js";

@@ -1,11 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Collects the packages whose code is in what a build puts out. */
+/** Collects the licences of the packages whose code a build includes. */
 export class Licences {
   #modules = new Set();
 
-  /** For the plugins of a build. */
+  /** A plugin for the build. */
   plugin() {
     return {
       name: "licences",
@@ -16,18 +16,18 @@ export class Licences {
     };
   }
 
-  /** What the authors of these packages want to be said of them. A package that says nothing is an error. */
+  /** Returns the licence texts. Throws if a package names no licence. */
   async text() {
     const homes = new Set([...this.#modules].map(packageHome).filter((home) => home !== null));
     const packages = await Promise.all([...homes].map(readLicence));
     const sorted = packages.toSorted((a, b) => (a.title < b.title ? -1 : 1));
     // One package can lie in several places in the same version.
     const texts = new Set(sorted.map(({ title, text }) => `${title}\n\n${text.trim()}\n`));
-    return `brig's bundles hold code of these packages.\n\n${[...texts].join(`\n${"-".repeat(80)}\n\n`)}`;
+    return `brig's bundles contain code of these packages.\n\n${[...texts].join(`\n${"-".repeat(80)}\n\n`)}`;
   }
 }
 
-/** The directory of the package that a module is part of, or null for brig's own modules and those that a build makes. */
+/** The directory of the package that a module belongs to; null for modules of brig or of the build itself. */
 function packageHome(id) {
   return /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1] ?? null;
 }

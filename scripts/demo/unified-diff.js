@@ -1,6 +1,6 @@
 const contextLines = 3;
 
-/** What changed between two trees, each a map from path to text, as `diff -u` writes it. Empty when nothing did. */
+/** The differences between two trees, each a map from path to text, in the format of `diff -u`. Empty if there are none. */
 export function diffTrees(before, after) {
   const paths = [...new Set([...before.keys(), ...after.keys()])].sort();
   return paths
@@ -22,7 +22,7 @@ function linesOf(text) {
   return lines;
 }
 
-/** The shortest way from one list of lines to the other, by their longest common subsequence. */
+/** The shortest list of edits between two lists of lines, by their longest common subsequence. */
 function lineEdits(from, to) {
   const common = Array.from({ length: from.length + 1 }, () => new Uint32Array(to.length + 1));
   for (let row = from.length - 1; row >= 0; row--) {
@@ -51,7 +51,7 @@ function lineEdits(from, to) {
   return edits;
 }
 
-/** Changed lines with the lines around them; those that touch are one hunk. */
+/** Groups changed lines with the lines around them. Groups that touch become one hunk. */
 function hunksOf(edits) {
   const hunks = [];
   for (const [index, { sign }] of edits.entries()) {

@@ -1,15 +1,15 @@
-// A program on a real pseudo-terminal, and what a person would see of it.
+// Runs a program on a real pseudo-terminal and keeps what a person would see.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 
-// The package is CommonJS whose names Node cannot see from outside.
+// The package is CommonJS, and Node cannot detect its named exports.
 const { Terminal } = createRequire(import.meta.url)("@xterm/headless");
 
 const patienceMs = 60_000;
 
-/** Starts `argv` on a terminal of so many rows and columns. util-linux's `script` makes it. */
+/** Starts `argv` on a terminal, which util-linux's `script` creates. */
 export function openScreen(argv, { rows, cols, cwd, env }) {
   const terminal = new Terminal({ rows, cols, allowProposedApi: true });
   const command = `stty rows ${rows} cols ${cols}; exec ${argv.map(quote).join(" ")}`;
@@ -25,16 +25,16 @@ export function openScreen(argv, { rows, cols, cwd, env }) {
     type(keys) {
       program.stdin.write(keys);
     },
-    /** Waits until the screen shows this. */
+    /** Waits until the text on the screen matches `pattern`. */
     async waitFor(pattern) {
       const deadline = Date.now() + patienceMs;
       while (!pattern.test(textOf(terminal))) {
         if (Date.now() > deadline)
-          throw new Error(`${pattern} did not come; the screen shows:\n${textOf(terminal)}`);
+          throw new Error(`${pattern} did not appear; the screen shows:\n${textOf(terminal)}`);
         await sleep(20);
       }
     },
-    /** Waits for the end, and resolves to the exit status. */
+    /** Waits until the program ends, and resolves to its exit status. */
     async end() {
       const [status] = await ended;
       return status;

@@ -1,4 +1,4 @@
-// A terminal's screen as a picture.
+// Draws the screen of a terminal as SVG.
 
 const CELL = { width: 8.4, height: 18 };
 const FONT_PX = 14;
@@ -15,9 +15,7 @@ const colours = {
   ].flat(),
 };
 
-/**
- * Every row that is not empty at the end. `hide`: patterns whose matches are left blank, for what would be different in the next picture.
- */
+/** Draws all rows except empty ones at the end. Matches of `hide` are left blank, for text that is different each time. */
 export function renderSvg(terminal, { title, hide = [] }) {
   const rows = readRows(terminal, hide);
   const width = terminal.cols * CELL.width + 2 * MARGIN;
@@ -38,7 +36,7 @@ export function renderSvg(terminal, { title, hide = [] }) {
   ].join("\n");
 }
 
-/** Pieces of each row that look the same. */
+/** The pieces of each row that have the same style. */
 function readRows(terminal, hide) {
   const { active } = terminal.buffer;
   const rows = Array.from({ length: terminal.rows }, (_, row) =>
@@ -67,7 +65,7 @@ function readRuns(line, hide) {
   return runs.flatMap(withoutBlankEnds);
 }
 
-/** Rows of a terminal begin at column 0 of the text, one character to a column as far as patterns are concerned. */
+/** For the patterns, each column of the row is one character. */
 function hiddenColumns(line, hide) {
   const text = line.translateToString(true);
   return hide.flatMap((pattern) =>

@@ -4,7 +4,7 @@ import { root, run } from "./run.js";
 
 const stampFile = join(root, "dist", ".brig-built");
 
-/** Compiles src to dist unless nothing changed since the last time. */
+/** Compiles src to dist, unless nothing has changed since the last time. */
 export async function compile({ progress, signal }) {
   const startedAt = new Date();
   if ((await newestChange()) < (await mtime(stampFile))) return;
@@ -18,7 +18,7 @@ export async function compile({ progress, signal }) {
   await writeFile(stampFile, startedAt.toISOString());
 }
 
-/** Folders count too: their time changes when a file in them is removed. */
+/** Includes folders, because the time of a folder changes when a file in it is removed. */
 async function newestChange() {
   const src = join(root, "src");
   const entries = await readdir(src, { recursive: true });

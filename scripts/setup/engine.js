@@ -9,7 +9,7 @@ const logFile = "/var/log/brig-dockerd.log";
 const daemonConfig = "/etc/docker/daemon.json";
 const startLimitMs = 60_000;
 
-/** Connects to the container engine; installs and starts Docker when there is none and this machine allows it. */
+/** Connects to the container engine. If there is none, installs and starts Docker where that is possible and allowed. */
 export async function openEngine(work) {
   const [{ connectEngine }, { readEnvironment }, { readSystem }] = await Promise.all([
     import("../../dist/docker/connect.js"),
@@ -42,7 +42,7 @@ async function install({ hasDockerd }, { progress, signal }) {
   );
 }
 
-/** With AppArmor in the kernel dockerd does not start containers without its parser. */
+/** If the kernel has AppArmor, dockerd starts no containers without apparmor_parser. */
 async function companions() {
   const apparmor = await readFile("/sys/module/apparmor/parameters/enabled", "utf8").catch(() => "N");
   return apparmor.startsWith("Y") ? ["apparmor", "ca-certificates"] : ["ca-certificates"];
@@ -61,7 +61,7 @@ async function startUnit({ onLine, signal }) {
   return { hasExited: false };
 }
 
-/** In a session of its own, so that ctrl-C here does not reach it and it outlives this process. */
+/** In a session of its own, so that ctrl-C does not reach the engine and it outlives this process. */
 async function startDetached() {
   await mountCgroups();
   const log = await open(logFile, "w");
@@ -82,11 +82,11 @@ async function mountCgroups() {
   await run(["mount", "-t", "cgroup2", "cgroup2", "/sys/fs/cgroup"], { onLine: () => undefined });
 }
 
-/** Tells the engine that we are about to start of gVisor, where it is installed. A configuration that is there stays. */
+/** Configures gVisor, if it is installed, for the engine that is about to start. Does not change an existing configuration. */
 async function registerGvisor() {
   const path = await firstExisting(["/usr/bin/runsc", "/usr/local/bin/runsc"]);
   if (path === null || (await firstExisting([daemonConfig])) !== null) return;
-  // The platform that needs neither KVM nor special hardware; a network of its own fails on some kernels.
+  // systrap needs neither KVM nor special hardware. gVisor's own network stack fails on some kernels.
   const runtimeArgs = ["--platform=systrap", "--network=none", "--oci-seccomp"];
   await mkdir("/etc/docker", { recursive: true });
   await writeFile(
@@ -110,7 +110,7 @@ async function untilAnswered(connect, { state, signal }) {
 async function withLog(error) {
   const log = await readFile(logFile, "utf8").catch(() => "");
   const tail = log.trimEnd().split("\n").slice(-15).join("\n");
-  error.message = `the container engine was started but does not answer; the end of ${logFile}:\n${tail}\n${error.message}`;
+  error.message = `the container engine was started but does not answer; the end of ${logFile} is:\n${tail}\n${error.message}`;
   return error;
 }
 

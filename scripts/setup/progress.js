@@ -1,4 +1,4 @@
-// How long steps show themselves: one live line on a terminal, plain lines elsewhere.
+// Shows the progress of long steps: a line that changes on a terminal, plain lines elsewhere.
 const heartbeatMs = 10_000;
 
 export class Progress {
@@ -9,7 +9,7 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** Runs a step under a title. `run` gets a function that takes lines of the step's own output. */
+  /** Runs a step and shows its title. `run` gets a function to call with each line of the step's output. */
   async step(title, run) {
     this.#begin(title);
     try {

@@ -4,10 +4,10 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** How many of the last lines of a failed program its error shows. */
+/** How many of the last lines of a failed program its error message shows. */
 const shownLines = 30;
 
-/** Runs a program in the repository and hands on each line it prints. When it fails, throws an error with all `output`. */
+/** Runs a program in the repository and passes on each line that it prints. If it fails, the error has all `output`. */
 export async function run([program, ...argv], { onLine, signal }) {
   const child = spawn(program, argv, { cwd: root, signal, stdio: ["ignore", "pipe", "pipe"] });
   const printed = [];
