@@ -5,7 +5,6 @@ import { BrigError } from "../errors.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
 import type { CliContext, Interruption } from "./context.js";
 
-/** The part of Node's `process` that the command line uses. */
 export type HostProcess = Pick<
   NodeJS.Process,
   "stdin" | "stdout" | "stderr" | "cwd" | "env" | "on" | "exit" | "exitCode" | "kill" | "pid"

@@ -116,7 +116,6 @@ function actualError(
   return thrown instanceof CommanderError ? usageError(thrown, commandReached(program)) : thrown;
 }
 
-/** The innermost subcommand that the arguments name. */
 function commandReached(command: Command): Command {
   const [word = ""] = command.args;
   const below = command.commands.find((each) => each.name() === word || each.aliases().includes(word));

@@ -1,7 +1,12 @@
 import { jsonText } from "../lib/json-text.js";
 import { wrapLines } from "../lib/terminal/break-columns.js";
 import { formatTable } from "../lib/terminal/table.js";
-import type { OutputStream } from "./context.js";
+import type { CliContext, OutputStream } from "./context.js";
+
+/** Whether progress on stderr is coloured. */
+export function usesColour({ stderr, environment }: CliContext): boolean {
+  return stderr.isTTY === true && !environment.forbidsColor && !environment.isContinuousIntegration;
+}
 
 /** Writes and waits until the bytes are accepted, so that a fast command does not outrun a slow reader. */
 export async function write(stream: OutputStream, bytes: string | Uint8Array): Promise<void> {
@@ -22,7 +27,6 @@ export function fitted({ isTTY, columns }: OutputStream, text: string): string {
   return isTTY === true && columns ? wrapLines(text, columns) : text;
 }
 
-/** Waits until everything that was written so far is accepted. */
 export async function flush(stream: OutputStream): Promise<void> {
   await write(stream, "");
 }
@@ -32,7 +36,6 @@ export async function writeTable(stream: OutputStream, rows: readonly (readonly 
   await write(stream, formatTable(rows, { columns: stream.isTTY === true ? stream.columns : undefined }));
 }
 
-/** Writes one JSON document. */
 export async function writeJson(stream: OutputStream, value: unknown): Promise<void> {
   await write(stream, `${jsonText(value, 2)}\n`);
 }

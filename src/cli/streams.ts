@@ -12,7 +12,6 @@ export interface InputLimits {
   tooLong: () => BrigError;
 }
 
-/** Reads standard input to its end. */
 export async function readInput(
   stdin: InputStream,
   { signal, maxBytes, tooLong }: InputLimits,

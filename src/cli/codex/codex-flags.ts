@@ -2,7 +2,6 @@ import type { Environment } from "../../config/env.js";
 import { BrigError } from "../../errors.js";
 import type { ResumeFlags } from "../commands/resume.js";
 
-/** The flags of `codex exec`, by Codex's names. */
 export interface CodexFlags {
   json?: boolean;
   config?: string[];

@@ -24,16 +24,12 @@ export function defineConfig(command: Command, context: CliContext): void {
     .description("print each value and where it comes from, with warnings about mistakes")
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
     .option("--json", "print the values as JSON")
-    .action(async (flags: ShowFlags) => {
-      await showConfig(flags, context);
-    });
+    .action((flags: ShowFlags) => showConfig(flags, context));
   command
     .command("path")
     .description("print the path of the configuration file, even if there is none yet")
     .option("--json", "print the path as JSON")
-    .action(async (flags: { json?: boolean }) => {
-      await showPath(flags, context);
-    });
+    .action((flags: { json?: boolean }) => showPath(flags, context));
 }
 
 async function showConfig(flags: ShowFlags, context: CliContext): Promise<void> {

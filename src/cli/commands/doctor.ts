@@ -43,7 +43,6 @@ function byUrgency(one: Check, other: Check): number {
   return urgencies.indexOf(one.status) - urgencies.indexOf(other.status);
 }
 
-/** Merges the checks of known vulnerabilities into one line. */
 export function withoutDetails(checks: readonly Check[]): Check[] {
   const isKnown = ({ id }: Check) => id.startsWith("CVE-");
   const known = checks.filter(isKnown);

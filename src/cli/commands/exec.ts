@@ -130,7 +130,6 @@ async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request
 /** brig's own exit code for a missing program, and that of a shell. */
 const NOT_FOUND = 127;
 
-/** Explains what the exit code alone does not say. */
 function remark({ exitCode, timedOut, outOfMemory, durationMs }: ExitStatus, image: string): string {
   if (exitCode === NOT_FOUND)
     return `brig: a program was not found in the image ${image}; use --container-image NAME for another image\n`;

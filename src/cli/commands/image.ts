@@ -28,9 +28,7 @@ export function defineImage(command: Command, context: CliContext): void {
       `any of ${Object.keys(imageDefinitions).join(", ")} (default: toolbox base)`,
       collectName,
     )
-    .action(async (names: ImageName[]) => {
-      await buildImages(names.length === 0 ? defaultNames : names, context);
-    });
+    .action((names: ImageName[]) => buildImages(names.length === 0 ? defaultNames : names, context));
   command
     .command("ls")
     .description("list brig's images")

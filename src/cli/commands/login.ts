@@ -44,16 +44,12 @@ export function defineLogin(command: Command, context: CliContext): void {
         .default(defaultTimeoutMs, "10m"),
     )
     .addOption(configOption())
-    .action(async (flags: LoginFlags) => {
-      await logIn(flags, context);
-    });
+    .action((flags: LoginFlags) => logIn(flags, context));
   command
     .command("status")
     .description("show who is logged in; the exit status is 1 if nobody is")
     .option("--json", "print the status as JSON")
-    .action(async (flags: { json?: boolean }) => {
-      await showStatus(flags, context);
-    });
+    .action((flags: { json?: boolean }) => showStatus(flags, context));
 }
 
 export function configOption(): Option {

@@ -5,9 +5,7 @@ import { say } from "../render.js";
 import { type ConfigFlags, configOption, configuredIssuer } from "./login.js";
 
 export function defineLogout(command: Command, context: CliContext): void {
-  command.addOption(configOption()).action(async (flags: ConfigFlags) => {
-    await forgetLogin(flags, context);
-  });
+  command.addOption(configOption()).action((flags: ConfigFlags) => forgetLogin(flags, context));
 }
 
 async function forgetLogin(flags: ConfigFlags, context: CliContext): Promise<void> {

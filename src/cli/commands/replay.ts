@@ -20,7 +20,7 @@ import type { TurnSettings } from "../../session/read/session-lines.js";
 import type { CliContext } from "../context.js";
 import { describeReplay } from "../display/replay-text.js";
 import { RunDisplay } from "../display/run-display.js";
-import { say, write, writeJson } from "../render.js";
+import { say, usesColour, write, writeJson } from "../render.js";
 import { openSandbox } from "../setup/open-sandbox.js";
 import { addSandboxOptions, flaggedSettings, type SandboxFlags } from "../setup/sandbox-flags.js";
 import { isFile, sessionFile } from "./sessions.js";
@@ -47,9 +47,7 @@ export function defineReplay(command: Command, context: CliContext): void {
         "record the files it started from: restore them first, for example with git worktree.\n\n" +
         "Exit status: 0 if everything is the same, 1 if something differs.",
     )
-    .action(async (session: string, flags: ReplayFlags) => {
-      await replay(session, flags, context);
-    });
+    .action((session: string, flags: ReplayFlags) => replay(session, flags, context));
 }
 
 async function replay(given: string, flags: ReplayFlags, context: CliContext): Promise<void> {
@@ -70,6 +68,7 @@ async function replay(given: string, flags: ReplayFlags, context: CliContext): P
   const workspace =
     flags.inPlace === true ? await inPlace(source) : await copyOf(source, { recording, flags, context });
   const sandboxParts = { recording, flags, context, directory: workspace.directory };
+  const display = new RunDisplay(context.stderr, { usesColour: usesColour(context) });
   try {
     const report = await replaySession({
       recording,
@@ -78,7 +77,7 @@ async function replay(given: string, flags: ReplayFlags, context: CliContext): P
       openFullAccess:
         flags.allowFullAccess === true ? () => () => createSandbox(fullAccess, sandboxParts) : undefined,
       signal,
-      onEvent: flags.verbose === true ? display(context) : undefined,
+      onEvent: flags.verbose === true ? (event) => display.show(event) : undefined,
     });
     if (flags.json === true) await writeJson(stdout, asJson(report, workspace));
     else await write(stdout, neutralise(describeReplay(report)));
@@ -90,15 +89,6 @@ async function replay(given: string, flags: ReplayFlags, context: CliContext): P
 
 function asJson(report: ReplayReport, { source, directory }: ReplayWorkspace): object {
   return { same: isSame(report), ...report, source, directory };
-}
-
-function display({ stderr, environment }: CliContext) {
-  const usesColour =
-    stderr.isTTY === true && !environment.forbidsColor && !environment.isContinuousIntegration;
-  const shown = new RunDisplay(stderr, { usesColour });
-  return (event: Parameters<RunDisplay["show"]>[0]) => {
-    shown.show(event);
-  };
 }
 
 interface ReplayParts {

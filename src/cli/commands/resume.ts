@@ -28,9 +28,9 @@ export function defineResume(command: Command, context: CliContext): void {
     .option("--all", "with --last: the most recent session of any directory")
     .option("--fork", "continue in a copy and leave the session unchanged")
     .option("--at <step>", "with --fork: copy up to this step, as numbered by brig sessions show", parseStep)
-    .action(async (session: string | undefined, prompt: string | undefined, flags: ResumeFlags) => {
-      await resume(resumeTarget({ session, prompt }, flags), flags, context);
-    });
+    .action((session: string | undefined, prompt: string | undefined, flags: ResumeFlags) =>
+      resume(resumeTarget({ session, prompt }, flags), flags, context),
+    );
 }
 
 export interface ResumeTarget {

@@ -15,7 +15,7 @@ import { startConversation } from "../conversation/start-conversation.js";
 import { PausableOutput } from "../display/pausable-output.js";
 import { showRun } from "../display/run-display.js";
 import { exitStatusOf } from "../exit-status.js";
-import { say, write } from "../render.js";
+import { say, usesColour, write } from "../render.js";
 import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
 import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
 import { readImages, readPrompt } from "../setup/run-input.js";
@@ -58,7 +58,6 @@ export interface RunOptions {
   earlier?: EarlierSession | undefined;
 }
 
-/** Runs one turn, from the prompt to its result. */
 export async function runCommand(
   argument: string | undefined,
   flags: RunFlags,
@@ -113,10 +112,6 @@ async function personAtTerminal(context: CliContext): Promise<Pick<AgentUse, "us
     user: terminalUser(context),
     approver: terminalApprover(context, { usesColour: usesColour(context) }),
   });
-}
-
-function usesColour({ stderr, environment }: CliContext): boolean {
-  return stderr.isTTY === true && !environment.forbidsColor && !environment.isContinuousIntegration;
 }
 
 async function finish(

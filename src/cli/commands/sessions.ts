@@ -44,18 +44,14 @@ export function defineSessions(command: Command, context: CliContext): void {
   );
   withListOptions(
     command.command("list").alias("ls").description("list the sessions, the most recent first"),
-  ).action(async (flags: ListFlags, { parent }: Command) => {
-    await list({ ...parent?.opts(), ...flags }, context);
-  });
+  ).action((flags: ListFlags, { parent }: Command) => list({ ...parent?.opts(), ...flags }, context));
   command
     .command("show")
     .description("print what was said and done in a session")
     .argument("<session>", "an id, the start of one, or a file")
     .option("--full", "print instructions, long texts and outputs in full")
     .option("--json", "print the steps, one JSON object per line")
-    .action(async (id: string, flags: ShowFlags) => {
-      await show(id, flags, context);
-    });
+    .action((id: string, flags: ShowFlags) => show(id, flags, context));
   command
     .command("fork")
     .description("copy a session, or its beginning, into a new one")
@@ -71,18 +67,14 @@ export function defineSessions(command: Command, context: CliContext): void {
     .argument("<session>", "an id, the start of one, or a file")
     .option("--format <name>", "the format; only atif is supported", "atif")
     .option("-o, --output <file>", "the file to write (default: standard output)")
-    .action(async (id: string, flags: ExportFlags) => {
-      await exportSession(id, flags, context);
-    });
+    .action((id: string, flags: ExportFlags) => exportSession(id, flags, context));
   command
     .command("delete")
     .alias("rm")
     .description("delete sessions")
     .argument("<sessions...>", "ids, or the starts of ids")
     .option("-y, --yes", "do not ask for confirmation")
-    .action(async (ids: string[], flags: { yes?: boolean }) => {
-      await deleteSessions(ids, flags, context);
-    });
+    .action((ids: string[], flags: { yes?: boolean }) => deleteSessions(ids, flags, context));
 }
 
 /** Finds the file of a session by the session's id, the start of the id, or the path of the file. */

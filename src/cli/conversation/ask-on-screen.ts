@@ -9,7 +9,6 @@ import type { Tone } from "./screen/styled-line.js";
 export interface AskParts {
   questions: PendingQuestions;
   show(block: Block): void;
-  /** The current width of the screen. */
   columns(): number;
 }
 
@@ -20,7 +19,6 @@ const tones: Record<QuestionLine["kind"], Tone> = {
   frame: "quiet",
 };
 
-/** How many rows of the command or patch are repeated next to the choices. */
 const REMINDER_ROWS = 3;
 
 /**
@@ -60,7 +58,6 @@ function reminder(lines: readonly QuestionLine[]): Question["lines"] {
   return [...rows.slice(0, REMINDER_ROWS).map(({ text, kind }) => ({ text, tone: tones[kind] })), ...more];
 }
 
-/** Asks the model's questions on the screen. */
 export function screenUser({ questions, show }: Omit<AskParts, "columns">): AskedUser {
   return {
     async ask(userQuestions, { signal }) {

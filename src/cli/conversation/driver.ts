@@ -7,7 +7,6 @@ import { repaint, type ScreenState } from "./screen/screen-state.js";
 import type { ScreenStore } from "./screen/screen-store.js";
 import { unfoldLast, withBlock } from "./screen/view-state.js";
 
-/** Two presses of ctrl-C within this time end the session. */
 const DOUBLE_PRESS_MS = 1000;
 
 /** What the driver starts. Rejects only because of a bug in brig. */
@@ -133,7 +132,6 @@ export class Driver {
     return true;
   }
 
-  /** Returns whether Enter sent the draft. */
   #submit(): boolean {
     const { draft, search } = this.#parts.store.read().composer;
     if (search !== null || escapesEnter(draft)) return false;
@@ -232,7 +230,6 @@ export class Driver {
     }
   }
 
-  /** Returns whether ctrl-C was pressed in the same situation just before. */
   #isSecond(situation: "idle" | "stopping"): boolean {
     const previous = this.#lastInterrupt;
     this.#lastInterrupt = { situation, at: this.#parts.now() };

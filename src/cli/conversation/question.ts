@@ -3,7 +3,6 @@ import type { Tone } from "./screen/styled-line.js";
 /** A question that a person has to answer before work can continue. Its texts are safe for a terminal. */
 export interface Question {
   lines: readonly { text: string; tone: Tone }[];
-  /** Each is chosen with one key. */
   choices: readonly Choice[];
   /** Whether a line of text is an answer too. */
   takesText: boolean;
@@ -12,7 +11,6 @@ export interface Question {
 }
 
 interface Choice {
-  /** A single character. */
   key: string;
   label: string;
 }
@@ -20,7 +18,6 @@ interface Choice {
 export type Answer =
   | { kind: "choice"; choice: Choice }
   | { kind: "text"; text: string }
-  /** The person pressed Escape. */
   | { kind: "dismissed" };
 
 /** A key counts as an answer after this long without typing; an earlier one was probably meant for the draft. */

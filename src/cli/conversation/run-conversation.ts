@@ -82,7 +82,6 @@ interface ScreenParts {
 interface Session extends ScreenParts, ConversationInput {
   setup: AgentSetup;
   history: PromptHistory;
-  /** Images that are attached to the first message. */
   images: readonly string[];
 }
 
@@ -151,7 +150,6 @@ function listener(store: ScreenStore, { setting: { cwd } }: AgentSetup): AgentLi
   };
 }
 
-/** Shows that the sandbox is starting, until it is ready or has failed. */
 function showStart(session: Session, conversation: Conversation): void {
   const { store, setup, show } = session;
   const open = () =>

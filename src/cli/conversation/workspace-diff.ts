@@ -3,7 +3,6 @@ import { neutralise } from "../../lib/terminal/terminal.js";
 import type { ToolSandbox } from "../../tools/tool-sandbox.js";
 import type { ListingLine } from "./screen/block.js";
 
-/** The changes since the last commit. */
 export type WorkspaceDiff =
   | { kind: "changes"; lines: ListingLine[]; isCut: boolean }
   | { kind: "none" }

@@ -13,7 +13,6 @@ export function describeError(error: unknown, options: { showsCauses: boolean })
   return `${neutralise(lines.join("\n"))}\n`;
 }
 
-/** An error for a program, printed on stdout with `--json`. */
 export function errorAsJson(error: unknown): object {
   return { error: errorFacts(error) };
 }
@@ -24,7 +23,6 @@ function errorFacts(error: unknown): object {
   return { code, message, hint, reason };
 }
 
-/** An error as an event, for commands that print events with `--json`. */
 export function errorAsEvent(error: unknown): object {
   return { type: "error", ...errorFacts(error) };
 }

@@ -12,9 +12,7 @@ import { initialView, reduceView, type ViewState, withBlock } from "../conversat
 import { LiveRows } from "./live-rows.js";
 import { terminalSize } from "./terminal-session.js";
 
-/** How many lines of a command's output are shown. */
 const SHOWN_LINES = 8;
-/** Changes within this time are drawn together. */
 const FRAME_MS = 50;
 const TICK_MS = 1000;
 
@@ -131,7 +129,6 @@ export class LiveRunDisplay {
     this.#rows.draw(this.#takeFinished(Math.max(1, cols - 1)), []);
   }
 
-  /** Returns the finished blocks that are not printed yet, as rows. */
   #takeFinished(columns: number): string[] {
     const { finished } = this.#view;
     const earlier = finished[this.#printed - 1];

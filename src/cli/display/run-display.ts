@@ -5,6 +5,7 @@ import { formatDuration } from "../../lib/time/durations.js";
 import { appendOutput, emptyFold, lastLines, lineCountOf } from "../../output/line-fold.js";
 import type { PlanStep } from "../../tools/tool.js";
 import type { CliContext, OutputStream } from "../context.js";
+import { usesColour } from "../render.js";
 import { callTitle, commandText } from "./call-text.js";
 import { withDeclineReason } from "./declined-call.js";
 import { LiveRunDisplay } from "./live-run-display.js";
@@ -21,16 +22,12 @@ const planMarks = { completed: "✔", in_progress: "▶", pending: "□" } as co
 type Style = Parameters<typeof styleText>[0];
 
 /** Shows on stderr what a session is doing: with rows that change on a terminal, otherwise line by line. */
-export function showRun({ stderr, environment }: CliContext): AgentListener {
+export function showRun(context: CliContext): AgentListener {
+  const { stderr, environment } = context;
   const isTerminal = stderr.isTTY === true && !environment.isContinuousIntegration;
-  const usesColour = isTerminal && !environment.forbidsColor;
-  const canDraw = isTerminal && environment.variables.TERM !== "dumb";
-  const display = canDraw
-    ? new LiveRunDisplay(stderr, { usesColour })
-    : new RunDisplay(stderr, { usesColour });
-  return (event) => {
-    display.show(event);
-  };
+  const Display = isTerminal && environment.variables.TERM !== "dumb" ? LiveRunDisplay : RunDisplay;
+  const display = new Display(stderr, { usesColour: usesColour(context) });
+  return (event) => display.show(event);
 }
 
 /**
@@ -215,7 +212,6 @@ class CommandOutput {
   #fold = emptyFold;
   #shown = 0;
 
-  /** Returns the lines to show now. */
   push(chunk: Uint8Array): readonly string[] {
     this.#fold = appendOutput(this.#fold, this.#stream.push(chunk));
     const now = this.#fold.head.slice(this.#shown, LIVE_LINES);

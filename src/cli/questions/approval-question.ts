@@ -18,7 +18,6 @@ export interface QuestionLine {
 }
 
 export interface ApprovalChoice {
-  /** A single letter. */
   key: string;
   label: string;
   answer: ApprovalAnswer;

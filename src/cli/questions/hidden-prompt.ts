@@ -5,7 +5,6 @@ import type { CliContext } from "../context.js";
 import { write } from "../render.js";
 import { readInput } from "../streams.js";
 
-/** More than any secret needs. */
 const maxBytes = 64 * 1024;
 
 /**

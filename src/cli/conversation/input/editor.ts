@@ -1,4 +1,3 @@
-/** The text that a person is writing. */
 export interface Draft {
   readonly text: string;
   /** An index into `text`, in UTF-16 units. */
@@ -9,7 +8,6 @@ export interface Draft {
 
 export const emptyDraft: Draft = { text: "", cursor: 0, deleted: "" };
 
-/** Keys that change the draft or move its cursor. */
 export type EditingKey =
   | "newline"
   | "backspace"

@@ -108,7 +108,6 @@ const begunSequence = sticky(String.raw`\x1b(?:\[[\x30-\x3f]{0,64}[\x20-\x2f]{0,
 export class KeyDecoder {
   readonly #utf8 = new Utf8Stream();
   #pending = "";
-  /** The paste so far; null outside of one. */
   #paste: { text: string; isCut: boolean } | null = null;
 
   push(bytes: Uint8Array): Key[] {

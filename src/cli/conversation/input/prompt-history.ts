@@ -2,9 +2,7 @@ import { chmod, mkdir, open, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
 
-/** How many messages can be recalled. */
 const RECALLED = 1000;
-/** Only this much of the end of the file is read. */
 const READ_BYTES = 4 * 1024 * 1024;
 
 const entrySchema = z.looseObject({ text: z.string() });
@@ -48,7 +46,6 @@ export class PromptHistory {
     this.#writing = this.#writing.then(() => append(file, entry)).catch(() => undefined);
   }
 
-  /** Waits until everything is written. */
   async close(): Promise<void> {
     await this.#writing;
   }

@@ -37,7 +37,6 @@ export function contextLeft({ room: { usedTokens, windowTokens } }: Conversation
   return [`${Math.round(share * 100)} % context left`];
 }
 
-/** The text to print after the screen is closed. */
 export function closingText({ sessionFile, threadId, usage }: Conversation, { options }: AgentSetup): string {
   const { inputTokens, outputTokens } = usage;
   const trouble = options.session?.trouble ?? null;
@@ -50,7 +49,6 @@ export function closingText({ sessionFile, threadId, usage }: Conversation, { op
     .join("");
 }
 
-/** A row for each tool: its name, whether it is on, and which setting decides. */
 export function toolRows(setup: AgentSetup, context: CliContext): (readonly [string, string])[] {
   const layers = gateLayers(setup, { model: setup.options.model.model, context });
   return toolCatalogue()

@@ -133,7 +133,6 @@ export function scriptRows(script: string, columns: number): StyledLine[] {
   return markedRows(span("$ ", "accent"), script, { columns, tone: "strong", maxRows: SCRIPT_ROWS });
 }
 
-/** The number of lines that are left out, and the last lines of an output. */
 export function foldedRows(
   output: LineFold,
   { columns, foldHint = "", shownLines = SHOWN_LINES }: BlockRoom,
@@ -186,7 +185,6 @@ function patchRows(
   ];
 }
 
-/** The first edited lines of a patch, and the number of the others. */
 function editRows(edits: LineFold, { columns, foldHint = "" }: BlockRoom): StyledLine[] {
   const hiddenLines = lineCountOf(edits) - SHOWN_EDITS;
   const below = span(`⋮ ${plural(hiddenLines, "line")} below${foldHint}`, "quiet");

@@ -16,13 +16,11 @@ export type Block =
   /** `edits` has the added and removed lines; it is empty if the patch failed. */
   | { kind: "patch"; changes: readonly FileChange[]; edits: LineFold; success: boolean; failure: string }
   | { kind: "plan"; explanation: string | null; steps: readonly PlanStep[] }
-  | { kind: "notice"; tone: NoticeTone; text: string; hint?: string }
-  /** The answer of a slash command. */
+  | { kind: "notice"; tone: NoticeTone; text: string; hint?: string | undefined }
   | { kind: "report"; title: string; rows: readonly (readonly [string, string])[] }
   | { kind: "listing"; title: string; lines: readonly ListingLine[] }
   /** An output that was folded away before, as far as it was kept. */
   | { kind: "unfolded"; title: string; output: LineFold }
-  /** A question to the person. */
   | { kind: "question"; lines: readonly { text: string; tone: Tone }[] }
   | { kind: "answer"; text: string };
 

@@ -4,10 +4,8 @@ import { isPrompt } from "../../../session/read/session-reader.js";
 import type { Block } from "./block.js";
 import { plural } from "./styled-line.js";
 
-/** How many messages of a resumed session are shown again. */
 const SHOWN_MESSAGES = 6;
 
-/** The last messages of a resumed session, and how many came before them. */
 export function earlierBlocks(items: readonly ResponseItem[]): Block[] {
   const messages = items.flatMap(messageBlock);
   if (messages.length === 0) return [];

@@ -51,7 +51,6 @@ interface Room {
   maxRows: number;
 }
 
-/** The last rows matter most. */
 function lastRows(rows: StyledLine[], count: number): StyledLine[] {
   return count <= 0 ? [] : rows.slice(-count);
 }
@@ -92,7 +91,6 @@ export interface RunningRoom extends Room {
   foldHint?: string | undefined;
 }
 
-/** The running calls, each with the end of its output. */
 export function runningRows({ calls }: ViewState, { maxRows, count, ...room }: RunningRoom): StyledLine[] {
   const perCall = Math.floor(maxRows / Math.max(1, calls.length)) - 3;
   return calls.flatMap((call) => callRows(call, { ...room, count: Math.max(0, Math.min(count, perCall)) }));
@@ -127,7 +125,6 @@ function backgroundRows({ view: { background } }: ScreenState, columns: number):
   ];
 }
 
-/** What the running turn is doing, and for how long it has been running. */
 export function activityRows(
   { turn, isCompacting }: ViewState,
   { columns, now, isAsking }: { columns: number; now: number; isAsking: boolean },

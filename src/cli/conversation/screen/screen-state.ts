@@ -2,7 +2,6 @@ import { type Composer, emptyComposer } from "../input/composer.js";
 import type { Question } from "../question.js";
 import { initialView, type ViewState } from "./view-state.js";
 
-/** Everything that determines what is on the screen. */
 export interface ScreenState {
   view: ViewState;
   composer: Composer;
@@ -13,7 +12,6 @@ export interface ScreenState {
   waiting: Composer | null;
   /** A line about the keys, shown until the next key. */
   hint: string | null;
-  /** About the session, below the draft. */
   footer: readonly string[];
   size: ScreenSize;
   /** Each new generation draws the finished blocks again, starting with the block at index `from`. */

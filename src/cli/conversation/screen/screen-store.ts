@@ -1,6 +1,5 @@
 import type { ScreenState } from "./screen-state.js";
 
-/** Changes within this time are drawn together. */
 const FRAME_MS = 40;
 
 /** Holds the state of the screen and tells its watchers about changes, at most once per frame. */

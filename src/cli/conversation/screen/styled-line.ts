@@ -18,7 +18,6 @@ export interface Span {
   tone: Tone;
 }
 
-/** One row of the screen. */
 export type StyledLine = readonly Span[];
 
 export function span(text: string, tone: Tone = "plain"): Span {

@@ -116,7 +116,6 @@ function followSize(
   };
 }
 
-/** Updates the elapsed time that is shown while a turn is running. */
 function tick(store: ScreenStore): void {
   store.update((state) => (state.view.turn === null ? state : { ...state, now: Date.now() }));
 }

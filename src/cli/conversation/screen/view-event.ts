@@ -19,7 +19,7 @@ export type ViewEvent =
   | { kind: "command-ended"; callId: string; exitCode: number; durationMs: number }
   | Extract<AgentEvent, { kind: "call-ended" | "patch-started" | "patch-ended" | "plan-updated" }>
   | { kind: "compaction-started" }
-  | { kind: "notice"; tone: NoticeTone; text: string; hint?: string }
+  | { kind: "notice"; tone: NoticeTone; text: string; hint?: string | undefined }
   | { kind: "turn-ended"; how: "completed" | "failed" | "interrupted" };
 
 export type NoticeTone = "quiet" | "warning" | "failure";
@@ -169,10 +169,8 @@ export function failureNotice(error: {
   message: string;
   hint?: string | undefined;
 }): ViewEvent & { kind: "notice" } {
-  const text = neutralise(error.message);
-  return error.hint === undefined
-    ? { kind: "notice", tone: "failure", text }
-    : { kind: "notice", tone: "failure", text, hint: neutralise(error.hint) };
+  const hint = error.hint === undefined ? undefined : neutralise(error.hint);
+  return { kind: "notice", tone: "failure", text: neutralise(error.message), hint };
 }
 
 function reconnectText({

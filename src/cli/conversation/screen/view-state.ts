@@ -22,7 +22,6 @@ interface RunningCommand {
   end: CommandEnd;
 }
 
-/** What a person sees of a session, apart from what they type. */
 export interface ViewState {
   /** Grows only at its end. */
   finished: readonly Block[];
@@ -30,7 +29,6 @@ export interface ViewState {
   /** The message that is arriving: all of its text so far, and its last line, which may still grow. */
   streaming: { text: string; line: string };
   calls: readonly RunningCall[];
-  /** Commands that are still running after their calls have ended. */
   background: ReadonlyMap<string, RunningCommand>;
   /** The last outputs that were folded away, the most recent first. */
   folded: readonly { title: string; output: LineFold }[];
@@ -47,11 +45,8 @@ export const initialView: ViewState = {
   isCompacting: false,
 };
 
-/** How many lines of a finished output are shown. */
 export const SHOWN_LINES = 5;
-/** How many lines of a patch are shown. */
 export const SHOWN_EDITS = 12;
-/** How many outputs can be unfolded again. */
 const FOLDED_OUTPUTS = 8;
 
 /** Returns the state after an event. An event that does not fit the state is no error. */
