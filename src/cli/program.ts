@@ -74,8 +74,7 @@ const brig = {
   name: "brig",
   description:
     "Runs AI agents' tool calls in containers, where they can do no harm.\n\n" +
-    "Without a command, brig starts a conversation at the terminal. It takes the options of brig run and a first\n" +
-    'prompt: brig "fix the tests".',
+    'Without a command, brig starts a conversation at the terminal, with the options of brig run: brig "fix the tests".',
 };
 
 function defineProgram({

@@ -43,7 +43,7 @@ function addCodexOptions(command: Command): Command {
     .option("-o, --output-last-message <file>", "also write the final message to this file")
     .option("--ephemeral", "do not save the session")
     .option("--ignore-user-config", "do not read config.toml of $BRIG_HOME or $CODEX_HOME")
-    .addOption(new Option("--color <when>", "always, never, auto").choices(["always", "never", "auto"]))
+    .addOption(new Option("--color <when>", "when to use colours").choices(["always", "never", "auto"]))
     .option("--last", "with resume: the most recent session of this directory")
     .option("--all", "with resume --last: the most recent session of any directory")
     .option("--search", 'the same as -c web_search="live"')

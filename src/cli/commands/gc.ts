@@ -20,7 +20,7 @@ interface GcFlags {
 export function defineGc(command: Command, context: CliContext): void {
   command
     .option("--dry-run", "only print what would be removed")
-    .option("--kept", "also remove containers that brig left running because of --keep")
+    .option("--kept", "also remove containers left running by --keep, if the brig that made them has ended")
     .option(
       "--unrecorded",
       "also remove containers that have brig's labels but were not made by this user's brig",
