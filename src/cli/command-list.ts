@@ -4,7 +4,9 @@ export interface CommandEntry {
   name: string;
   summary: string;
   load: () => Promise<DefineCommand>;
-  /** The exit code is that of the program in the sandbox, so every failure of brig itself, bad usage too, is 125. */
+  /**
+   * Exits with the code of the program in the sandbox, and with 125 for every failure of brig, bad usage too.
+   */
   passesExitCodeOn?: boolean;
   /** With `--json` the command prints one event per line, so an error is printed as an event as well. */
   printsEvents?: boolean;

@@ -15,7 +15,7 @@ export interface Interruption {
   isQuiet: boolean;
 }
 
-/** All that a command may use of its process. Only the entry file of each program uses the global `process`. */
+/** All that a command may use of its process. Only the programs' entry files use the global `process`. */
 export interface CliContext {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
@@ -30,8 +30,8 @@ export interface CliContext {
   /** Does what ctrl-C does. For raw mode, in which the terminal sends no signal. */
   interrupt(): void;
   /**
-   * Stops the whole job, as ctrl-Z does outside raw mode, and returns once it is continued. Returns immediately
-   * if there is no shell that could continue it.
+   * Stops the whole job, as ctrl-Z does outside raw mode, and returns once it is continued. Returns
+   * immediately if there is no shell that could continue it.
    */
   suspend(): void;
   /** The exit status when the program ends without an error. Default 0. */
@@ -39,7 +39,7 @@ export interface CliContext {
 }
 
 /**
- * Adds arguments, options and the action to `command`. It runs before the arguments are parsed, so large modules
- * are imported inside the action. An action that fails throws a BrigError.
+ * Adds arguments, options and the action to `command`. It runs before the arguments are parsed, so large
+ * modules are imported inside the action. An action that fails throws a BrigError.
  */
 export type DefineCommand = (command: Command, context: CliContext) => void;

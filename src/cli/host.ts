@@ -18,8 +18,8 @@ export interface Host extends CliContext {
 
 /**
  * Turns the process into a context. The first SIGINT (ctrl-C), SIGTERM or SIGHUP aborts the signal, so that
- * everything is closed in order. A second one ends the process immediately; the containers then end with their
- * leases.
+ * everything is closed in order. A second one ends the process immediately; the containers then end with
+ * their leases.
  */
 export function openHost(host: HostProcess): Host {
   const controller = new AbortController();
@@ -70,8 +70,8 @@ export function openHost(host: HostProcess): Host {
       host.kill(host.pid, "SIGINT");
     },
     suspend: () => {
-      // 0 is the process group. The kernel delivers the signal before the call returns, and drops it if the group
-      // is orphaned, since no shell could continue it then.
+      // 0 is the process group. The kernel delivers the signal before the call returns, and drops it if the
+      // group is orphaned, since no shell could continue it then.
       host.kill(0, "SIGTSTP");
     },
     setExitStatus: (status) => {

@@ -19,7 +19,7 @@ export interface ProgramOptions {
   program?: { name: string; description: string } | undefined;
 }
 
-/** Runs one command line and reports what went wrong. Resolves to the exit status of a failure, or to null. */
+/** Runs one command line and reports errors. Resolves to the exit status of a failure, or to null. */
 export async function runProgram(given: string[], options: ProgramOptions): Promise<number | null> {
   const { context, commands } = options;
   const isBrig = options.program === undefined;
@@ -44,7 +44,7 @@ export async function runProgram(given: string[], options: ProgramOptions): Prom
   }
 }
 
-/** `brig help TOPIC` for an unknown topic fails as `brig TOPIC` does; commander alone would print the general help. */
+/** Makes `brig help TOPIC` fail for an unknown topic; commander would print the general help. */
 function withoutUnknownTopic(argv: string[], commands: readonly CommandEntry[]): string[] {
   const [first, topic] = argv;
   const isUnknown = first === "help" && topic !== undefined && !commands.some(({ name }) => name === topic);
@@ -60,7 +60,7 @@ async function printHelp(program: Command, context: CliContext): Promise<void> {
   await say(stderr, `\nbrig: a conversation cannot start here because ${why}; use brig run PROMPT instead\n`);
 }
 
-/** At a terminal, anything but a command is a prompt or an option of `brig run`, and starts a conversation. */
+/** At a terminal, anything but a command starts a conversation: it is a prompt or an option of `brig run`. */
 function startsConversation([first]: string[], { context, commands }: ProgramOptions): boolean {
   if (!canConverse(context)) return false;
   if (first === undefined) return true;

@@ -38,8 +38,8 @@ export async function readInput(
 }
 
 /**
- * Copies a command's output as it arrives, until it ends: byte for byte to a pipe or file, and to a terminal with
- * control sequences neutralised.
+ * Copies a command's output as it arrives, until it ends: byte for byte to a pipe or file, and to a terminal
+ * with control sequences neutralised.
  */
 export async function passOutput(
   from: Readable,
@@ -52,8 +52,8 @@ export async function passOutput(
 }
 
 /**
- * Copies standard input until it ends or the command stops reading. Rejects when the input cannot be read. Do not
- * await it together with the command: it may go on waiting for input long after the command has ended.
+ * Copies standard input until it ends or the command stops reading. Rejects when the input cannot be read. Do
+ * not await it together with the command: it may go on waiting for input long after the command has ended.
  */
 export async function passInput(from: Readable, to: Writable): Promise<void> {
   to.on("error", () => undefined);

@@ -59,7 +59,7 @@ export function readCodexFlags(
       askForApproval: "never",
       model: flags.model ?? (local === null ? undefined : localModels[local]),
       config: configOverrides(flags, local),
-      // Only brig replay needs the record of the final files, and a program that starts Codex waits for its answer.
+      // Only brig replay needs the record of the final files, and it takes time.
       treeRecord: false,
     },
     environment:

@@ -25,7 +25,9 @@ export async function runCodexProgram(argv: string[], context: CliContext): Prom
   });
 }
 
-/** As Codex does, accepts options of `exec` before its name (`codex -a never exec PROMPT`) and the short form `e`. */
+/**
+ * As in Codex, options of `exec` may come before its name (`codex -a never exec PROMPT`), and `e` is `exec`.
+ */
 export function optionsAfterCommand(argv: readonly string[]): string[] {
   const at = argv.findIndex((word) => word === "exec" || word === "e");
   if (at < 0 || argv.slice(0, at).includes("--")) return [...argv];

@@ -58,7 +58,7 @@ async function collectGarbage(
   return { ...report, placeholders };
 }
 
-/** The hash of the toolbox volume that this version of brig uses. It is never removed, even if it is not filled yet. */
+/** The hash of this version's toolbox volume, which is never removed, even if it is not filled yet. */
 async function currentToolbox(engine: Engine): Promise<string> {
   const { arch } = await engine.info();
   const { context } = await findImage(engine, { name: "toolbox", arch });

@@ -59,7 +59,7 @@ export function configOption(): Option {
   ).argParser(collect);
 }
 
-/** The issuer that `[oauth]` of the configuration names. Prints warnings about the configuration on stderr. */
+/** The issuer that `[oauth]` names. Prints warnings about the configuration on stderr. */
 export async function configuredIssuer(
   { config: overrides }: ConfigFlags,
   { environment, stderr }: CliContext,

@@ -104,8 +104,8 @@ const fullAccess: Partial<SandboxFlags> = {
 };
 
 /**
- * The sandbox of the recorded turn, unless the flags name another. A session file alone never gets full access or a
- * network: the person has to allow it with a flag.
+ * The sandbox of the recorded turn, unless the flags name another. A session file alone never gets full
+ * access or a network: the person has to allow it with a flag.
  */
 function recordedSandbox(turn: TurnSettings | null, flags: ReplayFlags): Partial<SandboxFlags> {
   const policy = turn?.sandbox_policy;
@@ -157,8 +157,8 @@ async function inPlace(source: string): Promise<ReplayWorkspace> {
 }
 
 /**
- * Makes a copy that the session's calls may change. It is made and removed inside containers, because brig does not
- * open on the host what an agent may have written.
+ * Makes a copy that the session's calls may change. It is made and removed inside containers, because brig
+ * does not open on the host what an agent may have written.
  */
 async function copyOf(source: string, { recording, flags, context }: ReplayParts): Promise<ReplayWorkspace> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "brig-replay-")));

@@ -102,8 +102,8 @@ async function lastFile({ all, cd = "." }: ResumeFlags, context: CliContext): Pr
 }
 
 /**
- * A session continues in its own directory, unless `-C` names another one, or the directory is only the claim of
- * a copied file.
+ * A session continues in its own directory, unless `-C` names another one, or the directory is only the claim
+ * of a copied file.
  */
 async function withSessionDirectory(
   { meta, lastTurn, hasForeignDirectory }: RecordedSession,

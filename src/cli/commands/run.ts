@@ -47,7 +47,7 @@ export function addRunOptions(command: Command): Command {
     .option("-o, --output-last-message <file>", "also write the final message to this file");
 }
 
-/** Whether brig without a prompt starts a conversation. These flags are for programs, which want one result. */
+/** Whether brig without a prompt starts a conversation. The flags are for programs, which want one result. */
 export function wantsConversation({ json, outputLastMessage }: RunFlags, context: CliContext): boolean {
   return json !== true && outputLastMessage === undefined && canConverse(context);
 }
@@ -147,8 +147,8 @@ async function deliver(message: string, flags: RunFlags, context: CliContext): P
 async function print(message: string, flags: RunFlags, context: CliContext): Promise<void> {
   if (flags.json === true || message === "") return;
   const text = message.endsWith("\n") ? message : `${message}\n`;
-  // A pipe is neutralised too, because it may end at a terminal, such as the log of a CI job. Invisible characters
-  // stay in it: they are harmless there, and a program may need the exact text.
+  // A pipe is neutralised too, because it may end at a terminal, such as the log of a CI job. Invisible
+  // characters stay in it: they are harmless there, and a program may need the exact text.
   await write(context.stdout, neutralise(text, { keepsInvisible: context.stdout.isTTY !== true }));
 }
 

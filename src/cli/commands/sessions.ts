@@ -246,7 +246,7 @@ async function deleteSession(path: string, currentProcess: CurrentProcess): Prom
   }
 }
 
-/** On a full disk no lock file can be written, so a session that nobody has locked is deleted without a lock. */
+/** A full disk has no room for a lock file, so a session that nobody has locked is deleted without one. */
 async function claimToDelete(path: string, currentProcess: CurrentProcess): Promise<FileLock | null> {
   try {
     return await lockSessionFile(path, currentProcess);

@@ -22,8 +22,8 @@ const tones: Record<QuestionLine["kind"], Tone> = {
 const REMINDER_ROWS = 3;
 
 /**
- * Asks for approvals on the screen. The whole question goes into the scrolling part, where it can be read however
- * long it is; only the choices are in the live part below.
+ * Asks for approvals on the screen. The whole question goes into the scrolling part, where it can be read
+ * however long it is; only the choices are in the live part below.
  */
 export function screenApprover({ questions, show, columns }: AskParts): Approver {
   return {
@@ -48,8 +48,8 @@ export function screenApprover({ questions, show, columns }: AskParts): Approver
 }
 
 /**
- * The beginning of the command or patch. A model may go on writing while its call waits for approval. Its text then
- * appears between the question and the choices, and could imitate a question about something else.
+ * The beginning of the command or patch. A model may go on writing while its call waits for approval. Its
+ * text then appears between the question and the choices, and could imitate a question about something else.
  */
 function reminder(lines: readonly QuestionLine[]): Question["lines"] {
   const rows = lines.filter(({ kind }) => kind === "command");

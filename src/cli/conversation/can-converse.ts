@@ -6,5 +6,5 @@ export function canConverse({ stdin, stdout, environment }: CliContext): boolean
   return isTerminal && !environment.isContinuousIntegration && environment.variables.TERM !== "dumb";
 }
 
-/** The hidden flag by which `brig PROMPT`, unlike `brig run PROMPT`, starts a conversation with the prompt. */
+/** The hidden flag that makes `brig PROMPT` a conversation, which `brig run PROMPT` is not. */
 export const CONVERSE = "--converse";

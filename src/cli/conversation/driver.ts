@@ -30,7 +30,7 @@ export interface DriverParts {
   now: () => number;
 }
 
-/** Turns keys into drafts, answers, turns and commands. Runs one turn at a time and queues what is entered meanwhile. */
+/** Turns keys into drafts, answers, turns and commands. Runs one turn at a time and queues other input. */
 export class Driver {
   readonly #parts: DriverParts;
   /** Resolves when the person ends the session. Rejects because of a bug in brig. */
@@ -198,7 +198,7 @@ export class Driver {
     return next;
   }
 
-  /** After an interruption, puts the queued messages back into the draft, since the person may want to change them. */
+  /** Puts the queued messages back into the draft, since a person who interrupts may want to change them. */
   #unqueue(): void {
     this.#change((state) => {
       if (state.queued.length === 0) return state;

@@ -20,7 +20,7 @@ export type Answer =
   | { kind: "text"; text: string }
   | { kind: "dismissed" };
 
-/** A key counts as an answer after this long without typing; an earlier one was probably meant for the draft. */
+/** A key is an answer only after this long without typing; an earlier one was meant for the draft. */
 const SETTLE_MS = 400;
 
 interface PendingQuestion {
@@ -29,8 +29,9 @@ interface PendingQuestion {
 }
 
 /**
- * Questions that wait for a person, shown one after the other. Keys that are pressed while the person is typing are
- * not taken for an answer: a `y` that was meant to begin the next prompt must not approve anything.
+ * Questions that wait for a person, shown one after the other. Keys that are pressed while the person is
+ * typing are not taken for an answer: a `y` that was meant to begin the next prompt must not approve
+ * anything.
  */
 export class PendingQuestions {
   readonly #waiting: PendingQuestion[] = [];

@@ -125,7 +125,7 @@ async function converse(session: Session): Promise<Conversation> {
   return conversation;
 }
 
-/** Returns when the person ends the session, or the terminal is gone. Rejects when the screen cannot be drawn. */
+/** Returns when the session ends or the terminal is gone. Rejects when the screen cannot be drawn. */
 async function drive(
   session: Session,
   { conversation, screen }: { conversation: Conversation; screen: TerminalScreen },

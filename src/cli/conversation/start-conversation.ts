@@ -1,7 +1,7 @@
 import { Keyboard } from "./input/keyboard.js";
 import type { ConversationInput } from "./run-conversation.js";
 
-/** Runs a conversation. Opens the keyboard before the large modules are loaded, so that no typed key is lost. */
+/** Runs a conversation. Opens the keyboard before loading large modules, so that no typed key is lost. */
 export async function startConversation(input: Omit<ConversationInput, "keyboard">): Promise<void> {
   const keyboard = await Keyboard.open(input.context);
   try {

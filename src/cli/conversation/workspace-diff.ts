@@ -12,7 +12,9 @@ const LONGEST_DIFF_BYTES = 512 * 1024;
 const SHOWN_NEW_FILES = 50;
 const TIMEOUT_MS = 30_000;
 
-/** Keep the repository's configuration from starting programs or writing, and the output from being paged or coloured. */
+/**
+ * Keep the repository's configuration from starting programs, and the output from being paged or coloured.
+ */
 const gitOptions = [
   "--no-pager",
   "--no-optional-locks",

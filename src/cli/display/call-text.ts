@@ -15,8 +15,8 @@ export function commandText(argv: readonly string[]): string {
 }
 
 /**
- * A call in one short line, safe for a terminal: its command, or the tool and its arguments. Of a freeform tool's
- * input only the size is shown.
+ * A call in one short line, safe for a terminal: its command, or the tool and its arguments. Of a freeform
+ * tool's input only the size is shown.
  */
 export function callTitle(name: string, input: string): string {
   const args = parsed(input);

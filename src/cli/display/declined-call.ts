@@ -2,7 +2,7 @@ import type { AgentEvent } from "../../agent/turn/events.js";
 
 type CallEnded = AgentEvent & { kind: "call-ended" };
 
-/** If the call's command was declined, replaces the content, which is written for the model, with the reason. */
+/** Replaces the content of a declined command's call, which is written for the model, with the reason. */
 export function withDeclineReason(event: CallEnded, declined: Map<string, string>): CallEnded {
   const reason = declined.get(event.callId);
   declined.delete(event.callId);

@@ -27,7 +27,7 @@ export function errorAsEvent(error: unknown): object {
   return { type: "error", ...errorFacts(error) };
 }
 
-/** Turns an error of commander into a BrigError. Returns null if commander only printed the help or the version. */
+/** Turns an error of commander into a BrigError. Returns null after the help or the version was printed. */
 export function usageError(error: CommanderError, command: Command): BrigError | null {
   if (error.exitCode === 0) return null;
   const message = unknownCommandBelow(error, command) ?? error.message.replace(/^error: /, "");

@@ -1,8 +1,8 @@
 import type { OutputStream } from "../context.js";
 
 /**
- * Rows at the bottom of the terminal that change, below lines that stay. Uses only the control sequences for moving
- * up and for clearing.
+ * Rows at the bottom of the terminal that change, below lines that stay. Uses only the control sequences for
+ * moving up and for clearing.
  */
 export class LiveRows {
   readonly #target: OutputStream;
@@ -12,7 +12,7 @@ export class LiveRows {
     this.#target = target;
   }
 
-  /** Adds `lines`, and replaces the changing rows with `rows`. No row may be wider than the terminal or have a newline. */
+  /** Adds `lines` and replaces the changing rows. No row may be wider than the terminal or have a newline. */
   draw(lines: readonly string[], rows: readonly string[]): void {
     if (lines.length === 0 && isSame(rows, this.#shown)) return;
     const back = this.#shown.length === 0 ? "" : `\x1b[${this.#shown.length}A\r\x1b[J`;

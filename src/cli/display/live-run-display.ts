@@ -17,8 +17,8 @@ const FRAME_MS = 50;
 const TICK_MS = 1000;
 
 /**
- * Shows at a terminal what a session is doing: each call with the end of its output. Does not show the final message,
- * which is the program's result, and draws nothing while a person is asked a question.
+ * Shows at a terminal what a session is doing: each call with the end of its output. Does not show the final
+ * message, which is the program's result, and draws nothing while a person is asked a question.
  */
 export class LiveRunDisplay {
   readonly #target: OutputStream;
@@ -120,7 +120,7 @@ export class LiveRunDisplay {
     if (live.length > 0) this.#drawWithin(TICK_MS);
   }
 
-  /** Draws all finished blocks, since an answer may depend on them, and clears the live rows for the question. */
+  /** Draws the finished blocks, since an answer may depend on them, and makes room for the question. */
   #clear(): void {
     if (this.#timer !== null) clearTimeout(this.#timer.handle);
     this.#timer = null;

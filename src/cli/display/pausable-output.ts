@@ -2,7 +2,7 @@ import { Writable } from "node:stream";
 import type { OutputStream } from "../context.js";
 import { write } from "../render.js";
 
-/** Passes on what is written, or keeps it while paused, so that it does not mix with what is drawn on the terminal. */
+/** Keeps what is written while it is paused, so that it does not mix with what is drawn on the terminal. */
 export class PausableOutput extends Writable {
   readonly #target: OutputStream;
   readonly #kept: Buffer[] = [];

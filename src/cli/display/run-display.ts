@@ -31,8 +31,8 @@ export function showRun(context: CliContext): AgentListener {
 }
 
 /**
- * Shows line by line what a session is doing: the model's messages, each call with the output of its command, and
- * what went wrong. Does not show the final message, which is the program's result.
+ * Shows line by line what a session is doing: the model's messages, each call with the output of its command,
+ * and what went wrong. Does not show the final message, which is the program's result.
  */
 export class RunDisplay {
   readonly #target: OutputStream;

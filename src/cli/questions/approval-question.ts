@@ -38,9 +38,10 @@ const MAX_SHELL_CHARS = 200;
 const STAYS_OPEN = "it stays open: the agent can type into it later without asking";
 
 /**
- * What a person is asked. The command is in a frame that shows where it ends. Each of its lines is behind a bar (`│`
- * for a new line, `┆` for the rest of a long one), so that spaces and line breaks cannot make a part of it look like
- * something else. Invisible characters, such as one that changes the reading direction, are shown as code points.
+ * What a person is asked. The command is in a frame that shows where it ends. Each of its lines is behind a
+ * bar (`│` for a new line, `┆` for the rest of a long one), so that spaces and line breaks cannot make a part
+ * of it look like something else. Invisible characters, such as one that changes the reading direction, are
+ * shown as code points.
  */
 export function approvalQuestion(request: ApprovalRequest, room: QuestionRoom): ApprovalQuestionText {
   const columns = Math.max(room.columns, MIN_COLUMNS);
@@ -167,9 +168,9 @@ function quoteLines(label: string, text: string, columns: number): QuestionLine[
 }
 
 /**
- * A text as one line that hides nothing. In an output, control sequences are dropped; here each of their characters
- * is shown, because a shell ignores control sequences and would run the text between them. Unusual blanks, which a
- * shell does not take for blanks, and long runs of spaces are made visible.
+ * A text as one line that hides nothing. In an output, control sequences are dropped; here each of their
+ * characters is shown, because a shell ignores control sequences and would run the text between them. Unusual
+ * blanks, which a shell does not take for blanks, and long runs of spaces are made visible.
  */
 function shown(text: string): string {
   const visible = text.replace(control, (character) => {

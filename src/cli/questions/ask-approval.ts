@@ -17,15 +17,15 @@ import {
 
 export interface TerminalApproverOptions {
   usesColour: boolean;
-  /** How long input is discarded before a question is shown, so that earlier typing does not answer it. Default: 150. */
+  /** Input is discarded for this long before a question is shown, so that it is no answer. Default: 150. */
   settleMs?: number | undefined;
 }
 
 const SETTLE_MS = 150;
 
 /**
- * Asks for approval on standard error. A single key answers. Enter and the end of the input mean no; Escape and
- * ctrl-C mean no and end the turn. Discards what was typed before the question was shown.
+ * Asks for approval on standard error. A single key answers. Enter and the end of the input mean no; Escape
+ * and ctrl-C mean no and end the turn. Discards what was typed before the question was shown.
  */
 export function terminalApprover(
   streams: { stdin: InputStream; stderr: OutputStream },

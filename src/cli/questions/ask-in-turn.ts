@@ -8,8 +8,8 @@ interface Askers {
 }
 
 /**
- * Makes the two ask one question at a time. Otherwise the model could ask for a `y` that approves a command which is
- * waiting at the same time.
+ * Makes the two ask one question at a time. Otherwise the model could ask for a `y` that approves a command
+ * which is waiting at the same time.
  */
 export function askInTurn({ user, approver }: Askers): Askers {
   const queue = new QuestionQueue();

@@ -8,8 +8,8 @@ import { readInput } from "../streams.js";
 const maxBytes = 64 * 1024;
 
 /**
- * Reads a secret from standard input: at a terminal one line, which is not shown; otherwise everything. Ctrl-C and
- * ctrl-D throw `aborted`, input that is too long throws `usage.invalid`.
+ * Reads a secret from standard input: at a terminal one line, which is not shown; otherwise everything.
+ * Ctrl-C and ctrl-D throw `aborted`, input that is too long throws `usage.invalid`.
  */
 export async function readHidden(question: string, context: CliContext): Promise<string> {
   context.signal.throwIfAborted();
@@ -26,8 +26,8 @@ export async function readHidden(question: string, context: CliContext): Promise
 }
 
 /**
- * Readline edits the line and restores the terminal; its echo is discarded. The question is written after the echo
- * is off, because a person may type as soon as they see it.
+ * Readline edits the line and restores the terminal; its echo is discarded. The question is written after the
+ * echo is off, because a person may type as soon as they see it.
  */
 async function readLineUnseen(question: string, { stdin, stderr, signal }: CliContext): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });

@@ -16,7 +16,7 @@ export function composerWith(text: string): Composer {
   return { ...emptyComposer, draft: draftOf(text) };
 }
 
-/** Applies a key to the draft. Keys without a meaning here change nothing. `history` has the most recent message last. */
+/** Applies a key to the draft, if it has a meaning here. `history` has the most recent message last. */
 export function reduceComposer(composer: Composer, key: Key, history: readonly string[]): Composer {
   if (composer.search !== null) return reduceSearch(composer, composer.search, { key, history });
   if (key.kind !== "key") return { ...composer, draft: insertText(composer.draft, key.text) };
@@ -68,7 +68,7 @@ function recall(composer: Composer, step: -1 | 1, history: readonly string[]): C
   return { ...composer, draft: draftOf(text), recalled: { index, waiting: recalled?.waiting ?? draft } };
 }
 
-/** Typing narrows the search, ctrl-R finds an older match, escape and ctrl-C cancel, any other key takes the match. */
+/** Typing narrows the search, ctrl-R goes to an older match, escape and ctrl-C cancel, other keys accept. */
 function reduceSearch(
   composer: Composer,
   search: NonNullable<Composer["search"]>,

@@ -12,8 +12,8 @@ export interface KeyListener {
 }
 
 /**
- * The keyboard of a terminal in raw mode: every key arrives as it is pressed, ctrl-C too. It is opened before the
- * rest of the conversation, and keeps what is typed until there is a listener.
+ * The keyboard of a terminal in raw mode: every key arrives as it is pressed, ctrl-C too. It is opened before
+ * the rest of the conversation, and keeps what is typed until there is a listener.
  */
 export class Keyboard {
   readonly #context: Pick<CliContext, "stdin" | "interrupt">;

@@ -101,9 +101,9 @@ const wholeSequence = sticky(
 const begunSequence = sticky(String.raw`\x1b(?:\[[\x30-\x3f]{0,64}[\x20-\x2f]{0,8}|O)?$`);
 
 /**
- * Turns the bytes of a terminal in raw mode into keys. Sequences and characters may be split between two pieces.
- * Only time can tell whether an ESC is the Escape key or the start of a sequence: while `isUndecided` is true, call
- * `settle` if no more bytes arrive in time.
+ * Turns the bytes of a terminal in raw mode into keys. Sequences and characters may be split between two
+ * pieces. Only time can tell whether an ESC is the Escape key or the start of a sequence: while `isUndecided`
+ * is true, call `settle` if no more bytes arrive in time.
  */
 export class KeyDecoder {
   readonly #utf8 = new Utf8Stream();

@@ -20,7 +20,7 @@ export class PromptHistory {
     this.#texts = texts;
   }
 
-  /** A missing or damaged file is no error. Without a file, messages are forgotten at the end of the session. */
+  /** A missing or damaged file is no error. If `file` is null, messages are forgotten with the session. */
   static async open(
     file: string | null,
     about: { threadId: string; now: () => Date },

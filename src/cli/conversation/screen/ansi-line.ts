@@ -15,8 +15,8 @@ const styles: Record<Tone, Parameters<typeof styleText>[0] | null> = {
 };
 
 /**
- * A row as it is written to the terminal. Every text is neutralised once more here, so the only control sequences
- * that reach the terminal are the colours that this function adds.
+ * A row as it is written to the terminal. Every text is neutralised once more here, so the only control
+ * sequences that reach the terminal are the colours that this function adds.
  */
 export function ansiLine(line: StyledLine, { usesColour }: { usesColour: boolean }): string {
   return line

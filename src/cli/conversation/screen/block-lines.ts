@@ -47,7 +47,7 @@ export function blockLines(block: Block, room: BlockRoom): StyledLine[] {
   return rowsOf(block, room).map((line) => fitLine(line, room.columns));
 }
 
-/** Blocks as rows, with a blank row between different subjects. `earlier` is the block above the first one. */
+/** Blocks as rows, with a blank row between subjects. `earlier` is the block above the first one. */
 export function blocksLines(
   blocks: readonly Block[],
   { earlier, ...room }: BlockRoom & { earlier: Block | undefined },
@@ -158,7 +158,7 @@ function endRow(end: CommandEnd): StyledLine {
   return [mark, span(`exit ${exitCode} · ${formatDuration(durationMs)}`, "quiet")];
 }
 
-/** A successful call shows its output if that is short, else the number of its lines. A failed one shows why it failed. */
+/** A successful call shows its output, or its size if it is long. A failed call shows why it failed. */
 function callRows({ title, output, success }: Block & { kind: "call" }, room: BlockRoom): StyledLine[] {
   const { columns, foldHint = "", shownLines = SHOWN_LINES } = room;
   const mark = success ? span("• ", "accent") : span("✗ ", "bad");

@@ -7,7 +7,7 @@ import { fitLine, markedRows, plural, type StyledLine, span } from "./styled-lin
 import { layoutDraft, wrapText } from "./text-layout.js";
 import { type RunningCall, SHOWN_LINES, type ViewState } from "./view-state.js";
 
-/** The part of the screen that changes, and the cursor's position in it. There is no cursor while nothing can be typed. */
+/** The part of the screen that changes, and its cursor; null while nothing can be typed. */
 export interface LiveRegion {
   lines: StyledLine[];
   cursor: { x: number; y: number } | null;

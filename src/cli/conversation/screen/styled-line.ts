@@ -25,8 +25,8 @@ export function span(text: string, tone: Tone = "plain"): Span {
 }
 
 /**
- * Breaks a text into rows, the first with a mark (`• text`) and the others indented to match. If there are more than
- * `maxRows` rows, the last row says how many were left out.
+ * Breaks a text into rows, the first with a mark (`• text`) and the others indented to match. If there are
+ * more than `maxRows` rows, the last row says how many were left out.
  */
 export function markedRows(
   mark: Span,

@@ -6,7 +6,7 @@ import type { Keyboard } from "../input/keyboard.js";
 import { breaksRows, repaint, type ScreenSize } from "./screen-state.js";
 import type { ScreenStore } from "./screen-store.js";
 
-/** Resizing a window produces many sizes in a row; the screen is drawn again once they stop changing for this long. */
+/** Resizing a window produces many sizes in a row; the screen is drawn again after this long without one. */
 const RESIZE_MS = 100;
 const TICK_MS = 1000;
 
@@ -65,8 +65,9 @@ export async function openTerminalScreen(
 }
 
 /**
- * Has the terminal mark pastes, so that nothing in them is taken for a key. The returned function switches that off.
- * It also leaves raw mode, because it is the only clean-up that runs when the process ends abruptly.
+ * Has the terminal mark pastes, so that nothing in them is taken for a key. The returned function switches
+ * that off. It also leaves raw mode, because it is the only clean-up that runs when the process ends
+ * abruptly.
  */
 function usePasteMode({ stdin, stdout }: CliContext): () => void {
   stdout.write(pasteMode.on);

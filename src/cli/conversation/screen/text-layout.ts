@@ -45,7 +45,7 @@ export interface DraftLayout {
   hasMoreBelow: boolean;
 }
 
-/** Lays out the part of a draft around its cursor. The time this takes does not depend on the length of the draft. */
+/** Lays out the part of a draft around its cursor, in a time that does not depend on the draft's length. */
 export function layoutDraft(
   { text, cursor }: { text: string; cursor: number },
   { columns, maxRows }: { columns: number; maxRows: number },

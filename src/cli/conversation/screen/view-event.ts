@@ -25,8 +25,8 @@ export type ViewEvent =
 export type NoticeTone = "quiet" | "warning" | "failure";
 
 /**
- * Turns the events of an agent into events for the screen. Each command's output goes through a stream of its own,
- * so that a control sequence that is split between two chunks is neutralised too.
+ * Turns the events of an agent into events for the screen. Each command's output goes through a stream of its
+ * own, so that a control sequence that is split between two chunks is neutralised too.
  */
 export class EventNeutraliser {
   /** Why commands were declined, by call. */

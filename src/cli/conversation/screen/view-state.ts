@@ -117,7 +117,7 @@ export function unfoldLast(state: ViewState): ViewState {
   return last === undefined ? state : { ...withBlock(state, { kind: "unfolded", ...last }), folded };
 }
 
-/** Adds the finished lines of the message as a block. The last line stays in the live part, where it can grow. */
+/** Adds the finished lines of the message as a block. The last line stays where it can still grow. */
 function addDelta(state: ViewState, delta: string): ViewState {
   const { streaming } = state;
   const added = streaming.text === "" ? delta.trimStart() : delta;
@@ -164,7 +164,7 @@ function startCall(
   return { ...state, calls: [...state.calls, { callId, name, title, startedAt: at, ...empty }] };
 }
 
-/** The lines of a patch without its first and last line, and without file names if it changes a single file. */
+/** The lines of a patch without its frame, and without the file's name if it changes a single file. */
 function editsOf(patch: string, changes: readonly FileChange[]): string {
   const isFrame = changes.length > 1 ? /^\*\*\* (?:Begin|End)\b/ : /^\*\*\* /;
   const lines = patch.trim().split("\n");
@@ -241,8 +241,8 @@ function endCall(state: ViewState, event: ViewEvent & { kind: "call-ended" }): V
 }
 
 /**
- * The call has ended. A command that is still running goes on in the background: its output so far is shown now and
- * the rest when it ends. If the call failed, the command was stopped.
+ * The call has ended. A command that is still running goes on in the background: its output so far is shown
+ * now and the rest when it ends. If the call failed, the command was stopped.
  */
 function endCommandCall(
   state: ViewState,
