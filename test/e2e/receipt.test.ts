@@ -56,7 +56,7 @@ describe("the receipt of a session", () => {
     const done = await start(["exec", "--", "sh", "-c", writes]);
     expect(done.exitCode).toBe(0);
     expect(done.stderr).toMatch(
-      /^brig: made or changed .*\n {2}\/.*Makefile: runs .*\(sha256 [0-9a-f]{12}…\)\n {2}\/.*tasks\.json: .*\n$/m,
+      /^brig: this session made or changed .*\n {2}\/.*Makefile: can run .*\(sha256 [0-9a-f]{12}…\)\n {2}\/.*tasks\.json: .*\n$/m,
     );
     expect((await start(["exec", "--", "true"])).stderr).toBe("");
   });

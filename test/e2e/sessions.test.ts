@@ -471,7 +471,7 @@ describe("brig replay", () => {
     const { id } = await recorded(work);
     const done = await run(["replay", id, "-C", before]);
     expect(done.stdout).toContain("the final files are the same");
-    expect(done.stdout).toContain("the same: 2 calls run again, no output different");
+    expect(done.stdout).toContain("the same: 2 calls run again, no output differs");
     expect(done.exitCode).toBe(0);
     expect(await readFile(join(before, "a.txt"), "utf8")).toBe("one\n");
   });
