@@ -4,6 +4,7 @@ import { imageType } from "../../lib/image-type.js";
 import { ImageResizer } from "../../tools/picture/image-resizer.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
+import { readInput } from "../streams.js";
 import { readGivenFile } from "./given-file.js";
 
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
@@ -20,11 +21,11 @@ export async function readPrompt(argument: string | undefined, context: CliConte
   }
   if (!isFromInput) {
     const more = (
-      await readInput(context, () => say(stderr, "brig: reading more from standard input\n"))
+      await readText(context, () => say(stderr, "brig: reading more from standard input\n"))
     ).trim();
     return more === "" ? argument : `${argument}\n\n<stdin>\n${more}\n</stdin>`;
   }
-  const prompt = await readInput(context);
+  const prompt = await readText(context);
   if (prompt.trim() === "") throw noPrompt("standard input is empty");
   return prompt;
 }
@@ -73,29 +74,14 @@ async function fitImage({ path, bytes }: GivenImage, resizer: ImageResizer): Pro
 }
 
 /** `onWait` is called if the input does not end within a second, to say what brig is waiting for. */
-async function readInput({ stdin, signal }: CliContext, onWait?: () => Promise<void>): Promise<string> {
-  signal.throwIfAborted();
+async function readText({ stdin, signal }: CliContext, onWait?: () => Promise<void>): Promise<string> {
   const timer = setTimeout(() => void onWait?.(), 1000);
-  const stop = () => {
-    stdin.destroy();
-  };
-  signal.addEventListener("abort", stop, { once: true });
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  const tooLong = () => usage(`standard input is larger than ${MAX_INPUT_BYTES} bytes`);
   try {
-    for await (const chunk of stdin as AsyncIterable<Uint8Array>) {
-      bytes += chunk.length;
-      if (bytes > MAX_INPUT_BYTES) throw usage(`standard input is larger than ${MAX_INPUT_BYTES} bytes`);
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
+    return decode(await readInput(stdin, { signal, maxBytes: MAX_INPUT_BYTES, tooLong }));
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
   }
-  return decode(Buffer.concat(chunks));
 }
 
 /** The byte order mark decides between UTF-8 and UTF-16; without one it is UTF-8. */
