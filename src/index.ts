@@ -16,6 +16,7 @@ export type { AgentResult, RunAgentOptions } from "./agent/run-agent.js";
 export { runAgent } from "./agent/run-agent.js";
 export type { AgentEvent, AgentListener, CompactionReason } from "./agent/turn/events.js";
 export type { WebSearch } from "./agent/turn/web-search-event.js";
+export type { EngineConnection } from "./docker/engine-types.js";
 export type { BrigErrorOptions, ErrorCode, GoneReason } from "./errors.js";
 export { BrigError, isBrigError } from "./errors.js";
 export { createModelClient } from "./model/create-model-client.js";

@@ -192,14 +192,18 @@ export interface BuildOptions {
   signal?: AbortSignal;
 }
 
+/** A connection to a container engine. */
+export interface EngineConnection {
+  /** E.g. `unix:///var/run/docker.sock`. */
+  readonly endpoint: string;
+}
+
 /**
  * The container engine. Everything that brig asks of it goes through this interface. All errors are
  * BrigErrors: `engine.unreachable` if it does not answer, `image.missing` for an unknown image, else
  * `engine.failed` with the engine's own message.
  */
-export interface Engine {
-  /** E.g. `unix:///var/run/docker.sock`. */
-  readonly endpoint: string;
+export interface Engine extends EngineConnection {
   /** The same as in `info`, but available at once: "amd64" or "arm64". */
   readonly arch: string;
   /** The engine is asked once. */

@@ -18,7 +18,6 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   keep: true,
   env: true,
   engine: true,
-  environment: true,
   signal: true,
   maxStartsAtOnce: true,
   onProgress: true,

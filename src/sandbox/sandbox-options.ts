@@ -1,5 +1,4 @@
-import type { Environment } from "../config/env.js";
-import type { Engine } from "../docker/engine-types.js";
+import type { EngineConnection } from "../docker/engine-types.js";
 import type { BrigError } from "../errors.js";
 import type { SandboxMode } from "../policy/modes.js";
 
@@ -34,10 +33,8 @@ export interface SandboxOptions {
   keep?: boolean | undefined;
   /** Added to the environment of every command. The engine, and so `docker inspect`, never sees it. */
   env?: Readonly<Record<string, string>> | undefined;
-  /** May still be connecting. Default: the engine that `brig doctor` reports. */
-  engine?: Engine | Promise<Engine> | undefined;
-  /** Default: the environment of this process. */
-  environment?: Environment | undefined;
+  /** The `engine` of another sandbox, to share its connection. Default: the engine that `brig doctor` reports. */
+  engine?: EngineConnection | Promise<EngineConnection> | undefined;
   /** Aborting cancels the start and removes what it has created. */
   signal?: AbortSignal | undefined;
   /**

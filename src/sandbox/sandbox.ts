@@ -1,4 +1,4 @@
-import type { Engine } from "../docker/engine-types.js";
+import type { EngineConnection } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import { createSandbox } from "./create-sandbox.js";
@@ -110,7 +110,8 @@ export class Sandbox {
     await this.#opened.link.ping();
   }
 
-  get engine(): Engine {
+  /** The connection to the engine, for further sandboxes on it. */
+  get engine(): EngineConnection {
     return this.#opened.engine;
   }
 
@@ -121,10 +122,12 @@ export class Sandbox {
    * placeholders of protected names stay. May be called again.
    */
   close(): Promise<Receipt> {
-    this.#closing ??= queueClose(this.engine.endpoint, () => this.#release()).catch((error: unknown) => {
-      this.#closing = undefined;
-      throw error;
-    });
+    this.#closing ??= queueClose(this.#opened.engine.endpoint, () => this.#release()).catch(
+      (error: unknown) => {
+        this.#closing = undefined;
+        throw error;
+      },
+    );
     return this.#closing;
   }
 

@@ -16,11 +16,11 @@ export interface Machine {
 }
 
 /** Looks now; the description is completed when it is asked for. */
-export async function describeMachine({ openSandbox, runtime }: BenchContext): Promise<() => Machine> {
+export async function describeMachine({ openSandbox }: BenchContext): Promise<() => Machine> {
   const measuredAt = new Date().toISOString();
   const [before = 0] = loadavg();
   await using sandbox = await openSandbox();
-  const engine = await sandbox.engine.info();
+  const { engine, runtime } = sandbox.proof;
   return () => ({
     measuredAt,
     cpu: cpus()[0]?.model ?? "unknown",
@@ -29,7 +29,7 @@ export async function describeMachine({ openSandbox, runtime }: BenchContext): P
     kernel: `${type()} ${release()}`,
     node: process.version,
     engine: `${engine.product} ${engine.version}`,
-    runtime: runtime ?? engine.defaultRuntime,
+    runtime,
     load: { before, after: loadavg()[0] ?? 0 },
   });
 }

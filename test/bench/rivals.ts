@@ -1,13 +1,29 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Sandbox } from "brigbox";
+import type { Readable } from "node:stream";
+import type { EngineConnection, Sandbox } from "brigbox";
+
+/** The Engine API calls that a sandbox's connection can make; its public type does not have them. */
+export interface EngineCalls extends EngineConnection {
+  createContainer(body: object): Promise<string>;
+  startContainer(id: string): Promise<void>;
+  removeContainer(id: string): Promise<void>;
+  openExec(
+    id: string,
+    argv: string[],
+  ): Promise<{ stream: Readable; inspect(): Promise<{ exitCode: number | null }> }>;
+}
+
+export function engineCalls({ engine }: Pick<Sandbox, "engine">): EngineCalls {
+  return engine as EngineCalls;
+}
 
 /** One command over the Engine API: create the exec, start it, read its stream to the end, ask for its exit code. */
 export async function execOverEngineApi(
   { engine, containerId }: Pick<Sandbox, "engine" | "containerId">,
   argv: string[],
 ): Promise<{ bytes: number }> {
-  const exec = await engine.openExec(containerId, argv);
+  const exec = await engineCalls({ engine }).openExec(containerId, argv);
   let bytes = 0;
   exec.stream.on("data", (chunk: Buffer) => {
     bytes += chunk.length;

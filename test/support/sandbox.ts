@@ -4,13 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "vitest";
-import type { RunnerLink } from "../../src/sandbox/channel/runner-link.js";
-import { createSandbox, type TestChoice } from "../../src/sandbox/create-sandbox.js";
-import { type Sandbox, sandboxFrom } from "../../src/sandbox/sandbox.js";
-import type { SandboxOptions } from "../../src/sandbox/sandbox-options.js";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import type { ExecResult } from "../../src/sandbox/sandbox-types.js";
 import { testEngine } from "./engine.js";
 import { giveToHostUser } from "./host-users.js";
+import { type BreakableSandbox, openBreakable, type TestSandboxOptions } from "./open-sandbox.js";
 import { sanitizerFindings, watchedToolbox } from "./runner-builds.js";
 import { testRuntime } from "./runtime-differences.js";
 
@@ -33,9 +31,6 @@ export async function temporaryDirectory(): Promise<TemporaryDirectory> {
 /** The tests run on a runner that sanitizers watch, and fail when these find something. */
 export const isWatched = process.env.BRIG_TEST_TOOLBOX === "asan";
 
-/** A sandbox, with its stream to the runner for tests that break it. */
-export type BreakableSandbox = Sandbox & { readonly link: RunnerLink };
-
 /** A sandbox with what was made for it. Disposing of it fails when its container outlives it. */
 export interface TestSandbox extends AsyncDisposable {
   readonly sandbox: BreakableSandbox;
@@ -44,18 +39,12 @@ export interface TestSandbox extends AsyncDisposable {
 }
 
 /** Opens a sandbox on the runtime under test; without a workspace given it gets an empty one of its own. */
-export async function openTestSandbox({
-  toolboxVolume,
-  ...options
-}: SandboxOptions & TestChoice = {}): Promise<TestSandbox> {
+export async function openTestSandbox(options: TestSandboxOptions = {}): Promise<TestSandbox> {
   const directory = await temporaryDirectory();
   const workspace = options.workspace ?? directory.path;
   try {
-    const opened = await createSandbox(
-      { runtime: testRuntime, ...options, workspace },
-      { toolboxVolume: toolboxVolume ?? (await toolboxUnderTest()) },
-    );
-    const sandbox = Object.assign(sandboxFrom(opened), { link: opened.link });
+    const toolboxVolume = options.toolboxVolume ?? (await toolboxUnderTest());
+    const sandbox = await openBreakable({ runtime: testRuntime, ...options, toolboxVolume, workspace });
     return {
       sandbox,
       workspace,
@@ -77,7 +66,7 @@ async function toolboxUnderTest(): Promise<string | undefined> {
   return isWatched ? await watchedToolbox(await testEngine()) : undefined;
 }
 
-async function requireGone({ engine, containerId }: Sandbox): Promise<void> {
+async function requireGone({ engine, containerId }: BreakableSandbox): Promise<void> {
   if ((await engine.inspectContainer(containerId)) !== null)
     throw new Error(`the container ${containerId} is still there after its sandbox was closed`);
 }
@@ -99,7 +88,7 @@ export const newSandboxTest = () =>
       onCleanup(async () => {
         for (const one of opened) await one[Symbol.asyncDispose]();
       });
-      return async (options: SandboxOptions = {}) => {
+      return async (options: TestSandboxOptions = {}) => {
         const one = await openTestSandbox(options);
         opened.push(one);
         return one.sandbox;

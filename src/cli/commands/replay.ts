@@ -14,8 +14,8 @@ import {
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { isSandboxMode } from "../../policy/modes.js";
-import { Sandbox } from "../../sandbox/sandbox.js";
-import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import { resolveSettings, type UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { TurnSettings } from "../../session/read/session-lines.js";
 import type { CliContext } from "../context.js";
 import { describeReplay } from "../display/replay-text.js";
@@ -163,13 +163,16 @@ async function inPlace(source: string): Promise<ReplayWorkspace> {
 async function copyOf(source: string, { recording, flags, context }: ReplayParts): Promise<ReplayWorkspace> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "brig-replay-")));
   const image = flags.containerImage ?? recording.image ?? undefined;
-  const common = { image, runtime: flags.runtime, environment: context.environment, signal: context.signal };
+  const open = (source: Pick<UnresolvedSettings, "workspace"> & Partial<UnresolvedSettings>) =>
+    openSandbox(
+      () => resolveSettings({ ...source, image, runtime: flags.runtime, environment: context.environment }),
+      context,
+    );
   let copier: Sandbox | undefined;
   try {
-    await using original = await Sandbox.create({ ...common, workspace: source, mode: "read-only" });
+    await using original = await open({ workspace: source, mode: "read-only" });
     // Full access, because the copy includes protected directories such as `.git`. It runs only tar, to copy.
-    copier = await Sandbox.create({
-      ...common,
+    copier = await open({
       workspace: folder,
       mode: "danger-full-access",
       network: "none",

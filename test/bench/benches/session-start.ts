@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Sandbox } from "brigbox";
 import { containerBody } from "../../support/container-body.js";
 import { type Bench, type BenchContext, compare } from "../bench.js";
-import { execInSandbox, execOverEngineApi, outputOf } from "../rivals.js";
+import { engineCalls, execInSandbox, execOverEngineApi, outputOf } from "../rivals.js";
 import { type Contender, repeat, takeTurns } from "../sampling.js";
 
 type Engine = Sandbox["engine"];
@@ -104,25 +104,26 @@ function startWithProgram(docker: string[], { image, context }: PlainContainer):
 }
 
 function startOverEngineApi(engine: Engine, { image, context }: PlainContainer): Contender {
+  const calls = engineCalls({ engine });
   return {
     name: "Engine API: run + exec",
     batch: 1,
     async sample() {
       const startedAt = performance.now();
-      const containerId = await engine.createContainer(plainBody(image, context.runtime));
+      const containerId = await calls.createContainer(plainBody(image, context.runtime));
       try {
-        await engine.startContainer(containerId);
+        await calls.startContainer(containerId);
         await execOverEngineApi({ engine, containerId }, ["true"]);
         return performance.now() - startedAt;
       } finally {
-        await engine.removeContainer(containerId);
+        await calls.removeContainer(containerId);
       }
     },
   };
 }
 
 /** What `docker run -d --rm --network none` asks for. */
-function plainBody(image: string, runtime: string | undefined): Parameters<Engine["createContainer"]>[0] {
+function plainBody(image: string, runtime: string | undefined): ReturnType<typeof containerBody> {
   return containerBody(image, [], {
     Cmd: idle,
     Labels: { [label]: "" },

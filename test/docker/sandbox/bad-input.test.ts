@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
 import { readSessionLabels } from "../../../src/sandbox/labels.js";
-import type { SandboxOptions } from "../../../src/sandbox/sandbox-options.js";
 import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { testEngine } from "../../support/engine.js";
+import type { TestSandboxOptions } from "../../support/open-sandbox.js";
 import { differs, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -141,7 +141,7 @@ describe("a program that cannot be started is a result", () => {
 });
 
 describe("a sandbox that cannot be", () => {
-  const cases: [string, (directory: string) => Promise<SandboxOptions>, string][] = [
+  const cases: [string, (directory: string) => Promise<TestSandboxOptions>, string][] = [
     ["of an image that is not there", async () => ({ image: "brig/never-made:1" }), "image.missing"],
     ["of an image name that is none", async () => ({ image: "UPPER CASE" }), "usage.invalid"],
     ["on a runtime that is not there", async () => ({ runtime: "no-such-runtime" }), "usage.invalid"],

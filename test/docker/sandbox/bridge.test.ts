@@ -2,9 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
 import { testEngine } from "../../support/engine.js";
+import type { BreakableSandbox } from "../../support/open-sandbox.js";
 import { changedPolicy } from "../../support/policies.js";
 import { differs, titled } from "../../support/runtime-differences.js";
-import { type BreakableSandbox, sandboxTest } from "../../support/sandbox.js";
+import { sandboxTest } from "../../support/sandbox.js";
 
 /** For five seconds kills every process that the engine has put here beside PID 1, and notes what the kernel says. */
 const killBridges = `

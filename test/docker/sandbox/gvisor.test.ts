@@ -4,8 +4,8 @@ import type { ContainerBody, Engine } from "../../../src/docker/engine-types.js"
 import { loadPolicy } from "../../../src/policy/load-policy.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
-import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { testEngine } from "../../support/engine.js";
+import type { BreakableSandbox } from "../../support/open-sandbox.js";
 import { startRawContainer } from "../../support/raw-container.js";
 import { isGvisor, testRuntime } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
@@ -24,7 +24,7 @@ function writes(files: readonly string[]): string[] {
 }
 
 /** The limits that the host's kernel has for the process of a container, by the file's name. */
-async function limitsOutside(sandbox: Pick<Sandbox, "engine">, id: string): Promise<string[]> {
+async function limitsOutside(sandbox: Pick<BreakableSandbox, "engine">, id: string): Promise<string[]> {
   const pid = (await sandbox.engine.inspectContainer(id))?.pid;
   const lines = (await readFile(`/proc/${pid}/cgroup`, "utf8")).split("\n");
   const limits: string[] = [];

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
-import { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { promised } from "../../guarantees.js";
 import { testEngine } from "../../support/engine.js";
+import { openBreakable } from "../../support/open-sandbox.js";
 import { testRuntime } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
@@ -102,7 +102,7 @@ describe("a lease", () => {
   );
 
   sandboxTest("is not kept by a container that was asked to be kept", async ({ directory }) => {
-    const sandbox = await Sandbox.create({
+    const sandbox = await openBreakable({
       workspace: directory,
       runtime: testRuntime,
       keep: true,

@@ -2,8 +2,9 @@ import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { promised } from "../../guarantees.js";
+import type { BreakableSandbox } from "../../support/open-sandbox.js";
 import { runningCommands } from "../../support/processes.js";
-import { type BreakableSandbox, sandboxTest } from "../../support/sandbox.js";
+import { sandboxTest } from "../../support/sandbox.js";
 
 /** Cuts the stream again and again until it is disposed of. */
 function keepBreaking(sandbox: BreakableSandbox, everyMs: number): Disposable & { readonly count: number } {

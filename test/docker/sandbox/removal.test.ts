@@ -3,17 +3,17 @@ import { join } from "node:path";
 import { describe, expect } from "vitest";
 import type { BrigError } from "../../../src/errors.js";
 import { LABELS } from "../../../src/sandbox/labels.js";
-import { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { brig } from "../../support/cli.js";
 import { testEngine } from "../../support/engine.js";
 import { always, type Fate, faultyEngine, once } from "../../support/faulty-engine.js";
+import { type BreakableSandbox, openBreakable } from "../../support/open-sandbox.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 const removals = /^DELETE \/containers\//;
 const looks = /^(GET \/containers\/|POST \/containers\/[^/]+\/wait)/;
 
 async function sandboxOn(engine: SandboxEngine, workspace: string, warnings: BrigError[] = []) {
-  return await Sandbox.create({ engine, workspace, onWarning: (warning) => warnings.push(warning) });
+  return await openBreakable({ engine, workspace, onWarning: (warning) => warnings.push(warning) });
 }
 type SandboxEngine = Awaited<ReturnType<typeof testEngine>>;
 
@@ -103,7 +103,7 @@ describe("a sandbox that the engine does not remove", () => {
   sandboxTest("does not hide the error that led there with `await using`", async ({ directory }) => {
     await using faulty = await faultyEngine();
     const warnings: BrigError[] = [];
-    let opened: Sandbox | undefined;
+    let opened: BreakableSandbox | undefined;
     const use = async () => {
       await using sandbox = await sandboxOn(faulty.engine, directory, warnings);
       opened = sandbox;

@@ -1,8 +1,8 @@
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { call, harmedEngine } from "../../support/engine.js";
+import { type BreakableSandbox, openBreakable } from "../../support/open-sandbox.js";
 import { changedPolicy } from "../../support/policies.js";
 import { runningCommands } from "../../support/processes.js";
 import { differs, titled } from "../../support/runtime-differences.js";
@@ -10,7 +10,7 @@ import { sandboxTest } from "../../support/sandbox.js";
 
 /** What brig itself never asks of the engine. */
 async function ask(
-  sandbox: Sandbox,
+  sandbox: BreakableSandbox,
   action: "pause" | "unpause" | "stop?t=0" | "restart?t=0",
 ): Promise<void> {
   const socket = new URL(sandbox.engine.endpoint).pathname;
@@ -210,7 +210,7 @@ describe("an engine that is stopped", () => {
   sandboxTest("during a call: the call ends with what happened", async () => {
     await using harmed = await harmedEngine();
     // The toolbox alone is image enough.
-    await using sandbox = await Sandbox.create({
+    await using sandbox = await openBreakable({
       engine: harmed.engine,
       image: harmed.images.toolbox,
       workspaceKind: "none",

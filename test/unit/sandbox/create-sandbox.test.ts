@@ -19,3 +19,11 @@ it("tells of a policy that is wrong before an engine that never answers, or fail
   const fails = Promise.reject(new Error("no engine"));
   await expect(createSandbox({ ...wrong, engine: fails })).rejects.toMatchObject(refused);
 });
+
+it("an engine that is none of brig's connections is refused before anything is asked of it", async () => {
+  const endpoint = "unix:///var/run/docker.sock";
+  await expect(createSandbox({ engine: { endpoint } })).rejects.toMatchObject({
+    code: "usage.invalid",
+    hint: expect.stringContaining("engine property of another sandbox"),
+  });
+});
