@@ -49,6 +49,11 @@ export const READS_NO_CONFIGURATION =
 /** Resolves relative paths against the current directory. Error: `usage.invalid`. */
 export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliContext): UnresolvedSettings {
   const hasWorkspace = workspaceKind(flags.workspace) === "bind";
+  if (flags.sandbox !== undefined && flags.policy !== undefined)
+    throw new BrigError("--sandbox and --policy were both given", {
+      code: "usage.invalid",
+      hint: "leave one of them out",
+    });
   return {
     workspace: hasWorkspace ? resolve(cwd, flags.cd ?? ".") : null,
     mode: sandboxMode(flags.sandbox),

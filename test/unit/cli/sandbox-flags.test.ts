@@ -48,6 +48,16 @@ describe("flaggedSettings", () => {
     });
   });
 
+  it("refuses a mode together with a policy file, for commands with a configuration too", () => {
+    expect(() => flaggedSettings(parse("-s", "read-only", "--policy", "open.toml"), testContext())).toThrow(
+      expect.objectContaining({
+        code: "usage.invalid",
+        message: "--sandbox and --policy were both given",
+        hint: "leave one of them out",
+      }),
+    );
+  });
+
   it("a mode is never taken for a file's path", () => {
     expect(() => flaggedSettings(parse("-s", "./danger.toml"), testContext())).toThrow(
       "is not a sandbox mode",
