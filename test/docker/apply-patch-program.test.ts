@@ -8,7 +8,7 @@ import { testEngine } from "../support/engine.js";
 import { type PatchEngine, patchCase, patched, toolsEngine } from "../support/patch-engines.js";
 import { sanitizerFindings, watchedToolbox } from "../support/runner-builds.js";
 import { openTestSandbox, sandboxTest } from "../support/sandbox.js";
-import { patchOf } from "../unit/tools/apply-patch/patches.js";
+import { patchOf } from "../unit/tools/patch/patches.js";
 
 const add = patchOf("*** Add File: made.txt", "+x");
 /** `npm run test:deep` tries many more trees. */

@@ -10,7 +10,7 @@ import { createPatcher } from "../../src/tools/patch/patcher.js";
 import { createToolRegistry } from "../../src/tools/registry.js";
 import { treeDigest } from "../support/host-tree.js";
 import { sandboxTest } from "../support/sandbox.js";
-import { mutatedPatch, patchOf } from "../unit/tools/apply-patch/patches.js";
+import { mutatedPatch, patchOf } from "../unit/tools/patch/patches.js";
 
 const success = (...lines: string[]) => ["Success. Updated the following files:", ...lines, ""].join("\n");
 const change = (from: string, to: string) => ["@@", `-${from}`, `+${to}`];

@@ -13,7 +13,7 @@ import {
 } from "../support/responses-server.js";
 import { testRuntime } from "../support/runtime-differences.js";
 import { temporaryDirectory } from "../support/sandbox.js";
-import { gif } from "../unit/tools/view-image/pictures.js";
+import { gif } from "../unit/tools/picture/pictures.js";
 
 /** As a package installs it: a program that the SDK starts by its path. */
 const brigCodex = fileURLToPath(new URL("../../dist/cli/codex.js", import.meta.url));

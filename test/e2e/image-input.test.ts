@@ -8,7 +8,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig, program } from "../support/cli.js";
 import { messageDone, respond, startResponsesServer } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
-import { gif } from "../unit/tools/view-image/pictures.js";
+import { gif } from "../unit/tools/picture/pictures.js";
 
 let folder: string;
 let fifo: string;

@@ -338,7 +338,7 @@ http_headers = { "x-team" = "blue" }
     expect(await readFile(answer, "utf8")).toBe("of an earlier run");
     const silent = await ask(respond());
     expect(silent).toMatchObject({ exitCode: 0, stdout: "" });
-    expect(silent.stderr).toContain("there was no final message: the file is empty");
+    expect(silent.stderr).toContain("there is no final message, so the file is empty");
     expect(await readFile(answer, "utf8")).toBe("");
     const unwritable = await run([
       "-o",

@@ -99,7 +99,7 @@ describe("brig shell", () => {
     expect(exitCode).toBe(125);
     expect(stdout).toBe("");
     expect(stderr).toBe(
-      "brig: brig shell needs a terminal on standard input and output\nhint: for a script: brig exec -i -- sh < FILE\n",
+      "brig: brig shell needs a terminal on standard input and output\nhint: to run a script: brig exec -i -- sh < FILE\n",
     );
   });
 });

@@ -17,5 +17,6 @@ export async function openBreakable({
   ...options
 }: TestSandboxOptions = {}): Promise<BreakableSandbox> {
   const opened = await createSandbox(options, { environment, toolboxVolume });
-  return Object.assign(sandboxFrom(opened), { link: opened.link, engine: opened.engine });
+  // Its `engine` is the whole engine already; only its public type has less.
+  return Object.assign(sandboxFrom(opened), { link: opened.link }) as BreakableSandbox;
 }

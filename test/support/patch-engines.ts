@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { PatchFiles } from "../../src/tools/patch/patch-files.js";
 import { summary } from "../../src/tools/patch/patch-output.js";
 import { createPatcher } from "../../src/tools/patch/patcher.js";
-import { fileText, line, mutatedPatch } from "../unit/tools/apply-patch/patches.js";
+import { fileText, line, mutatedPatch } from "../unit/tools/patch/patches.js";
 import { readTree } from "./host-tree.js";
 
 /** Files by their names; a link says `-> ` and where it leads, a name that ends with a slash is an empty directory. */

@@ -8,7 +8,7 @@ import { treeDigest } from "../../support/host-tree.js";
 import { becomeHostUser, giveToHostUser, type HostUser, OWNING_USERS } from "../../support/host-users.js";
 import { pngPicture } from "../../support/pictures.js";
 import { openTestSandbox, type TestSandbox } from "../../support/sandbox.js";
-import { patchOf } from "../../unit/tools/apply-patch/patches.js";
+import { patchOf } from "../../unit/tools/patch/patches.js";
 
 /** The call makes the file it is given. */
 type Making = (tools: ToolRegistry, file: string) => Promise<{ content: string; success: boolean }>;

@@ -1,0 +1,117 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { composerWith } from "../../../../../src/cli/conversation/input/composer.js";
+import { liveRegion } from "../../../../../src/cli/conversation/screen/live-lines.js";
+import { initialScreen, type ScreenState } from "../../../../../src/cli/conversation/screen/screen-state.js";
+import type { RunningCall } from "../../../../../src/cli/conversation/screen/view-state.js";
+import { displayWidth } from "../../../../../src/lib/terminal/display-width.js";
+import { foldOf } from "../../../../../src/output/line-fold.js";
+
+const open: ScreenState = {
+  ...initialScreen({ columns: 60, rows: 24 }, 0),
+  stage: "open",
+  footer: ["workspace-write", "gpt"],
+};
+
+function rows(state: ScreenState): string[] {
+  return liveRegion(state).lines.map((line) =>
+    line
+      .map(({ text }) => text)
+      .join("")
+      .trimEnd(),
+  );
+}
+
+function running(callId: string, lineCount: number): RunningCall {
+  const output = foldOf(Array.from({ length: lineCount }, (_, n) => `line ${n + 1}\n`).join(""));
+  const command = { script: `make ${callId}`, output, end: { kind: "running" as const } };
+  return {
+    callId,
+    name: "shell",
+    title: "shell",
+    startedAt: 0,
+    command,
+    changes: null,
+    edits: "",
+    showedPlan: false,
+  };
+}
+
+function busy(calls: readonly RunningCall[], change: Partial<ScreenState> = {}): ScreenState {
+  const turn = { startedAt: 0, isStopping: false };
+  return { ...open, now: 61_500, ...change, view: { ...open.view, turn, calls } };
+}
+
+describe("the live part of the screen", () => {
+  it("is a place to type and what the session is, while nothing runs", () => {
+    expect(rows(open)).toEqual(["", "›", "workspace-write · gpt"]);
+    expect(liveRegion(open).cursor).toEqual({ x: 2, y: 1 });
+  });
+
+  it("shows what runs, for how long, and what comes next", () => {
+    expect(rows(busy([running("c", 9)], { queued: ["and then\nmore"] }))).toEqual([
+      "$ make c",
+      "  │ ⋮ 4 lines above · ctrl-O shows them",
+      ...[5, 6, 7, 8, 9].map((n) => `  │ line ${n}`),
+      "  … 1 m 01 s",
+      "",
+      "◦ working 1 m 01 s · ctrl-C interrupts",
+      "  next: and then",
+      "",
+      "›",
+      "workspace-write · gpt",
+    ]);
+  });
+
+  it("shows more of an output where that is asked for", () => {
+    expect(rows(busy([running("c", 100)], { isUnfolded: true })).length).toBeGreaterThan(15);
+  });
+
+  it("shows a question above the draft", () => {
+    const question = {
+      lines: [{ text: "Run it?", tone: "warning" as const }],
+      choices: [{ key: "y", label: "yes" }],
+      takesText: true,
+      dismissal: "no answer",
+    };
+    expect(rows({ ...open, question })).toEqual([
+      "",
+      "Run it?",
+      "  y    yes",
+      "       or type an answer and press Enter",
+      "  esc  no answer",
+      "",
+      "›",
+      "workspace-write · gpt",
+    ]);
+  });
+
+  it("is never as high or wide as the screen, however small that is, and has the cursor in it", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 12, max: 90 }),
+        fc.integer({ min: 3, max: 40 }),
+        fc.nat(6),
+        fc.string({ unit: "grapheme", maxLength: 200 }),
+        fc.array(fc.string(), { maxLength: 4 }),
+        fc.boolean(),
+        (columns, height, calls, draft, queued, isUnfolded) => {
+          const many = Array.from({ length: calls }, (_, n) => running(`c${n}`, n * 30));
+          const state = busy(many, {
+            size: { columns, rows: height },
+            composer: composerWith(draft),
+            queued,
+            isUnfolded,
+            hint: draft === "" ? null : "a hint that is longer than a narrow screen is wide, by far",
+          });
+          const { lines, cursor } = liveRegion(state);
+          expect(lines.length).toBeLessThan(height);
+          for (const line of lines)
+            expect(line.reduce((sum, { text }) => sum + displayWidth(text), 0)).toBeLessThan(columns);
+          expect(cursor?.y).toBeLessThan(lines.length);
+          expect(cursor?.x).toBeLessThan(columns);
+        },
+      ),
+    );
+  });
+});

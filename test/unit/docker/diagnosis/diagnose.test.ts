@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { diagnose } from "../../../../src/docker/diagnosis/diagnose.js";
+import type { EngineHealth, EngineInfo } from "../../../../src/docker/engine-types.js";
+
+const info: EngineInfo = {
+  product: "docker",
+  version: "29.5.1",
+  apiVersion: "1.44",
+  arch: "amd64",
+  os: "linux",
+  kernel: "6.12.0",
+  cgroupVersion: "2",
+  cgroupDriver: "systemd",
+  runtimes: [
+    { name: "io.containerd.runc.v2", program: "runc", args: [] },
+    { name: "runc", program: "runc", args: [] },
+  ],
+  defaultRuntime: "runc",
+  securityOptions: ["name=apparmor", "name=seccomp,profile=builtin", "name=rootless", "name=cgroupns"],
+  components: { Engine: "29.5.1", containerd: "2.1.0", runc: "1.3.3" },
+  storageDriver: "overlay2",
+  dockerRootDir: "/",
+  cpus: 2,
+  memoryBytes: 8e9,
+};
+const health: EngineHealth = {
+  limits: { memory: true, swap: true, cpu: true, pids: true },
+  clockSkewMs: 12,
+  authorizationPlugins: [],
+};
+
+async function statusOf(id: string, changes: { info?: Partial<EngineInfo>; health?: Partial<EngineHealth> }) {
+  const checks = await diagnose({
+    endpoint: "tcp://engine.example",
+    info: async () => ({ ...info, ...changes.info }),
+    health: async () => ({ ...health, ...changes.health }),
+  });
+  return checks.find((one) => one.id === id)?.status;
+}
+
+describe("diagnose", () => {
+  it("has nothing to say about a current rootless engine", async () => {
+    const checks = await diagnose({
+      endpoint: "tcp://far.example",
+      info: async () => info,
+      health: async () => health,
+    });
+    expect(checks.filter(({ status }) => status !== "ok")).toEqual([]);
+    expect(new Set(checks.map(({ id }) => id)).size).toBe(checks.length);
+  });
+
+  it("gives advice with every check that is not ok, and only then", async () => {
+    const old = {
+      ...info,
+      version: "20.10.0",
+      cgroupVersion: "1" as const,
+      securityOptions: [],
+      storageDriver: "vfs",
+    };
+    const checks = await diagnose({
+      endpoint: "unix:///x",
+      info: async () => old,
+      health: async () => health,
+    });
+    expect(checks.some(({ status }) => status === "fail")).toBe(true);
+    for (const { status, advice } of checks) expect(advice === null).toBe(status === "ok");
+  });
+
+  it("fails an engine that cannot limit memory or processes, and only warns about the other limits", async () => {
+    const without = (name: string) => ({ health: { limits: { ...health.limits, [name]: false } } });
+    expect(await statusOf("limits", without("memory"))).toBe("fail");
+    expect(await statusOf("limits", without("pids"))).toBe("fail");
+    expect(await statusOf("limits", without("swap"))).toBe("warn");
+  });
+
+  it("fails an engine without a system call filter", async () => {
+    expect(await statusOf("seccomp", { info: { securityOptions: ["name=apparmor"] } })).toBe("fail");
+  });
+
+  it("notices a clock that is off by more than seconds, either way", async () => {
+    expect(await statusOf("clock", { health: { clockSkewMs: 60_000 } })).toBe("warn");
+    expect(await statusOf("clock", { health: { clockSkewMs: -60_000 } })).toBe("warn");
+    expect(await statusOf("clock", { health: { clockSkewMs: -900 } })).toBe("ok");
+  });
+
+  it("looks at the disk only of an engine on this machine", async () => {
+    const far = await diagnose({ endpoint: "tcp://far", info: async () => info, health: async () => health });
+    const near = await diagnose({
+      endpoint: "unix:///x",
+      info: async () => info,
+      health: async () => health,
+    });
+    const found = (checks: typeof far) => checks.find(({ id }) => id === "disk")?.found;
+    expect(found(far)).toBe("not visible from here");
+    expect(found(near)).toMatch(/ [KMGT]iB at \//);
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { engineCommand, readSystem, type System } from "../../../../src/docker/diagnosis/system.js";
+
+const debian: System = {
+  platform: "linux",
+  distributions: ["debian"],
+  hasDockerd: false,
+  hasSystemd: true,
+  isRoot: false,
+};
+const missing = [Object.assign(new Error("no"), { code: "ENOENT" })];
+const denied = [...missing, Object.assign(new Error("no"), { code: "EACCES" })];
+
+describe("engineCommand", () => {
+  it("installs and starts Docker where there is none", () => {
+    expect(engineCommand(debian, missing)).toBe(
+      "sudo apt-get install -y docker.io && sudo systemctl start docker",
+    );
+  });
+
+  it("needs no sudo for root", () => {
+    expect(engineCommand({ ...debian, isRoot: true }, missing)).not.toContain("sudo");
+  });
+
+  it("only starts what is installed, with or without systemd", () => {
+    expect(engineCommand({ ...debian, hasDockerd: true }, missing)).toBe("sudo systemctl start docker");
+    expect(engineCommand({ ...debian, hasDockerd: true, hasSystemd: false }, missing)).toMatch(
+      /setsid dockerd/,
+    );
+  });
+
+  it("joins the docker group when the socket may not be opened", () => {
+    expect(engineCommand({ ...debian, hasDockerd: true }, denied)).toMatch(/usermod -aG docker/);
+  });
+
+  it("knows a derivative by what it is like", () => {
+    const mint = { ...debian, distributions: ["linuxmint", "ubuntu", "debian"] };
+    expect(engineCommand(mint, missing)).toContain("apt-get");
+    expect(engineCommand({ ...debian, distributions: ["fedora"] }, missing)).toContain("dnf");
+    expect(engineCommand({ ...debian, distributions: ["void"] }, missing)).toContain("get.docker.com");
+  });
+
+  it("speaks of Docker Desktop on a Mac", () => {
+    expect(engineCommand({ ...debian, platform: "darwin", distributions: [] }, missing)).toContain("brew");
+  });
+});
+
+describe("readSystem", () => {
+  it("reads this machine", async () => {
+    const system = await readSystem();
+    expect(system.platform).toBe(process.platform);
+    expect(system.isRoot).toBe(process.getuid?.() === 0);
+    if (process.platform === "linux") expect(system.distributions.length).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import type { ImageSummary } from "../../../../src/docker/engine-types.js";
+import { applyImageSettings, commandEnvironment } from "../../../../src/sandbox/plan/image-settings.js";
+import { planFor } from "./plan-fixture.js";
+
+const plan = await planFor(null, { env: { LANG: "C" } });
+const danger = await planFor(null, { mode: "danger-full-access" });
+
+function image(says: Partial<ImageSummary>): ImageSummary {
+  return {
+    id: "sha256:1",
+    tags: [],
+    sizeBytes: 0,
+    createdAt: new Date(0),
+    labels: {},
+    arch: "amd64",
+    env: [],
+    volumes: [],
+    ...says,
+  };
+}
+
+describe("the environment of an image", () => {
+  it("is taken from the container whole", () => {
+    const { overridden } = applyImageSettings(
+      plan,
+      image({ env: ["A=1", "HOME=/x", "B"], labels: { l: "1" } }),
+    );
+    expect(overridden).toEqual({ environment: ["A", "HOME", "B"], labels: ["l"] });
+  });
+
+  it("gives way to the caller's and beats what is so by default, but never says where HOME is", () => {
+    const env = ["PATH=/opt/bin", "LANG=de_DE", "HOME=/etc", "A=1=2"];
+    const found = commandEnvironment(applyImageSettings(plan, image({ env })));
+    expect(found).toEqual({ PATH: "/opt/bin:/.brig/bin", LANG: "C", HOME: "/home/brig", A: "1=2" });
+  });
+
+  it.each(["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "BASH_FUNC_git%%", "NODE_OPTIONS", "PERL5OPT"])(
+    "reaches no command with %s",
+    (name) => {
+      const planned = applyImageSettings(
+        plan,
+        image({ env: [`${name}=x`, "LD_LIBRARY_PATH=/opt", "ENVIRONMENT=1"] }),
+      );
+      expect(planned.imageEnvironment).toEqual({ LD_LIBRARY_PATH: "/opt", ENVIRONMENT: "1" });
+    },
+  );
+
+  it.each([
+    ["a name that is empty", ["=x"]],
+    ["a NUL", ["A\0B=x"]],
+    ["more than commands can be given", [`A=${"x".repeat(70_000)}`]],
+  ])("with %s is refused", (_, env) => {
+    expect(() => applyImageSettings(plan, image({ env }))).toThrow(
+      expect.objectContaining({ code: "policy.not-enforced", message: expect.stringContaining("brig/base") }),
+    );
+  });
+});
+
+describe("a volume of an image", () => {
+  it("is refused with the image's name, also below a directory of the policy", () => {
+    for (const volumes of [["/data"], ["/tmp", "/tmp/x"], ["/var/run"], ["/tmp/"]])
+      expect(() => applyImageSettings(plan, image({ volumes }))).toThrow(
+        expect.objectContaining({
+          code: "policy.not-enforced",
+          message: expect.stringContaining("brig/base"),
+        }),
+      );
+  });
+
+  it("may stand where the policy has a directory, or where everything can be written", () => {
+    expect(() => applyImageSettings(plan, image({ volumes: ["/tmp", "/run"] }))).not.toThrow();
+    expect(() => applyImageSettings(danger, image({ volumes: ["/data"] }))).not.toThrow();
+  });
+});
