@@ -54,9 +54,10 @@ const groups = [
     test: /\/src\/sandbox\/(?!diagnose-runtimes|sweep)/,
     priority: 2,
   },
+  { name: "exec-server", test: /\/src\/exec-server\//, priority: 1 },
   {
     name: "shared",
-    test: /\/src\/(?!cli\/conversation\/|sandbox\/|docker\/|images\/)/,
+    test: /\/src\/(?!cli\/conversation\/|exec-server\/|sandbox\/|docker\/|images\/)/,
     minShareCount: 2,
     maxModuleSize: 40_000,
     priority: 1,

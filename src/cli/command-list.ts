@@ -74,6 +74,16 @@ export const commands: CommandEntry[] = [
     load: async () => (await import("./commands/replay.js")).defineReplay,
   },
   {
+    name: "exec-server",
+    summary: "run the commands of an unchanged Codex in sandboxes",
+    load: async () => (await import("./commands/exec-server.js")).defineExecServer,
+  },
+  {
+    name: "setup",
+    summary: "write what another program needs to use brig: setup codex",
+    load: async () => (await import("./codex/setup-codex.js")).defineSetup,
+  },
+  {
     name: "doctor",
     summary: "check that this machine can run brig, and say how to fix what is wrong",
     load: async () => (await import("./commands/doctor.js")).defineDoctor,

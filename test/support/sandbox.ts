@@ -62,7 +62,8 @@ export async function openTestSandbox(options: TestSandboxOptions = {}): Promise
   }
 }
 
-async function toolboxUnderTest(): Promise<string | undefined> {
+/** The volume of the runner under test, or undefined for this version's own. */
+export async function toolboxUnderTest(): Promise<string | undefined> {
   return isWatched ? await watchedToolbox(await testEngine()) : undefined;
 }
 

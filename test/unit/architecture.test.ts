@@ -8,6 +8,7 @@ const source = fileURLToPath(new URL("../../src", import.meta.url));
 /** Which folders a folder of src may import from, besides itself. A new folder needs a line here. */
 const layers: Record<string, readonly string[]> = {
   cli: [
+    "exec-server",
     "agent",
     "session",
     "model",
@@ -20,6 +21,7 @@ const layers: Record<string, readonly string[]> = {
     "output",
     "lib",
   ],
+  "exec-server": ["tools", "sandbox", "policy", "lib"],
   agent: ["session", "model", "tools", "policy", "output", "lib"],
   session: ["model", "tools", "policy", "output", "lib"],
   model: ["config", "lib"],
@@ -41,6 +43,7 @@ const doors: Record<string, string> = {
   commander: "cli",
   ink: "cli",
   react: "cli",
+  ws: "exec-server",
 };
 
 /** The files directly in src that every folder but lib may import. */

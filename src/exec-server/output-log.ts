@@ -1,0 +1,58 @@
+export type OutputStreamName = "stdout" | "stderr" | "pty";
+
+export interface OutputChunk {
+  seq: number;
+  stream: OutputStreamName;
+  /** In base64, as it is sent. */
+  chunk: string;
+}
+
+interface KeptChunk {
+  sent: OutputChunk;
+  bytes: number;
+}
+
+/** As much as Codex's own server keeps for each process. */
+export const KEPT_OUTPUT_BYTES = 1024 * 1024;
+
+/**
+ * The latest output of a process, for clients that read it again. Each chunk, the exit and the end of output have a number of their own;
+ * where the oldest chunks are gone, the numbers of those that are left begin later, which is how the protocol reports the gap.
+ */
+export class OutputLog {
+  #chunks: KeptChunk[] = [];
+  #bytes = 0;
+  #nextSeq = 1;
+
+  get nextSeq(): number {
+    return this.#nextSeq;
+  }
+
+  add(stream: OutputStreamName, data: Buffer): OutputChunk {
+    const sent = { seq: this.takeSeq(), stream, chunk: data.toString("base64") };
+    this.#chunks.push({ sent, bytes: data.length });
+    this.#bytes += data.length;
+    while (this.#bytes > KEPT_OUTPUT_BYTES && this.#chunks.length > 1)
+      this.#bytes -= this.#chunks.shift()?.bytes ?? 0;
+    return sent;
+  }
+
+  takeSeq(): number {
+    const seq = this.#nextSeq;
+    this.#nextSeq += 1;
+    return seq;
+  }
+
+  /** The chunks after that number, at least one where there is one, otherwise at most so many bytes. */
+  after(seq: number, maxBytes: number): OutputChunk[] {
+    const chunks: OutputChunk[] = [];
+    let bytes = 0;
+    for (const { sent, bytes: size } of this.#chunks) {
+      if (sent.seq <= seq) continue;
+      if (chunks.length > 0 && bytes + size > maxBytes) break;
+      chunks.push(sent);
+      bytes += size;
+    }
+    return chunks;
+  }
+}

@@ -1,0 +1,148 @@
+import { BrigError } from "../errors.js";
+import type { LoadedPolicy } from "../policy/policy.js";
+import { openSandbox, type StartOptions } from "../sandbox/open-sandbox.js";
+import { isAtOrBelow } from "../sandbox/plan/paths.js";
+import { type Sandbox, sandboxFrom } from "../sandbox/sandbox.js";
+import { resolveSettings, type UnresolvedSettings } from "../sandbox/settings/resolve-settings.js";
+import type { SandboxSettings } from "../sandbox/settings/sandbox-settings.js";
+import { needToLook, type SandboxNeed } from "./permissions.js";
+
+/** An open sandbox, and what the methods of the protocol need to know of it. */
+export interface ServedSandbox {
+  sandbox: Sandbox;
+  need: SandboxNeed;
+  /** The environment that commands have without a client's doing. */
+  environment: Readonly<Record<string, string>>;
+  /** Directories of the host that are there only because the sandbox keeps their names from being made. */
+  placeholders: ReadonlySet<string>;
+}
+
+/** What all sandboxes of a server have in common. */
+export interface CommonOptions
+  extends Pick<UnresolvedSettings, "image" | "runtime" | "environment">,
+    Pick<StartOptions, "engine" | "onWarning" | "toolboxVolume"> {}
+
+interface Kept {
+  need: SandboxNeed;
+  opening: Promise<ServedSandbox>;
+  served: ServedSandbox | undefined;
+}
+
+const MAX_SANDBOXES = 16;
+
+/** One sandbox for each need, opened when it is first asked for. Whoever makes the set closes it. */
+export class SandboxSet {
+  readonly #options: CommonOptions;
+  readonly #closing = new AbortController();
+  readonly #kept = new Map<string, Kept>();
+  /** Sandboxes that have ended by themselves, until they are gone. */
+  readonly #leaving = new Set<Promise<void>>();
+
+  constructor(options: CommonOptions) {
+    this.#options = options;
+  }
+
+  /** Errors: those of `Sandbox.create`; `usage.invalid` for more sandboxes than one server opens. */
+  async get(need: SandboxNeed): Promise<ServedSandbox> {
+    this.#closing.signal.throwIfAborted();
+    const key = JSON.stringify(need);
+    const known = this.#kept.get(key);
+    if (known !== undefined) return await known.opening;
+    if (this.#kept.size >= MAX_SANDBOXES)
+      throw new BrigError(`${MAX_SANDBOXES} sandboxes with other permissions are open already`, {
+        code: "usage.invalid",
+        hint: "start Codex again",
+      });
+    const kept: Kept = { need, opening: this.#open(need, key), served: undefined };
+    this.#kept.set(key, kept);
+    kept.opening.then(
+      (served) => {
+        kept.served = served;
+      },
+      // The next one who asks tries again.
+      () => this.#kept.delete(key),
+    );
+    return await kept.opening;
+  }
+
+  /** A sandbox that sees the workspace, to read files in: one that there is, if possible. */
+  async toLook(workspace: string): Promise<ServedSandbox> {
+    const open = [...this.#kept.values()].find(({ need }) => need.workspace === workspace);
+    return open === undefined ? await this.get(needToLook(workspace)) : await open.opening;
+  }
+
+  /** Whether the path is an empty directory that only keeps its name from being made. */
+  isPlaceholder(path: string): boolean {
+    return [...this.#kept.values()].some(({ served }) => served?.placeholders.has(path));
+  }
+
+  /** Ends every process. Waits for sandboxes that are being opened, since they must not stay behind. */
+  async close(): Promise<void> {
+    this.#closing.abort(new BrigError("the exec-server is closing", { code: "aborted" }));
+    const all = [...this.#kept.values()];
+    const closed = await Promise.allSettled(
+      all.map(async ({ opening }) => {
+        const served = await opening.catch(() => null);
+        await served?.sandbox.close();
+      }),
+    );
+    await Promise.all(this.#leaving);
+    for (const result of closed) if (result.status === "rejected") throw result.reason;
+  }
+
+  async #settings(need: SandboxNeed): Promise<SandboxSettings> {
+    const { workspace, writableRoots, base: mode } = need;
+    const settings = await resolveSettings({ ...this.#options, workspace, writableRoots, mode });
+    return { ...settings, policy: policyFor(need, settings.policy) };
+  }
+
+  async #open(need: SandboxNeed, key: string): Promise<ServedSandbox> {
+    // They take directories away that the next one would mount.
+    await Promise.all(this.#leaving);
+    const opened = await openSandbox(this.#settings(need), {
+      ...this.#options,
+      signal: this.#closing.signal,
+    });
+    const sandbox = sandboxFrom(opened);
+    // A sandbox that has ended by itself is of no use to the next one who asks.
+    opened.link.onGone = () => {
+      this.#kept.delete(key);
+      const leaving = sandbox[Symbol.asyncDispose]().finally(() => this.#leaving.delete(leaving));
+      this.#leaving.add(leaving);
+    };
+    try {
+      const environment = parseEnvironment((await sandbox.exec(["/usr/bin/env", "-0"])).stdout);
+      return { sandbox, need, environment, placeholders: new Set(opened.plan.placeholders) };
+    } catch (error) {
+      await sandbox[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+}
+
+/** The policy of the nearest mode, with the need's own mounts and network. */
+function policyFor(need: SandboxNeed, { policy, ...loaded }: LoadedPolicy): LoadedPolicy {
+  return {
+    ...loaded,
+    policy: {
+      ...policy,
+      network: { kind: need.network },
+      workspace: { ...policy.workspace, protected: need.protectedNames },
+      overrides: { network: false, writableRoots: true },
+    },
+  };
+}
+
+/** The directory among several that contains the path: the innermost. */
+export function rootOf(path: string, roots: readonly string[]): string | undefined {
+  return roots.filter((root) => isAtOrBelow(path, root)).toSorted((a, b) => b.length - a.length)[0];
+}
+
+function parseEnvironment(text: string): Record<string, string> {
+  return Object.fromEntries(
+    text
+      .split("\0")
+      .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const)
+      .filter(([name]) => name !== ""),
+  );
+}
