@@ -7,6 +7,7 @@ import type { Bench, BenchContext } from "./bench.js";
 import { applyPatch } from "./benches/apply-patch.js";
 import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
+import { codexExecServer } from "./benches/codex-exec-server.js";
 import { crowdedSandbox } from "./benches/crowded-sandbox.js";
 import { growth } from "./benches/growth.js";
 import { longSession } from "./benches/long-session.js";
@@ -36,6 +37,7 @@ const benches: Bench[] = [
   applyPatch,
   lookingTools,
   modelLoop,
+  codexExecServer,
   longSession,
   growth,
 ];

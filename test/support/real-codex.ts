@@ -1,0 +1,81 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  messageDone,
+  type ReceivedRequest,
+  type Reply,
+  respond,
+  startResponsesServer,
+} from "./responses-server.js";
+
+const bench = fileURLToPath(new URL("../../.bench", import.meta.url));
+const installed = join(bench, "codex-0.169.0", "node_modules", ".bin", "codex");
+
+/** The real Codex, as `scripts/install-codex.mjs` installs it; null where there is none. */
+export const realCodex = process.env.BRIG_TEST_CODEX ?? (existsSync(installed) ? installed : null);
+
+/** What a scripted model answers to a request. */
+export type CodexTurn = (request: ReceivedRequest) => object[];
+
+interface CodexRun {
+  turns: readonly CodexTurn[];
+  mode: string;
+  workspace: string;
+  /** An empty directory for Codex's own files. */
+  directory: string;
+  /** The text of its environments.toml; null for its own local environment. */
+  environments: string | null;
+}
+
+export interface CodexResult {
+  exitCode: number | null;
+  stdout: string;
+  stderr: string;
+  requests: ReceivedRequest[];
+}
+
+/** Runs one `codex exec` against a model that answers with these turns, and then says that it is done. */
+export async function runRealCodex(run: CodexRun): Promise<CodexResult> {
+  let count = 0;
+  await using server = await startResponsesServer((request): Reply => {
+    const turn = run.turns[count++];
+    return respond(...(turn === undefined ? [messageDone("Done.")] : turn(request)));
+  });
+  const home = join(run.directory, "home");
+  // Codex makes its helper programs in no home that lies in a temporary directory.
+  const temporary = join(run.directory, "tmp");
+  await Promise.all([mkdir(home, { recursive: true }), mkdir(temporary, { recursive: true })]);
+  await writeFile(join(home, "config.toml"), configuration(server.url));
+  if (run.environments !== null) await writeFile(join(home, "environments.toml"), run.environments);
+  const args = ["exec", "--skip-git-repo-check", "-s", run.mode, "-C", run.workspace, "--json", "go"];
+  const program = realCodex ?? "";
+  const child = spawn(program, args, {
+    env: { ...process.env, CODEX_HOME: home, TMPDIR: temporary, OPENAI_API_KEY: "none" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [stdout, stderr, exitCode] = await Promise.all([
+    collect(child.stdout),
+    collect(child.stderr),
+    new Promise<number | null>((resolve, reject) => child.on("close", resolve).on("error", reject)),
+  ]);
+  return { exitCode, stdout, stderr, requests: server.requests };
+}
+
+function configuration(url: string): string {
+  return `model = "gpt-5.6"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "${url}"
+wire_api = "responses"
+`;
+}
+
+async function collect(stream: AsyncIterable<Buffer>): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
