@@ -35,9 +35,10 @@ export class Workspaces {
   async sandboxFor(context: SandboxContext | null | undefined, path: string): Promise<ServedSandbox> {
     if (context === null || context === undefined)
       return await this.#sandboxes.get(needWithoutSandbox(this.#workspaceOf(path)));
-    const roots = context.workspaceRoots ?? [];
-    const [workspace = context.cwd ?? this.#workspaceOf(path), ...otherRoots] = roots;
-    this.name(workspace);
+    // The profile's `cwd` is no root: it may be the directory that a model chose for its command.
+    const [root, ...otherRoots] = context.workspaceRoots ?? [];
+    if (root !== undefined) this.name(root);
+    const workspace = root ?? this.#workspaceOf(path);
     const decision = decidePermissions(context, { workspace, otherRoots });
     if (decision.kind === "need") return await this.#sandboxes.get(decision.need);
     throw new RpcError(`brig cannot enforce this permission profile: ${decision.reason}`, {

@@ -7,7 +7,7 @@ import { type CodexResult, type CodexTurn, realCodex, runRealCodex } from "../su
 import { callDone, type ReceivedRequest } from "../support/responses-server.js";
 import { testRuntime } from "../support/runtime-differences.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
-import { gif } from "../unit/tools/view-image/pictures.js";
+import { gif } from "../unit/tools/picture/pictures.js";
 
 type Mode = "workspace-write" | "read-only" | "danger-full-access";
 

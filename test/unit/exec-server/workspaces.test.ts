@@ -58,3 +58,15 @@ it("there are so many at most", () => {
   workspaces.name("/w0");
   expect(() => workspaces.name("/one-more")).toThrow(/at most 64/);
 });
+
+it("neither does the directory that a command's profile names, where the profile has no roots", async () => {
+  const chosen = sandboxContext.parse({
+    ...sandboxOf("workspace-write", "/elsewhere"),
+    workspaceRoots: null,
+    cwd: "file:///elsewhere",
+  });
+  await expect(workspaces.sandboxFor(chosen, "/elsewhere")).rejects.toThrow(/lies outside of the workspace/);
+  workspaces.name("/a");
+  await workspaces.sandboxFor(chosen, "/elsewhere");
+  expect(asked).toEqual(["workspace-write /a"]);
+});
