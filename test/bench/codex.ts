@@ -5,8 +5,8 @@ import { outputOf } from "./rivals.js";
 
 const VERSION = "0.169.0";
 
-/** Beside the compiled bench: it is a rival to measure against, never a dependency. */
-const folder = fileURLToPath(new URL(`./codex-${VERSION}`, import.meta.url));
+/** Where scripts/install-codex.mjs puts it as well. It is a rival to measure against, never a dependency. */
+const folder = fileURLToPath(new URL(`../../codex-${VERSION}`, import.meta.url));
 const program = join(folder, "node_modules", ".bin", "codex");
 
 /** The Codex program, installed for the bench alone; null where it cannot be had. */
