@@ -80,7 +80,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "setup",
-    summary: "write what another program needs to use brig: setup codex",
+    summary: "make another program use brig: setup codex",
     load: async () => (await import("./codex/setup-codex.js")).defineSetup,
   },
   {

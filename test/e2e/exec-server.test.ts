@@ -120,6 +120,14 @@ describe("brig exec-server", () => {
 
 describe("brig setup codex", () => {
   const setUp = (args: string[] = []) => brig(["setup", "codex", ...args], { env: { CODEX_HOME: home } });
+
+  it("is named where only brig setup was typed", async () => {
+    const { exitCode, stderr } = await brig(["setup"]);
+    expect([exitCode, stderr]).toEqual([
+      2,
+      "brig: brig setup needs a subcommand: codex\nhint: see: brig setup --help\n",
+    ]);
+  });
   const file = () => join(home, "environments.toml");
 
   it("writes what Codex needs once, and says what it did", async () => {

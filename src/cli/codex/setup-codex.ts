@@ -15,9 +15,15 @@ interface SetupCodexFlags {
 const MAX_FILE_BYTES = 1024 * 1024;
 
 export function defineSetup(command: Command, context: CliContext): void {
+  command.action(() => {
+    throw new BrigError("brig setup needs a subcommand: codex", {
+      code: "usage.invalid",
+      hint: "see: brig setup --help",
+    });
+  });
   command
     .command("codex")
-    .description("make Codex run its commands in brig, by lines in its environments.toml")
+    .description("make Codex run its commands in brig: writes to its environments.toml")
     .option("--program <path>", "how Codex starts brig", "brig")
     .option("--print", "print the file as it would be, and write nothing")
     .addHelpText("after", HELP)

@@ -38,9 +38,9 @@ export function defineExecServer(command: Command, context: CliContext): void {
 }
 
 const HELP = `
-Codex starts this program by itself once brig setup codex has written five lines to its environments.toml. Every
-command and file access of Codex then runs in a container, whose mounts enforce the permissions that Codex sends along.
-A permission that mounts cannot enforce exactly is refused. The sandboxes end with the client.`;
+Codex starts this program by itself after brig setup codex. Each command and file access of Codex then runs in a
+container whose mounts enforce the permissions that Codex sends. A permission that mounts cannot enforce exactly is
+refused. The sandboxes end with the client.`;
 
 async function serve(flags: ExecServerFlags, context: CliContext): Promise<void> {
   const { cwd, environment, signal } = context;
