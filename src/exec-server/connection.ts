@@ -16,8 +16,8 @@ import {
 
 /** The longest message: a file of 32 MiB in base64 fits. */
 export const MAX_MESSAGE_BYTES = 48 * 1024 * 1024;
-/** More requests at a time than any client has; the reader waits when there are more. */
-const MAX_REQUESTS_AT_ONCE = 256;
+/** More unanswered requests than any client has. */
+const MAX_UNANSWERED = 512;
 
 /** Sends one message; resolves when the client has room for the next one. */
 export type SendText = (text: string) => Promise<void>;
@@ -58,15 +58,17 @@ export class Connection {
   readonly #send: SendText;
   #session: Session | undefined;
   #isClosed = false;
-  #running = 0;
-  #onRoom: (() => void) | undefined;
+  #unanswered = 0;
 
   constructor(sessions: SessionList, send: SendText) {
     this.#sessions = sessions;
     this.#send = send;
   }
 
-  /** Takes one message. Resolves when the next one may come. */
+  /**
+   * Takes one message. Resolves when the next one may come, which never depends on the answer to an earlier one: a
+   * request can take as long as a process does that reads no input, and the next message may be what ends it.
+   */
   async receive(text: string): Promise<void> {
     const message = parseMessage(text);
     if (message.kind === "invalid") return await this.refuse(message.reason, message.id);
@@ -74,15 +76,12 @@ export class Connection {
       if (message.method !== "initialized") await this.refuse(`unknown notification ${message.method}`);
       return;
     }
-    this.#running += 1;
+    if (this.#unanswered >= MAX_UNANSWERED && message.method !== "process/terminate")
+      return await this.refuse(`${MAX_UNANSWERED} requests wait for their answers already`, message.id);
+    this.#unanswered += 1;
     void this.#answer(message).finally(() => {
-      this.#running -= 1;
-      this.#onRoom?.();
+      this.#unanswered -= 1;
     });
-    while (this.#running >= MAX_REQUESTS_AT_ONCE && !this.#isClosed)
-      await new Promise<void>((resolve) => {
-        this.#onRoom = resolve;
-      });
   }
 
   /** Says that a message was not understood. */
@@ -93,7 +92,6 @@ export class Connection {
   /** The client has gone: nothing is sent any more. */
   close(): void {
     this.#isClosed = true;
-    this.#onRoom?.();
     if (this.#session !== undefined) this.#sessions.detach(this.#session);
   }
 

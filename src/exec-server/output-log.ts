@@ -14,6 +14,8 @@ interface KeptChunk {
 
 /** As much as Codex's own server keeps for each process. */
 export const KEPT_OUTPUT_BYTES = 1024 * 1024;
+/** A command that prints single bytes must not make the host keep an object for each of a million. */
+export const KEPT_CHUNKS = 4096;
 
 /**
  * The latest output of a process, for clients that read it again. Each chunk, the exit and the end of output have a number of their own;
@@ -32,7 +34,7 @@ export class OutputLog {
     const sent = { seq: this.takeSeq(), stream, chunk: data.toString("base64") };
     this.#chunks.push({ sent, bytes: data.length });
     this.#bytes += data.length;
-    while (this.#bytes > KEPT_OUTPUT_BYTES && this.#chunks.length > 1)
+    while ((this.#bytes > KEPT_OUTPUT_BYTES && this.#chunks.length > 1) || this.#chunks.length > KEPT_CHUNKS)
       this.#bytes -= this.#chunks.shift()?.bytes ?? 0;
     return sent;
   }

@@ -1,6 +1,7 @@
 import { BrigError } from "../errors.js";
 import type { LoadedPolicy } from "../policy/policy.js";
 import { openSandbox, type StartOptions } from "../sandbox/open-sandbox.js";
+import { commandEnvironment } from "../sandbox/plan/image-settings.js";
 import { isAtOrBelow } from "../sandbox/plan/paths.js";
 import { type Sandbox, sandboxFrom } from "../sandbox/sandbox.js";
 import { resolveSettings, type UnresolvedSettings } from "../sandbox/settings/resolve-settings.js";
@@ -110,13 +111,8 @@ export class SandboxSet {
       const leaving = sandbox[Symbol.asyncDispose]().finally(() => this.#leaving.delete(leaving));
       this.#leaving.add(leaving);
     };
-    try {
-      const environment = parseEnvironment((await sandbox.exec(["/usr/bin/env", "-0"])).stdout);
-      return { sandbox, need, environment, placeholders: new Set(opened.plan.placeholders) };
-    } catch (error) {
-      await sandbox[Symbol.asyncDispose]();
-      throw error;
-    }
+    const { plan } = opened;
+    return { sandbox, need, environment: commandEnvironment(plan), placeholders: new Set(plan.placeholders) };
   }
 }
 
@@ -136,13 +132,4 @@ function policyFor(need: SandboxNeed, { policy, ...loaded }: LoadedPolicy): Load
 /** The directory among several that contains the path: the innermost. */
 export function rootOf(path: string, roots: readonly string[]): string | undefined {
   return roots.filter((root) => isAtOrBelow(path, root)).toSorted((a, b) => b.length - a.length)[0];
-}
-
-function parseEnvironment(text: string): Record<string, string> {
-  return Object.fromEntries(
-    text
-      .split("\0")
-      .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const)
-      .filter(([name]) => name !== ""),
-  );
 }

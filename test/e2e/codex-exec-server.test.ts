@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { brig, program } from "../support/cli.js";
@@ -113,6 +113,7 @@ const ours = new Map<Mode, Sides>();
 const NO_LOCAL_SANDBOX = "Codex's own sandbox does not run on this machine";
 let hasLocalSandbox = false;
 
+// Without a network the real Codex cannot be installed; scripts/install-codex.mjs says so.
 describe.skipIf(realCodex === null)("the real Codex, with brig as its environment", () => {
   beforeAll(async () => {
     directory = await temporaryDirectory();
@@ -149,6 +150,12 @@ describe.skipIf(realCodex === null)("the real Codex, with brig as its environmen
         expect(JSON.stringify(side.get(mode)?.result.requests[0]?.body)).toContain("agents of mine");
     });
   }
+
+  it("compares an attempt to connect to something that answers", async () => {
+    const socket = connect((listener.address() as AddressInfo).port, "127.0.0.1");
+    await once(socket, "connect");
+    socket.destroy();
+  });
 
   it("ran in a container", async () => {
     const work = join(directory.path, "where");

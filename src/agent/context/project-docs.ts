@@ -203,7 +203,7 @@ interface FoundDoc {
   warnings: readonly string[];
 }
 
-/** Reads at most one byte more than is used, to know whether the file is cut. */
+/** Reads one byte more than the limit: if that byte exists, the file is longer than what is used of it. */
 async function findDoc(files: ProjectFiles, directory: string, search: ProjectDocsSearch): Promise<FoundDoc> {
   const { maxBytes = DEFAULT_MAX_BYTES, signal } = search;
   const warnings: string[] = [];

@@ -13,7 +13,7 @@ import { type RipgrepNeeds, runRipgrep, statSearched } from "./ripgrep.js";
 export interface FileSearchResult extends ToolOutput {
   /** The best match comes first. */
   matches: FileMatch[];
-  /** The number of matches without the limit. */
+  /** How many paths match, including those that the limit leaves out of `matches`. */
   totalMatchCount: number;
 }
 

@@ -188,7 +188,7 @@ async function markOtherPaths(
   for (const { state } of withEqualKeys(identified, ({ identity }) => identity)) state.hasOtherPath = true;
 }
 
-/** The items whose key is also that of another item. */
+/** Returns the items that share their key with at least one other item. */
 function withEqualKeys<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[] {
   const counts = new Map<string, number>();
   for (const item of items) counts.set(keyOf(item), (counts.get(keyOf(item)) ?? 0) + 1);

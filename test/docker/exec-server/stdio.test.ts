@@ -438,6 +438,34 @@ describe("bad input", () => {
     await fresh.client.initialize();
   });
 
+  it("more requests than there may be are refused, and do not keep a process from being ended", async () => {
+    await using fresh = await openStdioClient(workspace);
+    await fresh.client.initialize();
+    const params = startParams("deaf", "sleep 600", { workspace, pipeStdin: true });
+    await fresh.client.call("process/start", params);
+    const chunk = Buffer.alloc(64 * 1024).toString("base64");
+    const writes = Array.from({ length: 600 }, () =>
+      fresh.client.ask("process/write", { processId: "deaf", chunk }),
+    );
+    expect(await fresh.client.call("process/terminate", { processId: "deaf" })).toEqual({ running: true });
+    const refused = (await Promise.all(writes)).filter(({ error }) => error !== undefined);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(new Set(refused.map(({ error }) => error?.message))).toEqual(
+      new Set(["512 requests wait for their answers already"]),
+    );
+    expect(await fresh.client.closed("deaf")).toMatchObject({ exitCode: 143 });
+  });
+
+  it("a client that goes away ends the service, however many requests are unanswered", async () => {
+    const fresh = await openStdioClient(workspace);
+    await fresh.client.initialize();
+    await fresh.client.call("process/start", startParams("slow", "sleep 600", { workspace }));
+    for (let at = 0; at < 600; at++)
+      void fresh.client.ask("process/read", { processId: "slow", waitMs: 600_000 });
+    fresh.hangUp();
+    await fresh.ended;
+  });
+
   it("more processes than there may be are refused", async () => {
     await using fresh = await openStdioClient(workspace);
     await fresh.client.initialize();
