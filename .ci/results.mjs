@@ -16,7 +16,7 @@ function summarize(failedSteps, runs) {
     const [report, again] = run.split("=");
     const failures = failuresOf(report);
     const second = resultsOf(again);
-    const unsteady = second.success === true ? failures.filter((failure) => passedIn(second, failure)) : [];
+    const unsteady = failures.filter((failure) => passedIn(second, failure));
     return { passed: resultsOf(report).numPassedTests ?? 0, failures, unsteady };
   });
   const unsteady = first.flatMap((run) => run.unsteady);
@@ -34,11 +34,14 @@ function summarize(failedSteps, runs) {
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
-/** Whether a test passed in every project that has it. A skipped test has not passed. */
+/**
+ * Whether a test passed in every project that has it, and so did its whole file. A skipped test has not passed. Other files that
+ * fail again say nothing about it.
+ */
 function passedIn({ testResults }, { file, test }) {
-  const tests = testResults
-    .filter(({ name }) => name === file)
-    .flatMap(({ assertionResults }) => assertionResults);
+  const files = testResults.filter(({ name }) => name === file);
+  if (files.some(({ status }) => status !== "passed")) return false;
+  const tests = files.flatMap(({ assertionResults }) => assertionResults);
   const same = test === WHOLE_FILE ? tests : tests.filter(({ fullName }) => fullName === test);
   return (
     same.length > 0 &&

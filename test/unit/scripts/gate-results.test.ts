@@ -109,13 +109,29 @@ describe("the gate's last line", () => {
       1,
     ],
     [
-      "counts a clean-up that fails beside a test that passes again",
+      "counts only the file that fails again, not one beside it that passes then",
       {
         steps: 1,
-        runs: [{ ...failing, "/b.test.ts": "hook-failed" }],
-        again: { "/a.test.ts": { two: "passed" }, "/b.test.ts": "hook-failed" },
+        runs: [{ ...failing, "/b.test.ts": { three: "failed" }, "/c.test.ts": "hook-failed" }],
+        again: {
+          "/a.test.ts": { one: "passed", two: "passed" },
+          "/b.test.ts": { three: "failed" },
+          "/c.test.ts": "hook-failed",
+        },
       },
-      "2 passed, 2 failed",
+      "3 passed, 2 failed",
+      1,
+    ],
+    [
+      "counts a test that passes again in a file of which another one fails then",
+      { steps: 1, runs: [failing], again: { "/a.test.ts": { one: "failed", two: "passed" } } },
+      "1 passed, 1 failed",
+      1,
+    ],
+    [
+      "counts a test that passes again in a file whose clean-up fails then",
+      { steps: 1, runs: [{ "/a.test.ts": { one: "failed" } }], again: { "/a.test.ts": "hook-failed" } },
+      "0 passed, 1 failed",
       1,
     ],
     [
