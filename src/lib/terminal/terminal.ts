@@ -15,6 +15,7 @@ export interface NeutraliseOptions {
  * signs, and a carriage return a new line, so that nothing is overwritten. Newlines and tabs stay.
  */
 export function neutralise(text: string, options: NeutraliseOptions = {}): string {
+  if (!notable.test(text)) return text;
   const neutraliser = new Neutraliser(options);
   return neutraliser.push(text) + neutraliser.end();
 }
@@ -104,6 +105,10 @@ class Neutraliser {
 
 /** Characters without width, or that change the text direction. Emoji variation selectors are harmless. */
 const invisible = /(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+
+/** Anything that `neutralise` could change. Most texts have nothing of it, and need not be taken apart. */
+const notable =
+  /[^\P{Cc}\n\t]|(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]/u;
 
 /** ␇ for a bell, <U+202E> for a right-to-left override. */
 function visibleSign(character: string): string {

@@ -40,15 +40,11 @@ const MAX_LINES = 100;
 const MAX_MESSAGE_CHARS = 16_000;
 
 /** Reads everything that is shown of one attempt. What is missing or cannot be read is null. */
-export async function attemptDetail(
-  run: string,
-  result: AttemptResult,
-  limits: DetailLimits,
-): Promise<AttemptDetail> {
+export function attemptDetail(run: string, result: AttemptResult, limits: DetailLimits): AttemptDetail {
   const folder = ["attempts", result.task.replaceAll("/", "__"), String(result.attempt)];
   const files = new RunFiles(run);
-  const text = async (path: string | null): Promise<ShownText | null> =>
-    path === null ? null : await files.text([...folder, path], { maxBytes: limits.maxFileBytes });
+  const text = (path: string | null): ShownText | null =>
+    path === null ? null : files.text([...folder, path], { maxBytes: limits.maxFileBytes });
   const names = result.files;
   return {
     folder: shownLine(folder.join("/")),
@@ -63,20 +59,20 @@ export async function attemptDetail(
     timings: timingsOf(result.durations),
     image: result.imageId === null ? null : shownLine(result.imageId),
     taskChecksum: shownLine(result.taskChecksum),
-    trajectory: await trajectoryOf(files, { path: names.trajectory, folder, limits }),
-    diff: await text(names.diff),
-    testOutput: await text(names.testOutput),
-    agentOutput: await text(names.agentOutput),
-    proof: await text(names.proof),
+    trajectory: trajectoryOf(files, { path: names.trajectory, folder, limits }),
+    diff: text(names.diff),
+    testOutput: text(names.testOutput),
+    agentOutput: text(names.agentOutput),
+    proof: text(names.proof),
   };
 }
 
-async function trajectoryOf(
+function trajectoryOf(
   files: RunFiles,
   { path, folder, limits }: { path: string | null; folder: string[]; limits: DetailLimits },
-): Promise<Trajectory> {
+): Trajectory {
   if (path === null) return { kind: "none" };
-  const bytes = await files.bytes([...folder, path], { maxBytes: limits.maxTrajectoryBytes });
+  const bytes = files.bytes([...folder, path], { maxBytes: limits.maxTrajectoryBytes });
   if (bytes === null) return { kind: "unreadable", reason: "cannot be read" };
   if (bytes === "too-long")
     return { kind: "unreadable", reason: `is longer than ${formatBytes(limits.maxTrajectoryBytes)}` };

@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { closeSync, constants, openSync, readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "../../lib/json/parse-json.js";
@@ -11,6 +11,8 @@ const MAX_LINE_BYTES = 4 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 /** More rows than this would be too much for a page. */
 const MAX_ROWS = 200_000;
+/** The file is no link, and opening a FIFO that has its name does not wait. */
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 interface IndexedRow {
   row: AttemptRow;
@@ -84,23 +86,25 @@ export class ResultIndex {
   }
 
   /** The whole result of a row; null if the file has changed meanwhile. */
-  async result(at: number): Promise<AttemptResult | null> {
+  result(at: number): AttemptResult | null {
     const indexed = this.#rows[at];
-    const file = indexed === undefined ? null : await this.#open();
-    if (indexed === undefined || file === null) return null;
+    if (indexed === undefined) return null;
+    let file: number | undefined;
     try {
+      file = openSync(this.#file, FLAGS);
       const buffer = Buffer.alloc(indexed.length);
-      const { bytesRead } = await file.read(buffer, 0, indexed.length, indexed.offset);
+      const bytesRead = readSync(file, buffer, 0, indexed.length, indexed.offset);
       return resultOf(buffer.toString("utf8", 0, bytesRead));
+    } catch {
+      return null;
     } finally {
-      await file.close();
+      if (file !== undefined) closeSync(file);
     }
   }
 
   async #open(): Promise<FileHandle | null> {
     try {
-      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-      return await open(this.#file, flags);
+      return await open(this.#file, FLAGS);
     } catch {
       return null;
     }

@@ -27,13 +27,13 @@ export class RunFolder {
     return new RunFolder(path);
   }
 
-  async header(): Promise<RunHeader> {
-    return await readRunHeader(this.#path);
+  header(): RunHeader {
+    return readRunHeader(this.#path);
   }
 
   /** Null for a row that there is not any more. */
-  async detail(at: number, limits: DetailLimits): Promise<AttemptDetail | null> {
-    const result = await this.index.result(at);
-    return result === null ? null : await attemptDetail(this.#path, result, limits);
+  detail(at: number, limits: DetailLimits): AttemptDetail | null {
+    const result = this.index.result(at);
+    return result === null ? null : attemptDetail(this.#path, result, limits);
   }
 }

@@ -25,8 +25,8 @@ const batchSchema = z.looseObject({
 });
 
 /** Reads `batch.json`. What it does not say is null or empty. */
-export async function readRunHeader(folder: string): Promise<RunHeader> {
-  const bytes = await new RunFiles(folder).bytes(["batch.json"], { maxBytes: MAX_BATCH_BYTES });
+export function readRunHeader(folder: string): RunHeader {
+  const bytes = new RunFiles(folder).bytes(["batch.json"], { maxBytes: MAX_BATCH_BYTES });
   const value = bytes instanceof Buffer ? parseJson(bytes.toString("utf8")) : {};
   const { settings, tasks, brigVersion } = batchSchema.safeParse(value).data ?? {};
   const attempts = settings?.attempts;

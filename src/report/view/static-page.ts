@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { staticLimits } from "./attempt-detail.js";
@@ -10,8 +11,8 @@ const gzipped = promisify(gzip);
 /** Details are compressed together up to this many characters; the browser unpacks a whole block to show one attempt. */
 const BLOCK_CHARS = 256 * 1024;
 
-/** Attempts whose files are read at the same time. */
-const READ_AT_ONCE = 16;
+/** After so many attempts, what else there is to do gets a turn, such as ctrl-C. */
+const ATTEMPTS_A_TURN = 64;
 
 export interface StaticPageOptions {
   asset: PageAsset;
@@ -55,21 +56,18 @@ async function staticRun(
   const rows = folder.index.rows();
   const blockOf = rows.map(() => -1);
   const placeOf = rows.map(() => 0);
-  const places = mostInteresting(rows);
-  for (let next = 0; next < places.length && !blocks.isFull; next += READ_AT_ONCE) {
+  for (const [count, at] of mostInteresting(rows).entries()) {
+    if (count % ATTEMPTS_A_TURN === 0) await turn();
     signal.throwIfAborted();
-    const group = places.slice(next, next + READ_AT_ONCE);
-    const details = await Promise.all(group.map((at) => folder.detail(at, staticLimits)));
-    for (const [index, at] of group.entries()) {
-      const detail = details[index];
-      const added = detail == null ? null : await blocks.add(detail);
-      if (added === null) continue;
-      blockOf[at] = added.block;
-      placeOf[at] = added.place;
-    }
+    if (blocks.isFull) break;
+    const detail = folder.detail(at, staticLimits);
+    const added = detail === null ? null : await blocks.add(detail);
+    if (added === null) continue;
+    blockOf[at] = added.block;
+    placeOf[at] = added.place;
   }
   const { unreadableLines } = folder.index;
-  return { header: await folder.header(), rows, unreadableLines, blocks: blockOf, places: placeOf };
+  return { header: folder.header(), rows, unreadableLines, blocks: blockOf, places: placeOf };
 }
 
 /** Attempts that did not get the full reward come first, since these are looked at if there is no room for all. */

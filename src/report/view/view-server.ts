@@ -82,7 +82,7 @@ class ViewSite {
       return { kind: "json", value: await this.#changes(folder, new URLSearchParams(query)) };
     if (new URLSearchParams(query).get("generation") !== String(folder.index.generation))
       return refused(409, "the results were written anew");
-    const detail = await folder.detail(Number(path?.[3]), liveLimits);
+    const detail = folder.detail(Number(path?.[3]), liveLimits);
     return detail === null ? refused(404, "there is no such attempt") : { kind: "json", value: detail };
   }
 
@@ -96,7 +96,7 @@ class ViewSite {
     const from = Number.isSafeInteger(since) && since >= 0 ? since : 0;
     const { rows, seq } = folder.index.changes(from, MAX_ROWS_AT_ONCE);
     const hasMore = seq < folder.index.seq;
-    const header = from === 0 ? await folder.header() : null;
+    const header = from === 0 ? folder.header() : null;
     return { header, generation, seq, rows, hasMore, unreadableLines };
   }
 
