@@ -25,6 +25,13 @@ describe("a network setting", () => {
     "localhost",
     "a-b.c_d.e",
     "xn--bcher-kva.example",
+    "10.0.0.1",
+    "10.0.0.0/8:5432",
+    "[::1]",
+    "[fd00::/8]:443",
+    "host.internal:11434",
+    "@npm",
+    "@public",
   ])("takes the host %s", (host) => {
     expect(parseNetwork(`allowlist:${host}`)).toEqual({
       kind: "parsed",
@@ -33,7 +40,30 @@ describe("a network setting", () => {
   });
 
   it.each([
-    "*",
+    ["EXAMPLE.com:0443", "example.com:443"],
+    ["[0:0::1]:80", "[::1]:80"],
+    ["[::ffff:127.0.0.1]", "127.0.0.1"],
+    ["10.0.0.1/32", "10.0.0.1"],
+    ["@NPM", "@npm"],
+  ])("has one spelling of %s: %s", (written, normal) => {
+    expect(parseNetwork(`allowlist:${written}`)).toEqual({
+      kind: "parsed",
+      network: { kind: "allowlist", hosts: [normal] },
+    });
+  });
+
+  it.each([
+    ["*", "write @public for every public host"],
+    ["@nmp", "lists of hosts that brig knows: @npm"],
+    ["host.internal", "needs a port"],
+  ])("refuses %s, and says what to write instead", (host, reason) => {
+    expect(parseNetwork(`allowlist:${host}`)).toMatchObject({
+      kind: "refused",
+      reason: expect.stringContaining(reason),
+    });
+  });
+
+  it.each([
     "*.*.example.com",
     "ex*mple.com",
     ".example.com",
@@ -49,7 +79,16 @@ describe("a network setting", () => {
     "bücher.example",
     `${"a".repeat(64)}.example`,
     `${"a.".repeat(127)}example`,
-    "[::1]",
+    "::1",
+    "[::1",
+    "[fe80::1%eth0]",
+    "[::ffff:10.0.0.0/104]",
+    "10.0.0.0/33",
+    "127.1",
+    "0x7f.1",
+    "2130706433",
+    "example.0x1",
+    "[example.com]",
   ])("refuses the host %j and says so", (host) => {
     expect(parseNetwork(`allowlist:good.example,${host}`)).toMatchObject({
       kind: "refused",
@@ -58,7 +97,7 @@ describe("a network setting", () => {
   });
 
   it("reads what it writes", () => {
-    const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/);
+    const label = fc.stringMatching(/^[a-z]([a-z0-9-]{0,10}[a-z0-9])?$/);
     const host = fc.tuple(
       fc.boolean(),
       fc.array(label, { minLength: 1, maxLength: 4 }),

@@ -1,0 +1,32 @@
+import type { ConnectionOwner } from "./inside-network.js";
+import type { Denial } from "./rules/denial.js";
+
+/** How a program came to the proxy; "direct" connections are to an address that a name got from brig's DNS. */
+export type EgressWay = "http" | "connect" | "socks" | "direct" | "name";
+
+export type EgressOutcome =
+  | { kind: "allowed" }
+  | { kind: "denied"; denial: Denial }
+  /** The target could not be reached, or the connection broke. `errno` is for example ECONNREFUSED. */
+  | { kind: "failed"; errno: string };
+
+/** One attempt of a program in the sandbox to reach something, after it ended. */
+export interface EgressAttempt {
+  startedAtMs: number;
+  durationMs: number;
+  way: EgressWay;
+  /** As the program wrote it, with unprintable characters replaced. */
+  host: string;
+  /** Null for a name that was only looked up. */
+  port: number | null;
+  /** Of a plain HTTP request, like the path, which is without its query. */
+  method: string | null;
+  path: string | null;
+  outcome: EgressOutcome;
+  /** The entry of the allow-list that allowed it. */
+  rule: string | null;
+  bytesOut: number;
+  bytesIn: number;
+  /** Null if no process could be found. */
+  owner: ConnectionOwner | null;
+}

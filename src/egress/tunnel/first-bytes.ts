@@ -1,0 +1,82 @@
+import type { Denial } from "../rules/denial.js";
+import { isSameTarget, parseTarget, shownHost, type Target } from "../rules/target.js";
+import { CLIENT_HELLO_MAX_BYTES, readClientHello } from "./client-hello.js";
+
+export type FirstBytes =
+  /** More bytes are needed. */
+  | { kind: "incomplete" }
+  /** The parser of HTTP has to look at it. */
+  | { kind: "http" }
+  | { kind: "pass" }
+  | { kind: "denied"; denial: Denial };
+
+const TLS_HANDSHAKE = 0x16;
+const METHODS = [
+  ...[
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "OPTIONS",
+    "PATCH",
+    "TRACE",
+    "CONNECT",
+    "PROPFIND",
+    "PROPPATCH",
+  ],
+  ...["MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "MERGE", "SEARCH", "QUERY"],
+];
+const METHOD_MAX_CHARS = Math.max(...METHODS.map((method) => method.length));
+
+/**
+ * Decides by the first bytes that a program sends whether a connection is for its target. Where a rule allows
+ * any protocol, only what can be recognised is checked.
+ */
+export function judgeFirstBytes(
+  data: Buffer,
+  { target, anyProtocol }: { target: Target; anyProtocol: boolean },
+): FirstBytes {
+  if (data.length === 0) return { kind: "incomplete" };
+  if (data[0] === TLS_HANDSHAKE && (data.length === 1 || data[1] === 3))
+    return judgeHello(data, { target, anyProtocol });
+  const http = looksLikeHttp(data);
+  if (http !== "no") return { kind: http === "yes" ? "http" : "incomplete" };
+  return anyProtocol ? { kind: "pass" } : { kind: "denied", denial: { kind: "unknown-protocol" } };
+}
+
+function judgeHello(
+  data: Buffer,
+  { target, anyProtocol }: { target: Target; anyProtocol: boolean },
+): FirstBytes {
+  const hello = readClientHello(data);
+  const unknown: FirstBytes = anyProtocol
+    ? { kind: "pass" }
+    : { kind: "denied", denial: { kind: "unknown-protocol" } };
+  if (hello.kind === "malformed") return unknown;
+  if (hello.kind === "incomplete") return data.length > 2 * CLIENT_HELLO_MAX_BYTES ? unknown : hello;
+  const { serverName, isNameEncrypted } = hello;
+  if (isNameEncrypted) return { kind: "denied", denial: { kind: "no-name", isEncrypted: true } };
+  if (serverName === null) {
+    // Addresses have no name to send, and there is only one server at an address and port that a rule names.
+    const isNameless = target.kind === "address" || anyProtocol;
+    return isNameless
+      ? { kind: "pass" }
+      : { kind: "denied", denial: { kind: "no-name", isEncrypted: false } };
+  }
+  const named = parseTarget(serverName);
+  if (named !== null && isSameTarget(named, target)) return { kind: "pass" };
+  return { kind: "denied", denial: { kind: "other-name", name: shownHost(serverName) } };
+}
+
+function looksLikeHttp(data: Buffer): "yes" | "no" | "maybe" {
+  const start = data.toString("latin1", 0, METHOD_MAX_CHARS + 2);
+  const [method = "", rest] = start.split(" ", 2);
+  if (rest === undefined) {
+    const isStart = METHODS.some((one) => one.startsWith(start)) && start.length <= METHOD_MAX_CHARS;
+    return isStart ? "maybe" : "no";
+  }
+  if (!METHODS.includes(method)) return "no";
+  if (rest === "") return "maybe";
+  return /^[/*h]/i.test(rest) ? "yes" : "no";
+}

@@ -1,0 +1,59 @@
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+
+export interface Joined {
+  bytesOut: number;
+  bytesIn: number;
+  /** Null if both sides ended in order. */
+  errno: string | null;
+}
+
+/**
+ * Passes bytes both ways until both sides have ended. The end of one side ends only the direction that it sent in;
+ * a broken side breaks the other one. `counted` is given for each amount of bytes, as they pass.
+ */
+export async function join(inside: Duplex, outside: Duplex): Promise<Joined> {
+  const joined: Joined = { bytesOut: 0, bytesIn: 0, errno: null };
+  inside.on("data", (chunk: Buffer) => {
+    joined.bytesOut += chunk.length;
+  });
+  outside.on("data", (chunk: Buffer) => {
+    joined.bytesIn += chunk.length;
+  });
+  const fail = (error: unknown) => {
+    joined.errno ??= errnoOf(error);
+  };
+  inside.on("error", fail);
+  outside.on("error", fail);
+  inside.pipe(outside);
+  outside.pipe(inside);
+  await Promise.race([closed(inside), closed(outside)]);
+  // A side that is closed although the other one has not ended was broken.
+  const isWhole = [inside, outside].every((side) => side.readableEnded && side.writableFinished);
+  if (!isWhole) joined.errno ??= "ECONNRESET";
+  if (joined.errno !== null) {
+    reset(inside);
+    reset(outside);
+  }
+  await Promise.all([closed(inside), closed(outside)]);
+  return joined;
+}
+
+export function closed(stream: Duplex): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.closed) resolve();
+    else stream.once("close", () => resolve());
+  });
+}
+
+/** Ends a connection so that the other end learns that it is not a proper end. */
+export function reset(stream: Duplex): void {
+  if (stream.destroyed) return;
+  if (stream instanceof Socket) stream.resetAndDestroy();
+  else stream.destroy();
+}
+
+export function errnoOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "EIO";
+}
