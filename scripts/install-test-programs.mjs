@@ -1,5 +1,5 @@
 // Installs the programs that brig is tested and measured with, each in its own folder in .bench: none is a dependency of brig. The browser
-// for the page of brig view and the Redis server for queues are Debian's.
+// for the page of brig view, the Redis server for queues and Python for Harbor are Debian's, unless there are others already.
 // Without a network the tests that need one are skipped, so a failure is only reported.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -32,16 +32,22 @@ for (const packages of programs) {
 }
 
 const debianPackages = [
-  { name: "chromium", program: "/usr/bin/chromium", tests: "the tests of its pages" },
-  { name: "redis-server", program: "/usr/bin/redis-server", tests: "the tests of queues" },
+  { name: "chromium", isThere: () => existsSync("/usr/bin/chromium"), tests: "the tests of its pages" },
+  { name: "redis-server", isThere: () => existsSync("/usr/bin/redis-server"), tests: "the tests of queues" },
+  { name: "python3", isThere: () => runs("python3"), tests: "those of Harbor's environment" },
 ];
 
-for (const { name, program, tests } of debianPackages) {
-  if (existsSync(program)) continue;
+for (const { name, isThere, tests } of debianPackages) {
+  if (isThere()) continue;
   process.stderr.write(`installing Debian's ${name} for the tests\n`);
   const { status } = spawnSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", name], {
     stdio: ["ignore", "ignore", "inherit"],
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
   });
   if (status !== 0) process.stderr.write(`${name} cannot be installed: ${tests} are skipped\n`);
+}
+
+/** Whether there is one on the PATH, from wherever it is. */
+function runs(program) {
+  return spawnSync(program, ["--version"], { stdio: "ignore" }).status === 0;
 }

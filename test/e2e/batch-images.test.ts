@@ -39,6 +39,11 @@ it("brig batch looks at all images before anything runs, under their other names
   const built = await run(...args, ...alias, "--image-budget", "500TB", "--json");
   expect(built, built.stderr).toMatchObject({ exitCode: 0, stdout: '{\n  "images": 1\n}\n' });
   expect(await (await testEngine()).listImages([chance])).toHaveLength(1);
+  // There may be others of other tests.
+  const swept = await brig(["gc", "--dry-run"], { env: { BRIG_HOME: join(path, "home") } });
+  expect(swept.stdout).toMatch(
+    /^(1 image|[0-9]+ images) of tasks stay; those that nobody needs are removed by: brig image prune --tasks$/m,
+  );
 
   await writeFile(dockerfile, `${original}RUN <<EOF\ntrue\nEOF\n`);
   const refused = await run(...args, ...alias);

@@ -5,6 +5,7 @@ import { execa } from "execa";
 import { describe, expect, onTestFinished } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { brig, onTestRuntime } from "../support/cli.js";
+import { testEngine } from "../support/engine.js";
 import { hasRedis, PASSWORD, RedisServer } from "../support/redis-server.js";
 import { sandboxTest, temporaryDirectory } from "../support/sandbox.js";
 
@@ -136,26 +137,29 @@ describe("the files for workers in containers", () => {
     async ({ installed }) => {
       await using redis = await RedisServer.start();
       await using folder = await temporaryDirectory();
+      const { endpoint } = await testEngine();
+      const docker = (args: string[], env = {}) =>
+        execa("docker", args, { env: { DOCKER_HOST: endpoint, ...env } });
       const tag = `brig-test/worker:${process.pid}`;
       const context = join(folder.path, "context");
       await cp(join(root, "deploy"), context, { recursive: true, filter: (path) => !path.includes("app") });
       await cp(join(installed.directory, "node_modules"), join(context, "app/node_modules"), {
         recursive: true,
       });
-      await execa("docker", ["build", "--quiet", "--build-arg", "BASE=brig/base", "--tag", tag, context]);
-      onTestFinished(async () => void (await execa("docker", ["rmi", "--force", tag])));
+      await docker(["build", "--quiet", "--build-arg", "BASE=brig/base", "--tag", tag, context]);
+      onTestFinished(async () => void (await docker(["rmi", "--force", tag])));
       const results = join(folder.path, "results");
       await mkdir(results);
       const queue = ["--queue", redis.url, "--results", results];
       const name = `brig-test-worker-${process.pid}`;
-      const worker = execa(
-        "docker",
+      const socket = new URL(endpoint).pathname;
+      const worker = docker(
         [
           ...["run", "--rm", "--name", name, "--network", "host", "--env", "BRIG_REDIS_PASSWORD"],
-          ...["--volume", "/var/run/docker.sock:/var/run/docker.sock", "--volume", `${results}:${results}`],
+          ...["--volume", `${socket}:/var/run/docker.sock`, "--volume", `${results}:${results}`],
           ...[tag, "worker", ...queue, "-n", "1", "--json"],
         ],
-        { env: { BRIG_REDIS_PASSWORD: PASSWORD } },
+        { BRIG_REDIS_PASSWORD: PASSWORD },
       );
       const tasks = join(folder.path, "task.jsonl");
       await writeFile(tasks, JSON.stringify({ prompt: "do it", check: "true" }));
@@ -165,7 +169,7 @@ describe("the files for workers in containers", () => {
       });
       expect(batch.exitCode, batch.stderr).toBe(0);
       // SIGTERM, after which it ends by itself.
-      await execa("docker", ["stop", "--time", "60", name]);
+      await docker(["stop", "--time", "60", name]);
       const lines = (await worker).stdout.split("\n").map((line) => JSON.parse(line));
       expect(lines.at(-1)).toEqual({ type: "worker.ended", attempts: 1 });
     },

@@ -1,11 +1,12 @@
-import { spawn } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
-import { brig, program } from "../support/cli.js";
+import { attemptResultSchema } from "../../src/runs/results/attempt-result.js";
+import { brig } from "../support/cli.js";
+import { startProgram } from "../support/queue-programs.js";
 import { hasRedis, PASSWORD, RedisServer } from "../support/redis-server.js";
+import { startResponsesServer, turn } from "../support/responses-server.js";
 import { S3Server } from "../support/s3-server.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -33,31 +34,10 @@ async function place(rows: number): Promise<{ tasks: string; output: string; res
   return { tasks, output: join(folder.path, name), results: join(folder.path, `${name}.results`) };
 }
 
-type Event = { type: string; [field: string]: unknown };
-
-/** A program of brig that prints events. It is killed at the end of the test, if it has not ended. */
+/** A program of brig whose home is in the folder of these tests. */
 function start(args: string[], env: Record<string, string> = {}) {
   const own = { BRIG_HOME: join(folder.path, "home"), ...env };
-  const child = spawn(process.execPath, [program, ...args, "--json"], {
-    cwd: folder.path,
-    env: { ...process.env, ...own },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const events: Event[] = [];
-  let errors = "";
-  createInterface({ input: child.stdout }).on("line", (line) => events.push(JSON.parse(line)));
-  child.stderr.on("data", (text) => {
-    errors += text;
-  });
-  const ended = new Promise<number | null>((resolve) => {
-    child.on("close", resolve);
-  });
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  const has = async (type: string) => await expect.poll(() => events.map((one) => one.type)).toContain(type);
-  return { child, events, ended, has, errors: () => errors };
+  return startProgram(args, { cwd: folder.path, env: own });
 }
 
 async function resultsOf(output: string): Promise<{ task: string; reward: number | null }[]> {
@@ -66,6 +46,14 @@ async function resultsOf(output: string): Promise<{ task: string; reward: number
     .map((line) => JSON.parse(line))
     .map(({ task, reward }) => ({ task, reward }))
     .toSorted((one, other) => (one.task < other.task ? -1 : 1));
+}
+
+/** What all files below a directory contain. */
+async function textsBelow(directory: string): Promise<string> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const texts = files.map((entry) => readFile(join(entry.parentPath, entry.name), "latin1"));
+  return (await Promise.all(texts)).join("\n");
 }
 
 // Without redis-server, which npm test installs if it can, there is nothing to test with.
@@ -119,6 +107,43 @@ describe.skipIf(!hasRedis)("brig batch --queue", () => {
       expect.objectContaining({ type: "attempt.ended", ending: { kind: "taken-over" } }),
     );
     expect(await resultsOf(output)).toEqual(names);
+  });
+
+  it("lets a worker ask the model with its own key, which does not travel", async () => {
+    const redis = await startRedis();
+    const { output, results } = await place(0);
+    const tasks = join(folder.path, "answer.jsonl");
+    const row = { name: "answer", prompt: "Write 42 to answer.txt.", check: "grep -qx 42 answer.txt" };
+    await writeFile(tasks, JSON.stringify(row));
+    await using server = await startResponsesServer([
+      turn({ calls: [{ id: "call-1", name: "shell_command", args: { command: "echo 42 > answer.txt" } }] }),
+      turn({ text: "It is written." }),
+    ]);
+    const provider = `model_providers.mine={ base_url = "${server.url}", env_key = "MINE_KEY" }`;
+    const config = ["-c", "model_provider=mine", "-c", provider];
+    const queue = ["--queue", redis.urlWithPassword, "--results", results];
+    const worker = start(["worker", ...queue, ...config, "-n", "1"], { MINE_KEY: "key-of-the-worker" });
+    const args = ["batch", tasks, ...config, "-m", "some-model", "--max-turns", "5", "-o", output, ...queue];
+    const batch = start(args, { MINE_KEY: "key-of-the-batch" });
+    expect(await batch.ended, batch.errors() + worker.errors()).toBe(0);
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer key-of-the-worker",
+      "Bearer key-of-the-worker",
+    ]);
+    const sent = JSON.stringify(server.requests[0]?.body);
+    for (const part of [row.prompt, "some-model", "You have at most 5 turns"]) expect(sent).toContain(part);
+    const [line = ""] = (await readFile(join(output, "results.jsonl"), "utf8")).split("\n");
+    const result = attemptResultSchema.parse(JSON.parse(line));
+    expect(result).toMatchObject({
+      agent: { name: "model", model: "some-model" },
+      reward: 1,
+      usage: { turns: 2, toolCalls: 1 },
+      steps: [{ agent: "completed", agentMessage: "It is written." }],
+    });
+    const trajectory = join(output, "attempts/answer/1", result.files.trajectory ?? "");
+    expect(await readFile(trajectory, "utf8")).toContain("echo 42");
+    for (const place of [output, results, redis.dataFolder])
+      expect(await textsBelow(place)).not.toContain("key-of-the-");
   });
 
   it("goes on after its own end and that of Redis, and runs no attempt twice that has ended", async () => {
