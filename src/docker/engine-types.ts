@@ -123,6 +123,8 @@ export interface ContainerState {
   imageId: string;
 }
 
+export type StatedPath = { isDirectory: boolean; mode: number; modifiedMs: number };
+
 /** A path whose file differs from the image's. */
 export interface ContainerChange {
   path: string;
@@ -249,6 +251,11 @@ export interface Engine extends EngineConnection {
    * stream must be read to its end or destroyed.
    */
   readArchive(id: string, path: string, options?: { signal?: AbortSignal }): Promise<Readable | null>;
+  /**
+   * What the engine says of one path in a container without reading it: `mode` has the permission bits, setuid, setgid
+   * and sticky. A link at its end is not followed. Null if there is no such path, or if the engine does not say.
+   */
+  statPath(id: string, path: string, options?: { signal?: AbortSignal }): Promise<StatedPath | null>;
   /** What the engine has seen of a container since its own start: "create", "start", "kill" by somebody outside, "die". */
   containerEvents(id: string, options?: { signal?: AbortSignal }): Promise<string[]>;
   /** What differs from the image, in volumes and memory nothing. */

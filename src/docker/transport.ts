@@ -6,7 +6,7 @@ import { SharedBufferAgent, shareBufferOf } from "./shared-buffer-agent.js";
 
 /** Field names of `query` and `body` are the Engine API's own. */
 interface ApiRequest {
-  method: "GET" | "POST" | "PUT" | "DELETE";
+  method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   /** Without the version prefix, e.g. `/containers/create`. */
   path: string;
   /** Objects are sent as JSON, as the API expects its filters and labels. */
@@ -18,6 +18,8 @@ interface ApiRequest {
 /** Sends requests to one engine. An abort of the signal ends a request with the signal's reason. */
 export interface Transport {
   json(request: ApiRequest, signal: AbortSignal): Promise<unknown>;
+  /** Resolves with the headers of the reply, whose names are in lower case. */
+  headers(request: ApiRequest, signal: AbortSignal): Promise<http.IncomingHttpHeaders>;
   /** Resolves while the body of the reply is still arriving. */
   stream(request: ApiRequest, signal: AbortSignal): Promise<Readable>;
   /**
@@ -36,13 +38,19 @@ export function openTransport(
   { apiVersion }: { apiVersion?: string | undefined } = {},
 ): Transport {
   const open = opener(endpoint, apiVersion === undefined ? "" : `/v${apiVersion}`);
-  const stream = async (request: ApiRequest, signal: AbortSignal) => {
+  const accepted = async (request: ApiRequest, signal: AbortSignal) => {
     const answer = await answered(open, request, signal);
     if (isSuccess(answer)) return answer;
     throw new RefusedRequest(answer.statusCode ?? 0, await readWhole(answer, signal));
   };
+  const stream: Transport["stream"] = accepted;
   return {
     stream,
+    async headers(request, signal) {
+      const answer = await accepted(request, signal);
+      answer.resume();
+      return answer.headers;
+    },
     async json(request, signal) {
       const reply = await readWhole(await stream(request, signal), signal);
       return reply === "" ? null : JSON.parse(reply);

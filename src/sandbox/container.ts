@@ -104,9 +104,8 @@ export class SandboxContainer {
    */
   async discard(how?: { isEnding: boolean }): Promise<void> {
     this.#attached?.stream.destroy();
-    // The engine does not remove it by itself when its runner ends.
-    const isEnding = how?.isEnding === true && !this.#plan.outlivesProcesses;
-    if (this.#id !== undefined) await removeAndConfirm(this.#engine, this.#id, { isEnding });
+    const ending = { isEnding: how?.isEnding === true, staysAtEnd: this.#plan.outlivesProcesses };
+    if (this.#id !== undefined) await removeAndConfirm(this.#engine, this.#id, ending);
     const placeholders = this.#placeholders;
     if (placeholders !== undefined && placeholders.made.length > 0)
       await placeholders.remove(await this.#placeholdersInUse());

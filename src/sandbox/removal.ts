@@ -6,7 +6,7 @@ import { TimeLimit } from "../lib/time/time-limit.js";
 
 type RemovingEngine = Pick<
   Engine,
-  "removeContainer" | "waitRemoved" | "inspectContainer" | "unpauseContainer"
+  "removeContainer" | "waitContainer" | "waitRemoved" | "inspectContainer" | "unpauseContainer"
 >;
 
 /**
@@ -21,17 +21,25 @@ const BETWEEN_ATTEMPTS_MS = 200;
 const CREATE_GRACE_MS = 5_000;
 const POLL_EVERY_MS = 100;
 
+interface Ending {
+  /** Its runner was asked to end. */
+  isEnding?: boolean;
+  /** The engine keeps it when its runner has ended. */
+  staysAtEnd?: boolean;
+}
+
 /**
  * Removes a container, and resolves when the engine confirms that it is gone, so that nothing in it runs any
- * more. `isEnding` says that its runner was asked to end. Error: `engine.failed`; the container may still be
- * running.
+ * more. Error: `engine.failed`; the container may still be running.
  */
 export async function removeAndConfirm(
   engine: RemovingEngine,
   id: string,
-  { isEnding = false } = {},
+  { isEnding = false, staysAtEnd = false }: Ending = {},
 ): Promise<void> {
-  if (isEnding && (await endsByItself(engine, id))) return;
+  const wait = (signal: AbortSignal) =>
+    staysAtEnd ? engine.waitContainer(id, { signal }) : engine.waitRemoved(id, { signal });
+  if (isEnding && (await endsByItself(wait)) && !staysAtEnd) return;
   try {
     await withRetries(async (signal, { isFirst }) => {
       if (!isFirst) await unpause(engine, id);
@@ -42,10 +50,11 @@ export async function removeAndConfirm(
   }
 }
 
-async function endsByItself(engine: RemovingEngine, id: string): Promise<boolean> {
+/** Whether a container whose runner was asked to end does so soon: `wait` asks the engine. */
+export async function endsByItself(wait: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
   using limit = new TimeLimit(END_GRACE_MS);
   try {
-    await beforeAbort(engine.waitRemoved(id, { signal: limit.signal }), limit.signal);
+    await beforeAbort(wait(limit.signal), limit.signal);
     return true;
   } catch {
     return false;

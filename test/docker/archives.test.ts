@@ -17,8 +17,24 @@ describe("a container whose processes have ended", () => {
     await using opened = await openBare(directory);
     const { sandbox } = opened;
     await sandbox.exec(["bash", "-c", MAKE]);
+    const { modifiedMs } = await sandbox.files.stat("/app/d");
     const { engine, containerId } = await stopSandbox(sandbox);
     expect(await engine.inspectContainer(containerId)).toMatchObject({ running: false });
+    expect(await engine.statPath(containerId, "/app/d")).toEqual({
+      isDirectory: true,
+      mode: 0o755,
+      modifiedMs,
+    });
+    expect(await engine.statPath(containerId, "/app/d/file")).toMatchObject({
+      isDirectory: false,
+      mode: 0o640,
+    });
+    expect(await engine.statPath(containerId, "/app/d/symbolic")).toMatchObject({
+      isDirectory: false,
+      mode: 0o777,
+    });
+    expect(await engine.statPath(containerId, "/tmp")).toMatchObject({ isDirectory: true, mode: 0o1777 });
+    expect(await engine.statPath(containerId, "/nowhere")).toBeNull();
     const archive = await engine.readArchive(containerId, "/app/d");
     const found = [];
     for await (const { path, kind, uid, gid, mode, sizeBytes, content } of readTar(archive as Readable)) {

@@ -1,9 +1,10 @@
-import { array, number, object, read, string } from "../../lib/json/json-shape.js";
+import { array, number, object, read, readOrNull, string } from "../../lib/json/json-shape.js";
+import { parseJson } from "../../lib/json/parse-json.js";
 import { type Client, nullIfMissing, uploading } from "../client.js";
-import type { ContainerChange, Engine } from "../engine-types.js";
+import type { ContainerChange, Engine, StatedPath } from "../engine-types.js";
 import { pathOf } from "./containers.js";
 
-type ArchiveCalls = Pick<Engine, "putArchive" | "readArchive" | "containerChanges">;
+type ArchiveCalls = Pick<Engine, "putArchive" | "readArchive" | "statPath" | "containerChanges">;
 
 /** Files of containers, which the engine copies itself: no program of the container takes part. */
 export function archiveCalls({ call }: Client): ArchiveCalls {
@@ -25,6 +26,16 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
       );
     },
 
+    async statPath(id, path, { signal } = {}) {
+      const request = { method: "HEAD", path: `${pathOf(id)}/archive`, query: { path } } as const;
+      const headers = await call(
+        "look at a path in the container",
+        (api, limit) => nullIfMissing(api.headers(request, limit)),
+        { signal },
+      );
+      return parseStat(headers?.["x-docker-container-path-stat"]);
+    },
+
     async containerChanges(id, { signal } = {}) {
       const request = { method: "GET", path: `${pathOf(id)}/changes` } as const;
       const reply = await call(
@@ -43,3 +54,29 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
 const changes = array(object({ Path: string, Kind: number }));
 
 const kinds: readonly ContainerChange["kind"][] = ["changed", "added", "deleted"];
+
+const stat = object({ mode: number, mtime: string });
+
+/** The engine writes modes as Go does: bits of its own for everything but the permissions. */
+const GoMode = { directory: 2 ** 31, setuid: 2 ** 23, setgid: 2 ** 22, sticky: 2 ** 20 };
+
+/** Null for what is not as expected. */
+function parseStat(header: string | string[] | undefined): StatedPath | null {
+  if (typeof header !== "string") return null;
+  const found = readOrNull(stat, parseJson(Buffer.from(header, "base64").toString()));
+  const modifiedMs = found === null ? null : parseNanoseconds(found.mtime);
+  if (found === null || modifiedMs === null) return null;
+  const has = (bit: number) => Math.floor(found.mode / bit) % 2 === 1;
+  const special =
+    (has(GoMode.setuid) ? 0o4000 : 0) | (has(GoMode.setgid) ? 0o2000 : 0) | (has(GoMode.sticky) ? 0o1000 : 0);
+  return { isDirectory: has(GoMode.directory), mode: (found.mode & 0o777) | special, modifiedMs };
+}
+
+/** Milliseconds since 1970, which a `Date` would round. The same arithmetic as for times from the runner, so that equal times are equal. */
+function parseNanoseconds(time: string): number | null {
+  const [, whole = "", fraction = "", zone = ""] =
+    /^([^.]+?)(?:\.([0-9]{1,9}))?(Z|[+-][0-9:]{5})$/.exec(time) ?? [];
+  const atMs = Date.parse(`${whole}${zone}`);
+  if (Number.isNaN(atMs)) return null;
+  return Number(BigInt(atMs) * 1_000_000n + BigInt(fraction.padEnd(9, "0"))) / 1e6;
+}

@@ -1,10 +1,12 @@
 import { constants } from "node:fs";
 import { mkdir, open, writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
+import { Readable } from "node:stream";
 import { type ReceivedEntry, readTar } from "../../docker/calls/tar.js";
 import type { ContainerChange, Engine } from "../../docker/engine-types.js";
 import { errnoOf } from "../../lib/errno.js";
 import type { TaskArtifact } from "../../tasks/task.js";
+import type { EmptyDirectory } from "../place/empty-directories.js";
 import {
   ARTIFACTS_FOLDER,
   type ArtifactEntry,
@@ -40,6 +42,8 @@ export interface ExportRequest {
   artifacts: readonly TaskArtifact[];
   /** At least those of all artifacts. */
   changes: readonly ContainerChange[];
+  /** Directories with nothing in them, which the engine need not be asked for. */
+  empty: readonly EmptyDirectory[];
   /** What relative sources are relative to, in the container. */
   cwd: string;
   /** On the host. Gets `artifacts/` and `artifacts.json`, which must not exist yet. */
@@ -62,7 +66,11 @@ export async function exportArtifacts(
   await mkdir(root, { mode: 0o700 });
   const found = new ExportedTree(root, limits);
   const declared = declaredArtifacts(request.artifacts, request.cwd);
-  for (const artifact of declared) await exportOne(container, artifact, { found, signal: request.signal });
+  for (const artifact of declared) {
+    const empty = request.empty.find(({ path }) => path === artifact.source);
+    if (empty !== undefined && !isReserved(empty.path)) await found.add(entryOf(empty), artifact);
+    else await exportOne(container, artifact, { found, signal: request.signal });
+  }
   const manifest: ArtifactManifest = {
     schemaVersion: 1,
     entries: found.entries,
@@ -89,6 +97,14 @@ async function exportOne(
     signal?.throwIfAborted();
     if (!(await found.add(entry, artifact))) return;
   }
+}
+
+/** As the engine would send it. */
+function entryOf({ path, mode, uid, gid, modifiedMs }: EmptyDirectory): ReceivedEntry {
+  const modifiedAt = new Date(modifiedMs);
+  const name = `${posix.basename(path)}/`;
+  const content = Readable.from([]);
+  return { path: name, kind: "directory", target: null, sizeBytes: 0, mode, uid, gid, modifiedAt, content };
 }
 
 /** What was accepted so far, as files of the host. */

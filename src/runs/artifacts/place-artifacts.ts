@@ -4,6 +4,7 @@ import { join, posix } from "node:path";
 import { streamTar, type TarEntry } from "../../docker/calls/tar.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import { openedSandboxOf } from "../../sandbox/sandbox.js";
+import { makeDirectories, standsAs } from "../place/make-directories.js";
 import { ARTIFACTS_FOLDER, type ArtifactManifest } from "./artifact-manifest.js";
 
 /**
@@ -15,12 +16,25 @@ export async function placeArtifacts(
   { manifest, folder }: { manifest: ArtifactManifest; folder: string },
 ): Promise<void> {
   for (const path of manifest.deleted) await sandbox.files.remove(path, { recursive: true, force: true });
+  if (await areFewDirectories(sandbox, manifest)) return;
   const parents = new Set(manifest.entries.map(({ path }) => posix.dirname(path)));
   const made = new Set(manifest.entries.filter(({ kind }) => kind === "directory").map(({ path }) => path));
   for (const parent of parents)
     if (!made.has(parent)) await sandbox.files.mkdir(parent, { recursive: true, mode: 0o755 });
   const { engine, containerId } = openedSandboxOf(sandbox);
   await engine.putArchive(containerId, "/", streamTar(packed(manifest, join(folder, ARTIFACTS_FOLDER))));
+}
+
+/** More of them are sooner unpacked by the engine. */
+const FEW = 10;
+
+/** Whether a few directories without files are all, and stand there now. Their times are those of the fresh container. */
+async function areFewDirectories(sandbox: Sandbox, { entries }: ArtifactManifest): Promise<boolean> {
+  if (entries.length > FEW || entries.some(({ kind }) => kind !== "directory")) return false;
+  const wanted = entries.map(({ path, mode, uid, gid }) => ({ path, mode, owner: { uid, gid } }));
+  await makeDirectories(sandbox, wanted);
+  for (const directory of wanted) if (!(await standsAs(sandbox, directory))) return false;
+  return true;
 }
 
 function* packed({ entries }: ArtifactManifest, root: string): Iterable<TarEntry> {

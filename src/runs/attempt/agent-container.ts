@@ -1,6 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import type { Task, TaskNetwork } from "../../tasks/task.js";
+import { type EmptyDirectory, emptyDirectories, timesTellApart } from "../place/empty-directories.js";
 import { countOtherCommits, removeOtherCommits } from "../place/git-history.js";
 import { type ImageUser, imageUser } from "../place/image-user.js";
 import { makeDirectories } from "../place/make-directories.js";
@@ -11,6 +12,8 @@ import { type OpenTaskSandbox, openTaskSandbox, type TaskPlace } from "../place/
 const AGENT_DIRECTORIES = ["/logs/agent", "/logs/artifacts"];
 
 interface OpenAgentContainer extends OpenTaskSandbox {
+  /** What brig made in it for the agent. Files of the task may be in it by now. */
+  empty: readonly EmptyDirectory[];
   /** What in it may tell the agent the answer, one sentence each. */
   findings: readonly string[];
 }
@@ -32,14 +35,16 @@ export async function openAgentContainer(
     env: environment.env,
   });
   try {
-    const { sandbox, user: owner } = opened;
+    const { sandbox, user: owner, cwd } = opened;
+    const { signal } = place;
     await requireVerifiersUser(place, { task, imageId, owner });
-    await makeDirectories(
-      sandbox,
-      AGENT_DIRECTORIES.map((path) => ({ path, mode: 0o755, owner })),
-    );
-    await prepareEnvironment(opened, environment, { signal: place.signal });
-    return { ...opened, findings: await hideFuture(opened, task, place) };
+    const wanted = [...AGENT_DIRECTORIES, cwd].map((path) => ({ path, mode: 0o755, owner }));
+    const empty = await emptyDirectories(sandbox, await makeDirectories(sandbox, wanted));
+    const madeAt = performance.now();
+    await prepareEnvironment(opened, environment, { signal });
+    const findings = await hideFuture(opened, task, place);
+    await timesTellApart(madeAt, signal);
+    return { ...opened, empty, findings };
   } catch (error) {
     await opened.sandbox[Symbol.asyncDispose]();
     throw error;

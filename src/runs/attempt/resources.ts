@@ -12,13 +12,9 @@ const FILES = {
 
 /** What a container has used so far, as its kernel counts it. Null for what the kernel does not say. */
 export async function readResources(sandbox: Sandbox): Promise<UsedResources> {
-  const [peak, cpu, usage] = await Promise.all([
-    firstOf(sandbox, FILES.peak),
-    firstOf(sandbox, FILES.cpu),
-    firstOf(sandbox, FILES.usage),
-  ]);
+  const [peak, cpu] = await Promise.all([firstOf(sandbox, FILES.peak), firstOf(sandbox, FILES.cpu)]);
   const micros = field(cpu, "usage_usec");
-  const nanos = asNumber(usage);
+  const nanos = micros === null ? asNumber(await firstOf(sandbox, FILES.usage)) : null;
   return {
     peakMemoryBytes: asNumber(peak),
     cpuMs: micros === null ? scaled(nanos, 1e6) : micros / 1000,

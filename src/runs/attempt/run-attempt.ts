@@ -16,6 +16,7 @@ import { stepFolder } from "../grading/step-folder.js";
 import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
 import type { ReadyImage } from "../images/task-images.js";
+import { type EmptyDirectory, stillEmpty, untouched } from "../place/empty-directories.js";
 import type { ImageUser } from "../place/image-user.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
 import type { AttemptResult } from "../results/attempt-result.js";
@@ -73,7 +74,7 @@ async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<v
   const place = placeOf(attempt);
   const opened = await openAgentContainer(place, { task, imageId: images.ofAgent });
   progress.started(opened.memory);
-  const container = new AgentContainer(opened);
+  const container = new AgentContainer(opened, opened.empty);
   progress.noticed(opened.findings);
   try {
     await writeProof({ folder: attempt.folder, name: AGENT_PROOF }, opened.sandbox.proof);
@@ -141,13 +142,17 @@ async function runStep(
   if (before?.verifier.mode === "shared") await removeTests(sandbox);
   const { outcome, durationMs } = await driveAgent({ ...attempt, folder }, { step, sandbox, container });
   progress.agentEnded(step, { outcome, durationMs, folder });
-  progress.used(await readResources(sandbox));
+  const { cwd } = container;
+  const looked = new Set([cwd, ...artifactSources(step.artifacts, cwd)]);
+  const made = container.empty.filter(({ path }) => looked.has(path));
+  const [resources, seenEmpty] = await Promise.all([readResources(sandbox), stillEmpty(sandbox, made)]);
+  progress.used(resources);
   enter(attempt, progress, "export");
   const stopped = await container.stop();
-  const { cwd } = container;
-  const changes = await changesOf(stopped, { step, cwd, imageId, signal });
+  const empty = await untouched(stopped, seenEmpty, signal);
+  const changes = await changesOf(stopped, { step, cwd, imageId, empty, signal });
   const { artifacts } = step;
-  const manifest = await exportArtifacts(stopped, { artifacts, changes, cwd, folder, signal });
+  const manifest = await exportArtifacts(stopped, { artifacts, changes, empty, cwd, folder, signal });
   await keepChanges(attempt, progress, { stopped, step, cwd, changes });
   enter(attempt, progress, "verify");
   const beganAt = performance.now();
@@ -165,18 +170,19 @@ interface ChangesPlace {
   step: TaskStep;
   cwd: string;
   imageId: string;
+  empty: readonly EmptyDirectory[];
   signal: AbortSignal | undefined;
 }
 
 /** Tests in the same container would see any change; others only see artifacts. */
 async function changesOf(
   { engine, containerId }: StoppedSandbox,
-  { step, cwd, imageId, signal }: ChangesPlace,
+  { step, cwd, imageId, empty, signal }: ChangesPlace,
 ): Promise<ContainerChange[]> {
   if (step.verifier.mode === "shared")
     return await engine.containerChanges(containerId, signal && { signal });
   const directories = [cwd, ...artifactSources(step.artifacts, cwd)];
-  return await changesBelow(engine, { containerId, imageId, directories, signal });
+  return await changesBelow(engine, { containerId, imageId, directories, empty, signal });
 }
 
 interface KeptChanges {
@@ -207,10 +213,12 @@ class AgentContainer {
   readonly cwd: string;
   readonly user: ImageUser;
   readonly memoryLimitBytes: number;
+  readonly empty: readonly EmptyDirectory[];
   readonly #sandboxes: Sandbox[];
   #stopped: Awaited<ReturnType<typeof stopSandbox>> | null = null;
 
-  constructor({ sandbox, cwd, user, memory }: OpenTaskSandbox) {
+  constructor({ sandbox, cwd, user, memory }: OpenTaskSandbox, empty: readonly EmptyDirectory[]) {
+    this.empty = empty;
     this.cwd = cwd;
     this.user = user;
     this.memoryLimitBytes = memory.limitBytes;

@@ -19,6 +19,8 @@ export interface ChangesBelow {
   imageId: string;
   /** Absolute paths in the container. */
   directories: readonly string[];
+  /** Directories that brig made, in which nothing is. They need not be read. */
+  empty?: readonly { path: string }[] | undefined;
   limits?: ListingLimits | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -31,8 +33,13 @@ export interface ChangesBelow {
 export async function changesBelow(engine: Engine, request: ChangesBelow): Promise<ContainerChange[]> {
   const { containerId, imageId, limits = defaultLimits, signal = new AbortController().signal } = request;
   const directories = topmost(request.directories);
+  const empty = new Set(request.empty?.map(({ path }) => path));
   const found: ContainerChange[] = [];
   for (const directory of directories) {
+    if (empty.has(directory)) {
+      found.push({ kind: "added", path: directory });
+      continue;
+    }
     const after =
       directory === "/" ? null : await readListing(engine, { containerId, directory }, { limits, signal });
     const before = after && (await beforeAbort(imageListing(engine, { imageId, directory }, limits), signal));

@@ -10,19 +10,21 @@ import type { Verification } from "./verification.js";
 
 export type Judged = Omit<Verification, "mode" | "findings">;
 
-/** Turns what the tests left behind into rewards. Nothing runs in the container any more. */
+/** Turns what the tests left behind into rewards. `stop` is called before a file of the container is read. */
 export async function judgeTests(
-  stopped: StoppedSandbox,
+  stop: () => Promise<StoppedSandbox>,
   { check, run, uid }: { check: TaskCheck; run: TestsRun; uid: number },
 ): Promise<Judged> {
-  const { exitCode } = run;
+  const { exitCode, period } = run;
   const none = { exitCode, tests: null };
   if (run.isTimedOut)
     return { ...none, rewards: null, verifier: "timed-out", message: "the tests did not end in their time" };
   if (check.kind === "command")
     return { ...none, rewards: { reward: exitCode === 0 ? 1 : 0 }, verifier: "scored", message: null };
-  if (check.kind === "reward-files")
-    return { ...none, ...withMainReward(await readRewardFiles(stopped, { uid, ...run })) };
+  if (check.kind === "reward-files") {
+    if (period === null) throw new TypeError("reward files are judged by when they were written");
+    return { ...none, ...withMainReward(await readRewardFiles(await stop(), { uid, ...period })) };
+  }
   const grade =
     check.kind === "swe-bench"
       ? gradeSweBench(run.output, check)

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { streamTar, type TarEntry } from "../../docker/calls/tar.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import { openedSandboxOf, type Sandbox } from "../../sandbox/sandbox.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskCheck } from "../../tasks/task.js";
+import { makeExactly } from "../place/make-directories.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { BoundedLog } from "./bounded-log.js";
 import { VERIFIER_LOGS } from "./reward-files.js";
@@ -32,9 +32,8 @@ export interface TestsRun {
   exitCode: number;
   isTimedOut: boolean;
   output: string;
-  /** When the tests began and ended, by the clock of the container. */
-  from: Date;
-  to: Date;
+  /** When the tests began and ended, by the clock of the container; null where nothing is judged by it. */
+  period: { from: Date; to: Date } | null;
 }
 
 /**
@@ -44,7 +43,8 @@ export interface TestsRun {
 export async function runTests(sandbox: Sandbox, run: TestRun): Promise<TestsRun> {
   await freshDirectories(sandbox, run.user);
   const argv = await uploadTests(sandbox, run.check);
-  const from = await containerTime(sandbox);
+  const isTimed = run.check.kind === "reward-files";
+  const from = isTimed ? await containerTime(sandbox) : null;
   await using log = await BoundedLog.create(join(run.folder, TEST_OUTPUT));
   let written = Promise.resolve();
   const write = (chunk: Uint8Array) => {
@@ -63,21 +63,19 @@ export async function runTests(sandbox: Sandbox, run: TestRun): Promise<TestsRun
     onStderr: write,
   });
   await written;
-  const to = await containerTime(sandbox);
-  return { exitCode: result.exitCode, isTimedOut: result.timedOut, output: result.output, from, to };
+  const { exitCode, timedOut: isTimedOut, output } = result;
+  const period = from && { from, to: await containerTime(sandbox) };
+  return { exitCode, isTimedOut, output, period };
 }
 
 async function freshDirectories(sandbox: Sandbox, owner: { uid: number; gid: number }): Promise<void> {
   await removeTests(sandbox);
-  const modifiedAt = new Date();
-  const entries: TarEntry[] = [
+  await makeExactly(sandbox, [
     // An agent that is root may have opened it for others, who could then move what is in it.
-    { path: LOGS.slice(1), kind: "directory", mode: 0o755, modifiedAt },
-    { path: VERIFIER_LOGS.slice(1), kind: "directory", mode: 0o700, owner, modifiedAt },
-    { path: TESTS_DIRECTORY.slice(1), kind: "directory", mode: 0o755, owner, modifiedAt },
-  ];
-  const { engine, containerId } = openedSandboxOf(sandbox);
-  await engine.putArchive(containerId, "/", streamTar(entries));
+    { path: LOGS, mode: 0o755, owner: { uid: 0, gid: 0 } },
+    { path: VERIFIER_LOGS, mode: 0o700, owner },
+    { path: TESTS_DIRECTORY, mode: 0o755, owner },
+  ]);
 }
 
 /** Removes the tests and what they wrote. A link at one of these paths is removed itself, never followed. */

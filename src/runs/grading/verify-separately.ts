@@ -47,7 +47,7 @@ export async function verifySeparately(
   const judge = async () => {
     await placeArtifacts(sandbox, { manifest, folder });
     const run = await runTests(sandbox, test);
-    return await judgeTests(await stopSandbox(sandbox), { check: verifier.check, run, uid: opened.user.uid });
+    return await judgeTests(() => stopSandbox(sandbox), { check: verifier.check, run, uid: opened.user.uid });
   };
   const memoryLimitBytes = opened.memory.limitBytes;
   const judged = await asAgentsFault(judge, { ...place, containerId: sandbox.containerId, memoryLimitBytes });

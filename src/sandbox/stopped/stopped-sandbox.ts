@@ -1,6 +1,6 @@
 import type { Engine } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
-import { withRetries } from "../removal.js";
+import { endsByItself, withRetries } from "../removal.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 
 /** A sandbox in which nothing runs any more. Its files can be copied, and it can be started again. */
@@ -15,23 +15,29 @@ export interface StoppedSandbox {
 }
 
 /**
- * Kills everything in a sandbox that outlives its processes, and resolves when the engine says that its container
- * does not run. Errors: those of the engine, after which processes may still run.
+ * Ends everything in a sandbox that outlives its processes, and resolves when the engine says that its container
+ * does not run. With its first process, the runner, the kernel kills all others; only if the runner does not end soon
+ * the engine has to kill it, which costs a program of its own. Errors: those of the engine, after which processes may
+ * still run.
  */
 export async function stopSandbox(sandbox: Sandbox): Promise<StoppedSandbox> {
   const opened = openedSandboxOf(sandbox);
   const { engine, containerId, link, plan } = opened;
   if (!plan.outlivesProcesses) throw new TypeError("the sandbox's container does not outlive its processes");
-  link.close(
+  const isEnding = link.end(
     new BrigError("the sandbox was stopped", {
       code: "sandbox.gone",
       reason: "closed",
       hint: "restart it, or create another one",
     }),
   );
-  await withRetries(async (signal) => {
-    await engine.killContainer(containerId);
-    await engine.waitContainer(containerId, { signal });
+  const wait = (signal: AbortSignal) => engine.waitContainer(containerId, { signal });
+  const hasEnded = isEnding && (await endsByItself(wait));
+  await withRetries(async (signal, { isFirst }) => {
+    if (!hasEnded || !isFirst) {
+      await engine.killContainer(containerId);
+      await wait(signal);
+    }
     if ((await engine.inspectContainer(containerId, { signal }))?.running === true)
       throw new BrigError("the container still runs after it was killed", { code: "engine.failed" });
   });

@@ -58,7 +58,8 @@ export async function verifyShared(verification: SharedVerification): Promise<Ve
     const { cwd, user } = container;
     const env = { PATH: path, ...step.verifier.env };
     const run = await runTests(sandbox, { check, folder, cwd, user, env, timeoutSec, signal });
-    return await judgeTests(await container.stop(), { check, run, uid: user.uid });
+    const again = await container.stop();
+    return await judgeTests(async () => again, { check, run, uid: user.uid });
   };
   const { memoryLimitBytes } = container;
   const judged = await asAgentsFault(judge, { ...stopped, memoryLimitBytes, isAgents: true, signal });
