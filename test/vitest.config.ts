@@ -36,6 +36,7 @@ const slow = [
   "test/docker/sandbox/{kill,killed-session,lease,memory-left,reconnect,removal,silence,trouble}.test.ts",
   "test/docker/sandbox/overlay/{fork-changes,killed,random-*}.test.ts",
   "test/docker/sandbox/tree/{changes,commit-killed,copy}.test.ts",
+  "test/isolation/**/*.test.ts",
 ];
 
 /** Random tests of which `npm test` runs a short form. */
