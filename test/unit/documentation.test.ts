@@ -18,7 +18,7 @@ import { testContext } from "../support/cli-context.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const documents = [
-  ...["README.md", "AGENTS.md", "CONTRIBUTING.md"],
+  ...["README.md", "AGENTS.md", "CONTRIBUTING.md", "SECURITY.md"],
   ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
 ]
   .filter((name) => name.endsWith(".md"))
