@@ -36,6 +36,8 @@ export type ErrorCode =
   | "protocol.invalid"
   | "queue.unreachable"
   | "sandbox.gone"
+  | "sandbox.port-failed"
+  | "sandbox.port-in-use"
   | "serve.busy"
   | "serve.failed"
   | "serve.refused"

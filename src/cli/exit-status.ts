@@ -43,6 +43,8 @@ const statusOfCode: Record<ErrorCode, number> = {
   "protocol.invalid": ownFailure,
   "queue.unreachable": ownFailure,
   "sandbox.gone": ownFailure,
+  "sandbox.port-failed": failed,
+  "sandbox.port-in-use": failed,
   "serve.busy": failed,
   "serve.failed": failed,
   "serve.refused": badUsage,

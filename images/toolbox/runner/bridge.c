@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "network.h"
 #include "runner.h"
 #include "sha256.h"
 #include "tree.h"
@@ -71,7 +72,7 @@ static bool take_frame(struct runner *r, struct bridge *b, const struct frame *f
     if (!b->is_host) return greet(r, b, frame);
     if (frame->channel == 0) return take_session_frame(r, frame);
     link_count_received(&r->link, frame->length);
-    return channel_take_frame(r, frame);
+    return network_takes(r, frame) ? network_take_frame(r, frame) : channel_take_frame(r, frame);
 }
 
 /* False when the bytes break the protocol. Before HELLO nothing that is longer than a HELLO is waited for. */

@@ -55,7 +55,7 @@ static void close_own_streams(struct runner *r, struct channel *c) {
 /* Closes the worker's ends of the streams here, whether it got them or not. */
 static void start_job(struct runner *r, struct channel *c, const struct frame *request, const struct job_streams *streams) {
     enum job_kind kind = request->type == FRAME_SPAWN ? JOB_SPAWN : JOB_FILE;
-    struct job job = {.kind = kind, .payload = request->payload, .length = request->length, .fd_count = streams->count};
+    struct job job = {.kind = kind, .channel = c->id, .payload = request->payload, .length = request->length, .fd_count = streams->count};
     memcpy(job.fds, streams->fds, sizeof job.fds);
     c->worker = pool_start_job(r, c, &job, &channel_job_events);
     int error = errno;

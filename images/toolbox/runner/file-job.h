@@ -5,11 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "job.h"
+
 struct file_job {
     const uint8_t *request; /* the payload of the FILE frame */
     size_t size;
     int stream; /* the operation's own stream, to the host or from it, if it has one */
     const volatile uint32_t *cancelled; /* becomes true when nobody wants the operation any more */
+    const struct worker_slot *slots;    /* of all workers, to find the call that a process belongs to */
 };
 
 /* What EXIT carries behind its head. There is room for RESULT_MAX bytes. */

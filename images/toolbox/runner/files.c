@@ -22,6 +22,7 @@
 #include "reach.h"
 #include "receipt.h"
 #include "report.h"
+#include "socket-owners.h"
 #include "wire.h"
 
 /* ---- mkdir, rename ----------------------------------------------------------------------------------------------- */
@@ -114,6 +115,7 @@ static uint32_t run(const struct file_job *job, const struct file_request *reque
     if (request->operation == FILE_RECOVER) return commit_recover(request, result);
     if (request->operation == FILE_CHANGES) return changes_run(job, request, result);
     if (request->operation == FILE_COPY) return copy_run(job, request, result);
+    if (request->operation == FILE_OWNERS) return owners_find(job, request, result);
     if (request->operation != FILE_REPORT) return run_on_path(job, request, result);
     char *paths = strndup((const char *)request->path, request->path_length);
     int failed = paths ? report_write(job->stream, paths) : -1;

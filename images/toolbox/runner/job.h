@@ -22,6 +22,7 @@ enum job_kind { JOB_SPAWN = 1, JOB_FILE = 2, JOB_ANSWER = 3 };
 
 struct job {
     enum job_kind kind;
+    uint32_t channel;
     const uint8_t *payload; /* of the SPAWN or FILE frame */
     uint32_t length;
     int fds[JOB_STREAMS]; /* the worker's ends of the streams, in the order stdin, stdout, stderr; only those the request calls for */
@@ -47,7 +48,7 @@ struct worker_report {
     uint64_t user_us, system_us, max_rss;
 };
 
-/* Memory that PID 1 shares with one worker. No command can reach it. */
+/* Memory that PID 1 shares with its workers. No command can reach it. */
 struct worker_slot {
     volatile pid_t child; /* the command's main process while it runs, otherwise 0 */
     /*
@@ -57,7 +58,12 @@ struct worker_slot {
      */
     volatile uint64_t orphans_since;
     volatile uint32_t cancelled; /* PID 1 no longer wants the file operation that is under way */
+    volatile pid_t supervisor;   /* the worker that this slot belongs to, or 0 */
+    volatile uint32_t channel;   /* of the job that it has, or 0 */
 };
+
+/* The most workers that there can be. A worker sees all slots, to find the call that a process belongs to. */
+#define WORKER_SLOTS 1024
 
 /* PID 1's side. job_send returns false with errno when the worker cannot take the job, as when it is dead. */
 bool job_send(int control, const struct job *job);

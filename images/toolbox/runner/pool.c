@@ -18,13 +18,12 @@
 
 #define READY_WORKERS 2
 #define IDLE_WORKERS_MAX 6
-#define SLOTS 1024
 /* A killed process is gone only once it gets to run, which may take a while on a busy machine. */
 #define ORPHAN_PATIENCE_MS 5000
 /* A command may have killed every idle worker, and none of them has been reaped yet. */
 #define ATTEMPTS 64
 
-size_t pool_slot_bytes(void) { return SLOTS * sizeof(struct worker_slot); }
+size_t pool_slot_bytes(void) { return WORKER_SLOTS * sizeof(struct worker_slot); }
 
 static struct worker *find_worker(struct runner *r, pid_t pid) {
     for (struct worker *w = r->workers; w; w = w->next)
@@ -37,7 +36,7 @@ static struct runner *sweeping;
 static int is_worker(pid_t pid) { return find_worker(sweeping, pid) != NULL; }
 
 static struct worker_slot *free_slot(struct runner *r) {
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < WORKER_SLOTS; i++) {
         bool taken = false;
         for (struct worker *w = r->workers; w && !taken; w = w->next) taken = w->slot == &r->slots[i];
         if (!taken) return &r->slots[i];
@@ -50,6 +49,7 @@ static void forget(struct runner *r, struct worker *w) {
     struct worker **at = &r->workers;
     while (*at != w) at = &(*at)->next;
     *at = w->next;
+    w->slot->supervisor = 0;
     close_source(r, &w->control);
     /* It is not freed yet, because the batch of events at hand may still contain it. */
     w->next = r->retired_workers;
@@ -124,6 +124,7 @@ static void lose(struct runner *r, struct worker *w, int status) {
 static void take_back(struct runner *r, struct worker *w) {
     struct channel *c = w->channel;
     w->channel = NULL;
+    w->slot->channel = 0;
     if (w->state == WORKER_BUSY && w->is_suspect) question(w);
     else if (w->state == WORKER_BUSY) w->state = WORKER_IDLE;
     if (c) w->events->on_empty(r, c, w->slot->orphans_since);
@@ -171,7 +172,7 @@ static struct worker *start_worker(struct runner *r) {
     if (pid == 0) {
         int control = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
         close_all_but(r, control);
-        worker_main(control, w->slot);
+        worker_main(control, r->slots, w->slot);
     }
     close(pair[1]);
     if (pid < 0) {
@@ -179,7 +180,7 @@ static struct worker *start_worker(struct runner *r) {
         free(w);
         return NULL;
     }
-    w->pid = pid;
+    w->pid = w->slot->supervisor = pid;
     w->control = (struct source){.on_event = on_report, .owner = w, .fd = pair[0]};
     w->next = r->workers;
     r->workers = w;
@@ -214,6 +215,7 @@ struct worker *pool_start_job(struct runner *r, struct channel *c, const struct 
         w->slot->cancelled = 0;
         if (job_send(w->control.fd, job)) {
             w->channel = c;
+            w->slot->channel = job->channel;
             w->job_kind = job->kind;
             w->events = events;
             worker_continue(w); /* a command may have stopped it, because they run as the same user */

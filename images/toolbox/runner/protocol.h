@@ -28,6 +28,10 @@ enum frame_type {
     FRAME_KILL = 0x14,
     FRAME_CREDIT = 0x15,
     FRAME_FILE = 0x20,
+    FRAME_LISTEN = 0x21,
+    FRAME_ACCEPT = 0x22,
+    FRAME_CONNECT = 0x23,
+    FRAME_DATAGRAM = 0x24,
     FRAME_WELCOME = 0x81,
     FRAME_ACK_FROM_RUNNER = 0x82,
     FRAME_PONG = 0x83,
@@ -36,6 +40,9 @@ enum frame_type {
     FRAME_EXIT = 0x92,
     FRAME_LATE = 0x93,
     FRAME_CREDIT_FROM_RUNNER = 0x95,
+    FRAME_BOUND = 0xa1,
+    FRAME_CONNECTED = 0xa2,
+    FRAME_DATAGRAM_FROM_RUNNER = 0xa4,
 };
 
 #define TOKEN_BYTES 32u
@@ -61,6 +68,7 @@ enum exit_kind {
     EXIT_NOT_STARTED = 2,
     EXIT_LOST = 3,
     EXIT_FILE = 4,
+    EXIT_SOCKET = 5,
 };
 
 enum exit_flag {
@@ -104,6 +112,7 @@ enum file_operation {
     FILE_COMMIT = 12,
     FILE_RECOVER = 13,
     FILE_COPY = 14,
+    FILE_OWNERS = 15,
 };
 
 enum entry_type {
@@ -246,5 +255,25 @@ enum copy_outcome {
     COPY_DONE = 1,
     COPY_LEFT_OUT = 2,
 };
+
+/* Connections and datagrams on the sandbox's loopback interface */
+#define ADDRESS_BYTES 20u
+#define LISTEN_BYTES 24u
+#define CONNECTED_BYTES 40u
+
+enum listen_kind {
+    LISTEN_STREAM = 1,
+    LISTEN_DATAGRAMS = 2,
+};
+
+enum address_family {
+    ADDRESS_IPV4 = 4,
+    ADDRESS_IPV6 = 6,
+};
+
+/* Which process has a connection */
+#define OWNER_QUERY_BYTES 40u
+#define OWNER_RECORD_BYTES 24u
+#define OWNERS_MAX 1000u
 
 #endif

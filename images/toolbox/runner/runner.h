@@ -10,6 +10,7 @@
  *   sha256.c           SHA-256
  *   io.c               writing all of something
  *   tree.c             processes and their descendants, read from /proc; signals to them
+ *   address.c          addresses of sockets: as bytes of the protocol, and as the kernel has them
  *   scheduling.c       processors and priorities: the runner comes before the commands
  *   reach.c            the way to a directory without following symbolic links
  *   job.c              what PID 1 and its workers say to each other
@@ -37,6 +38,7 @@
  *   copy.c             copying paths from one tree to another
  *   report.c           what the kernel says of the container
  *   receipt.c          what a session leaves behind
+ *   socket-owners.c    which process has a connection
  *   files.c            which file operation a request asks for
  *   command.c          starting a command and waiting for it
  *   worker.c           one job after the other
@@ -55,6 +57,11 @@
  *   channel-end.c      from its end to the EXIT frame
  *   channel-start.c    from its request to a worker
  *   channel.c          what frames and time do to channels
+ *   endpoint.c         a socket that the host has in the sandbox
+ *   connection.c       a connection to it or from it
+ *   listener.c         a socket that programs connect to
+ *   datagrams.c        a socket that programs send datagrams to
+ *   network.c          what frames and time do to these
  *   bridge.c           connections from the host: who may speak
  *
  *   connect.c          `runner connect`, which hands its standard streams to PID 1, and the socket it does that over
@@ -101,6 +108,10 @@ struct runner {
 
     struct channel *channels[CHANNEL_BUCKETS];
     struct channel *retired;
+    struct endpoint *endpoints[CHANNEL_BUCKETS];
+    struct endpoint *retired_endpoints;
+    int open_connections;
+    bool network_waits; /* as output_waits, for sockets */
     bool output_waits; /* some stream is not read because the link is full */
     struct queued_file *queue_first, *queue_last;
     uint64_t file_ended_ms; /* when the last file operation came to its end */

@@ -23,6 +23,8 @@
 #include "channel-start.h"
 #include "channel.h"
 #include "connect.h"
+#include "endpoint.h"
+#include "network.h"
 #include "pool.h"
 #include "receipt.h"
 #include "runner.h"
@@ -153,13 +155,16 @@ static void turn(struct runner *r) {
     if (now >= r->next_deadline_ms) {
         r->next_deadline_ms = UINT64_MAX;
         channels_tick(r, now);
+        network_tick(r);
         bridges_tick(r, now);
         if (lease_is_over(r, now)) exit(0);
     }
     channels_start_queued(r);
     channels_resume_output(r);
+    network_resume(r);
     host_flush(r);
     channels_free_retired(r);
+    endpoints_free_retired(r);
     pool_free_retired(r);
     pool_keep_ready(r);
 }

@@ -50,7 +50,7 @@ struct file_request {
     uint32_t path_length, second_length;
 };
 
-/* The second string of an inline write, a sequence, `changes`, `commit` and `recover` is data, which may contain NUL. */
+/* The second string of an inline write, a sequence, and of every operation from `changes` on is data, which may contain NUL. */
 bool file_parse(const uint8_t *data, size_t size, struct file_request *out);
 
 /* Whether the operation has a stream to the host, or one from it. */

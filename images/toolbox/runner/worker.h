@@ -4,7 +4,7 @@
 
 #include "job.h"
 
-/* The whole life of a worker, in the forked process. */
-_Noreturn void worker_main(int control, struct worker_slot *slot);
+/* The whole life of a worker, in the forked process. `slots` are those of all workers, `slot` is its own. */
+_Noreturn void worker_main(int control, const struct worker_slot *slots, struct worker_slot *slot);
 
 #endif

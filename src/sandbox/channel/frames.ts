@@ -90,6 +90,9 @@ const fromRunner = new Set<number>([
   FrameType.exit,
   FrameType.late,
   FrameType.creditFromRunner,
+  FrameType.bound,
+  FrameType.connected,
+  FrameType.datagramFromRunner,
 ]);
 
 function checkHeader(length: number, type: number, channel: number): void {

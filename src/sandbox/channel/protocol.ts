@@ -26,6 +26,10 @@ export const FrameType = {
   kill: 0x14,
   credit: 0x15,
   file: 0x20,
+  listen: 0x21,
+  accept: 0x22,
+  connect: 0x23,
+  datagram: 0x24,
   welcome: 0x81,
   ackFromRunner: 0x82,
   pong: 0x83,
@@ -34,6 +38,9 @@ export const FrameType = {
   exit: 0x92,
   late: 0x93,
   creditFromRunner: 0x95,
+  bound: 0xa1,
+  connected: 0xa2,
+  datagramFromRunner: 0xa4,
 } as const;
 
 export const TOKEN_BYTES = 32;
@@ -46,7 +53,7 @@ export const SpawnFlag = { pty: 1, noStdin: 2, merge: 4, endsTree: 8 } as const;
 
 export const EXIT_HEAD_BYTES = 44;
 
-export const ExitKind = { exited: 0, signalled: 1, "not-started": 2, lost: 3, file: 4 } as const;
+export const ExitKind = { exited: 0, signalled: 1, "not-started": 2, lost: 3, file: 4, socket: 5 } as const;
 
 export const ExitFlag = {
   timedOut: 1,
@@ -81,6 +88,7 @@ export const FileOperation = {
   commit: 12,
   recover: 13,
   copy: 14,
+  owners: 15,
 } as const;
 
 export const EntryType = {
@@ -162,3 +170,15 @@ export const COPY_STATE_BYTES = 32;
 export const COPY_RESULT_BYTES = 16;
 
 export const CopyOutcome = { done: 1, leftOut: 2 } as const;
+
+/** Connections and datagrams on the sandbox's loopback interface. */
+export const ADDRESS_BYTES = 20;
+export const LISTEN_BYTES = 24;
+export const CONNECTED_BYTES = 40;
+
+export const ListenKind = { stream: 1, datagrams: 2 } as const;
+export const AddressFamily = { ipv4: 4, ipv6: 6 } as const;
+
+export const OWNER_QUERY_BYTES = 40;
+export const OWNER_RECORD_BYTES = 24;
+export const OWNERS_MAX = 1000;

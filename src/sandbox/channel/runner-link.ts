@@ -1,21 +1,11 @@
 import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
+import type { ChannelEvents } from "./channel-events.js";
 import { FrameCounts } from "./frame-counts.js";
 import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";
 import { FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
 import { reopenStream, SilentStream } from "./reopen-stream.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
-
-/** Called with what arrives on one channel. */
-export interface ChannelEvents {
-  onOutput(data: Buffer, isStderr: boolean): void;
-  /** The runner accepts this many more bytes of input. */
-  onCredit(bytes: number): void;
-  /** The last event of the channel. */
-  onExit(payload: Buffer): void;
-  /** Called instead of `onExit` when the sandbox is gone. */
-  onGone(error: BrigError): void;
-}
 
 export interface LinkOptions {
   token: Buffer;
@@ -118,6 +108,11 @@ export class RunnerLink {
   /** For tests: breaks the stream as a fault would, so that the link has to open another. */
   breakStream(): void {
     this.#stream?.destroy(new Error("cut on purpose"));
+  }
+
+  /** No further channel can be opened. */
+  get isOver(): boolean {
+    return this.#gone !== undefined || this.#retired !== undefined;
   }
 
   get channelCount(): number {
@@ -276,8 +271,13 @@ export class RunnerLink {
         this.#channels.delete(frame.channel);
         channel.onExit(frame.payload);
         return;
-      default:
+      case FrameType.stdout:
+      case FrameType.stderr:
         channel.onOutput(frame.payload, frame.type === FrameType.stderr);
+        return;
+      default:
+        if (channel.onSocketFrame === undefined) throw protocolError("a socket's frame on another channel");
+        channel.onSocketFrame(frame);
     }
   }
 }

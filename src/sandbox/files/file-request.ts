@@ -95,6 +95,9 @@ async function writePieces(command: Command, input: AsyncIterable<Uint8Array>): 
   }
 }
 
+/** The path of these is something else, or empty. */
+const hasNoPath: ReadonlySet<FileRequest["operation"]> = new Set(["report", "owners"]);
+
 export function encodeFileRequest(request: FileRequest): Buffer {
   const head = Buffer.alloc(FILE_HEAD_BYTES);
   head[0] = FileOperation[request.operation];
@@ -102,7 +105,7 @@ export function encodeFileRequest(request: FileRequest): Buffer {
   head.writeUInt32LE(request.mode ?? 0, 4);
   head.writeBigUInt64LE(checkedCount(request.offsetBytes, "offsetBytes"), 8);
   head.writeBigUInt64LE(checkedCount(request.lengthBytes, "lengthBytes"), 16);
-  const path = request.operation === "report" ? request.path : checkedPath(request.path);
+  const path = hasNoPath.has(request.operation) ? request.path : checkedPath(request.path);
   return Buffer.concat([
     head,
     lengthPrefixed(Buffer.from(path)),

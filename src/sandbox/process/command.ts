@@ -1,9 +1,10 @@
 import type { BrigError } from "../../errors.js";
 import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
+import type { ChannelEvents } from "../channel/channel-events.js";
 import { protocolError } from "../channel/frames.js";
 import { FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
-import type { ChannelEvents, RunnerLink } from "../channel/runner-link.js";
+import type { RunnerLink } from "../channel/runner-link.js";
 import { type ExitRecord, isWithoutProcess, parseExit } from "./exit-record.js";
 import { encodeUint32, KILL_GRACE_MS } from "./spawn-request.js";
 

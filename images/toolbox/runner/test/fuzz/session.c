@@ -82,6 +82,7 @@ static int fake_kill(pid_t pid, int number);
 #include "../../wire.c"
 #include "../../link.c"
 #include "../../io.c"
+#include "../../address.c"
 #include "../../job.c"
 #include "../../loop.c"
 #include "../../memory-kills.c"
@@ -94,6 +95,11 @@ static int fake_kill(pid_t pid, int number);
 #include "../../channel-end.c"
 #include "../../channel-start.c"
 #include "../../channel.c"
+#include "../../endpoint.c"
+#include "../../connection.c"
+#include "../../listener.c"
+#include "../../datagrams.c"
+#include "../../network.c"
 #undef READ_SIZE
 #include "../../bridge.c"
 #include "../../serve.c"
@@ -109,8 +115,9 @@ size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since) {
     (void)since;
     return 0;
 }
-_Noreturn void worker_main(int control, struct worker_slot *slot) {
+_Noreturn void worker_main(int control, const struct worker_slot *slots, struct worker_slot *slot) {
     (void)control;
+    (void)slots;
     (void)slot;
     abort(); /* fork never returns 0 here */
 }
@@ -745,7 +752,9 @@ static void close_runner(void) {
     pool_reap(&s.r);
     pool_free_retired(&s.r);
     channels_free_retired(&s.r);
-    REQUIRE(!s.r.workers);
+    for_each_endpoint(&s.r, close_endpoint);
+    endpoints_free_retired(&s.r);
+    REQUIRE(!s.r.workers && s.r.open_connections == 0);
     close(death_bell);
     close(s.r.epoll_fd);
     free(s.r.slots);

@@ -1,0 +1,21 @@
+/* What frames and time do to the sockets that the host has in the sandbox. */
+#ifndef BRIG_NETWORK_H
+#define BRIG_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+struct runner;
+
+/* Whether the frame is for a socket, not for a command or a file operation. */
+bool network_takes(const struct runner *r, const struct frame *frame);
+/* False when it breaks the protocol. */
+bool network_take_frame(struct runner *r, const struct frame *frame);
+
+void network_tick(struct runner *r);
+/* Reads again what was not read because the link was full. */
+void network_resume(struct runner *r);
+
+#endif

@@ -1,0 +1,11 @@
+/* Which processes have certain connections, and which calls these processes belong to. */
+#ifndef BRIG_SOCKET_OWNERS_H
+#define BRIG_SOCKET_OWNERS_H
+
+#include "file-job.h"
+#include "wire.h"
+
+/* The operation `owners`. Returns its errno. */
+uint32_t owners_find(const struct file_job *job, const struct file_request *request, struct file_result *result);
+
+#endif

@@ -1,0 +1,15 @@
+import type { BrigError } from "../../errors.js";
+import type { Frame } from "./frames.js";
+
+/** Called with what arrives on one channel. */
+export interface ChannelEvents {
+  onOutput(data: Buffer, isStderr: boolean): void;
+  /** The runner accepts this many more bytes of input. */
+  onCredit(bytes: number): void;
+  /** BOUND, CONNECTED or DATAGRAM, which only come on the channels of sockets. */
+  onSocketFrame?(frame: Frame): void;
+  /** The last event of the channel. */
+  onExit(payload: Buffer): void;
+  /** Called instead of `onExit` when the sandbox is gone. */
+  onGone(error: BrigError): void;
+}

@@ -1,0 +1,148 @@
+import { Duplex } from "node:stream";
+import type { BrigError } from "../../errors.js";
+import type { ChannelEvents } from "../channel/channel-events.js";
+import { type Frame, protocolError } from "../channel/frames.js";
+import { CONNECTED_BYTES, FrameType, INITIAL_CREDIT } from "../channel/protocol.js";
+import type { RunnerLink } from "../channel/runner-link.js";
+import { encodeUint32 } from "../process/spawn-request.js";
+import { callCallersCode } from "./callers-code.js";
+import { parseSocketExit, socketError } from "./socket-exit.js";
+
+const CREDIT_STEP = 64 * 1024;
+const INPUT_PIECE = 64 * 1024;
+const BUFFERED_BYTES = 64 * 1024;
+
+export interface ConnectionEvents {
+  /** The payload is valid only until this returns. */
+  onConnected(payload: Buffer): void;
+  /** Called once, when the runner has closed its socket, or never had one. */
+  onOver(failure: { errno: string } | { gone: BrigError } | null): void;
+}
+
+/**
+ * One connection to a program in the sandbox, from the request for it to EXIT. Each direction ends by itself. A reset
+ * by the program is an error of the stream, and `destroy` resets the connection inside.
+ */
+export class SandboxConnection extends Duplex implements ChannelEvents {
+  readonly #link: RunnerLink;
+  readonly #events: ConnectionEvents;
+  readonly #channel: number;
+  #isConnected = false;
+  #isOver = false;
+  #outputEnded = false;
+  #inputEnded = false;
+  #outputCredit = INITIAL_CREDIT;
+  #ungranted = 0;
+  #inputCredit = INITIAL_CREDIT;
+  #unsent: { data: Buffer; callback: (error?: Error | null) => void } | undefined;
+
+  constructor(link: RunnerLink, request: { type: number; payload: Uint8Array }, events: ConnectionEvents) {
+    super({
+      allowHalfOpen: true,
+      readableHighWaterMark: BUFFERED_BYTES,
+      writableHighWaterMark: BUFFERED_BYTES,
+    });
+    // Without a listener a reset would end the process of a caller who only reads.
+    this.on("error", () => undefined);
+    this.#link = link;
+    this.#events = events;
+    this.#channel = link.openChannel(request, this);
+  }
+
+  /* ---- what the runner says ---- */
+
+  onSocketFrame({ type, payload }: Frame): void {
+    if (type !== FrameType.connected || payload.length !== CONNECTED_BYTES || this.#isConnected)
+      throw protocolError("a frame that does not belong on a connection");
+    this.#isConnected = true;
+    this.#events.onConnected(payload);
+  }
+
+  onOutput(data: Buffer, isStderr: boolean): void {
+    if (isStderr || !this.#isConnected || this.#outputEnded) throw protocolError("output of no connection");
+    if (data.length === 0) {
+      this.#outputEnded = true;
+      if (!this.destroyed) callCallersCode(() => this.push(null));
+      return;
+    }
+    this.#outputCredit -= data.length;
+    if (this.#outputCredit < 0) throw protocolError("more from a connection than it was granted");
+    this.#ungranted += data.length;
+    // A copy, because the link reuses the buffer that holds the data.
+    callCallersCode(() => {
+      if (!this.destroyed && this.push(Buffer.from(data))) this.#grant();
+    });
+  }
+
+  onCredit(bytes: number): void {
+    this.#inputCredit += bytes;
+    this.#sendUnsent();
+  }
+
+  onExit(payload: Buffer): void {
+    const errno = parseSocketExit(payload);
+    this.#isOver = true;
+    this.#events.onOver(errno === null ? null : { errno });
+    if (!this.#isConnected) this.destroy();
+    else if (errno !== null) this.#fail(socketError("the connection to the sandbox broke", errno));
+    else if (!this.#outputEnded) throw protocolError("the end of a connection before its end of file");
+  }
+
+  onGone(error: BrigError): void {
+    this.#isOver = true;
+    this.#events.onOver({ gone: error });
+    this.destroy(this.#isConnected ? error : undefined);
+  }
+
+  /* ---- what the caller does ---- */
+
+  override _read(): void {
+    this.#grant();
+  }
+
+  override _write(data: Buffer, _encoding: string, callback: (error?: Error | null) => void): void {
+    this.#unsent = { data, callback };
+    this.#sendUnsent();
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#inputEnded = true;
+    if (!this.#isOver) this.#link.send(FrameType.input, this.#channel, Buffer.alloc(0));
+    callback();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    // When both directions have ended the runner may still be handing the last bytes to the program.
+    const isComplete = this.#inputEnded && this.#outputEnded;
+    if (!this.#isOver && !isComplete) this.#link.send(FrameType.kill, this.#channel, encodeUint32(0));
+    const unsent = this.#unsent;
+    this.#unsent = undefined;
+    callback(error);
+    unsent?.callback(error ?? new Error("the connection was closed"));
+  }
+
+  #sendUnsent(): void {
+    while (this.#unsent && this.#inputCredit > 0 && !this.#isOver) {
+      const { data, callback } = this.#unsent;
+      const piece = data.subarray(0, Math.min(INPUT_PIECE, this.#inputCredit));
+      this.#inputCredit -= piece.length;
+      this.#link.send(FrameType.input, this.#channel, piece);
+      this.#unsent = piece.length < data.length ? { data: data.subarray(piece.length), callback } : undefined;
+      if (this.#unsent === undefined) callback();
+    }
+  }
+
+  #grant(): void {
+    if (this.#ungranted < CREDIT_STEP || this.#isOver || this.#outputEnded || this.destroyed) return;
+    this.#outputCredit += this.#ungranted;
+    this.#link.send(FrameType.credit, this.#channel, encodeUint32(this.#ungranted));
+    this.#ungranted = 0;
+  }
+
+  /** What has arrived whole is read before the error is reported. */
+  #fail(error: Error): void {
+    if (this.#outputEnded && !this.readableEnded && !this.destroyed)
+      this.once("end", () => this.destroy(error));
+    else this.destroy(error);
+  }
+}
