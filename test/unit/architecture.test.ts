@@ -82,6 +82,7 @@ const doors: Record<string, string> = {
   "@agentclientprotocol/sdk": "acp",
   minisearch: "tools",
   diff: "sandbox",
+  "dns-packet": "egress",
   "@modelcontextprotocol/server": "mcp",
   "@modelcontextprotocol/client": "mcp",
 };

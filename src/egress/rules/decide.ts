@@ -67,7 +67,8 @@ export function decideAddress(
   { target, port, address, ownAddresses }: Endpoint & { address: string; ownAddresses: readonly string[] },
 ): Denial | null {
   if (target.kind === "name" && target.name === HOST_NAME) return null;
-  const scope = ownAddresses.includes(address) ? "own" : scopeOf(address);
+  const general = scopeOf(address);
+  const scope = general !== "loopback" && ownAddresses.includes(address) ? "own" : general;
   if (scope === "public") return null;
   const ranges = rules.flatMap(({ pattern }) =>
     pattern.kind === "range" && matchesPort(pattern, port) ? [pattern.range] : [],

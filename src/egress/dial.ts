@@ -1,0 +1,89 @@
+import { lookup } from "node:dns/promises";
+import { connect, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { HOST_NAME } from "../policy/hosts/host-pattern.js";
+import { normalAddress } from "../policy/hosts/ip-range.js";
+import { decideAddress, type EgressRule, type Endpoint } from "./rules/decide.js";
+import type { Denial } from "./rules/denial.js";
+import { errnoOf } from "./tunnel/join.js";
+
+export type Dialled =
+  | { kind: "connected"; socket: Socket }
+  | { kind: "denied"; denial: Denial }
+  | { kind: "failed"; errno: string };
+
+export type Resolve = (name: string) => Promise<readonly string[]>;
+
+interface DialOptions {
+  rules: readonly EgressRule[];
+  resolve: Resolve;
+  ownAddresses: readonly string[];
+  connectTimeoutMs: number;
+}
+
+/**
+ * Connects to a target that the rules allow by its name. Only now is the name looked up, and each address is
+ * checked right before it is dialled, so that no second answer can replace a checked one.
+ */
+export async function dial(endpoint: Endpoint, options: DialOptions): Promise<Dialled> {
+  const addresses = await addressesOf(endpoint, options.resolve);
+  if (addresses.kind === "failed") return addresses;
+  let result: Dialled = { kind: "failed", errno: "ENOTFOUND" };
+  for (const address of addresses.list) {
+    const denial = decideAddress(options.rules, { ...endpoint, ...options, address });
+    const tried: Dialled =
+      denial === null
+        ? await tryAddress(address, { port: endpoint.port, ...options })
+        : { kind: "denied", denial };
+    if (tried.kind === "connected") return tried;
+    // A failure of an address that is allowed says more than the refusal of another.
+    if (result.kind !== "failed" || result.errno === "ENOTFOUND") result = tried;
+  }
+  return result;
+}
+
+async function addressesOf(
+  { target }: Endpoint,
+  resolve: Resolve,
+): Promise<{ kind: "found"; list: readonly string[] } | { kind: "failed"; errno: string }> {
+  if (target.kind === "address") return { kind: "found", list: [target.address] };
+  if (target.name === HOST_NAME) return { kind: "found", list: ["127.0.0.1", "::1"] };
+  try {
+    const answers = await resolve(target.name);
+    return { kind: "found", list: answers.map(normalAddress).filter((address) => address !== null) };
+  } catch (error) {
+    return { kind: "failed", errno: errnoOf(error) };
+  }
+}
+
+async function tryAddress(
+  host: string,
+  { port, connectTimeoutMs }: { port: number; connectTimeoutMs: number },
+): Promise<Dialled> {
+  const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
+  const failed = await new Promise<string | null>((resolve) => {
+    const timer = setTimeout(() => resolve("ETIMEDOUT"), connectTimeoutMs);
+    const settle = (errno: string | null) => {
+      clearTimeout(timer);
+      resolve(errno);
+    };
+    socket.once("connect", () => settle(null));
+    socket.once("error", (error) => settle(errnoOf(error)));
+  });
+  // Whoever uses the socket learns of its end by its closing, whether or not there was an error.
+  socket.on("error", () => undefined);
+  if (failed === null) return { kind: "connected", socket };
+  socket.destroy();
+  return { kind: "failed", errno: failed };
+}
+
+/** As the host's own programs resolve names, so its /etc/hosts counts, too. */
+export async function resolveOnHost(name: string): Promise<readonly string[]> {
+  const found = await lookup(name, { all: true });
+  return found.map(({ address }) => address);
+}
+
+export function ownAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+  return all.map(({ address }) => normalAddress(address)).filter((address) => address !== null);
+}

@@ -1,0 +1,130 @@
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { EgressAttempt, EgressOutcome, EgressWay } from "./attempt.js";
+import { dial, ownAddresses, type Resolve } from "./dial.js";
+import type { ConnectionOwner } from "./inside-network.js";
+import type { EgressLimits } from "./limits.js";
+import {
+  decideTarget,
+  type EgressRule,
+  type Endpoint,
+  rulesOf,
+  type TargetDecision,
+} from "./rules/decide.js";
+import type { Denial } from "./rules/denial.js";
+import { reset } from "./tunnel/join.js";
+
+export type Opened =
+  | { kind: "open"; socket: Socket; rule: string; anyProtocol: boolean }
+  | { kind: "denied"; denial: Denial; rule: string | null }
+  | { kind: "failed"; errno: string; rule: string };
+
+/** As it is recorded, for a target that was not reached. */
+export function outcomeOf(opened: Exclude<Opened, { kind: "open" }>): EgressOutcome {
+  if (opened.kind === "denied") return { kind: "denied", denial: opened.denial };
+  return { kind: "failed", errno: opened.errno };
+}
+
+/** Who makes an attempt, and how. */
+export interface Attempting {
+  way: EgressWay;
+  owner: Promise<ConnectionOwner | null>;
+}
+
+interface GateOptions {
+  hosts: readonly string[];
+  limits: EgressLimits;
+  resolve: Resolve;
+  onAttempt: (attempt: EgressAttempt) => void;
+}
+
+/** The only place that connects to anything, and that knows the rules of the moment. */
+export class EgressGate {
+  readonly limits: EgressLimits;
+  readonly #resolve: Resolve;
+  readonly #onAttempt: (attempt: EgressAttempt) => void;
+  readonly #live = new Map<Duplex, { endpoint: Endpoint; onCut: (denial: Denial) => void }>();
+  #rules: readonly EgressRule[];
+  #isClosed = false;
+
+  constructor({ hosts, limits, resolve, onAttempt }: GateOptions) {
+    this.limits = limits;
+    this.#resolve = resolve;
+    this.#onAttempt = onAttempt;
+    this.#rules = rulesOf(hosts);
+  }
+
+  get rules(): readonly EgressRule[] {
+    return this.#rules;
+  }
+
+  /** Connections to what is no longer allowed are cut. */
+  setHosts(hosts: readonly string[]): void {
+    this.#rules = rulesOf(hosts);
+    for (const [stream, { endpoint, onCut }] of this.#live) {
+      if (this.decide(endpoint).kind === "allowed") continue;
+      onCut({ kind: "rules-changed" });
+      reset(stream);
+    }
+  }
+
+  decide(endpoint: Endpoint): TargetDecision {
+    return decideTarget(this.#rules, endpoint, ownAddresses());
+  }
+
+  async open(endpoint: Endpoint): Promise<Opened> {
+    const own = ownAddresses();
+    const decision = decideTarget(this.#rules, endpoint, own);
+    if (decision.kind === "denied") return { ...decision, rule: null };
+    const { rule, anyProtocol } = decision;
+    const dialled = await dial(endpoint, {
+      rules: this.#rules,
+      resolve: this.#resolve,
+      ownAddresses: own,
+      connectTimeoutMs: this.limits.connectTimeoutMs,
+    });
+    if (dialled.kind !== "connected") return { ...dialled, rule };
+    // The rules may have changed while the host was dialled.
+    if (!this.#isClosed && decideTarget(this.#rules, endpoint, own).kind === "allowed")
+      return { kind: "open", socket: dialled.socket, rule, anyProtocol };
+    dialled.socket.destroy();
+    return { kind: "denied", denial: { kind: "rules-changed" }, rule: null };
+  }
+
+  /** Cuts the connection when the rules no longer allow it, or the gate is closed. */
+  watch(socket: Socket, endpoint: Endpoint, onCut: (denial: Denial) => void): void {
+    this.#live.set(socket, { endpoint, onCut });
+    socket.once("close", () => this.#live.delete(socket));
+  }
+
+  /** `record` is called once the attempt has ended. Whose it is is known by then. */
+  begin({ way, owner }: Attempting, asked: AskedFor): RecordAttempt {
+    const startedAtMs = Date.now();
+    return async (outcome, { rule = null, bytesOut = 0, bytesIn = 0 } = {}) => {
+      const attempt: EgressAttempt = {
+        ...{ startedAtMs, way, method: null, path: null, ...asked, outcome, rule, bytesOut, bytesIn },
+        durationMs: Date.now() - startedAtMs,
+        owner: await owner,
+      };
+      this.#onAttempt(attempt);
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#rules = [];
+    for (const stream of this.#live.keys()) reset(stream);
+  }
+}
+
+interface AskedFor {
+  host: string;
+  port: number | null;
+  method?: string | null;
+  path?: string | null;
+}
+
+export type RecordAttempt = (
+  outcome: EgressOutcome,
+  details?: { rule?: string | null; bytesOut?: number; bytesIn?: number },
+) => Promise<void>;

@@ -1,0 +1,121 @@
+import type { EgressAttempt } from "./attempt.js";
+import { type Resolve, resolveOnHost } from "./dial.js";
+import { EgressGate } from "./gate.js";
+import type { InsideConnection, InsideNetwork } from "./inside-network.js";
+import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./limits.js";
+import { NameAddresses } from "./names/name-addresses.js";
+import { answerQuery } from "./names/name-server.js";
+import { HttpProxy } from "./proxy/http-proxy.js";
+import { serveConnection } from "./proxy/serve-connection.js";
+import { shownHost } from "./rules/target.js";
+import { reset } from "./tunnel/join.js";
+import { openTunnel } from "./tunnel/open-tunnel.js";
+
+/** Of the sandbox's loopback, but none where the servers of programs are. */
+export const PROXY_ADDRESS = { address: "127.83.0.1", port: 3128 } as const;
+export const NAME_SERVER = { address: "127.83.0.1", port: 53 } as const;
+
+export interface EgressOptions {
+  /** The entries of the allow-list, in their normal spelling. */
+  hosts: readonly string[];
+  onAttempt?: ((attempt: EgressAttempt) => void) | undefined;
+  limits?: Partial<EgressLimits> | undefined;
+  /** Default: as the host's own programs resolve names. */
+  resolve?: Resolve | undefined;
+}
+
+export interface Egress {
+  /** From now on these hosts are allowed, and no others. Connections to others are cut. */
+  setHosts(hosts: readonly string[]): void;
+  /** Cuts all connections. */
+  close(): Promise<void>;
+}
+
+/** Lets programs in a sandbox reach what the allow-list allows, and nothing else. */
+export async function openEgress(network: InsideNetwork, options: EgressOptions): Promise<Egress> {
+  const gate = new EgressGate({
+    hosts: options.hosts,
+    limits: { ...DEFAULT_EGRESS_LIMITS, ...options.limits },
+    resolve: options.resolve ?? resolveOnHost,
+    onAttempt: options.onAttempt ?? (() => undefined),
+  });
+  const http = new HttpProxy(gate);
+  const connections = new OpenConnections(network, gate);
+  const names = new NameAddresses(network, gate, (connection, endpoint) => {
+    const owner = connections.admit(connection, endpoint.port);
+    if (owner === null) return;
+    const cut = () => reset(connection.stream);
+    void openTunnel(connection.stream, endpoint, {
+      gate,
+      attempting: { way: "direct", owner },
+      serveHttp: http.serveHttp,
+      answers: { accepted: () => undefined, denied: cut, failed: cut },
+    }).catch(cut);
+  });
+  const find = async (name: string, asksAddress: boolean) => {
+    const answer = await names.find(name);
+    if (answer.kind === "unknown" && asksAddress) {
+      const record = gate.begin({ way: "name", owner: nobody }, { host: shownHost(name), port: null });
+      await record({ kind: "denied", denial: { kind: "no-rule" } });
+    }
+    return answer;
+  };
+  const listeners = await Promise.all([
+    network.listen(PROXY_ADDRESS, (connection) => {
+      const owner = connections.admit(connection, null);
+      if (owner !== null)
+        void serveConnection(connection, { gate, http, owner }).catch(() => reset(connection.stream));
+    }),
+    network.receiveDatagrams(NAME_SERVER, (data, reply) => {
+      void answerQuery(data, find).then(
+        (answer) => answer !== null && reply(answer),
+        () => undefined,
+      );
+    }),
+  ]);
+  return {
+    setHosts: (hosts) => gate.setHosts(hosts),
+    close: async () => {
+      gate.close();
+      connections.close();
+      await Promise.all([...listeners.map((one) => one.close()), names.close()]);
+    },
+  };
+}
+
+const nobody = Promise.resolve(null);
+
+/** The connections of all programs, which are limited in number. */
+class OpenConnections {
+  readonly #network: InsideNetwork;
+  readonly #gate: EgressGate;
+  readonly #open = new Set<InsideConnection["stream"]>();
+
+  constructor(network: InsideNetwork, gate: EgressGate) {
+    this.#network = network;
+    this.#gate = gate;
+  }
+
+  /** Whose the connection is; null if there are too many, and it was reset. */
+  admit(connection: InsideConnection, port: number | null) {
+    const { stream } = connection;
+    const limit = this.#gate.limits.maxConnections;
+    stream.on("error", () => undefined);
+    if (this.#open.size >= limit) {
+      const record = this.#gate.begin(
+        { way: "direct", owner: nobody },
+        { host: connection.to.address, port },
+      );
+      void record({ kind: "denied", denial: { kind: "too-many", limit } });
+      reset(stream);
+      return null;
+    }
+    this.#open.add(stream);
+    stream.once("close", () => this.#open.delete(stream));
+    return this.#network.ownerOf(connection).catch(() => null);
+  }
+
+  close(): void {
+    for (const stream of this.#open) reset(stream);
+  }
+}

@@ -1,0 +1,144 @@
+import { type IncomingMessage, request as openRequest, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { pipeline } from "node:stream";
+import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
+import type { Endpoint } from "../rules/decide.js";
+import type { Denial } from "../rules/denial.js";
+import { hostOf } from "../rules/target.js";
+import { closed, errnoOf } from "../tunnel/join.js";
+import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
+import type { HttpOrigin } from "./http-origin.js";
+import { failure, type Refusal, refusalOf } from "./refusal.js";
+import { readRequestTarget } from "./request-target.js";
+
+const RESPONSE_HEADERS_MAX_BYTES = 131_072;
+
+/** Sends one request of plain HTTP on to its target, and the answer back. */
+export async function forwardRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { gate, origin }: { gate: EgressGate; origin: HttpOrigin },
+): Promise<void> {
+  const prepared = await prepareRequest(request, { gate, origin });
+  if (prepared.kind === "refused") return answer(response, prepared.refusal);
+  const { socket, endpoint, authority, path, record, rule } = prepared;
+  let cut: Denial | null = null;
+  gate.watch(socket, endpoint, (denial) => {
+    cut = denial;
+  });
+  socket.setTimeout(gate.limits.idleTimeoutMs, () => socket.destroy());
+  const before = { out: socket.bytesWritten, in: socket.bytesRead };
+  const outgoing = openRequest({
+    createConnection: () => socket,
+    method: request.method,
+    path,
+    headers: requestHeaders(request, authority),
+    setHost: false,
+    maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
+  });
+  let errno: string | null = null;
+  outgoing.once("response", (incoming) => {
+    response.writeHead(
+      incoming.statusCode ?? 502,
+      incoming.statusMessage,
+      forwardedHeaders(incoming.rawHeaders),
+    );
+    pipeline(incoming, response, (error) => {
+      if (error) errno ??= errnoOf(error);
+      socket.destroy();
+    });
+  });
+  outgoing.once("error", (error) => {
+    errno ??= errnoOf(error);
+    if (response.headersSent) response.destroy();
+    else answer(response, failure(errno, hostOf(endpoint.target)));
+    socket.destroy();
+  });
+  // A program that goes away ends the request as well.
+  response.once("close", () => outgoing.destroy());
+  pipeline(request, outgoing, (error) => {
+    if (error && !response.writableEnded) outgoing.destroy();
+  });
+  await closed(socket);
+  const bytes = { bytesOut: socket.bytesWritten - before.out, bytesIn: socket.bytesRead - before.in };
+  const outcome =
+    cut !== null
+      ? ({ kind: "denied", denial: cut } as const)
+      : errno === null
+        ? ({ kind: "allowed" } as const)
+        : ({ kind: "failed", errno } as const);
+  await record(outcome, { rule, ...bytes });
+}
+
+export type PreparedRequest =
+  | { kind: "refused"; refusal: Refusal }
+  | {
+      kind: "ready";
+      socket: Socket;
+      endpoint: Endpoint;
+      authority: string;
+      path: string;
+      rule: string;
+      record: RecordAttempt;
+    };
+
+/** Decides about a request, and connects to its target. A refusal has been recorded. */
+export async function prepareRequest(
+  request: IncomingMessage,
+  { gate, origin: { attempting, fixed } }: { gate: EgressGate; origin: HttpOrigin },
+): Promise<PreparedRequest> {
+  const wanted = readRequestTarget(request, fixed?.endpoint ?? null);
+  const asked = { method: request.method ?? null, path: null };
+  if (wanted.kind === "refused") {
+    const record = gate.begin(attempting, { ...asked, host: wanted.host, port: null });
+    await record({ kind: "denied", denial: wanted.denial });
+    return { kind: "refused", refusal: wanted.refusal };
+  }
+  const { endpoint, authority, path } = wanted;
+  const host = hostOf(endpoint.target);
+  const record = gate.begin(attempting, {
+    ...asked,
+    host,
+    port: endpoint.port,
+    path: path.replace(/\?.*$/s, ""),
+  });
+  const opened = await openFor(endpoint, { gate, fixed });
+  if (opened.kind !== "open") {
+    await record(outcomeOf(opened), { rule: opened.rule });
+    const shown = endpoint.port === 80 ? host : `${host}:${endpoint.port}`;
+    const refusal = opened.kind === "denied" ? refusalOf(opened.denial, shown) : failure(opened.errno, shown);
+    return { kind: "refused", refusal };
+  }
+  return { kind: "ready", endpoint, authority, path, record, socket: opened.socket, rule: opened.rule };
+}
+
+/** The connection that is open already serves for the first request; the rules still have to allow it. */
+async function openFor(
+  endpoint: Endpoint,
+  { gate, fixed }: { gate: EgressGate; fixed: HttpOrigin["fixed"] },
+): Promise<Opened> {
+  const ready = fixed?.takeSocket() ?? null;
+  if (ready === null) return await gate.open(endpoint);
+  const decision = gate.decide(endpoint);
+  if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready };
+  ready.destroy();
+  return { ...decision, rule: null };
+}
+
+function requestHeaders(request: IncomingMessage, authority: string): string[] {
+  const headers = withHeader(forwardedHeaders(request.rawHeaders), "host", authority);
+  // Bodies without a length keep their encoding, which is "chunked" and nothing else.
+  if (request.headers["transfer-encoding"] !== undefined) headers.push("Transfer-Encoding", "chunked");
+  return headers;
+}
+
+function answer(response: ServerResponse, { status, outcome, text }: Refusal): void {
+  if (response.destroyed) return;
+  response.writeHead(status, {
+    "content-type": "text/plain; charset=utf-8",
+    "content-length": Buffer.byteLength(text),
+    "x-brig-egress": outcome,
+    connection: "close",
+  });
+  response.end(text);
+}

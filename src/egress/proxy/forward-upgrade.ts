@@ -1,0 +1,75 @@
+import { type IncomingMessage, request as openRequest } from "node:http";
+import type { Duplex } from "node:stream";
+import type { EgressGate } from "../gate.js";
+import type { Denial } from "../rules/denial.js";
+import { hostOf } from "../rules/target.js";
+import { errnoOf, join, reset } from "../tunnel/join.js";
+import { prepareRequest } from "./forward-request.js";
+import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
+import type { HttpOrigin } from "./http-origin.js";
+import { failure } from "./refusal.js";
+import { writeRefusal } from "./write-refusal.js";
+
+/** Sends on the request for a web socket, and then everything that passes in it. */
+export async function forwardUpgrade(
+  request: IncomingMessage,
+  stream: Duplex,
+  { gate, origin }: { gate: EgressGate; origin: HttpOrigin },
+): Promise<void> {
+  stream.on("error", () => undefined);
+  const prepared = await prepareRequest(request, { gate, origin });
+  if (prepared.kind === "refused") return writeRefusal(stream, prepared.refusal);
+  const { socket, endpoint, authority, path, record, rule } = prepared;
+  let cut: Denial | null = null;
+  gate.watch(socket, endpoint, (denial) => {
+    cut = denial;
+  });
+  const outgoing = openRequest({
+    createConnection: () => socket,
+    method: request.method,
+    path,
+    headers: [
+      ...withHeader(forwardedHeaders(request.rawHeaders), "host", authority),
+      ...["Connection", "Upgrade", "Upgrade", "websocket"],
+    ],
+    setHost: false,
+  });
+  outgoing.end();
+  const result = await new Promise<{ incoming: IncomingMessage; head: Buffer | null } | { errno: string }>(
+    (resolve) => {
+      const timer = setTimeout(() => outgoing.destroy(), gate.limits.idleTimeoutMs);
+      const settle = (one: { incoming: IncomingMessage; head: Buffer | null } | { errno: string }) => {
+        clearTimeout(timer);
+        resolve(one);
+      };
+      outgoing.once("upgrade", (incoming, _, head) => settle({ incoming, head }));
+      outgoing.once("response", (incoming) => settle({ incoming, head: null }));
+      outgoing.once("error", (error) => settle({ errno: errnoOf(error) }));
+      outgoing.once("close", () => settle({ errno: "ECONNRESET" }));
+      stream.once("close", () => outgoing.destroy());
+    },
+  );
+  if ("errno" in result) {
+    await record({ kind: "failed", errno: result.errno }, { rule });
+    return writeRefusal(stream, failure(result.errno, hostOf(endpoint.target)));
+  }
+  const { incoming, head } = result;
+  stream.write(headOf(incoming, head === null ? ["Connection", "close"] : []), "latin1");
+  if (head === null) {
+    incoming.pipe(stream);
+    incoming.once("error", () => reset(stream));
+    await new Promise<void>((resolve) => incoming.once("close", resolve));
+    await record({ kind: "allowed" }, { rule, bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten });
+    return;
+  }
+  if (head.length > 0) socket.unshift(head);
+  const { errno, ...bytes } = await join(stream, socket);
+  if (cut !== null) await record({ kind: "denied", denial: cut }, { rule, ...bytes });
+  else await record(errno === null ? { kind: "allowed" } : { kind: "failed", errno }, { rule, ...bytes });
+}
+
+function headOf({ statusCode, statusMessage, rawHeaders }: IncomingMessage, own: readonly string[]): string {
+  const headers = own.length === 0 ? rawHeaders : [...forwardedHeaders(rawHeaders), ...own];
+  const lines = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1] ?? ""}`] : []));
+  return [`HTTP/1.1 ${statusCode} ${statusMessage}`, ...lines, "", ""].join("\r\n");
+}

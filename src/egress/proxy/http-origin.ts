@@ -1,0 +1,14 @@
+import type { Socket } from "node:net";
+import type { Attempting } from "../gate.js";
+import type { Endpoint } from "../rules/decide.js";
+
+/** Where an HTTP connection came from. */
+export interface HttpOrigin {
+  attempting: Attempting;
+  /** Where it leads, if not to the proxy. */
+  fixed: {
+    endpoint: Endpoint;
+    /** The connection that is already open to there, once. */
+    takeSocket(): Socket | null;
+  } | null;
+}

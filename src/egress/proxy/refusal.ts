@@ -1,0 +1,52 @@
+import { type Denial, describeDenial } from "../rules/denial.js";
+
+export interface Refusal {
+  status: number;
+  /** The value of the header `x-brig-egress`. */
+  outcome: "denied" | "failed" | "malformed";
+  text: string;
+}
+
+/** `host` is as the program wrote it, made printable. */
+export function refusalOf(denial: Denial, host: string): Refusal {
+  const text = `brig: ${describeDenial(denial, host)}.\n${adviceFor(denial, host)}`;
+  return { status: statusOf(denial), outcome: "denied", text };
+}
+
+export function failure(errno: string, host: string): Refusal {
+  const status = errno === "ETIMEDOUT" ? 504 : 502;
+  return { status, outcome: "failed", text: `brig: ${host} is allowed, but cannot be reached: ${errno}.\n` };
+}
+
+export function malformed(what: string): Refusal {
+  return { status: 400, outcome: "malformed", text: `brig: ${what}.\n` };
+}
+
+function statusOf(denial: Denial): number {
+  switch (denial.kind) {
+    case "malformed":
+      return 400;
+    case "method":
+      return 405;
+    case "other-name":
+      return 421;
+    case "too-many":
+      return 503;
+    case "no-rule":
+    case "address":
+    case "no-name":
+    case "unknown-protocol":
+    case "rules-changed":
+      return 403;
+    default:
+      return denial satisfies never;
+  }
+}
+
+function adviceFor(denial: Denial, host: string): string {
+  if (denial.kind === "no-rule" || denial.kind === "rules-changed")
+    return `Only the user can allow it, for example with --network allowlist:${host}\n`;
+  if (denial.kind === "address")
+    return `Only the user can allow it, with a rule for the address: --network allowlist:${host},${denial.address}\n`;
+  return "";
+}
