@@ -1,4 +1,4 @@
-/* The command line of the runner: `serve` is PID 1 of a sandbox, `connect` is the bridge that `docker exec` starts. */
+/* The command line of the runner: `serve` is PID 1 of a sandbox, or works beside it as another user; `connect` is the bridge that `docker exec` starts. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "wire.h"
 
 static int usage(void) {
-    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS [--first-stream stdio] [--copy-rights FROM:TO] | runner connect | runner version\n");
+    fprintf(stderr, "usage: runner serve --token-hash HEX --lease SECONDS [--first-stream stdio] [--bridges none] [--copy-rights FROM:TO] | runner connect | runner version\n");
     return 2;
 }
 
@@ -46,17 +46,18 @@ static bool copy_rights(char *paths) {
 
 static int serve_with(int argc, char **argv) {
     uint8_t hash[32];
-    bool has_hash = false, has_stream = false;
+    bool has_hash = false, has_stream = false, takes_bridges = true;
     unsigned long long lease = 60;
     for (int i = 2; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--token-hash") == 0) has_hash = parse_hash(argv[i + 1], hash);
         else if (strcmp(argv[i], "--lease") == 0) lease = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--first-stream") == 0 && strcmp(argv[i + 1], "stdio") == 0) has_stream = true;
+        else if (strcmp(argv[i], "--bridges") == 0 && strcmp(argv[i + 1], "none") == 0) takes_bridges = false;
         else if (strcmp(argv[i], "--copy-rights") == 0) {
             if (!copy_rights(argv[i + 1])) return 1;
         } else return usage();
     }
-    return has_hash ? serve(hash, lease * 1000, has_stream) : usage();
+    return has_hash ? serve(hash, lease * 1000, has_stream, takes_bridges) : usage();
 }
 
 int main(int argc, char **argv) {

@@ -100,7 +100,7 @@ static void take_standard_streams(struct runner *r) {
         if (streams[i] >= 0) close(streams[i]);
 }
 
-static bool set_up(struct runner *r) {
+static bool set_up(struct runner *r, bool takes_bridges) {
     prctl(PR_SET_DUMPABLE, 0);
     receipt_note_start();
     umask(022);
@@ -109,11 +109,11 @@ static bool set_up(struct runner *r) {
     r->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     r->slots = mmap(NULL, pool_slot_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    r->listener = (struct source){.on_event = on_listener, .fd = listen_for_bridges()};
-    if (r->epoll_fd < 0 || r->slots == MAP_FAILED || r->listener.fd < 0 || !open_signals(r)) return false;
+    r->listener = (struct source){.on_event = on_listener, .fd = takes_bridges ? listen_for_bridges() : -1};
+    if (r->epoll_fd < 0 || r->slots == MAP_FAILED || (takes_bridges && r->listener.fd < 0) || !open_signals(r)) return false;
     if (getrandom(&r->boot_id, sizeof r->boot_id, 0) != sizeof r->boot_id) return false;
     watch(r, &r->signals, EPOLLIN);
-    watch(r, &r->listener, EPOLLIN);
+    if (takes_bridges) watch(r, &r->listener, EPOLLIN);
     return true;
 }
 
@@ -169,13 +169,13 @@ static void turn(struct runner *r) {
     pool_keep_ready(r);
 }
 
-int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream) {
+int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream, bool takes_bridges) {
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return 1;
     memcpy(r->token_hash, token_hash, 32);
     r->lease_ms = lease_ms;
     r->next_deadline_ms = UINT64_MAX;
-    if (!set_up(r)) {
+    if (!set_up(r, takes_bridges)) {
         fprintf(stderr, "brig: the runner cannot start: %s\n", strerror(errno));
         return 1;
     }

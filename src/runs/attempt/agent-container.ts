@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
-import type { Task, TaskNetwork } from "../../tasks/task.js";
+import type { Task, TaskNetwork, TaskStep } from "../../tasks/task.js";
 import { type EmptyDirectory, emptyDirectories, timesTellApart } from "../place/empty-directories.js";
 import { countOtherCommits, removeOtherCommits } from "../place/git-history.js";
 import { type ImageUser, imageUser } from "../place/image-user.js";
@@ -11,7 +11,9 @@ import { type OpenTaskSandbox, openTaskSandbox, type TaskPlace } from "../place/
 /** Directories that tasks of Harbor expect for the agent. */
 const AGENT_DIRECTORIES = ["/logs/agent", "/logs/artifacts"];
 
-interface OpenAgentContainer extends OpenTaskSandbox {
+export interface OpenAgentContainer extends OpenTaskSandbox {
+  /** Whom the tests of the steps run as that share this container, by the image's own names. */
+  testUsers: ReadonlyMap<TaskStep, ImageUser>;
   /** What brig made in it for the agent. Files of the task may be in it by now. */
   empty: readonly EmptyDirectory[];
   /** What in it may tell the agent the answer, one sentence each. */
@@ -37,14 +39,14 @@ export async function openAgentContainer(
   try {
     const { sandbox, user: owner, cwd } = opened;
     const { signal } = place;
-    await requireVerifiersUser(place, { task, imageId, owner });
+    const testUsers = await usersOfTests(place, { task, imageId });
     const wanted = [...AGENT_DIRECTORIES, cwd].map((path) => ({ path, mode: 0o755, owner }));
     const empty = await emptyDirectories(sandbox, await makeDirectories(sandbox, wanted));
     const madeAt = performance.now();
     await prepareEnvironment(opened, environment, { signal });
     const findings = await hideFuture(opened, task, place);
     await timesTellApart(madeAt, signal);
-    return { ...opened, empty, findings };
+    return { ...opened, testUsers, empty, findings };
   } catch (error) {
     await opened.sandbox[Symbol.asyncDispose]();
     throw error;
@@ -67,25 +69,18 @@ async function hideFuture(
   ];
 }
 
-/** The runner of a container has the rights of one user, who cannot become another. */
-async function requireVerifiersUser(
+/** Before the agent runs, since it could give users other numbers. Error: `usage.invalid` for one that the image lacks. */
+async function usersOfTests(
   { engine }: TaskPlace,
-  { task, imageId, owner }: { task: Task; imageId: string; owner: ImageUser },
-): Promise<void> {
-  for (const { verifier } of task.steps) {
-    if (verifier.mode !== "shared" || verifier.user === null) continue;
-    const image = await engine.inspectImage(imageId);
-    if (image === null) throw missingImage(imageId);
-    const wanted = await imageUser(engine, { image, user: verifier.user });
-    if (wanted.uid === owner.uid && wanted.gid === owner.gid) continue;
-    throw new BrigError(
-      `the tests of the task ${task.name} run in the agent's container, but as user ${wanted.uid} instead of ${owner.uid}`,
-      {
-        code: "usage.invalid",
-        hint: 'give agent and verifier the same user, or set environment_mode = "separate" for the verifier',
-      },
-    );
-  }
+  { task, imageId }: { task: Task; imageId: string },
+): Promise<Map<TaskStep, ImageUser>> {
+  const shared = task.steps.filter(({ verifier }) => verifier.mode === "shared");
+  const users = new Map<TaskStep, ImageUser>();
+  if (shared.length === 0) return users;
+  const image = await engine.inspectImage(imageId);
+  if (image === null) throw missingImage(imageId);
+  for (const step of shared) users.set(step, await imageUser(engine, { image, user: step.verifier.user }));
+  return users;
 }
 
 /** One container is for all steps, so they have to agree. */

@@ -1,8 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import type { ContainerChange } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import { type StoppedSandbox, stopSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
+import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
 import { exportArtifacts } from "../artifacts/export-artifacts.js";
@@ -10,18 +9,17 @@ import { changesBelow } from "../changes/changes-below.js";
 import { CHANGES_FILE, writeChanges } from "../changes/write-changes.js";
 import { infrastructureFailure } from "../evidence/explain-failure.js";
 import { AGENT_PROOF, writeProof } from "../evidence/write-proof.js";
-import { removeTests } from "../grading/run-tests.js";
 import { verifyShared } from "../grading/shared/verify-shared.js";
 import { stepFolder } from "../grading/step-folder.js";
 import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
 import type { ReadyImage } from "../images/task-images.js";
 import { type EmptyDirectory, stillEmpty, untouched } from "../place/empty-directories.js";
-import type { ImageUser } from "../place/image-user.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { openAgentContainer } from "./agent-container.js";
 import type { Attempt, AttemptStage } from "./attempt.js";
+import { AttemptContainer } from "./attempt-container.js";
 import { AttemptProgress } from "./attempt-progress.js";
 import { driveAgent } from "./drive-agent.js";
 import { readResources } from "./resources.js";
@@ -74,7 +72,7 @@ async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<v
   const place = placeOf(attempt);
   const opened = await openAgentContainer(place, { task, imageId: images.ofAgent });
   progress.started(opened.memory);
-  const container = new AgentContainer(opened, opened.empty);
+  const container = new AttemptContainer(opened);
   progress.noticed(opened.findings);
   try {
     await writeProof({ folder: attempt.folder, name: AGENT_PROOF }, opened.sandbox.proof);
@@ -121,7 +119,7 @@ async function readyImages({ task, images, signal }: Attempt): Promise<AttemptIm
 
 interface StepRun {
   step: TaskStep;
-  container: AgentContainer;
+  container: AttemptContainer;
   place: TaskPlace;
   imageId: string;
   verifierImage: string;
@@ -139,7 +137,7 @@ async function runStep(
   enter(attempt, progress, "agent");
   const sandbox = await container.running();
   const before = task.steps[task.steps.indexOf(step) - 1];
-  if (before?.verifier.mode === "shared") await removeTests(sandbox);
+  if (before?.verifier.mode === "shared") await container.hideTests();
   const { outcome, durationMs } = await driveAgent({ ...attempt, folder }, { step, sandbox, container });
   progress.agentEnded(step, { outcome, durationMs, folder });
   const { cwd } = container;
@@ -161,7 +159,16 @@ async function runStep(
   const verification: Verification =
     step.verifier.mode === "separate"
       ? await verifySeparately(place, { ...request, imageId: verifierImage, manifest })
-      : await verifyShared({ ...request, imageId, container, stopped, changes, findings, signal });
+      : await verifyShared({
+          ...request,
+          imageId,
+          container,
+          user: container.userOfTests(step),
+          stopped,
+          changes,
+          findings,
+          signal,
+        });
   progress.verified(step, { verification, folder, durationMs: performance.now() - beganAt });
   return meets(verification, step);
 }
@@ -205,43 +212,6 @@ async function keepChanges(
     if (await writeChanges(stopped, request)) progress.wrote("diff", CHANGES_FILE);
   } catch (error) {
     if (!isBrigError(error, "engine.failed")) throw error;
-  }
-}
-
-/** The agent's container, which is stopped after each step and started again for the next. */
-class AgentContainer {
-  readonly cwd: string;
-  readonly user: ImageUser;
-  readonly memoryLimitBytes: number;
-  readonly empty: readonly EmptyDirectory[];
-  readonly #sandboxes: Sandbox[];
-  #stopped: Awaited<ReturnType<typeof stopSandbox>> | null = null;
-
-  constructor({ sandbox, cwd, user, memory }: OpenTaskSandbox, empty: readonly EmptyDirectory[]) {
-    this.empty = empty;
-    this.cwd = cwd;
-    this.user = user;
-    this.memoryLimitBytes = memory.limitBytes;
-    this.#sandboxes = [sandbox];
-  }
-
-  async running(): Promise<Sandbox> {
-    if (this.#stopped !== null) this.#sandboxes.push(await this.#stopped.restart());
-    this.#stopped = null;
-    return this.#current;
-  }
-
-  async stop() {
-    this.#stopped = await stopSandbox(this.#current);
-    return this.#stopped;
-  }
-
-  async close(): Promise<void> {
-    for (const sandbox of this.#sandboxes.toReversed()) await sandbox[Symbol.asyncDispose]();
-  }
-
-  get #current(): Sandbox {
-    return this.#sandboxes.at(-1) as Sandbox;
   }
 }
 

@@ -7,6 +7,7 @@ import { makeExactly } from "../place/make-directories.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { BoundedLog } from "./bounded-log.js";
 import { VERIFIER_LOGS } from "./reward-files.js";
+import type { TestContainer } from "./test-container.js";
 
 const LOGS = "/logs";
 const TESTS_DIRECTORY = "/tests";
@@ -40,8 +41,11 @@ export interface TestsRun {
  * Runs the tests in a container in which nothing else runs. `/tests` and `/logs/verifier` are made anew before, so
  * that nothing in them is older. Errors: those of the sandbox, the engine, and of the task's files on the host.
  */
-export async function runTests(sandbox: Sandbox, run: TestRun): Promise<TestsRun> {
-  await freshDirectories(sandbox, run.user);
+export async function runTests(
+  { asRoot, asTests: sandbox }: Pick<TestContainer, "asRoot" | "asTests">,
+  run: TestRun,
+): Promise<TestsRun> {
+  await freshDirectories(asRoot, run.user);
   const argv = await uploadTests(sandbox, run.check);
   const isTimed = run.check.kind === "reward-files";
   const from = isTimed ? await containerTime(sandbox) : null;
@@ -78,7 +82,7 @@ async function freshDirectories(sandbox: Sandbox, owner: { uid: number; gid: num
   ]);
 }
 
-/** Removes the tests and what they wrote. A link at one of these paths is removed itself, never followed. */
+/** Removes the tests and what they wrote, with the rights of root. A link at one of these paths is removed itself, never followed. */
 export async function removeTests({ files }: Sandbox): Promise<void> {
   if (await isLink(files, LOGS)) await files.remove(LOGS);
   for (const path of [VERIFIER_LOGS, TESTS_DIRECTORY])

@@ -8,6 +8,7 @@ import { openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
 import { asAgentsFault } from "./agents-fault.js";
 import { judgeTests } from "./judge-tests.js";
 import { runTests } from "./run-tests.js";
+import { openTestContainer } from "./test-container.js";
 import type { Verification } from "./verification.js";
 
 export interface SeparateVerification {
@@ -45,8 +46,9 @@ export async function verifySeparately(
   const { cwd, user } = opened;
   const test = { check: verifier.check, folder, cwd, user, env: verifier.env, timeoutSec, signal };
   const judge = async () => {
-    await placeArtifacts(sandbox, { manifest, folder });
-    const run = await runTests(sandbox, test);
+    using container = await openTestContainer(sandbox, { owner: user, tests: user });
+    await placeArtifacts(container.asRoot, { manifest, folder });
+    const run = await runTests(container, test);
     return await judgeTests(() => stopSandbox(sandbox), { check: verifier.check, run, uid: opened.user.uid });
   };
   const memoryLimitBytes = opened.memory.limitBytes;

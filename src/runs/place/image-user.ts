@@ -10,7 +10,7 @@ export interface ImageUser {
   home: string;
 }
 
-const rootUser: ImageUser = { uid: 0, gid: 0, home: "/root" };
+export const rootUser: ImageUser = { uid: 0, gid: 0, home: "/root" };
 
 const DATABASE_MAX_BYTES = 1024 * 1024;
 

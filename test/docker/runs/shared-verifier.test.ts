@@ -137,10 +137,87 @@ bash -lic true 2> /dev/null; git -C /app/repository status > /dev/null; id -u no
     expect(output).toBe("run-tests.sh\ntest_x.py\nPASSED test_x.py::test_x\n");
   });
 
-  sandboxTest("cannot run as another user than the agent", async ({ directory }) => {
-    const verifier = { user: "nobody" };
-    await expect(tried(directory, { agent: "true", verifier })).rejects.toMatchObject({
-      code: "usage.invalid",
+  describe("as another user than the agent", () => {
+    const users = (agent: string | null, verifier: string | null) => ({
+      step: { agent: { timeoutSec: 60, user: agent, network: null } },
+      verifier: { user: verifier },
+    });
+    /** The agent's code, run by the tests, tries to write the reward. */
+    const RUNS_AGENTS_CODE = `#!/bin/bash
+id -u; stat -c %u:%a /logs/verifier
+setpriv --reuid=nobody --regid=nogroup --clear-groups sh /app/answer.sh
+[ "$(cat /app/answer.txt)" = 42 ] && r=1 || r=0
+[ -e /logs/verifier/reward.txt ] || echo $r > /logs/verifier/reward.txt`;
+    const FORGES = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json";
+
+    sandboxTest(
+      "run as root where the agent does not, which then cannot write the reward",
+      async ({ directory }) => {
+        const agent = `id -u > answer.txt; cat > answer.sh << 'END'
+${FORGES}
+END
+(setsid sh -c 'while sleep 0.05; do ${FORGES}; done' > /dev/null 2>&1 &)`;
+        const given = { agent, testScript: RUNS_AGENTS_CODE, ...users("nobody", null) };
+        const { result, output } = await tried(directory, given);
+        expect(result).toMatchObject({ status: "scored", reward: 0 });
+        expect(output).toMatch(/^0\n0:700\n/);
+        expect(result.steps[0]?.verification).toMatchObject({ mode: "shared", verifier: "scored" });
+        const solved = { ...given, agent: "echo 42 > answer.txt; echo true > answer.sh" };
+        expect((await tried(directory, solved)).result).toMatchObject({ reward: 1 });
+        // The same agent succeeds where it is the user of the tests.
+        const same = await tried(directory, {
+          ...given,
+          ...users("nobody", "nobody"),
+          testScript: "sh /app/answer.sh",
+        });
+        expect(same.result).toMatchObject({ reward: 1 });
+      },
+    );
+
+    sandboxTest(
+      "run without root's rights where the agent had them, on what root has put back",
+      async ({ directory }) => {
+        const agent = `echo 42 > answer.txt; ${wrapper("/usr/local/bin/grep", "/bin/grep")}
+        mkdir -p /logs/verifier /tests; chmod 700 /logs /tests; ${FORGES}`;
+        const testScript = `${GRADER}\nid -u; echo x | grep x; touch /usr/x 2> /dev/null || echo refused`;
+        const { result, output } = await tried(directory, { agent, testScript, ...users(null, "nobody") });
+        expect(result).toMatchObject({ status: "scored", reward: 1 });
+        expect(output).toBe("answer 42\n65534\nx\nrefused\n");
+      },
+    );
+
+    sandboxTest("give 0 when they end brig's own program, not another try", async ({ directory }) => {
+      for (const signal of ["KILL", "STOP"]) {
+        const given = users("nobody", "root");
+        const verifier = { ...given.verifier, timeoutSec: 1 };
+        const testScript = `#!/bin/bash\nkill -${signal} -1; sleep 60`;
+        const { result } = await tried(directory, { agent: "true", testScript, ...given, verifier });
+        expect(result).toMatchObject({ status: "scored", reward: 0 });
+      }
+    });
+
+    sandboxTest("are hidden from the agent in the next step", async ({ directory }) => {
+      const step = { agent: { timeoutSec: 60, user: "nobody", network: null } };
+      const verifier = { mode: "shared" as const, user: "root" };
+      const steps = [
+        await stepOf(directory, { verifier, step: { ...step, name: "one" }, testScript: GRADER }),
+        await stepOf(directory, { verifier, step: { ...step, name: "two" }, testScript: GRADER }),
+      ];
+      const agent = agentOf(async ({ sandbox, cwd }) => {
+        await sandbox.exec(
+          ["bash", "-c", "(ls -d /tests /logs/verifier 2> /dev/null; echo 42) > answer.txt"],
+          { cwd },
+        );
+      });
+      const result = await runAttempt(
+        await attemptAt(directory, { task: await taskOf(directory, { steps }), agent }),
+      );
+      expect(result.steps.map(({ rewards }) => rewards?.reward)).toEqual([1, 1]);
+    });
+
+    sandboxTest("need a user that the image has", async ({ directory }) => {
+      const unknown = tried(directory, { agent: "true", ...users(null, "somebody") });
+      await expect(unknown).rejects.toMatchObject({ code: "usage.invalid" });
     });
   });
 });

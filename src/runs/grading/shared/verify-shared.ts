@@ -9,6 +9,7 @@ import type { ImageUser } from "../../place/image-user.js";
 import { asAgentsFault } from "../agents-fault.js";
 import { judgeTests } from "../judge-tests.js";
 import { runTests } from "../run-tests.js";
+import { openTestContainer } from "../test-container.js";
 import type { Verification } from "../verification.js";
 import { neutralise } from "./neutralise.js";
 import { Originals } from "./originals.js";
@@ -28,6 +29,8 @@ export interface SharedVerification {
   step: TaskStep;
   imageId: string;
   container: AgentsContainer;
+  /** Whom the tests run as. */
+  user: ImageUser;
   stopped: StoppedSandbox;
   /** All that differs from the image. */
   changes: readonly ContainerChange[];
@@ -46,18 +49,18 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  * dead, and what tests would obey is as the image has it. Errors: those of the engine and of the host's files.
  */
 export async function verifyShared(verification: SharedVerification): Promise<Verification> {
-  const { step, container, stopped, folder, timeoutSec, signal } = verification;
+  const { step, container, user, stopped, folder, timeoutSec, signal } = verification;
   const { check } = step.verifier;
   const findings = [...verification.findings];
   const path = await pathOf(stopped.engine, verification);
   const places = sharedPlaces(verification, path);
   const judge = async () => {
-    const sandbox = await container.running();
-    await writeProof({ folder, name: VERIFIER_PROOF }, sandbox.proof);
-    findings.push(...(await putBack(sandbox, verification, places)));
-    const { cwd, user } = container;
+    const { cwd, user: owner } = container;
+    using opened = await openTestContainer(await container.running(), { owner, tests: user });
+    await writeProof({ folder, name: VERIFIER_PROOF }, opened.asTests.proof);
+    findings.push(...(await putBack(opened.asRoot, verification, places)));
     const env = { PATH: path, ...step.verifier.env };
-    const run = await runTests(sandbox, { check, folder, cwd, user, env, timeoutSec, signal });
+    const run = await runTests(opened, { check, folder, cwd, user, env, timeoutSec, signal });
     const again = await container.stop();
     return await judgeTests(async () => again, { check, run, uid: user.uid });
   };

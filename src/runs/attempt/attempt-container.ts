@@ -1,0 +1,56 @@
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import { type StoppedSandbox, stopSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
+import type { TaskStep } from "../../tasks/task.js";
+import { removeTests } from "../grading/run-tests.js";
+import { openTestContainer } from "../grading/test-container.js";
+import type { ImageUser } from "../place/image-user.js";
+import type { OpenAgentContainer } from "./agent-container.js";
+
+/** The agent's container, which is stopped after each step and started again for the next. */
+export class AttemptContainer {
+  readonly cwd: string;
+  readonly user: ImageUser;
+  readonly memoryLimitBytes: number;
+  readonly empty: OpenAgentContainer["empty"];
+  readonly #testUsers: OpenAgentContainer["testUsers"];
+  readonly #sandboxes: Sandbox[];
+  #stopped: StoppedSandbox | null = null;
+
+  constructor({ sandbox, cwd, user, memory, testUsers, empty }: OpenAgentContainer) {
+    this.empty = empty;
+    this.#testUsers = testUsers;
+    this.cwd = cwd;
+    this.user = user;
+    this.memoryLimitBytes = memory.limitBytes;
+    this.#sandboxes = [sandbox];
+  }
+
+  userOfTests(step: TaskStep): ImageUser {
+    return this.#testUsers.get(step) ?? this.user;
+  }
+
+  async running(): Promise<Sandbox> {
+    if (this.#stopped !== null) this.#sandboxes.push(await this.#stopped.restart());
+    this.#stopped = null;
+    return this.#current;
+  }
+
+  /** They may belong to another user, in directories that the agent has made its own. */
+  async hideTests(): Promise<void> {
+    using container = await openTestContainer(await this.running(), { owner: this.user, tests: this.user });
+    await removeTests(container.asRoot);
+  }
+
+  async stop(): Promise<StoppedSandbox> {
+    this.#stopped = await stopSandbox(this.#current);
+    return this.#stopped;
+  }
+
+  async close(): Promise<void> {
+    for (const sandbox of this.#sandboxes.toReversed()) await sandbox[Symbol.asyncDispose]();
+  }
+
+  get #current(): Sandbox {
+    return this.#sandboxes.at(-1) as Sandbox;
+  }
+}
