@@ -35,6 +35,7 @@ const debianPackages = [
   { name: "chromium", isThere: () => existsSync("/usr/bin/chromium"), tests: "the tests of its pages" },
   { name: "redis-server", isThere: () => existsSync("/usr/bin/redis-server"), tests: "the tests of queues" },
   { name: "python3", isThere: () => runs("python3"), tests: "those of Harbor's environment" },
+  { name: "podman", isThere: () => existsSync("/usr/bin/podman"), tests: "the tests on Podman" },
 ];
 
 for (const { name, isThere, tests } of debianPackages) {

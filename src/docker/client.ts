@@ -33,6 +33,7 @@ interface CallOptions {
 export interface Client {
   readonly address: string;
   readonly version: VersionReply;
+  readonly product: "docker" | "podman";
   readonly apiVersion: string;
   /** The reply to `askAboutItself`, if that was asked early. May reject, for example with an older engine. */
   readonly earlyInfo: Promise<unknown> | null;
@@ -68,6 +69,7 @@ export async function openClient(
   return {
     address,
     version,
+    product: version.Components?.some(({ Name }) => /podman/i.test(Name)) ? "podman" : "docker",
     apiVersion,
     earlyInfo: apiVersion === newestApi ? earlyInfo : null,
     call: apiVersion === newestApi ? callNewest : caller(openTransport(endpoint, { apiVersion }), address),

@@ -1,4 +1,4 @@
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { errnoOf } from "../lib/errno.js";
 import { ShapeError } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
@@ -29,6 +29,8 @@ export function asRefusal(error: unknown): RefusedRequest | null {
  * cases it may have done it, or may still do it.
  */
 export function isDefiniteFailure(error: unknown): boolean {
+  // brig itself refused, before it asked.
+  if (isBrigError(error, "policy.not-enforced")) return true;
   const cause = error instanceof BrigError ? error.cause : error;
   if (asRefusal(cause) !== null) return true;
   return ["ENOENT", "ECONNREFUSED", "EACCES"].includes(errnoOf(cause) ?? "");

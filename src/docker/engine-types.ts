@@ -50,6 +50,7 @@ interface HostConfig {
   MaskedPaths?: string[];
   ReadonlyPaths?: string[];
   Ulimits?: { Name: string; Soft: number; Hard: number }[];
+  Binds?: string[];
 }
 
 export interface Mount {

@@ -18,9 +18,12 @@ import { imageCalls } from "./calls/images.js";
 import { volumeCalls } from "./calls/volumes.js";
 import { askAboutItself, type Client } from "./client.js";
 import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./engine-types.js";
+import { podmanContainers } from "./podman/podman-containers.js";
 
 export function openEngine(client: Client): Engine {
   let asked: Promise<EngineInfo> | undefined;
+  const containers = containerCalls(client);
+  const volumes = volumeCalls(client);
   return {
     endpoint: client.address,
     arch: client.version.Arch,
@@ -34,10 +37,11 @@ export function openEngine(client: Client): Engine {
       }
     },
     health: async () => asHealth(read(infoReply, await askAboutItself(client.call))),
-    ...containerCalls(client),
+    ...containers,
+    ...(client.product === "podman" && podmanContainers(containers, volumes)),
     containerEvents: (id, options) => containerEvents(client, id, options),
     ...archiveCalls(client),
-    ...volumeCalls(client),
+    ...volumes,
     ...imageCalls(client),
     ...diskUsageCalls(client),
   };
@@ -69,12 +73,12 @@ const infoReply = object({
 type InfoReply = Shaped<typeof infoReply>;
 
 async function askInfo(client: Client): Promise<EngineInfo> {
-  const { version, apiVersion, call, earlyInfo } = client;
+  const { version, product, apiVersion, call, earlyInfo } = client;
   const reply = await (earlyInfo?.catch(() => askAboutItself(call)) ?? askAboutItself(call));
   const info = read(infoReply, reply);
   const components = version.Components ?? [];
   return {
-    product: components.some(({ Name }) => /podman/i.test(Name)) ? "podman" : "docker",
+    product,
     version: version.Version,
     apiVersion,
     arch: version.Arch,
@@ -82,7 +86,10 @@ async function askInfo(client: Client): Promise<EngineInfo> {
     kernel: version.KernelVersion ?? "",
     cgroupVersion: info.CgroupVersion ?? "1",
     cgroupDriver: info.CgroupDriver ?? "",
-    runtimes: Object.entries(info.Runtimes ?? {}).map(([name, runtime]) => asRuntime(name, runtime ?? {})),
+    // Podman names every runtime that it knows of, and its API runs no container with one of them.
+    runtimes: (product === "podman" ? [] : Object.entries(info.Runtimes ?? {})).map(([name, runtime]) =>
+      asRuntime(name, runtime ?? {}),
+    ),
     defaultRuntime: info.DefaultRuntime ?? "",
     securityOptions: info.SecurityOptions ?? [],
     components: Object.fromEntries(components.map((part) => [part.Name, exactVersion(part)])),

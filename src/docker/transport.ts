@@ -53,7 +53,8 @@ export function openTransport(
     },
     async json(request, signal) {
       const reply = await readWhole(await stream(request, signal), signal);
-      return reply === "" ? null : JSON.parse(reply);
+      // Where Docker sends no body, Podman may send an empty line.
+      return reply.trim() === "" ? null : JSON.parse(reply);
     },
     upgrade: (request, signal) => upgraded(open, request, signal),
   };

@@ -19,8 +19,8 @@ export interface SweepOptions {
   toolbox?: { label: string; hash: string } | undefined;
   /** The label of cache volumes, which hold what MCP servers downloaded. Without this, they are ignored. */
   cacheLabel?: string | undefined;
-  /** The label of the volumes of copy-on-write workspaces. Without this, they are ignored. */
-  treeLabel?: string | undefined;
+  /** The labels of volumes that belong to one session. Without this, they are ignored. */
+  sessionVolumeLabels?: readonly string[] | undefined;
 }
 
 export interface SweepReport {
@@ -83,10 +83,12 @@ export async function sweep(engine: SweptEngine, options: SweepOptions): Promise
   const caches =
     options.cacheLabel === undefined ? [] : await sweepCaches(engine, options.cacheLabel, options);
   // Volumes come after the containers, because the engine removes no volume that a container uses.
-  const trees = options.treeLabel === undefined ? [] : await sweepTrees(engine, options.treeLabel, options);
+  const ofSessions: SweptObject[] = [];
+  for (const label of options.sessionVolumeLabels ?? [])
+    ofSessions.push(...(await sweepSessionVolumes(engine, label, options)));
   return {
     containers: [...swept, ...(toolboxes?.containers ?? [])],
-    volumes: [...(toolboxes?.volumes ?? []), ...caches, ...trees],
+    volumes: [...(toolboxes?.volumes ?? []), ...caches, ...ofSessions],
   };
 }
 
@@ -191,13 +193,16 @@ async function sweepCaches(
   return swept;
 }
 
-/** The volumes of copy-on-write workspaces. */
-async function sweepTrees(engine: SweptEngine, label: string, options: SweepOptions): Promise<SweptObject[]> {
+async function sweepSessionVolumes(
+  engine: SweptEngine,
+  label: string,
+  options: SweepOptions,
+): Promise<SweptObject[]> {
   const volumes = await engine.listVolumes([label, LABELS.session]);
   const swept: SweptObject[] = [];
-  // The name of the merged one sorts before those of its layers.
+  // Of a copy-on-write workspace the name of the merged one sorts before those of its layers.
   for (const volume of volumes.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
-    const verdict = await judgeTree(volume, options);
+    const verdict = await judgeSessionVolume(volume, options);
     const shouldRemove = options.dryRun !== true && REMOVABLE.includes(verdict);
     const outcome = shouldRemove ? await outcomeOf(engine.removeVolume(volume.name)) : { removed: false };
     swept.push({ id: volume.name, sessionId: volume.labels[LABELS.session] ?? null, verdict, ...outcome });
@@ -205,7 +210,10 @@ async function sweepTrees(engine: SweptEngine, label: string, options: SweepOpti
   return swept;
 }
 
-async function judgeTree({ name, labels }: VolumeSummary, options: SweepOptions): Promise<SweepVerdict> {
+async function judgeSessionVolume(
+  { name, labels }: VolumeSummary,
+  options: SweepOptions,
+): Promise<SweepVerdict> {
   const { records, includeUnrecorded, includeKept, processes } = options;
   const session = readSessionLabels(labels);
   if (session === null) return "unreadable-labels";

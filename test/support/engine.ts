@@ -101,11 +101,11 @@ async function startContainer(
     .start();
 }
 
-function socketOf(engine: Engine): string {
+export function socketOf(engine: Engine): string {
   return new URL(engine.endpoint).pathname;
 }
 
-async function copyImage(tag: string, { from, to }: { from: string; to: string }): Promise<void> {
+export async function copyImage(tag: string, { from, to }: { from: string; to: string }): Promise<void> {
   const archive = await call(from, { method: "GET", path: `/images/${tag}/get` });
   await text(await call(to, { method: "POST", path: "/images/load?quiet=1", body: archive }));
 }

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
 import { connectEngine } from "../../docker/connect.js";
 import type { Engine } from "../../docker/engine-types.js";
+import { memoryLabel } from "../../docker/podman/memory-volumes.js";
 import { findImage } from "../../images/find-image.js";
 import { toolboxLabel } from "../../images/toolbox-volume.js";
 import { readHostProcesses } from "../../lib/owner.js";
@@ -92,7 +93,7 @@ async function collectGarbage(
     includeUnrecorded: unrecorded,
     toolbox: { label: toolboxLabel, hash: await currentToolbox(engine) },
     cacheLabel,
-    treeLabel,
+    sessionVolumeLabels: [treeLabel, memoryLabel],
   });
   const oldSnapshots =
     keptDays === undefined

@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { array, nullish, object, read, record, string } from "../../lib/json/json-shape.js";
 import type { CreatedContainer } from "../engine-types.js";
 
@@ -28,7 +29,12 @@ export function parseCreated(reply: unknown): CreatedContainer {
     workingDir: Config.WorkingDir ?? "",
     env: Config.Env ?? [],
     labels: Config.Labels ?? {},
-    stopSignal: Config.StopSignal ?? "",
+    stopSignal: signalName(Config.StopSignal ?? ""),
     healthcheck: Config.Healthcheck?.Test ?? [],
   };
+}
+
+/** Podman answers with the number. */
+function signalName(signal: string): string {
+  return Object.entries(constants.signals).find(([, number]) => String(number) === signal)?.[0] ?? signal;
 }

@@ -79,7 +79,8 @@ export function imageCalls({ call }: Client): ImageCalls {
 
     async importImage(tar, tag) {
       const doing = `import the image ${tag}`;
-      const query = { fromSrc: "-", ...splitTag(tag) };
+      // Podman does not read `tag` here, and Docker lets it replace the one in `repo`.
+      const query = { fromSrc: "-", repo: tag, tag: splitTag(tag).tag };
       await call(
         doing,
         (api, signal) =>

@@ -141,7 +141,7 @@ function checkRuntimes({ runtimes, defaultRuntime }: EngineInfo): Check {
   return check({
     id: "runtimes",
     title: "runtimes",
-    found: `${usable.join(", ")}; default ${defaultRuntime}`,
+    found: [...(usable.length > 0 ? [usable.join(", ")] : []), `default ${defaultRuntime}`].join("; "),
   });
 }
 

@@ -274,7 +274,7 @@ describe("the volumes of copy-on-write workspaces", () => {
       mountpoint: "/v",
       createdAt: now,
     }));
-  const recorded = { treeLabel: "brig.tree", records: [{ sessionId: id, containerId: null }] };
+  const recorded = { sessionVolumeLabels: ["brig.tree"], records: [{ sessionId: id, containerId: null }] };
   const dead = { pid: 999 };
 
   it("go when their process is gone, the merged one before its layers", async () => {

@@ -72,7 +72,7 @@ interface Run {
 async function collectGarbage(engine: Engine, home: string): Promise<void> {
   const processes = await readHostProcesses(hostname());
   const records = await readRecords(home);
-  await sweep(engine, { now: new Date(), processes, records, treeLabel });
+  await sweep(engine, { now: new Date(), processes, records, sessionVolumeLabels: [treeLabel] });
   await reclaimPlaceholders(engine, { brigHome: home, processes });
   const environment = readEnvironment({ ...process.env, BRIG_HOME: home });
   await undoKilledApplies(home, async (workspace) => {

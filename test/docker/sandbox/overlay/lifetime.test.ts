@@ -79,7 +79,7 @@ it("of a killed process is what brig gc removes, but not that of a living one", 
     now: new Date(),
     processes: await readHostProcesses(hostname()),
     records: await readRecords(home as string),
-    treeLabel,
+    sessionVolumeLabels: [treeLabel],
   };
   const own = async (dryRun: boolean) => {
     const { volumes } = await sweep(engine, { ...options, dryRun });

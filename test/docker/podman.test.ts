@@ -1,0 +1,142 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { memoryLabel } from "../../src/docker/podman/memory-volumes.js";
+import { readHostProcesses } from "../../src/lib/owner.js";
+import { readRecords } from "../../src/sandbox/sandbox-records.js";
+import { sweep } from "../../src/sandbox/sweep.js";
+import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
+import { openBreakable, type TestSandboxOptions } from "../support/open-sandbox.js";
+import { hasPodman, type PodmanEngine, podmanEngine } from "../support/podman-engine.js";
+
+const holder = fileURLToPath(new URL("../fixtures/hold-sandbox.ts", import.meta.url));
+const run = promisify(execFile);
+
+describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
+  let podman: PodmanEngine;
+  let directory: string;
+
+  beforeAll(async () => {
+    podman = await podmanEngine(["base", "toolbox"]);
+    directory = await mkdtemp(join(tmpdir(), "brig-test-"));
+  });
+
+  afterAll(async () => {
+    await podman?.[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const volumes = async () => (await podman.engine.listVolumes([memoryLabel])).map(({ name }) => name);
+
+  async function open(options: TestSandboxOptions = {}) {
+    const workspace = options.workspace ?? (await mkdtemp(join(directory, "workspace-")));
+    if (options.workspace === undefined) await giveToHostUser(workspace);
+    return await openBreakable({ engine: podman.engine, workspace, ...options });
+  }
+
+  describe.each(OWNING_USERS)("for uid $uid", (user) => {
+    it.each(["read-only", "workspace-write", "danger-full-access"] as const)(
+      "keeps all that %s promises, but for the devices, and leaves nothing behind",
+      async (mode) => {
+        becomeHostUser(user);
+        await using sandbox = await open({ mode });
+        expect(sandbox.proof.differences).toEqual([]);
+        const unproved = sandbox.proof.notProvable.map(({ assertion }) => assertion);
+        expect(unproved).toEqual(mode === "danger-full-access" ? [] : ["B18-devices"]);
+        const { exitCode } = await sandbox.exec(["sh", "-c", "echo x > file"]);
+        expect(exitCode).toBe(mode === "read-only" ? 2 : 0);
+        expect(await volumes()).not.toEqual([]);
+        await sandbox.close();
+        expect(await volumes()).toEqual([]);
+        expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
+      },
+    );
+  });
+
+  it("limits how many files and bytes there may be in memory", async () => {
+    await using sandbox = await open();
+    const many = await sandbox.exec([...["bash", "-c", "for i in {1..5000}; do : > /run/$i || exit; done"]]);
+    expect(many.stderr).toContain("No space left on device");
+    const large = await sandbox.exec(["sh", "-c", "rm -r /run/*; head -c 100M /dev/zero > /run/large"]);
+    expect(large.stderr).toContain("No space left on device");
+  });
+
+  it("opens no directory for writing that the policy does not name", async () => {
+    await using sandbox = await open({ mode: "read-only" });
+    const { stderr } = await sandbox.exec(["touch", "/var/tmp/file", "/etc/file"]);
+    expect(stderr.match(/Read-only file system/g)).toHaveLength(2);
+  });
+
+  it("shows what is mounted below the workspace", async () => {
+    const workspace = await mkdtemp(join(directory, "workspace-"));
+    const data = join(workspace, "data");
+    await mkdir(data);
+    await run("mount", ["-t", "tmpfs", "none", data]);
+    try {
+      await writeFile(join(data, "there"), "");
+      await using sandbox = await open({ workspace });
+      expect((await sandbox.exec(["ls", "data"])).stdout).toBe("there\n");
+    } finally {
+      await run("umount", [data]);
+    }
+  });
+
+  it("goes on over another stream when its stream breaks", async () => {
+    await using sandbox = await open();
+    const sleeping = sandbox.exec(["sh", "-c", "sleep 1; echo still here"]);
+    sandbox.link.breakStream();
+    expect((await sleeping).stdout).toBe("still here\n");
+  });
+
+  it("refuses a runtime, which Podman would ignore", async () => {
+    await expect(open({ runtime: "runsc" })).rejects.toMatchObject({
+      code: "policy.not-enforced",
+      message: expect.stringContaining("cannot run a single container with the runtime runsc"),
+    });
+    expect(await volumes()).toEqual([]);
+  });
+
+  it.each(["work,readonly=false", 'work"quoted'])("refuses a workspace called %s", async (name) => {
+    const workspace = join(directory, name);
+    await mkdir(workspace);
+    await expect(open({ workspace })).rejects.toMatchObject({
+      code: "policy.not-enforced",
+      message: `Podman cannot mount ${JSON.stringify(workspace)}`,
+    });
+    expect(await readdir(workspace)).toEqual([]);
+  });
+
+  it("loses its container and its volumes to brig gc after a killed program", async () => {
+    const home = await mkdtemp(join(directory, "home-"));
+    const workspace = await mkdtemp(join(directory, "workspace-"));
+    const child = spawn(process.execPath, ["--import", "tsx", holder, "600", workspace], {
+      env: { ...process.env, BRIG_HOME: home, DOCKER_HOST: podman.engine.endpoint },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const ended = once(child, "exit");
+    await Promise.race([once(child.stdout, "data"), ended]);
+    child.kill("SIGKILL");
+    await ended;
+    expect(await volumes()).not.toEqual([]);
+    await sweep(podman.engine, {
+      now: new Date(),
+      processes: await readHostProcesses(hostname()),
+      records: await readRecords(home),
+      sessionVolumeLabels: [memoryLabel],
+    });
+    expect(await volumes()).toEqual([]);
+    expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
+  });
+
+  it("takes a name for an image", async () => {
+    const { engine } = podman;
+    const [image] = await engine.listImages(["brig.image=toolbox"]);
+    await engine.tagImage(image?.id ?? "", "brig-test/named:one");
+    expect((await engine.inspectImage("brig-test/named:one"))?.id).toBe(image?.id);
+  });
+});
