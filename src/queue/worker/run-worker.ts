@@ -1,6 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { join } from "node:path";
 import { type Job, WaitingError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { AnySignal } from "../../lib/time/any-signal.js";
@@ -13,6 +11,7 @@ import { FetchedTasks } from "./fetched-tasks.js";
 import { AttemptInterruption, processJob } from "./process-job.js";
 import { RunSettings, type RunSettingsOptions } from "./run-settings.js";
 import type { AttemptEnding, WorkerEvent } from "./worker-event.js";
+import { openWorkerFolder } from "./worker-folder.js";
 
 export interface RunWorkerOptions extends Pick<RunSettingsOptions, "openRunner"> {
   /** Of this machine, for people. */
@@ -41,13 +40,8 @@ const LOOK_FOR_CANCELS_MS = 1000;
 
 /** Runs attempts until it is drained. */
 export async function runWorker(options: RunWorkerOptions): Promise<void> {
-  await mkdir(options.folder, { recursive: true });
-  const folder = await mkdtemp(join(options.folder, "worker-"));
-  try {
-    await new QueueWorker(options, folder).toEnd();
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  await using folder = await openWorkerFolder(options.folder);
+  await new QueueWorker(options, folder.path).toEnd();
 }
 
 interface Running {
