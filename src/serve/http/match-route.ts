@@ -10,13 +10,20 @@ export interface MatchedRoute {
 /** A part that is `{id}` matches these; no id that is ever given out has others. */
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
+const table = Object.entries<Route>(routes).map(([name, route]) => ({
+  name: name as RouteName,
+  route,
+  parts: route.path.split("/"),
+}));
+
 /** Errors: refusals with 404 and 405. */
 export function matchRoute(method: string, path: string): MatchedRoute {
   const others: string[] = [];
-  for (const [name, route] of Object.entries<Route>(routes)) {
-    const id = idIn(path, route.path);
+  const parts = path.split("/");
+  for (const { name, route, parts: wanted } of table) {
+    const id = idIn(parts, wanted);
     if (id === null) continue;
-    if (route.method === method) return { name: name as RouteName, route, id };
+    if (route.method === method) return { name, route, id };
     others.push(route.method);
   }
   const hint = "GET /openapi.json describes all requests";
@@ -32,8 +39,7 @@ export function matchRoute(method: string, path: string): MatchedRoute {
 }
 
 /** Null if the path is not of this route; empty if the route has no id. */
-function idIn(path: string, template: string): string | null {
-  const [parts, wanted] = [path.split("/"), template.split("/")];
+function idIn(parts: readonly string[], wanted: readonly string[]): string | null {
   if (parts.length !== wanted.length) return null;
   let id = "";
   for (const [index, part] of parts.entries()) {

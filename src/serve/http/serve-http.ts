@@ -123,7 +123,10 @@ class Answering {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
-    response.once("close", () => gone.abort(new DOMException("the client has disconnected", "AbortError")));
+    response.once("close", () => {
+      if (!response.writableFinished)
+        gone.abort(new DOMException("the client has disconnected", "AbortError"));
+    });
     using either = new AnySignal([gone.signal, this.#service.signal]);
     try {
       refuseOtherSites(request);
