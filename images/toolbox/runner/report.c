@@ -1,12 +1,14 @@
 #define _GNU_SOURCE
 #include "report.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -20,6 +22,8 @@
 #include "wire.h"
 
 #define SECTION_MAX (512u << 10)
+/* More than a process's name can have, with its line break. */
+#define NAME_SIZE 64u
 
 #ifndef SYS_io_uring_setup
 #define SYS_io_uring_setup 425
@@ -55,16 +59,18 @@ static const char *const files[] = {
     "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
 };
 
-static int write_section(int out, const char *name, const void *data, size_t size) {
+static int write_section(FILE *out, const char *name, const void *data, size_t size) {
     uint8_t head[REPORT_SECTION_HEAD_BYTES];
     put16(head, (uint16_t)strlen(name));
     put32(head + 2, (uint32_t)size);
-    if (write_all(out, head, sizeof head) != 0 || write_all(out, name, strlen(name)) != 0) return -1;
-    return write_all(out, data, size);
+    fwrite(head, 1, sizeof head, out);
+    fwrite(name, 1, strlen(name), out);
+    fwrite(data, 1, size, out);
+    return ferror(out) ? -1 : 0;
 }
 
 /* Leaves out a file that does not exist: which cgroup files there are depends on the version of cgroups. */
-static int write_file_section(int out, const char *path, char *space) {
+static int write_file_section(FILE *out, const char *path, char *space) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
     size_t used = 0;
@@ -135,53 +141,81 @@ static int try_device(void) {
     return error;
 }
 
-/* Each probe runs in a child of its own, because some of them change the process. */
-static int probe(int which) {
+static int probe(size_t which) {
     switch (which) {
     case 0: return try_socket(40, SOCK_STREAM);
     case 1: return try_socket(38, SOCK_SEQPACKET);
     case 2: return try_socket(17, SOCK_RAW);
     case 3: return answer(syscall(SYS_io_uring_setup, 1, NULL));
-    case 4: return answer(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
-    case 5: return answer(unshare(CLONE_NEWUSER));
-    case 6: return answer(mount("none", "/tmp", "tmpfs", 0, NULL));
-    case 7: return try_setuid_bit();
-    case 8: return answer(syscall(SYS_bpf, 0, NULL, 0));
-    case 9: return answer(syscall(SYS_keyctl, 0, -3, 0));
-    case 10: return answer(syscall(SYS_userfaultfd, 0));
-    case 11: return answer(syscall(SYS_clone3, NULL, 0));
-    case 12: return try_write_root();
-    case 13: return try_statx();
-    case 14: return try_netlink();
-    case 15: return try_device();
-    case 16: return try_read("/proc/slabinfo");
-    case 17: return try_read("/proc/vmallocinfo");
+    case 4: return try_setuid_bit();
+    case 5: return answer(syscall(SYS_bpf, 0, NULL, 0));
+    case 6: return answer(syscall(SYS_keyctl, 0, -3, 0));
+    case 7: return answer(syscall(SYS_userfaultfd, 0));
+    case 8: return answer(syscall(SYS_clone3, NULL, 0));
+    case 9: return try_write_root();
+    case 10: return try_statx();
+    case 11: return try_netlink();
+    case 12: return try_device();
+    case 13: return try_read("/proc/slabinfo");
+    case 14: return try_read("/proc/vmallocinfo");
+    case 15: return answer(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+    case 16: return answer(unshare(CLONE_NEWUSER));
+    case 17: return answer(mount("none", "/tmp", "tmpfs", 0, NULL));
     default: return -1;
     }
 }
 
 static const char *const probes[] = {
-    "socket-vsock", "socket-alg", "socket-packet", "io-uring", "ptrace",      "unshare-user", "mount",
-    "chmod-setuid", "bpf",        "keyctl",        "userfaultfd", "clone3", "write-root", "statx",
-    "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo",
+    "socket-vsock", "socket-alg", "socket-packet", "io-uring", "chmod-setuid",   "bpf",          "keyctl",        "userfaultfd",      "clone3",
+    "write-root",   "statx",      "netlink-uevent", "mknod-device", "read-slabinfo", "read-vmallocinfo", "ptrace", "unshare-user", "mount",
 };
 
-static int write_probe(int out, int which) {
-    pid_t pid = fork();
-    if (pid == 0) {
-        int error = probe(which);
-        _exit(error < 0 || error > 254 ? 255 : error);
+#define PROBES (sizeof probes / sizeof *probes)
+/* From here on a probe that is allowed changes its process, which must not make another one. */
+#define FIRST_CHANGE 15
+
+enum { NOT_TRIED = -1, NO_ANSWER = -2 };
+
+static void try_probes(volatile int *answers, size_t from) {
+    for (size_t i = from; i < PROBES; i++) {
+        answers[i] = NO_ANSWER; /* A seccomp filter may end the process here. */
+        int error = probe(i);
+        if (error >= 0) answers[i] = error;
+        if (i >= FIRST_CHANGE) return;
     }
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0) return 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) == 255) return 0;
-    char name[64], value[16];
-    snprintf(name, sizeof name, "probe/%s", probes[which]);
-    int length = snprintf(value, sizeof value, "%d", WEXITSTATUS(status));
-    return write_section(out, name, value, (size_t)length);
 }
 
-static int write_stat(int out, const char *path) {
+/* In children, of which each goes on where the last one ended. */
+static void run_probes(volatile int *answers) {
+    for (size_t i = 0; i < PROBES; i++) answers[i] = NOT_TRIED;
+    for (size_t next = 0; next < PROBES;) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            try_probes(answers, next);
+            _exit(0);
+        }
+        if (pid < 0 || waitpid(pid, NULL, 0) < 0 || answers[next] == NOT_TRIED) return;
+        while (next < PROBES && answers[next] != NOT_TRIED) next++;
+    }
+}
+
+/* Leaves out a probe that has no answer. */
+static int write_probes(FILE *out) {
+    size_t size = PROBES * sizeof(int);
+    int failed = 0, *answers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (answers == MAP_FAILED) return -1;
+    run_probes(answers);
+    for (size_t i = 0; !failed && i < PROBES; i++) {
+        if (answers[i] < 0) continue;
+        char name[64], value[16];
+        snprintf(name, sizeof name, "probe/%s", probes[i]);
+        failed = write_section(out, name, value, (size_t)snprintf(value, sizeof value, "%d", answers[i]));
+    }
+    munmap(answers, size);
+    return failed;
+}
+
+static int write_stat(FILE *out, const char *path) {
     struct stat st;
     char name[4200], value[160];
     if (stat(path, &st) != 0) return 0;
@@ -193,7 +227,7 @@ static int write_stat(int out, const char *path) {
 }
 
 /* The environment that the engine and the image gave to the container. Every command starts with it. */
-static int write_environment(int out, char *space) {
+static int write_environment(FILE *out, char *space) {
     size_t used = 0;
     for (char **variable = environ; *variable; variable++) {
         size_t length = strlen(*variable) + 1;
@@ -204,8 +238,29 @@ static int write_environment(int out, char *space) {
     return write_section(out, "environment", space, used);
 }
 
+/* The names of all processes of the container, each with a NUL behind it. If there is no room for all, there is no section. */
+static int write_processes(FILE *out, char *space) {
+    DIR *processes = opendir("/proc");
+    if (!processes) return 0;
+    size_t used = 0;
+    for (struct dirent *entry; used + NAME_SIZE <= SECTION_MAX && (entry = readdir(processes));) {
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+        char path[sizeof entry->d_name + sizeof "/proc//comm"];
+        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        ssize_t n = read(fd, space + used, NAME_SIZE);
+        close(fd);
+        if (n <= 0) continue; /* It has ended. */
+        used += (size_t)n;
+        space[used - 1] = '\0';
+    }
+    closedir(processes);
+    return used + NAME_SIZE > SECTION_MAX ? 0 : write_section(out, "processes", space, used);
+}
+
 /* Which kernel this is. A system call is asked, because an image or a mount could replace files in /proc. */
-static int write_uname(int out) {
+static int write_uname(FILE *out) {
     struct utsname name;
     char text[sizeof name.release + sizeof name.version];
     if (uname(&name) != 0) return 0;
@@ -213,17 +268,31 @@ static int write_uname(int out) {
     return write_section(out, "uname", text, (size_t)length);
 }
 
-int report_write(int out, const char *paths) {
+static int write_report(FILE *out, const char *paths) {
     char *space = malloc(SECTION_MAX);
     if (!space) return -1;
     int failed = write_uname(out);
     for (size_t i = 0; !failed && i < sizeof files / sizeof *files; i++) failed = write_file_section(out, files[i], space);
-    for (size_t i = 0; !failed && i < sizeof probes / sizeof *probes; i++) failed = write_probe(out, (int)i);
+    if (!failed) failed = write_probes(out);
     if (!failed) failed = write_environment(out, space);
+    if (!failed) failed = write_processes(out, space);
     free(space);
     char *copy = strdup(paths), *rest = copy, *path;
     while (!failed && copy && (path = strsep(&rest, "\n")))
         if (*path) failed = write_stat(out, path);
     free(copy);
+    return failed;
+}
+
+/* All at once, since the host would wake for each piece. */
+int report_write(int out, const char *paths) {
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *report = open_memstream(&bytes, &size);
+    if (!report) return -1;
+    int failed = write_report(report, paths);
+    if (fclose(report) != 0) failed = -1;
+    if (!failed) failed = write_all(out, bytes, size);
+    free(bytes);
     return failed;
 }

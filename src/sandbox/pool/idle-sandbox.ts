@@ -2,8 +2,6 @@ import { basename } from "node:path";
 import { BrigError } from "../../errors.js";
 import { proveLink } from "../connect-and-prove.js";
 import { createSandbox } from "../create-sandbox.js";
-import { readFile } from "../files/file-reads.js";
-import { listDirectory } from "../files/files.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
 import { type Sandbox, sandboxFrom } from "../sandbox.js";
@@ -39,10 +37,10 @@ export class IdleSandbox {
    */
   async proveClean(): Promise<void> {
     const { link, plan, engine, proof } = this.#opened;
-    const [programs] = await Promise.all([
-      foreignPrograms(this.#opened),
-      proveLink(link, { plan, engine, imageId: proof.imageId }),
-    ]);
+    const { report } = await proveLink(link, { plan, engine, imageId: proof.imageId });
+    if (report.processes === null) throw notClean("its kernel does not say what runs in it");
+    const runner = basename(runnerPath(plan));
+    const programs = report.processes.filter((name) => name !== runner);
     if (programs.length === 0) return;
     const list = programs.map((name) => JSON.stringify(name)).join(", ");
     throw notClean(`brig has not started ${list}, which run${programs.length === 1 ? "s" : ""} in it`);
@@ -55,21 +53,6 @@ export class IdleSandbox {
   async close(): Promise<void> {
     await this.handOver().close();
   }
-}
-
-/** The names of the programs that run in the container beside the runner and its workers. */
-async function foreignPrograms({ link, plan }: OpenedSandbox): Promise<string[]> {
-  const context = { link, cwd: "/", env: {}, onStuck: () => undefined };
-  const runner = basename(runnerPath(plan));
-  const entries = await listDirectory(context, "/proc", {});
-  const processes = entries.filter(({ name }) => /^[0-9]+$/.test(name));
-  const names = await Promise.all(
-    processes.map(async ({ name }) => {
-      const content = await readFile(context, `/proc/${name}/comm`, { maxBytes: 64 }).catch(() => null);
-      return content?.toString().trimEnd() ?? runner;
-    }),
-  );
-  return names.filter((name) => name !== runner);
 }
 
 function notClean(reason: string): BrigError {

@@ -18,6 +18,8 @@ export interface KernelReport {
   hostname: string | null;
   /** The runner's environment, as `NAME=value`. */
   environment: string[] | null;
+  /** The names of all processes. */
+  processes: string[] | null;
   cgroup: CgroupLimits;
   /** Sysctls of the IPC namespace by name, e.g. "kernel.shmall". */
   settings: Map<string, string>;
@@ -81,7 +83,8 @@ export function parseReport(sections: ReadonlyMap<string, Uint8Array>): KernelRe
     interfaces: parseInterfaces(text("/proc/net/dev")),
     routedInterfaces: parseRoutes(text("/proc/net/route"), text("/proc/net/ipv6_route")),
     hostname: text("/proc/sys/kernel/hostname")?.trimEnd() ?? null,
-    environment: parseEnvironment(text("environment")),
+    environment: parseStrings(text("environment")),
+    processes: parseStrings(text("processes")),
     cgroup: parseCgroup((file) => text(`${CGROUP}/${file}`)?.trim() ?? null),
     settings: parseSettings(sections),
     probes: parseProbes(sections),
@@ -126,7 +129,7 @@ function parseIdentity(status: string | null): ProcessIdentity {
   };
 }
 
-function parseEnvironment(text: string | null): string[] | null {
+function parseStrings(text: string | null): string[] | null {
   return text === null ? null : text.split("\0", LINES_MAX).filter((entry) => entry !== "");
 }
 

@@ -23,11 +23,17 @@ describe("a report", () => {
       routedInterfaces: null,
       hostname: null,
       environment: null,
+      processes: null,
       settings: new Map(),
       cgroup: { memoryBytes: null, swapBytes: null, pids: null, cpus: null },
       probes: new Map(),
       directories: new Map(),
     });
+  });
+
+  it("reads which programs run, whatever they call themselves", () => {
+    expect(parse({ processes: "runner\0runner\0a\nb \0" }).processes).toEqual(["runner", "runner", "a\nb "]);
+    expect(parse({ processes: "" }).processes).toEqual([]);
   });
 
   it("reads who the runner is", () => {
