@@ -111,6 +111,8 @@ export type {
   FileStat,
   FileType,
   FileWrite,
+  ForwardedPort,
+  ForwardOptions,
   ListOptions,
   PathOptions,
   PtySize,

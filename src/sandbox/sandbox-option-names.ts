@@ -8,7 +8,14 @@ import type {
 } from "./changes/workspace-change.js";
 import type { RestorePointOptions } from "./points/restore-point.js";
 import type { SandboxOptions } from "./sandbox-options.js";
-import type { ExecOptions, ListOptions, PathOptions, ReadOptions, SpawnOptions } from "./sandbox-types.js";
+import type {
+  ExecOptions,
+  ForwardOptions,
+  ListOptions,
+  PathOptions,
+  ReadOptions,
+  SpawnOptions,
+} from "./sandbox-types.js";
 
 /** The options of `Sandbox.create`. */
 export const sandboxOptionNames: OptionNames<SandboxOptions> = {
@@ -55,6 +62,11 @@ export const execOptionNames: OptionNames<ExecOptions> = {
   maxOutputBytes: true,
   endsTree: true,
   encoding: true,
+};
+
+export const forwardOptionNames: OptionNames<ForwardOptions> = {
+  hostPort: true,
+  waitForServerMs: true,
 };
 
 export const spawnOptionNames: OptionNames<SpawnOptions> = {

@@ -122,6 +122,26 @@ export interface SandboxProcess {
   resize(size: PtySize): void;
 }
 
+/** How to make a port of the sandbox reachable. */
+export interface ForwardOptions {
+  /** The port of this machine's 127.0.0.1. Default: 0, which is any that is free. */
+  hostPort?: number | undefined;
+  /** How long a connection waits for a server in the sandbox that does not listen yet. Default: 5000. */
+  waitForServerMs?: number | undefined;
+}
+
+/** A port of the sandbox that is reachable from this machine, until it or the sandbox is closed. */
+export interface ForwardedPort extends AsyncDisposable {
+  /** The port in the sandbox. */
+  readonly sandboxPort: number;
+  /** The port of this machine's 127.0.0.1. */
+  readonly port: number;
+  /** For a server that speaks HTTP. */
+  readonly url: string;
+  /** Ends the connections that are open, too. */
+  close(): Promise<void>;
+}
+
 /** The kind of a file. */
 export type FileType = (typeof FILE_TYPES)[number];
 

@@ -1,43 +1,30 @@
 import type { EngineConnection } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
-import type {
-  ApplyOptions,
-  ApplyResult,
-  DiffOptions,
-  ForkApplied,
-  ForkDiff,
-  ForkOptions,
-  ForkPathOptions,
-  Snapshot,
-  SnapshotOptions,
-  WorkspaceDiff,
-} from "./changes/workspace-change.js";
+import type * as changes from "./changes/workspace-change.js";
 import { createSandbox } from "./create-sandbox.js";
 import { sandboxFiles } from "./files/files.js";
 import type { OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
+import { closedByCaller, stuckTree } from "./process/ended-errors.js";
 import { RunningProcess } from "./process/process.js";
 import { exec } from "./process/run-to-end.js";
 import type { CommandContext } from "./process/start-command.js";
 import type { Proof } from "./proof/proof.js";
 import { endCommands } from "./receipt/end-commands.js";
 import type { Receipt } from "./receipt/receipt.js";
-import {
-  applyOptionNames,
-  diffOptionNames,
-  execOptionNames,
-  forkOptionNames,
-  forkPathOptionNames,
-  restorePointOptionNames,
-  sandboxOptionNames,
-  sandboxOptionsMeant,
-  snapshotOptionNames,
-  spawnOptionNames,
-} from "./sandbox-option-names.js";
+import * as known from "./sandbox-option-names.js";
 import type { SandboxOptions } from "./sandbox-options.js";
-import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
+import type {
+  ExecOptions,
+  ExecResult,
+  ForwardedPort,
+  ForwardOptions,
+  SandboxFiles,
+  SandboxProcess,
+  SpawnOptions,
+} from "./sandbox-types.js";
 import { queueClose } from "./start-queue.js";
 
 let construct: (opened: OpenedSandbox) => Sandbox;
@@ -76,6 +63,7 @@ export class Sandbox {
   readonly #opened: OpenedSandbox;
   readonly #context: CommandContext;
   readonly #channelsUsedByProof: number;
+  readonly #ports: ForwardedPort[] = [];
   #receipt: Receipt | undefined;
   #closing: Promise<Receipt> | undefined;
 
@@ -110,7 +98,10 @@ export class Sandbox {
    * nothing behind.
    */
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
-    refuseUnknownOptions(options, sandboxOptionNames, { of: "Sandbox.create", meant: sandboxOptionsMeant });
+    refuseUnknownOptions(options, known.sandboxOptionNames, {
+      of: "Sandbox.create",
+      meant: known.sandboxOptionsMeant,
+    });
     return new Sandbox(await createSandbox(options));
   }
 
@@ -121,22 +112,35 @@ export class Sandbox {
   exec(argv: readonly string[], options: ExecOptions & { encoding: "buffer" }): Promise<ExecResult<Buffer>>;
   exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult>;
   async exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult<string | Buffer>> {
-    refuseUnknownOptions(options, execOptionNames, { of: "sandbox.exec" });
+    refuseUnknownOptions(options, known.execOptionNames, { of: "sandbox.exec" });
     return await exec(this.#context, argv, options);
   }
 
   /** Starts a program and returns its streams. If it fails to start, its `exit` says why. */
   async spawn(argv: readonly string[], options: SpawnOptions = {}): Promise<SandboxProcess> {
-    refuseUnknownOptions(options, spawnOptionNames, { of: "sandbox.spawn" });
+    refuseUnknownOptions(options, known.spawnOptionNames, { of: "sandbox.spawn" });
     return new RunningProcess(this.#context, argv, options);
+  }
+
+  /**
+   * Makes a server in the sandbox reachable on 127.0.0.1 of this machine, until the sandbox is closed. Without a
+   * server inside, connections are reset. Errors: `sandbox.port-in-use`, `sandbox.port-failed`, `usage.invalid`.
+   */
+  async forward(port: number, options: ForwardOptions = {}): Promise<ForwardedPort> {
+    refuseUnknownOptions(options, known.forwardOptionNames, { of: "sandbox.forward" });
+    const { forwardPort } = await import("./network/forward-port.js");
+    const forwarded = await forwardPort(this.#opened.link, port, options);
+    this.#ports.push(forwarded);
+    if (this.#closing !== undefined) await forwarded.close();
+    return forwarded;
   }
 
   /**
    * Compares a copy-on-write workspace with the host's. It may be called while commands run. Errors:
    * `workspace.invalid` for a workspace of another kind, `usage.invalid` for a path outside it, `engine.failed`.
    */
-  async diff(options: DiffOptions = {}): Promise<WorkspaceDiff> {
-    refuseUnknownOptions(options, diffOptionNames, { of: "sandbox.diff" });
+  async diff(options: changes.DiffOptions = {}): Promise<changes.WorkspaceDiff> {
+    refuseUnknownOptions(options, known.diffOptionNames, { of: "sandbox.diff" });
     return await (await loadChanges()).diffSandbox(this.#opened, options);
   }
 
@@ -145,8 +149,8 @@ export class Sandbox {
    * has changed one of the paths too. Each file is replaced whole. Errors: those of `diff`; `file.*`, with
    * nothing changed, for example when the disk is full.
    */
-  async apply(options: ApplyOptions = {}): Promise<ApplyResult> {
-    refuseUnknownOptions(options, applyOptionNames, { of: "sandbox.apply" });
+  async apply(options: changes.ApplyOptions = {}): Promise<changes.ApplyResult> {
+    refuseUnknownOptions(options, known.applyOptionNames, { of: "sandbox.apply" });
     return await (await loadChanges()).applySandbox(this.#opened, options);
   }
 
@@ -154,14 +158,14 @@ export class Sandbox {
    * Opens another sandbox with the same options on a copy of this one's copy-on-write workspace. From then on
    * the two are independent; running processes are not copied. Errors: those of `diff` and `create`.
    */
-  async fork(options: ForkOptions = {}): Promise<Sandbox> {
-    refuseUnknownOptions(options, forkOptionNames, { of: "sandbox.fork" });
+  async fork(options: changes.ForkOptions = {}): Promise<Sandbox> {
+    refuseUnknownOptions(options, known.forkOptionNames, { of: "sandbox.fork" });
     return new Sandbox(await (await loadChanges()).forkSandbox(this.#opened, options));
   }
 
   /** What was changed in this fork since it was made. Error: `workspace.invalid` if it is none. */
-  async changesSinceFork(options: ForkPathOptions = {}): Promise<ForkDiff> {
-    refuseUnknownOptions(options, forkPathOptionNames, { of: "sandbox.changesSinceFork" });
+  async changesSinceFork(options: changes.ForkPathOptions = {}): Promise<changes.ForkDiff> {
+    refuseUnknownOptions(options, known.forkPathOptionNames, { of: "sandbox.changesSinceFork" });
     return await (await loadChanges()).diffOfFork(this.#opened, options);
   }
 
@@ -170,8 +174,8 @@ export class Sandbox {
    * paths was changed there too. Errors: `workspace.invalid` if it is not a fork of that sandbox; `file.*`,
    * with nothing changed.
    */
-  async applyTo(parent: object, options: ForkPathOptions = {}): Promise<ForkApplied> {
-    refuseUnknownOptions(options, forkPathOptionNames, { of: "sandbox.applyTo" });
+  async applyTo(parent: object, options: changes.ForkPathOptions = {}): Promise<changes.ForkApplied> {
+    refuseUnknownOptions(options, known.forkPathOptionNames, { of: "sandbox.applyTo" });
     if (!(parent instanceof Sandbox))
       throw new BrigError("sandbox.applyTo takes the sandbox that was forked", { code: "usage.invalid" });
     return await (await loadChanges()).applyForkTo(this.#opened, parent.#opened, options);
@@ -181,8 +185,8 @@ export class Sandbox {
    * Stores the state of the copy-on-write workspace in `$BRIG_HOME`, for `Sandbox.create({ from })`, until it is
    * removed. Errors: those of `diff`; `file.too-large` for too many bytes; `snapshot.failed` for a full disk.
    */
-  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
-    refuseUnknownOptions(options, snapshotOptionNames, { of: "sandbox.snapshot" });
+  async snapshot(options: changes.SnapshotOptions = {}): Promise<changes.Snapshot> {
+    refuseUnknownOptions(options, known.snapshotOptionNames, { of: "sandbox.snapshot" });
     return await (await loadChanges()).snapshotSandbox(this.#opened, options);
   }
 
@@ -192,7 +196,7 @@ export class Sandbox {
    * `snapshot.failed`, after which the next point stores the same and more.
    */
   async restorePoint(options: RestorePointOptions = {}): Promise<RestorePoint | null> {
-    refuseUnknownOptions(options, restorePointOptionNames, { of: "sandbox.restorePoint" });
+    refuseUnknownOptions(options, known.restorePointOptionNames, { of: "sandbox.restorePoint" });
     return await (await loadPoints()).takeRestorePoint(this.#opened, options);
   }
 
@@ -202,7 +206,7 @@ export class Sandbox {
    * writes to one of the files meanwhile; `snapshot.unknown` for no such point; those of `restorePoint`.
    */
   async restore(point: number, options: RestorePointOptions = {}): Promise<RestorePoint | null> {
-    refuseUnknownOptions(options, restorePointOptionNames, { of: "sandbox.restore" });
+    refuseUnknownOptions(options, known.restorePointOptionNames, { of: "sandbox.restore" });
     return await (await loadPoints()).restorePointOf(this.#opened, point, options);
   }
 
@@ -211,7 +215,7 @@ export class Sandbox {
    * the one before that. Null if there is nothing to undo. Errors: those of `restore`.
    */
   async undo(options: RestorePointOptions = {}): Promise<UndoneCall | null> {
-    refuseUnknownOptions(options, restorePointOptionNames, { of: "sandbox.undo" });
+    refuseUnknownOptions(options, known.restorePointOptionNames, { of: "sandbox.undo" });
     return await (await loadPoints()).undoCall(this.#opened, options);
   }
 
@@ -257,11 +261,8 @@ export class Sandbox {
   }
 
   async #release(): Promise<Receipt> {
-    const closed = new BrigError("the sandbox was closed", {
-      code: "sandbox.gone",
-      reason: "closed",
-      hint: "create another one",
-    });
+    const closed = closedByCaller();
+    await Promise.all(this.#ports.map((port) => port.close()));
     // The caller of `close` learns of a failure, so the end of the link needs no second, unasked close.
     this.#opened.link.onGone = () => undefined;
     if (this.#receipt === undefined) {
@@ -276,7 +277,7 @@ export class Sandbox {
   }
 
   #endStuck(): void {
-    this.#opened.link.close(stuck());
+    this.#opened.link.close(stuckTree());
     if (!this.#opened.plan.outlivesProcesses) void this.#closeOrWarn();
   }
 }
@@ -288,12 +289,4 @@ async function loadChanges() {
 
 async function loadPoints() {
   return await import("./points/sandbox-points.js");
-}
-
-function stuck(): BrigError {
-  return new BrigError("a process tree did not end on SIGKILL, so the container was killed", {
-    code: "sandbox.gone",
-    reason: "killed",
-    hint: "create another sandbox; `brig doctor` may say what is wrong with the engine",
-  });
 }

@@ -310,6 +310,16 @@ function session(): Record<string, Buffer> {
       ...dies(0),
       ...turn,
     ]),
+    // 10 listens, 11 waits for a connection, 13 and 14 make one; 110 connects, 112 writes, 114 reads, 116 and 117 end.
+    sockets: Buffer.from([
+      ...[10, ...turn, ...read, 11, 11, 13, 14, 15, ...turn, ...turn, ...read],
+      ...[110, 110, ...turn, ...turn, ...read, ...read],
+      ...[0, 1, 2].flatMap((one) => [112, one, ...word(40_000), ...turn, ...read, ...acknowledge]),
+      ...[2, 3, 4, 5].flatMap((channel) => [16, channel, ...word(4000), ...turn]),
+      ...[0, 1, 2].flatMap((one) => [114, one, ...word(4000)]),
+      ...[...disconnect, ...turn, 112, 0, ...word(9000), ...connect, ...turn, ...read],
+      ...[116, 0, 117, 1, ...turn, ...read],
+    ]),
     many: Buffer.from([
       ...workers.slice(2).flatMap((index) => spawned(index & 3)),
       ...turn,

@@ -38,6 +38,7 @@ it("a sandbox has these members and no others: what only tests need is not among
     "engine",
     "exec",
     "fork",
+    "forward",
     "ping",
     "restore",
     "restorePoint",

@@ -8,6 +8,7 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
+import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
 import { say, writeJson } from "../render.js";
 import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
 import { durationArgument } from "../setup/option-values.js";
@@ -28,6 +29,7 @@ interface ExecFlags extends SandboxFlags {
   interactive?: boolean;
   tty?: boolean;
   json?: boolean;
+  publish?: PublishedPort[];
 }
 
 export function defineExec(command: Command, context: CliContext): void {
@@ -40,6 +42,7 @@ export function defineExec(command: Command, context: CliContext): void {
         durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
       ),
     )
+    .addOption(publishOption())
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
     .option("--json", "print one JSON object when the command has ended, and nothing before")
@@ -62,6 +65,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
       hint: "leave out one of them",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
+  await publishPorts(sandbox, flags.publish, context);
   const status = await runIn(sandbox, { argv, flags, context }).catch(async (error: unknown) => {
     // What was interrupted may have left commits or changes all the same.
     await sayWhatIsLeft(sandbox, context).catch(() => undefined);

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
+import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
 import { say } from "../render.js";
 import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
@@ -15,21 +16,27 @@ import { attachTerminal, terminalSize } from "../terminal-session.js";
 /** Bash if the image has it, else sh. */
 const shell = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
+interface ShellFlags extends SandboxFlags {
+  publish?: PublishedPort[];
+}
+
 export function defineShell(command: Command, context: CliContext): void {
   addSandboxOptions(command)
+    .addOption(publishOption())
     .addHelpText("after", READS_NO_CONFIGURATION)
-    .action(async (flags: SandboxFlags) => {
+    .action(async (flags: ShellFlags) => {
       context.setExitStatus(await runShell(flags, context));
     });
 }
 
-async function runShell(flags: SandboxFlags, context: CliContext): Promise<number> {
+async function runShell(flags: ShellFlags, context: CliContext): Promise<number> {
   if (context.stdin.isTTY !== true || context.stdout.isTTY !== true)
     throw new BrigError("brig shell needs a terminal on standard input and output", {
       code: "usage.invalid",
       hint: "to run a script: brig exec -i -- sh < FILE",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
+  await publishPorts(sandbox, flags.publish, context);
   const program = await sandbox.spawn(shell, {
     cwd: commandDirectory(flags),
     signal: context.signal,

@@ -60,7 +60,7 @@ export class BoundSocket implements ChannelEvents {
 
   onExit(payload: Buffer): void {
     const { address, port } = this.#at;
-    const errno = parseSocketExit(payload);
+    const errno = parseSocketExit(payload, this);
     this.#end(socketError(`port ${port} of ${address} cannot be listened on in the sandbox`, errno ?? "EIO"));
   }
 

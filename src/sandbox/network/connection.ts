@@ -80,12 +80,16 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
   }
 
   onExit(payload: Buffer): void {
-    const errno = parseSocketExit(payload);
+    const errno = parseSocketExit(payload, this);
+    if (errno === null && this.#isConnected && !this.#outputEnded) {
+      const error = protocolError("the end of a connection before its end of file");
+      this.onGone(error);
+      throw error;
+    }
     this.#isOver = true;
     this.#events.onOver(errno === null ? null : { errno });
     if (!this.#isConnected) this.destroy();
     else if (errno !== null) this.#fail(socketError("the connection to the sandbox broke", errno));
-    else if (!this.#outputEnded) throw protocolError("the end of a connection before its end of file");
   }
 
   onGone(error: BrigError): void {

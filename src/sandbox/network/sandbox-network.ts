@@ -6,6 +6,7 @@ import type {
   InsideListener,
   InsideNetwork,
 } from "../../egress/inside-network.js";
+import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { encodeAddress } from "./address.js";
@@ -68,7 +69,7 @@ export class SandboxNetwork implements InsideNetwork {
         },
       };
       const connection = new SandboxConnection(this.#link, { type: FrameType.connect, payload }, events);
-      signal?.addEventListener("abort", abort, { once: true });
+      if (signal !== undefined) sharedSignal(signal).addEventListener("abort", abort, { once: true });
     });
   }
 }

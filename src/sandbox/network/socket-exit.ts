@@ -1,13 +1,22 @@
-import { BrigError } from "../../errors.js";
+import { BrigError, isBrigError } from "../../errors.js";
+import type { ChannelEvents } from "../channel/channel-events.js";
 import { protocolError } from "../channel/frames.js";
 import { errnoName } from "../process/errno-names.js";
 import { parseExit } from "../process/exit-record.js";
 
-/** The errno with which the runner closed a socket, or null. Error: `protocol.invalid`. */
-export function parseSocketExit(payload: Buffer): string | null {
-  const { kind, errno } = parseExit(payload);
-  if (kind !== "socket") throw protocolError(`an EXIT of kind ${kind} for a socket`);
-  return errno === 0 ? null : errnoName(errno);
+/**
+ * The errno with which the runner closed a socket, or null. Error: `protocol.invalid`, of which the channel is told,
+ * since the link has forgotten it already.
+ */
+export function parseSocketExit(payload: Buffer, channel: Pick<ChannelEvents, "onGone">): string | null {
+  try {
+    const { kind, errno } = parseExit(payload);
+    if (kind !== "socket") throw protocolError(`an EXIT of kind ${kind} for a socket`);
+    return errno === 0 ? null : errnoName(errno);
+  } catch (error) {
+    if (isBrigError(error)) channel.onGone(error);
+    throw error;
+  }
 }
 
 const texts: ReadonlyMap<string, string> = new Map([

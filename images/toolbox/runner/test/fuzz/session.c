@@ -5,6 +5,7 @@
  *   - of a command that nothing may outlive it comes when its supervisor has nobody left;
  *   - the host is never sent more than it granted, and what it gets is what was written, in order;
  *   - a command reads what the host sent it, in order;
+ *   - of a connection with a program the same is true in both directions, and it ends without an error only if nothing is missing;
  *   - once everybody does their part, everything ends and every descriptor is closed.
  */
 #define _GNU_SOURCE
@@ -253,6 +254,9 @@ size_t tree_kill(pid_t root) {
 
 struct record {
     bool is_command, ends_tree, used, exited, killed, ended, input_ended, input_lost;
+    bool is_socket, is_connected, saw_end; /* the last: of what the program writes */
+    int program;                            /* at the other end of a connection, or -1 */
+    uint16_t dialled_from;                  /* the runner's own port of a connection that it made */
     uint32_t inline_bytes; /* that the worker sends with its report */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
 };
@@ -383,6 +387,22 @@ static void take_exit(struct record *record, const struct frame *frame) {
     REQUIRE(cut_short || !record->ended || (record->got[0] >= record->owed[0] && record->got[1] >= record->owed[1]));
 }
 
+static void take_connected(uint32_t channel, const struct frame *frame);
+static void take_socket_output(uint32_t channel, const struct frame *frame);
+static void take_socket_exit(uint32_t channel, const struct frame *frame);
+static void take_bound(uint32_t channel, const struct frame *frame);
+
+static bool take_socket_frame(const struct frame *frame) {
+    if (!records[frame->channel].is_socket) return false;
+    switch (frame->type) {
+    case FRAME_BOUND: take_bound(frame->channel, frame); return true;
+    case FRAME_CONNECTED: take_connected(frame->channel, frame); return true;
+    case FRAME_STDOUT: take_socket_output(frame->channel, frame); return true;
+    case FRAME_EXIT: take_socket_exit(frame->channel, frame); return true;
+    default: return false;
+    }
+}
+
 static void host_take(const struct frame *frame) {
     if (!s.is_welcome) {
         take_welcome(frame);
@@ -395,6 +415,7 @@ static void host_take(const struct frame *frame) {
     }
     s.received++;
     REQUIRE(frame->channel <= channel_count);
+    if (take_socket_frame(frame)) return;
     struct record *record = &records[frame->channel];
     switch (frame->type) {
     case FRAME_STDOUT:
@@ -494,6 +515,8 @@ static void host_kill(uint32_t channel, uint32_t grace_ms) {
     records[channel].killed = true;
     host_send(FRAME_KILL, channel, payload, sizeof payload);
 }
+
+#include "sockets.h"
 
 /* ---- the workers ------------------------------------------------------------------------------------------------ */
 
@@ -681,7 +704,9 @@ static void one_turn(void) {
 
 static void step(struct input *in) {
     uint8_t choice = input_byte(in);
-    if (choice < 100) host_step(in, choice % 10);
+    if (choice >= 10 && choice < 30) host_socket_step(in, choice % 10);
+    else if (choice >= 110 && choice < 140) program_step(in, choice % 10);
+    else if (choice < 100) host_step(in, choice % 10);
     else if (choice < 200) command_step(in, choice % 10);
     else if (choice < 245) one_turn();
     else if (choice < 250) everybody_is_killed();
@@ -692,7 +717,7 @@ static bool is_over(void) {
     for (uint32_t i = 1; i <= channel_count; i++)
         if (!records[i].exited) return false;
     for (int i = 0; i < CHANNEL_BUCKETS; i++)
-        if (s.r.channels[i]) return false;
+        if (s.r.channels[i] || s.r.endpoints[i]) return false;
     return buffer_length(&s.r.link.kept) == 0;
 }
 
@@ -711,6 +736,7 @@ static void finish(void) {
             if (round > 2) end_command(&fakes[i]);
             if (round > 20) report_empty(&fakes[i]);
         }
+        finish_sockets(round);
         clock_ms += 20;
         if (!s.bridge->is_used) host_connect();
     }
@@ -743,9 +769,11 @@ static void open_runner(void) {
     s.r.signals = (struct source){.on_event = on_death, .fd = death_bell};
     REQUIRE(s.r.epoll_fd >= 0 && s.r.slots && death_bell >= 0);
     watch(&s.r, &s.r.signals, EPOLLIN);
+    open_server();
 }
 
 static void close_runner(void) {
+    close_sockets();
     host_disconnect();
     for (int i = 0; i < MAX_BRIDGES; i++) bridge_drop(&s.r, &s.r.bridges[i]);
     for (int i = 0; i < fake_count; i++) die(&fakes[i]);

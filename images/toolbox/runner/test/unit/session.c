@@ -90,6 +90,70 @@ static void before_the_greeting_nothing_longer_is_waited_for(void) {
     close_runner();
 }
 
+/* ---- sockets ------------------------------------------------------------------------------------------------------ */
+
+/* A listener, and a program that has connected to it. Returns the channel of the connection. */
+static uint32_t connect_program(void) {
+    host_listen(LISTEN_STREAM);
+    everything_flows();
+    host_accept();
+    everything_flows();
+    program_connects();
+    everything_flows();
+    REQUIRE(program_count == 1 && records[channel_count].is_connected);
+    return channel_count;
+}
+
+static void a_connection_keeps_no_more_than_it_may_and_drops_a_host_that_sends_more(void) {
+    static uint8_t piece[INITIAL_CREDIT];
+    open_welcomed();
+    uint32_t channel = connect_program();
+    const struct endpoint *c = endpoint_find(&s.r, channel);
+    /* The program reads nothing, and the host pays no heed to its credit. */
+    for (int i = 0; i < 400 && s.bridge->is_used; i++) {
+        records[channel].input_sent += sizeof piece;
+        host_send(FRAME_INPUT, channel, piece, sizeof piece);
+        REQUIRE(buffer_length(&c->input) <= ENDPOINT_INPUT_MAX);
+    }
+    everything_flows();
+    REQUIRE(!s.bridge->is_used);
+    close_runner();
+}
+
+static bool may_listen(const uint8_t *host) {
+    uint8_t payload[LISTEN_BYTES] = {LISTEN_STREAM};
+    open_welcomed();
+    loopback_bytes(payload + 4, 0);
+    memcpy(payload + 8, host, 4);
+    open_socket_channel(FRAME_LISTEN, payload, sizeof payload);
+    everything_flows();
+    bool is_open = s.bridge->is_used;
+    close_runner();
+    return is_open;
+}
+
+static void only_loopback_may_be_listened_on(void) {
+    REQUIRE(may_listen((const uint8_t[]){127, 9, 8, 7}));
+    REQUIRE(!may_listen((const uint8_t[]){0, 0, 0, 0}) && !may_listen((const uint8_t[]){10, 0, 0, 1}));
+}
+
+static void what_came_before_a_reset_arrives_once_there_is_credit_for_it(void) {
+    open_welcomed();
+    uint32_t channel = connect_program();
+    while (programs[0].wrote < 3 * INITIAL_CREDIT) program_writes(&programs[0], INITIAL_CREDIT);
+    everything_flows();
+    program_resets(&programs[0]);
+    everything_flows();
+    REQUIRE(!records[channel].exited && records[channel].got[0] == INITIAL_CREDIT);
+    for (int i = 0; i < 3; i++) {
+        host_grant(channel, INITIAL_CREDIT);
+        everything_flows();
+    }
+    REQUIRE(records[channel].exited && !records[channel].saw_end && records[channel].got[0] == programs[0].wrote);
+    finish();
+    close_runner();
+}
+
 /* ---- the door --------------------------------------------------------------------------------------------------- */
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -155,6 +219,9 @@ static const struct {
     TEST(late_output_has_its_end_and_its_writer_does_not_wait),
     TEST(before_the_greeting_nothing_longer_is_waited_for),
     TEST(who_has_a_parent_inside_gets_no_place),
+    TEST(a_connection_keeps_no_more_than_it_may_and_drops_a_host_that_sends_more),
+    TEST(only_loopback_may_be_listened_on),
+    TEST(what_came_before_a_reset_arrives_once_there_is_credit_for_it),
 };
 
 int main(void) {

@@ -1,0 +1,38 @@
+import { InvalidArgumentError, Option } from "commander";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { CliContext } from "../context.js";
+import { say } from "../render.js";
+
+/** A port of the sandbox, and that of this machine at which it is reachable; 0 for any that is free. */
+export interface PublishedPort {
+  hostPort: number;
+  sandboxPort: number;
+}
+
+export function publishOption(): Option {
+  return new Option(
+    "--publish <[host:]port>",
+    "make a port of the sandbox reachable at 127.0.0.1, at the same port or at HOST, 0 for any; may be repeated",
+  ).argParser((text, earlier: readonly PublishedPort[] = []) => [...earlier, publishedPort(text)]);
+}
+
+export function publishedPort(text: string): PublishedPort {
+  const match = /^(?:([0-9]{1,5}):)?([0-9]{1,5})$/.exec(text);
+  const sandboxPort = Number(match?.[2]);
+  const hostPort = Number(match?.[1] ?? sandboxPort);
+  if (match !== null && sandboxPort >= 1 && sandboxPort <= 0xffff && hostPort <= 0xffff)
+    return { hostPort, sandboxPort };
+  throw new InvalidArgumentError("It must be a port from 1 to 65535, or HOST:PORT, for example 8080:3000.");
+}
+
+/** Says where each is. Error: `sandbox.port-in-use`. */
+export async function publishPorts(
+  sandbox: Sandbox,
+  ports: readonly PublishedPort[] | undefined,
+  { stderr }: Pick<CliContext, "stderr">,
+): Promise<void> {
+  for (const { hostPort, sandboxPort } of ports ?? []) {
+    const { url } = await sandbox.forward(sandboxPort, { hostPort });
+    await say(stderr, `brig: port ${sandboxPort} of the sandbox is at ${url}\n`);
+  }
+}
