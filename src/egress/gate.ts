@@ -72,7 +72,16 @@ export class EgressGate {
     return decideTarget(this.#rules, endpoint, ownAddresses());
   }
 
-  async open(endpoint: Endpoint): Promise<Opened> {
+  /**
+   * Decides and connects. Resolves once it is known whose the attempt is, too: a program that has its answer may be
+   * gone the next moment.
+   */
+  async open(endpoint: Endpoint, { owner }: Attempting): Promise<Opened> {
+    const [opened] = await Promise.all([this.#connect(endpoint), owner]);
+    return opened;
+  }
+
+  async #connect(endpoint: Endpoint): Promise<Opened> {
     const own = ownAddresses();
     const decision = decideTarget(this.#rules, endpoint, own);
     if (decision.kind === "denied") return { ...decision, rule: null };

@@ -1,3 +1,4 @@
+import { NAME_SERVER, PROXY_ADDRESS } from "./addresses.js";
 import type { EgressAttempt } from "./attempt.js";
 import { type Resolve, resolveOnHost } from "./dial.js";
 import { EgressGate } from "./gate.js";
@@ -10,10 +11,6 @@ import { serveConnection } from "./proxy/serve-connection.js";
 import { shownHost } from "./rules/target.js";
 import { reset } from "./tunnel/join.js";
 import { openTunnel } from "./tunnel/open-tunnel.js";
-
-/** Of the sandbox's loopback, but none where the servers of programs are. */
-export const PROXY_ADDRESS = { address: "127.83.0.1", port: 3128 } as const;
-export const NAME_SERVER = { address: "127.83.0.1", port: 53 } as const;
 
 export interface EgressOptions {
   /** The entries of the allow-list, in their normal spelling. */

@@ -5,12 +5,14 @@ import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
+import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { readReport } from "./files/files.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { type KernelReport, parseReport } from "./proof/kernel-report.js";
 import { type Proof, proveSandbox } from "./proof/proof.js";
 import { requireStatx } from "./proof/require-statx.js";
 import { WrongKernel } from "./proof/right-kernel.js";
+import type { SandboxOptions } from "./sandbox-options.js";
 
 /** How long to try to reopen a broken stream; a shorter lease shortens it. */
 const RECONNECT_MS = 60_000;
@@ -52,6 +54,19 @@ export async function connectAndProve(
     );
     throw error;
   }
+}
+
+/** Null for a plan without an allow-list. */
+export async function openEgressOf(
+  link: RunnerLink,
+  { egress }: SandboxPlan,
+  { onEgress }: Pick<SandboxOptions, "onEgress">,
+): Promise<SandboxEgress | null> {
+  if (egress === null) return null;
+  const { SandboxEgress } = await import("./egress/sandbox-egress.js");
+  const opened = await SandboxEgress.open(link, { hosts: egress.hosts, onEgress });
+  step("the allow-list is in force");
+  return opened;
 }
 
 async function connect(container: SandboxContainer, started: StartedSandbox): Promise<RunnerLink> {

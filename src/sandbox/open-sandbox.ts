@@ -12,6 +12,7 @@ import type { SessionBranch } from "./branch/session-branch.js";
 import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
+import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { sessionLabels } from "./labels.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
@@ -37,6 +38,8 @@ export interface OpenedSandbox {
   containerId: string;
   link: RunnerLink;
   proof: Proof;
+  /** Null without an allow-list. */
+  egress: SandboxEgress | null;
   /** The tree of a copy-on-write workspace; null for any other workspace. */
   tree: WorkspaceTree | null;
   /** Brings the commits to the host; null if commands may not write to the repository. */
@@ -62,7 +65,10 @@ export interface OpenedSandbox {
 
 /** How a sandbox is started, besides what it is to be. */
 export interface StartOptions
-  extends Pick<SandboxOptions, "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onWarning"> {
+  extends Pick<
+    SandboxOptions,
+    "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onEgress" | "onWarning"
+  > {
   /** May still be connecting. */
   engine: Engine | Promise<Engine>;
   /** A volume to mount at /.brig instead of this version's toolbox. */
@@ -178,7 +184,7 @@ async function startProved(
     const loadRest = () => import("./connect-and-prove.js");
     await container.start(body, { imageId, signal: options.signal, whileStarting: loadRest });
     const connect = async (): Promise<OpenedSandbox> => {
-      const { connectAndProve } = await loadRest();
+      const { connectAndProve, openEgressOf } = await loadRest();
       options.onProgress?.("checking the policy inside");
       const { report, ...running } = await connectAndProve(container, {
         plan,
@@ -191,13 +197,28 @@ async function startProved(
       await tree?.ready();
       tree?.requireSame(plan, report);
       step("the workspace's tree is ready");
-      const release: OpenedSandbox["release"] = (how) => container.release(how);
+      const egress = await openEgressOf(running.link, plan, options);
+      const release: OpenedSandbox["release"] = async (how) => {
+        await egress?.close();
+        await container.release(how);
+      };
       const restart = async () => {
         await container.startAgain();
         return await connect();
       };
       return {
-        ...{ plan, engine, containerId: container.id, ...running, settings, options, release, restart, warn },
+        ...{
+          plan,
+          engine,
+          containerId: container.id,
+          ...running,
+          egress,
+          settings,
+          options,
+          release,
+          restart,
+          warn,
+        },
         tree: plan.overlay?.path === plan.workspace ? tree : null,
         branch: writesRepository(settings) ? settings.branch : null,
         isKept: keep,

@@ -41,6 +41,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   onProgress: true,
   onWarning: true,
   onLateOutput: true,
+  onEgress: true,
 };
 
 /** The right names for those that callers may know from other sandboxes or the command line. */

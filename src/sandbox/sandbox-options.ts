@@ -1,4 +1,5 @@
 import type { EngineConnection } from "../docker/engine-types.js";
+import type { EgressAttempt } from "../egress/attempt.js";
 import type { BrigError } from "../errors.js";
 import type { SandboxMode } from "../policy/modes.js";
 import type { Snapshot } from "./changes/workspace-change.js";
@@ -47,7 +48,10 @@ export interface SandboxOptions {
   image?: string | undefined;
   /** OCI runtime, for example "runsc". Default: the engine's own. */
   runtime?: string | undefined;
-  /** "none" or "full": replaces the network setting of the policy, if the policy permits it. */
+  /**
+   * "none", "full" or "allowlist:HOST,…", see docs/network.md: replaces the network setting of the policy, if the
+   * policy permits it.
+   */
   network?: string | undefined;
   /** More writable directories of the host. */
   addDirs?: readonly string[] | undefined;
@@ -72,6 +76,8 @@ export interface SandboxOptions {
   onProgress?: ((line: string) => void) | undefined;
   /** Receives the output of a process that outlived its call. `call` counts the sandbox's requests from 1. */
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
+  /** With an allow-list, receives each attempt to reach something, after it has ended. */
+  onEgress?: ((attempt: EgressAttempt) => void) | undefined;
   /**
    * Receives errors that no call can report: from removing a sandbox that could not start, that ended by
    * itself or that `await using` closed. Default: a warning of the process.

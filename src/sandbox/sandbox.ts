@@ -3,6 +3,7 @@ import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type * as changes from "./changes/workspace-change.js";
 import { createSandbox } from "./create-sandbox.js";
+import { setNetwork } from "./egress/set-network.js";
 import { sandboxFiles } from "./files/files.js";
 import type { OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
@@ -85,6 +86,7 @@ export class Sandbox {
       link,
       cwd: plan.workingDirectory,
       env: commandEnvironment(plan),
+      denials: opened.egress?.notes,
       onStuck: () => this.#endStuck(),
     };
     this.files = sandboxFiles(this.#context);
@@ -217,6 +219,11 @@ export class Sandbox {
   async undo(options: RestorePointOptions = {}): Promise<UndoneCall | null> {
     refuseUnknownOptions(options, known.restorePointOptionNames, { of: "sandbox.undo" });
     return await (await loadPoints()).undoCall(this.#opened, options);
+  }
+
+  /** Replaces the allow-list. Errors: `usage.invalid`; `policy.not-enforced` if it was created without one. */
+  setNetwork(network: string): void {
+    setNetwork(this.#opened.egress, network);
   }
 
   /** Sends a few bytes to the runner and back, which is the least time that any call takes. */

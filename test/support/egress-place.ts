@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { vi } from "vitest";
+import { PROXY_ADDRESS } from "../../src/egress/addresses.js";
 import type { EgressAttempt } from "../../src/egress/attempt.js";
 import type { EgressLimits } from "../../src/egress/limits.js";
-import { type Egress, openEgress, PROXY_ADDRESS } from "../../src/egress/open-egress.js";
+import { type Egress, openEgress } from "../../src/egress/open-egress.js";
 import { LoopbackNetwork } from "./loopback-network.js";
 
 interface PlaceOptions {

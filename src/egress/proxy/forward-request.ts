@@ -102,7 +102,7 @@ export async function prepareRequest(
     port: endpoint.port,
     path: path.replace(/\?.*$/s, ""),
   });
-  const opened = await openFor(endpoint, { gate, fixed });
+  const opened = await openFor(endpoint, { gate, attempting, fixed });
   if (opened.kind !== "open") {
     await record(outcomeOf(opened), { rule: opened.rule });
     const shown = endpoint.port === 80 ? host : `${host}:${endpoint.port}`;
@@ -115,10 +115,10 @@ export async function prepareRequest(
 /** The connection that is open already serves for the first request; the rules still have to allow it. */
 async function openFor(
   endpoint: Endpoint,
-  { gate, fixed }: { gate: EgressGate; fixed: HttpOrigin["fixed"] },
+  { gate, attempting, fixed }: HttpOrigin & { gate: EgressGate },
 ): Promise<Opened> {
   const ready = fixed?.takeSocket() ?? null;
-  if (ready === null) return await gate.open(endpoint);
+  if (ready === null) return await gate.open(endpoint, attempting);
   const decision = gate.decide(endpoint);
   if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready };
   ready.destroy();

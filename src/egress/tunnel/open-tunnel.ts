@@ -39,7 +39,7 @@ export async function openTunnel(
   const record = gate.begin(attempting, { host: hostOf(endpoint.target), port: endpoint.port });
   // Its error is seen by what reads from it; before and after, the closing is enough.
   inside.on("error", () => undefined);
-  const opened = await gate.open(endpoint);
+  const opened = await gate.open(endpoint, attempting);
   if (opened.kind !== "open") {
     // First the record, which needs the program that asked to be still there.
     await record(outcomeOf(opened), { rule: opened.rule });

@@ -106,6 +106,7 @@ function treeContainerPlan(plan: OverlaidPlan, labels: Readonly<Record<string, s
     placeholders: [],
     absentNames: [],
     network: "none",
+    egress: null,
     noNewPrivileges: true,
     leaseSeconds: plan.leaseSeconds === 0 ? LEASE_SECONDS : plan.leaseSeconds,
     runnerArguments: [],

@@ -1,4 +1,5 @@
 import type { ContainerBody, Mount } from "../../docker/engine-types.js";
+import { NAME_SERVER } from "../../egress/addresses.js";
 import type { Toolbox } from "../../images/toolbox-volume.js";
 import { seccompForGvisor } from "../../policy/gvisor-seccomp.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
@@ -44,7 +45,8 @@ const ADDED_CAPABILITIES: Partial<Record<SandboxPlan["capabilities"], string[]>>
 /** The body of the engine's create request. The same plan always gives the same body. */
 export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
   const { toolbox } = secrets;
-  const hosts = plan.network === "none" ? hostsMount(toolbox) : [];
+  // With an allow-list the engine writes /etc/resolv.conf, and then /etc/hosts as well.
+  const hosts = plan.network === "none" && plan.egress === null ? hostsMount(toolbox) : [];
   return {
     Image: plan.image,
     Entrypoint: [runnerPath(plan)],
@@ -105,7 +107,12 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       Init: false,
       MaskedPaths: [...MASKED_PATHS],
       ReadonlyPaths: readOnlyPaths(plan),
-      Sysctls: { ...plan.limits.ipc },
+      ...(plan.egress !== null && NAMES_FROM_BRIG),
+      // The runner listens on ports of the web and of DNS without a capability.
+      Sysctls: {
+        ...plan.limits.ipc,
+        ...(plan.egress !== null && { "net.ipv4.ip_unprivileged_port_start": "0" }),
+      },
       ShmSize: plan.limits.shmBytes,
       Memory: plan.limits.memoryBytes,
       MemorySwap: plan.limits.memoryBytes,
@@ -147,6 +154,9 @@ function toolboxMount(toolbox: Toolbox): Mount {
     VolumeOptions: { NoCopy: true },
   };
 }
+
+/** No search domain: it would be that of the engine's machine, appended to names that are not allowed. */
+const NAMES_FROM_BRIG = { Dns: [NAME_SERVER.address], DnsSearch: ["."], DnsOptions: [] };
 
 /** Without this, the image's /etc/hosts applies, which usually does not even contain localhost. */
 function hostsMount({ directory }: Toolbox): Mount[] {

@@ -1,5 +1,6 @@
 import type { ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
+import { proxyEnvironment } from "../egress/proxy-environment.js";
 import { TOOLBOX_PATH } from "./create-body.js";
 import type { SandboxPlan } from "./plan.js";
 
@@ -39,7 +40,7 @@ export function commandEnvironment(plan: SandboxPlan): Record<string, string> {
   const { containerEnvironment, imageEnvironment, callerEnvironment } = plan;
   const found: Record<string, string> = { ...containerEnvironment, ...imageEnvironment, HOME: plan.home };
   if (found.PATH !== undefined) found.PATH = `${found.PATH}:${TOOLBOX_PATH}/bin`;
-  return { ...found, ...callerEnvironment };
+  return { ...found, ...(plan.egress !== null && proxyEnvironment), ...callerEnvironment };
 }
 
 /** The engine would mount a writable volume at each VOLUME, which the policy does not allow. */

@@ -2,8 +2,7 @@ import { lstatSync } from "node:fs";
 import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
-import { describeNetwork } from "../../policy/network.js";
-import type { LoadedPolicy, Policy } from "../../policy/policy.js";
+import type { Policy } from "../../policy/policy.js";
 import { LABELS } from "../labels.js";
 import { planOverlay, requireOverlayPath } from "../overlay/plan-overlay.js";
 import { treeVolumes } from "../overlay/tree-volumes.js";
@@ -44,7 +43,6 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  */
 export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan> {
   const { policy, name } = request.policy;
-  refuseUnenforceable(request.policy);
   refuseUnknownRuntime(request.runtime, { runtimes: request.engine.runtimes.map(({ name }) => name) });
   const roots = await checkRoots(request);
   const copied = copiedDirectories(request, roots);
@@ -83,6 +81,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     absentNames: protection.absentNames,
     user: resolveUser(policy.user, request),
     network: policy.network.kind === "full" ? "bridge" : "none",
+    egress: policy.network.kind === "allowlist" ? { hosts: policy.network.hosts } : null,
     capabilities: policy.capabilities,
     noNewPrivileges: policy.noNewPrivileges,
     seccomp: policy.seccomp,
@@ -121,18 +120,6 @@ function overlaid(copied: CopiedDirectories, workspace: CheckedDirectory | null)
   const { path } = copied.repository;
   const { dev, ino } = lstatSync(path, { bigint: true });
   return { path, identity: { dev: String(dev), ino: String(ino) } };
-}
-
-/** Error: `policy.not-enforced` for what brig cannot enforce with any engine. */
-export function refuseUnenforceable({ policy, name }: LoadedPolicy): void {
-  if (policy.network.kind !== "allowlist") return;
-  throw new BrigError(
-    `the network setting ${describeNetwork(policy.network)} cannot be enforced yet: there is no egress proxy`,
-    {
-      code: "policy.not-enforced",
-      hint: `use --network none or --network full with ${name}`,
-    },
-  );
 }
 
 export type RootsRequest = Pick<

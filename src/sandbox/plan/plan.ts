@@ -32,6 +32,8 @@ export interface SandboxPlan {
   absentNames: string[];
   user: { uid: number; gid: number };
   network: "none" | "bridge";
+  /** The hosts that programs reach through the runner's stream, without any network; null if there is no such list. */
+  egress: { hosts: readonly string[] } | null;
   /** "tree": only those that are needed to read and write every file of a copy-on-write tree. */
   capabilities: Policy["capabilities"] | "tree";
   noNewPrivileges: boolean;

@@ -73,6 +73,11 @@ export class Command implements ChannelEvents {
     return this.#attempts > 0;
   }
 
+  /** The number by which the runner knows it. */
+  get channel(): number {
+    return this.#channel;
+  }
+
   /** SIGTERM to the whole tree, then SIGKILL after the grace. `ended` resolves when it is gone. */
   kill(graceMs = KILL_GRACE_MS): void {
     if (!this.#isOver) this.#watch(graceMs + STUCK_AFTER_MS);

@@ -2,10 +2,9 @@ import { Readable, Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
 import type { ExitStatus, PtySize, SandboxProcess, SpawnOptions } from "../sandbox-types.js";
 import type { Command } from "./command.js";
-import { LEFTOVERS_ENDED } from "./exit-record.js";
 import { signalNumber } from "./signals.js";
 import { encodeSize } from "./spawn-request.js";
-import { type CommandContext, startCommand } from "./start-command.js";
+import { type CommandContext, type StartedCommand, startCommand } from "./start-command.js";
 
 /** A running command whose streams the caller uses. */
 export class RunningProcess implements SandboxProcess {
@@ -20,7 +19,7 @@ export class RunningProcess implements SandboxProcess {
     const hasStdin = options.stdin !== "closed";
     const stdout = new PacedReadable();
     const stderr = options.pty || options.mergeOutput ? null : new PacedReadable();
-    const { command, exit } = startCommand(context, argv, {
+    const { command, exit, notes } = startCommand(context, argv, {
       ...options,
       hasStdin,
       onOutput: (data, isStderr) => (isStderr && stderr ? stderr : stdout).offer(data),
@@ -30,7 +29,7 @@ export class RunningProcess implements SandboxProcess {
     this.stdin = hasStdin ? inputStream(command) : null;
     this.stdout = stdout;
     this.stderr = stderr;
-    this.exit = this.#finish(exit, stdout, stderr);
+    this.exit = this.#finish({ exit, notes }, stdout, stderr);
     // A caller that ignores `exit` still sees its error on the streams.
     this.exit.catch(() => undefined);
   }
@@ -48,16 +47,17 @@ export class RunningProcess implements SandboxProcess {
   }
 
   async #finish(
-    exit: Promise<ExitStatus>,
+    { exit, notes }: Pick<StartedCommand, "exit" | "notes">,
     stdout: PacedReadable,
     stderr: PacedReadable | null,
   ): Promise<ExitStatus> {
-    const notes = stderr ?? stdout;
+    const last = stderr ?? stdout;
     try {
       const status = await exit;
-      if (this.#command.endedLeftovers) void notes.offer(Buffer.from(LEFTOVERS_ENDED));
+      const text = notes();
+      if (text !== "") void last.offer(Buffer.from(text));
       if (status.startFailure !== null)
-        void notes.offer(Buffer.from(`brig: ${status.startFailure.message}\n`));
+        void last.offer(Buffer.from(`brig: ${status.startFailure.message}\n`));
       stdout.push(null);
       stderr?.push(null);
       return status;

@@ -1,7 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { HeadAndTail, type KeptBytes, withoutCutCharacters } from "../../output/head-and-tail.js";
 import type { ExecOptions, ExecResult, ExitStatus } from "../sandbox-types.js";
-import { LEFTOVERS_ENDED } from "./exit-record.js";
 import { type CommandContext, startCommand } from "./start-command.js";
 
 const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
@@ -15,14 +14,14 @@ export async function exec(
   const { cwd, env, timeoutMs, signal, endsTree, stdin = "" } = options;
   const input = typeof stdin === "string" ? Buffer.from(stdin) : stdin;
   const collected = new CollectedOutput(options);
-  const { command, exit } = startCommand(context, argv, {
+  const { command, exit, notes } = startCommand(context, argv, {
     ...{ cwd, env, timeoutMs, signal, endsTree },
     hasStdin: input.length > 0,
     onOutput: (data, isStderr) => collected.take(data, isStderr),
   });
   const [status] = await Promise.all([exit, command.writeAll(input)]);
-  if (command.endedLeftovers && status.startFailure === null)
-    collected.take(Buffer.from(LEFTOVERS_ENDED), true);
+  const text = notes();
+  if (text !== "" && status.startFailure === null) collected.take(Buffer.from(text), true);
   return collected.result(status);
 }
 

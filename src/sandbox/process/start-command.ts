@@ -2,7 +2,7 @@ import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
 import { Command } from "./command.js";
-import { exitStatus, startError } from "./exit-record.js";
+import { exitStatus, LEFTOVERS_ENDED, startError } from "./exit-record.js";
 import { encodeSpawn } from "./spawn-request.js";
 
 /** What all commands of a session share. */
@@ -10,6 +10,8 @@ export interface CommandContext {
   link: RunnerLink;
   cwd: string;
   env: Readonly<Record<string, string>>;
+  /** What the sandbox's allow-list has refused. */
+  denials?: { textFor(command: { channel: number; startedAtMs: number }): string } | undefined;
   /** Called when the runner cannot end a process tree, so that the container has to be killed. */
   onStuck(): void;
 }
@@ -23,6 +25,8 @@ export interface StartedCommand {
   command: Command;
   /** Errors: `exec.bad-cwd`, `exec.invalid`, the signal's reason after an abort, `sandbox.gone`. */
   exit: Promise<ExitStatus>;
+  /** What brig adds to the output of the command when it has ended; may be empty. */
+  notes(): string;
 }
 
 /** Sends the request for a command. Errors: `exec.invalid`, or the signal's reason. */
@@ -44,6 +48,7 @@ export function startCommand(
     mergeOutput: options.mergeOutput ?? false,
     endsTree: options.endsTree ?? false,
   });
+  const startedAtMs = Date.now();
   const command = new Command(
     context.link,
     { type: FrameType.spawn, payload, timeoutMs, signal },
@@ -56,5 +61,9 @@ export function startCommand(
     if (record.treeLeft) context.onStuck();
     return exitStatus(record, String(argv[0]));
   });
-  return { command, exit };
+  const notes = () => {
+    const leftovers = command.endedLeftovers ? LEFTOVERS_ENDED : "";
+    return leftovers + (context.denials?.textFor({ channel: command.channel, startedAtMs }) ?? "");
+  };
+  return { command, exit, notes };
 }

@@ -3,6 +3,7 @@ import { loadPolicy } from "../../policy/load-policy.js";
 import { DEFAULT_MODE } from "../../policy/modes.js";
 import { parseNetwork } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
+import { compareNetworks, isNoLooser } from "../../policy/strictness.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 
 export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "protectsLike">;
@@ -48,8 +49,8 @@ async function loadNamedPolicy({ mode, policyFile, network }: PolicyChoice): Pro
     throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, {
       code: "usage.invalid",
     });
-  if (parsed.network.kind === loaded.policy.network.kind) return loaded;
-  if (!loaded.policy.overrides.network && parsed.network.kind !== "none")
+  const isNoLooserSetting = isNoLooser(compareNetworks(parsed.network, loaded.policy.network));
+  if (!loaded.policy.overrides.network && !isNoLooserSetting)
     throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
       code: "usage.invalid",
       hint: "leave out --network, or use --sandbox workspace-write",

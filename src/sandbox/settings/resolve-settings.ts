@@ -3,7 +3,7 @@ import { BrigError } from "../../errors.js";
 import { SessionBranch } from "../branch/session-branch.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import { DEFAULT_IMAGE } from "../plan/missing-image.js";
-import { checkRoots, refuseUnenforceable } from "../plan/plan-sandbox.js";
+import { checkRoots } from "../plan/plan-sandbox.js";
 import type { HostDirectories } from "../plan/workspace.js";
 import { GIT_ACCESSES, type SandboxOptions, WORKSPACE_KINDS } from "../sandbox-options.js";
 import { loadChosenPolicy, loadFullAccess, type PolicyChoice } from "./chosen-policy.js";
@@ -63,8 +63,7 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
  * nobody waits or pays for what could not succeed. Returns the settings with the workspace's real path.
  */
 export async function checkedSettings(settings: SandboxSettings): Promise<SandboxSettings> {
-  const { policy, environment } = settings;
-  refuseUnenforceable(policy);
+  const { environment } = settings;
   const roots = await checkRoots({
     ...settings,
     endpoint: environment.dockerHost ?? "unix:///var/run/docker.sock",

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { decode, encode } from "dns-packet";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { NAME_SERVER } from "../../../../src/egress/addresses.js";
 import { answerQuery } from "../../../../src/egress/names/name-server.js";
-import { NAME_SERVER } from "../../../../src/egress/open-egress.js";
 import { dialTo, egressPlace, eventually, tcpServer } from "../../../support/egress-place.js";
 
 describe("names inside a sandbox", () => {

@@ -1,0 +1,40 @@
+import type { EgressAttempt } from "../../egress/attempt.js";
+import { describeDenial } from "../../egress/rules/denial.js";
+
+interface Denied {
+  /** Null for a name that was looked up: datagrams do not say whose they are. */
+  channel: number | null;
+  sentence: string;
+  atMs: number;
+}
+
+/** Of one sandbox. Older ones are forgotten, since their commands have most likely ended. */
+const MAX_KEPT = 500;
+/** Of one command, each once. */
+const MAX_SHOWN = 10;
+
+/** What the allow-list has refused, for the output of the commands that tried it. */
+export class DenialNotes {
+  #denied: Denied[] = [];
+
+  add({ outcome, owner, host, port, startedAtMs }: EgressAttempt): void {
+    if (outcome.kind !== "denied") return;
+    const shown = port === null ? host : `${host}:${port}`;
+    const sentence = describeDenial(outcome.denial, shown);
+    this.#denied.push({ channel: owner?.channel ?? null, sentence, atMs: startedAtMs });
+    if (this.#denied.length > MAX_KEPT) this.#denied = this.#denied.slice(-MAX_KEPT / 2);
+  }
+
+  /** For the end of a command's output; empty if nothing was refused. */
+  textFor(command: { channel: number; startedAtMs: number }): string {
+    const own = this.#denied.filter(
+      ({ channel, atMs }) => channel === command.channel || (channel === null && atMs >= command.startedAtMs),
+    );
+    const sentences = [...new Set(own.map(({ sentence }) => sentence))];
+    if (sentences.length === 0) return "";
+    const left = sentences.length - MAX_SHOWN;
+    const more = left > 0 ? [`and ${left} more`] : [];
+    const lines = [...sentences.slice(0, MAX_SHOWN), ...more].map((one) => `  ${one}`);
+    return `\n[brig refused connections. Only the user can allow them, with --network:\n${lines.join("\n")}]\n`;
+  }
+}

@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { copyFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import { eventually } from "../../../support/egress-place.js";
+import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
+import { selfSigned } from "../../../support/self-signed.js";
+
+const certificate = fileURLToPath(new URL("../../../fixtures/tls/certificate.pem", import.meta.url));
+const plain = createServer((request, response) => response.end(`plain ${request.method} ${request.url}\n`));
+const tls = createTlsServer(selfSigned, (_, response) => response.end("over tls\n"));
+const secret = createServer((_, response) => response.end("secret\n"));
+const attempts: EgressAttempt[] = [];
+let opened: TestSandbox;
+let ports: { plain: number; tls: number; secret: number };
+
+beforeAll(async () => {
+  ports = { plain: await portOf(plain), tls: await portOf(tls), secret: await portOf(secret) };
+  opened = await openTestSandbox({ network: allowed(), onEgress: (attempt) => attempts.push(attempt) });
+  await copyFile(certificate, join(opened.workspace, "ca.pem"));
+}, 120_000);
+
+afterAll(async () => {
+  await opened?.[Symbol.asyncDispose]();
+  for (const server of [plain, tls, secret]) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+function allowed() {
+  return `allowlist:host.internal:${ports.plain},host.internal:${ports.tls}`;
+}
+
+async function portOf(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+async function run(script: string) {
+  return await opened.sandbox.exec(["bash", "-c", script], { timeoutMs: 60_000 });
+}
+
+describe("a sandbox with an allow-list", () => {
+  it("reaches what it allows, by every way that programs have", async () => {
+    const { plain, tls } = ports;
+    const url = `http://host.internal:${plain}/x`;
+    const direct = "env -u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY";
+    const { stdout, stderr } = await run(`
+      curl -sS ${url}
+      curl -sS -p ${url}
+      curl -sS --socks5-hostname 127.83.0.1:3128 ${url}
+      ${direct} curl -sS ${url}
+      curl -sS --cacert ca.pem https://host.internal:${tls}/
+      ${direct} curl -sS --cacert ca.pem https://host.internal:${tls}/
+      python3 -c 'import urllib.request as u; print(u.urlopen("${url}").read().decode(), end="")'
+      node -e 'fetch("${url}").then(async (r) => process.stdout.write(await r.text()))'
+    `);
+    expect(stderr).toBe("");
+    const [overTls, overPlain] = ["over tls\n", "plain GET /x\n"];
+    expect(stdout).toBe(overPlain.repeat(4) + overTls.repeat(2) + overPlain.repeat(2));
+    await eventually(() => expect(attempts).toHaveLength(8));
+    expect(attempts.map(({ way }) => way)).toEqual(
+      expect.arrayContaining(["http", "connect", "socks", "direct"]),
+    );
+    expect(attempts[0]).toMatchObject({
+      ...{ host: "host.internal", port: plain, method: "GET", path: "/x" },
+      ...{ outcome: { kind: "allowed" }, rule: `host.internal:${plain}`, owner: { program: "curl" } },
+    });
+  });
+
+  it("says in the output of the command what it refused, and to whom", async () => {
+    attempts.length = 0;
+    const { stdout, stderr } = await run(`curl -sS http://host.internal:${ports.secret}/`);
+    const sentence = `no rule of this sandbox's network allow-list allows host.internal:${ports.secret}`;
+    expect(stdout).toContain(`brig: ${sentence}.`);
+    expect(stderr).toContain(
+      `[brig refused connections. Only the user can allow them, with --network:\n  ${sentence}]`,
+    );
+    expect(attempts).toMatchObject([
+      { outcome: { kind: "denied", denial: { kind: "no-rule" } }, owner: { program: "curl" } },
+    ]);
+    const other = await run("true");
+    expect(other.stderr).toBe("");
+  });
+
+  it("has no other way out: no interface, no address, no names", async () => {
+    const { stdout } = await run(`
+      ls /sys/class/net
+      for address in 1.1.1.1 169.254.169.254 172.17.0.1 192.0.2.1; do
+        (echo > /dev/tcp/$address/80) 2>&1 | grep -o -m 1 "Network is unreachable"
+      done
+      (echo > /dev/tcp/127.0.0.1/${ports.plain}) 2>&1 | grep -o -m 1 "Connection refused"
+      getent ahosts secret-data.attacker.example || echo no such name
+      getent ahosts host.internal | head -n 1 | cut -d' ' -f1
+      cat /etc/resolv.conf | grep nameserver
+    `);
+    expect(stdout.split("\n")).toEqual([
+      "lo",
+      ...Array(4).fill("Network is unreachable"),
+      "Connection refused",
+      "no such name",
+      "127.84.0.1",
+      "nameserver 127.83.0.1",
+      "",
+    ]);
+  });
+
+  it("can be given other hosts while it runs", async () => {
+    const ask = async () => (await run(`curl -s http://host.internal:${ports.secret}/`)).stdout;
+    expect(await ask()).toContain("no rule");
+    opened.sandbox.setNetwork(`allowlist:host.internal:${ports.secret}`);
+    expect(await ask()).toBe("secret\n");
+    opened.sandbox.setNetwork("none");
+    expect(await ask()).toContain("no rule");
+    expect(() => opened.sandbox.setNetwork("full")).toThrow(/cannot get the full network/);
+    expect(() => opened.sandbox.setNetwork("allowlist:*")).toThrow(/write @public/);
+    opened.sandbox.setNetwork(allowed());
+  });
+
+  it("is what lets programs out: with the network none the same server is out of reach", async () => {
+    await using none = await openTestSandbox({ network: "none" });
+    const command = ["curl", "-sS", `http://host.internal:${ports.plain}/x`];
+    expect(await none.sandbox.exec(command)).toMatchObject({ exitCode: 6, stdout: "" });
+    expect(() => none.sandbox.setNetwork(allowed())).toThrow(/created without an allow-list/);
+  });
+});
