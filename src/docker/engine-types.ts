@@ -46,10 +46,8 @@ interface HostConfig {
   MemorySwap?: number;
   NanoCpus?: number;
   PidsLimit?: number;
-  /** Name servers in /etc/resolv.conf, and the domains and options there. */
   Dns?: string[];
   DnsSearch?: string[];
-  DnsOptions?: string[];
   Sysctls?: Record<string, string>;
   MaskedPaths?: string[];
   ReadonlyPaths?: string[];

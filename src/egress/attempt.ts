@@ -4,6 +4,7 @@ import type { Denial } from "./rules/denial.js";
 /** How a program came to the proxy; "direct" connections are to an address that a name got from brig's DNS. */
 export type EgressWay = "http" | "connect" | "socks" | "direct" | "name";
 
+/** What became of an attempt. */
 export type EgressOutcome =
   | { kind: "allowed" }
   | { kind: "denied"; denial: Denial }

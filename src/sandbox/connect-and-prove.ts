@@ -1,6 +1,6 @@
 import { release } from "node:os";
 import type { Engine } from "../docker/engine-types.js";
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
@@ -64,9 +64,21 @@ export async function openEgressOf(
 ): Promise<SandboxEgress | null> {
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");
-  const opened = await SandboxEgress.open(link, { hosts: egress.hosts, onEgress });
-  step("the allow-list is in force");
-  return opened;
+  try {
+    const opened = await SandboxEgress.open(link, { hosts: egress.hosts, onEgress });
+    step("the allow-list is in force");
+    return opened;
+  } catch (error) {
+    if (isBrigError(error, "sandbox.gone")) throw error;
+    throw new BrigError(
+      "a list of allowed hosts cannot be enforced here: brig cannot listen in the sandbox",
+      {
+        code: "policy.not-enforced",
+        hint: "use --network none or --network full, or another runtime",
+        cause: error,
+      },
+    );
+  }
 }
 
 async function connect(container: SandboxContainer, started: StartedSandbox): Promise<RunnerLink> {

@@ -178,7 +178,7 @@ network_access = true
   it.each([
     ["the image", 'container_image = "brig-test/nonesuch:1"', 'no image "brig-test/nonesuch:1"'],
     ["the runtime", 'runtime = "nonesuch"', "nonesuch"],
-    ["the network", 'network = "allowlist:example.com"', "allowlist:example.com cannot be enforced yet"],
+    ["the network", 'network = "allowlist:*"', "write @public for every public host"],
   ])("names %s", async (_, config, message) => {
     const script = join(home, "script.yaml");
     await writeFile(script, "steps: [{ text: done }]");

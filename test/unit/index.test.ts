@@ -42,6 +42,7 @@ it("a sandbox has these members and no others: what only tests need is not among
     "ping",
     "restore",
     "restorePoint",
+    "setNetwork",
     "snapshot",
     "snapshotId",
     "spawn",

@@ -156,7 +156,7 @@ function toolboxMount(toolbox: Toolbox): Mount {
 }
 
 /** No search domain: it would be that of the engine's machine, appended to names that are not allowed. */
-const NAMES_FROM_BRIG = { Dns: [NAME_SERVER.address], DnsSearch: ["."], DnsOptions: [] };
+const NAMES_FROM_BRIG = { Dns: [NAME_SERVER.address], DnsSearch: ["."] };
 
 /** Without this, the image's /etc/hosts applies, which usually does not even contain localhost. */
 function hostsMount({ directory }: Toolbox): Mount[] {

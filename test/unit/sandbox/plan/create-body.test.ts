@@ -54,6 +54,20 @@ describe("the body sent to the engine", () => {
         await expect(`${JSON.stringify(body, null, 2)}\n`).toMatchFileSnapshot(golden);
       });
 
+  it("with an allow-list has no network either, and brig for the only name server", async () => {
+    const none = (await bodyFor({ network: { kind: "none" } })).HostConfig;
+    const { NetworkDisabled, HostConfig } = await bodyFor({
+      network: { kind: "allowlist", hosts: ["a.org"] },
+    });
+    expect(HostConfig).toEqual({
+      ...none,
+      Mounts: none.Mounts.filter(({ Target }) => Target !== "/etc/hosts"),
+      ...{ Dns: ["127.83.0.1"], DnsSearch: ["."] },
+      Sysctls: { ...none.Sysctls, "net.ipv4.ip_unprivileged_port_start": "0" },
+    });
+    expect(NetworkDisabled).toBeUndefined();
+  });
+
   it("is the same for the same plan", async () => {
     const plan = await planFor(repo);
     expect(createContainerBody(plan, secrets)).toEqual(createContainerBody(structuredClone(plan), secrets));

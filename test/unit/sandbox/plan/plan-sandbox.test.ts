@@ -100,13 +100,13 @@ describe("the network", () => {
     expect((await planFor(repo, { network: { kind: "full" } })).network).toBe("bridge");
   });
 
-  it("with an allow-list, which nothing here could enforce, is refused and not widened", async () => {
+  it("with an allow-list is none, and the hosts are for brig to decide about", async () => {
     for (const hosts of [["example.com"], []])
-      await expect(planFor(repo, { network: { kind: "allowlist", hosts } })).rejects.toMatchObject({
-        code: "policy.not-enforced",
-        message: expect.stringContaining("egress proxy"),
-        hint: expect.stringContaining("--network none"),
+      expect(await planFor(repo, { network: { kind: "allowlist", hosts } })).toMatchObject({
+        network: "none",
+        egress: { hosts },
       });
+    expect(await planFor(repo, { network: { kind: "full" } })).toMatchObject({ egress: null });
   });
 });
 
