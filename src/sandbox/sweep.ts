@@ -94,7 +94,16 @@ export async function sweep(engine: SweptEngine, options: SweepOptions): Promise
 
 async function judgeContainer(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const verdict = await judgeLabels(container, options);
-  return REMOVABLE.includes(verdict) && !isRecorded(container, options) ? "unrecorded" : verdict;
+  const isOurs = hasOnlyImageFiles(container) || isRecorded(container, options);
+  return REMOVABLE.includes(verdict) && !isOurs ? "unrecorded" : verdict;
+}
+
+/**
+ * Nothing has run in it, so it has nothing that anybody could miss, and it needs no record. That its owner has ended says that it was made
+ * on this machine, of which the labels of an image cannot know.
+ */
+function hasOnlyImageFiles({ state, labels }: ContainerSummary): boolean {
+  return state === "created" && labels[LABELS.imageFiles] !== undefined;
 }
 
 function isRecorded({ id, labels }: ContainerSummary, { records, includeUnrecorded }: SweepOptions): boolean {
@@ -109,6 +118,8 @@ async function judgeLabels(container: ContainerSummary, options: SweepOptions): 
   const state = await ownerState(session.owner, options.processes);
   if (state === "elsewhere") return "other-machine";
   const graceMs = Math.max(session.leaseSeconds * 1000, START_GRACE_MS);
+  // Reading a large image may take long.
+  if (hasOnlyImageFiles(container) && state === "alive") return "owner-alive";
   const isLate = options.now.getTime() - session.createdAt.getTime() > graceMs;
   // Nobody is left to start it, so not even --keep protects it.
   if (container.state === "created" && (isLate || state === "gone")) return "never-started";

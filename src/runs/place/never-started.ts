@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { ContainerBody, Engine } from "../../docker/engine-types.js";
 import { volumeContainer } from "../../images/volume-container.js";
 import { ownerOf, readHostProcesses } from "../../lib/owner.js";
-import { sessionLabels } from "../../sandbox/labels.js";
+import { LABELS, sessionLabels } from "../../sandbox/labels.js";
 import { readVersion } from "../../version.js";
 
 /** A container that is never started: its files are those of the image. It is removed when it is disposed of. */
@@ -12,7 +12,7 @@ export async function neverStarted(engine: Engine, image: string): Promise<{ id:
   return { id, [Symbol.asyncDispose]: () => engine.removeContainer(id) };
 }
 
-/** The labels let a sweep remove it if this process dies meanwhile. */
+/** The labels let a sweep remove it, without a record, if this process dies meanwhile. */
 async function bodyOf(image: string): Promise<ContainerBody> {
   const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
   const labels = {
@@ -22,5 +22,6 @@ async function bodyOf(image: string): Promise<ContainerBody> {
     createdAt: new Date(),
     leaseSeconds: 60,
   };
-  return volumeContainer({ image, argv: ["/never-started"], labels: sessionLabels(labels), volume: null });
+  const all = { ...sessionLabels(labels), [LABELS.imageFiles]: "" };
+  return volumeContainer({ image, argv: ["/never-started"], labels: all, volume: null });
 }

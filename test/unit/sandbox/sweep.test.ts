@@ -3,7 +3,7 @@ import type { ContainerSummary, VolumeSummary } from "../../../src/docker/engine
 import { BrigError } from "../../../src/errors.js";
 import type { HostProcesses } from "../../../src/lib/owner.js";
 import { LABELS, sessionLabels } from "../../../src/sandbox/labels.js";
-import { type SweepOptions, sweep } from "../../../src/sandbox/sweep.js";
+import { type SweepOptions, type SweepVerdict, sweep } from "../../../src/sandbox/sweep.js";
 
 const now = new Date("2026-11-20T12:00:00Z");
 const processes: HostProcesses = {
@@ -151,6 +151,22 @@ describe("a sweep", () => {
     ]);
     expect(await verdict({ records: [], includeUnrecorded: true })).toEqual([["owner-gone", true]]);
   });
+
+  it.each<[string, Given, SweepVerdict, boolean]>([
+    ["whose owner has ended", { pid: 999 }, "never-started", true],
+    ["whose owner reads a large image", { ageSeconds: 7200 }, "owner-alive", false],
+    ["of another machine, as its image may say", { pid: 999, host: "vm-2" }, "other-machine", false],
+    ["in which something runs nevertheless", { pid: 999, state: "running" }, "unrecorded", false],
+  ])(
+    "judges a container without a record, made for the files of its image, %s",
+    async (_, given, ...rest) => {
+      const labels = { [LABELS.imageFiles]: "" };
+      const engine = new FakeEngine([container("c", { state: "created", labels, ...given })]);
+      const [verdict, removed] = rest;
+      expect((await swept(engine, { records: [] })).containers).toMatchObject([{ verdict, removed }]);
+      expect(engine.removed).toEqual(removed ? ["c"] : []);
+    },
+  );
 
   it("removes kept containers of dead owners only when told to", async () => {
     const engine = new FakeEngine([
