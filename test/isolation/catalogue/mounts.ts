@@ -24,7 +24,7 @@ export const mounts: readonly Assertion[] = [
   [
     "B3",
     "A read-only workspace with other mounts below it is refused where the engine cannot make them read-only.",
-    [policy, "comes with a writable workspace and keeps a read-only one from starting"],
+    [policy, "comes with a writable workspace and is never writable in a read-only one"],
   ],
   ["B4", "What can be written is exactly what the policy says.", probed, [policy, weaker]],
   [
