@@ -73,6 +73,8 @@ export interface StartOptions
   engine: Engine | Promise<Engine>;
   /** A volume to mount at /.brig instead of this version's toolbox. */
   toolboxVolume?: string | undefined;
+  /** What the engine has said of the image, if it was asked already. */
+  inspectedImage?: ImageSummary | undefined;
   /** Whether `close` keeps what was changed in a copy-on-write workspace, as its receipt says. Default: false. */
   keepsChanges?: boolean | undefined;
 }
@@ -115,7 +117,7 @@ async function startOn(
   const { brigHome } = settings.environment;
   options.onProgress?.("looking at the image and the workspace");
   const looking = Promise.all([
-    requireImage(engine, settings.image),
+    options.inspectedImage ?? requireImage(engine, settings.image),
     options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
   ]);
   looking.catch(() => undefined);

@@ -1,4 +1,6 @@
+import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
+import type { ClientRequest } from "node:http";
 import { type RunBatchOptions, runBatch } from "brigbox";
 
 /** What the parent sends: one batch to run. */
@@ -10,6 +12,8 @@ export interface BatchMeasures {
   scored: number;
   /** The most attempts that ran at once. */
   mostAtOnce: number;
+  /** How many times the engine was asked to start a container. */
+  containersStarted: number;
   /** The most that was resident of this process at any time. */
   memoryMb: number;
 }
@@ -19,7 +23,11 @@ process.send?.(await measure(order));
 process.disconnect();
 
 async function measure(options: BatchOrder): Promise<BatchMeasures> {
-  let [startedAt, endedAt, running, mostAtOnce] = [0, 0, 0, 0];
+  let [startedAt, endedAt, running, mostAtOnce, containersStarted] = [0, 0, 0, 0, 0];
+  diagnostics.subscribe("http.client.request.start", (message) => {
+    const { path } = (message as { request: ClientRequest }).request;
+    if (/\/containers\/[^/]+\/start$/.test(path)) containersStarted++;
+  });
   const { outcomes } = await runBatch({
     ...options,
     onEvent: ({ kind }) => {
@@ -35,5 +43,6 @@ async function measure(options: BatchOrder): Promise<BatchMeasures> {
     },
   });
   const scored = outcomes.filter(({ status }) => status === "scored").length;
-  return { ms: endedAt - startedAt, scored, mostAtOnce, memoryMb: process.resourceUsage().maxRSS / 1024 };
+  const memoryMb = process.resourceUsage().maxRSS / 1024;
+  return { ms: endedAt - startedAt, scored, mostAtOnce, containersStarted, memoryMb };
 }

@@ -44,7 +44,7 @@ export async function openAgentContainer(
     const empty = await emptyDirectories(sandbox, await makeDirectories(sandbox, wanted));
     const madeAt = performance.now();
     await prepareEnvironment(opened, environment, { signal });
-    const findings = await hideFuture(opened, task, place);
+    const findings = await hideFuture(opened, task, { signal, hasFiles: mayHaveFiles(opened, task, empty) });
     await timesTellApart(madeAt, signal);
     return { ...opened, testUsers, empty, findings };
   } catch (error) {
@@ -53,16 +53,25 @@ export async function openAgentContainer(
   }
 }
 
+/** Whether the working directory is more than an empty one that brig has just made. */
+function mayHaveFiles(
+  { cwd }: OpenTaskSandbox,
+  { environment: { files, healthcheck } }: Task,
+  empty: readonly EmptyDirectory[],
+): boolean {
+  return files !== null || healthcheck !== null || empty.every(({ path }) => path !== cwd);
+}
+
 /** A repository of SWE-bench knows the commit that solves the task. In others, other commits may be a part of the task. */
 async function hideFuture(
   { sandbox, cwd }: OpenTaskSandbox,
   { steps }: Task,
-  { signal }: TaskPlace,
+  { signal, hasFiles }: { signal: AbortSignal | undefined; hasFiles: boolean },
 ): Promise<string[]> {
   for (const { verifier } of steps)
     if (verifier.check.kind === "swe-bench")
       await removeOtherCommits(sandbox, { repository: verifier.check.repository, signal });
-  const count = await countOtherCommits(sandbox, { cwd, signal });
+  const count = hasFiles ? await countOtherCommits(sandbox, { cwd, signal }) : 0;
   if (count === 0) return [];
   return [
     `the repository of the working directory has ${count} commits that do not lead to the one checked out`,

@@ -46,6 +46,12 @@ export class AttemptContainer {
     return this.#stopped;
   }
 
+  /** Removes it while something else goes on. `close` waits for that too. */
+  closeEarly(): void {
+    void this.close();
+  }
+
+  /** Never throws. */
   async close(): Promise<void> {
     for (const sandbox of this.#sandboxes.toReversed()) await sandbox[Symbol.asyncDispose]();
   }

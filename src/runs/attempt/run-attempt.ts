@@ -153,6 +153,7 @@ async function runStep(
   const manifest = await exportArtifacts(stopped, { artifacts, changes, empty, cwd, folder, signal });
   await keepChanges(attempt, progress, { stopped, step, cwd, changes });
   enter(attempt, progress, "verify");
+  if (step.verifier.mode === "separate" && step === task.steps.at(-1)) container.closeEarly();
   const beganAt = performance.now();
   const { findings } = manifest;
   const request = { task, step, folder, timeoutSec: verifierTimeout(attempt, step) };

@@ -69,7 +69,7 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
       outlivesProcesses: true,
       workingDirectory: cwd,
     },
-    { engine, signal },
+    { engine, signal, inspectedImage: image },
   );
   const sandbox = sandboxFrom(opened);
   const { memoryMb } = container.environment.limits;
