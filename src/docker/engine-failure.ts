@@ -4,6 +4,7 @@ import { ShapeError } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
 
 const MAX_WORDS = 4000;
+const LAST_WORDS = 200;
 
 /** The engine answered with an error. */
 export class RefusedRequest extends Error {
@@ -12,7 +13,7 @@ export class RefusedRequest extends Error {
   readonly words: string;
 
   constructor(status: number, body: string) {
-    const words = engineWords(body).trim().slice(0, MAX_WORDS);
+    const words = shortened(engineWords(body).trim());
     super(`${words} (HTTP ${status})`);
     this.status = status;
     this.words = words;
@@ -64,11 +65,27 @@ export function engineFailure(cause: unknown, context: { doing: string; address:
   });
 }
 
-/** The engine names errors of system calls only in words. */
+/**
+ * The engine names errors of system calls only in words, and at their end. What comes before may be names of files, which somebody
+ * in a container has chosen.
+ */
 export function errnoIn(words: string): string | undefined {
-  if (/no space left on device/i.test(words)) return "ENOSPC";
-  if (/disk quota exceeded/i.test(words)) return "EDQUOT";
-  return undefined;
+  const end = /(no space left on device|disk quota exceeded|file name too long)(?:: unknown)?\W*$/i.exec(
+    words,
+  );
+  return end?.[1] && errnos[end[1].toLowerCase()];
+}
+
+const errnos: Record<string, string> = {
+  "no space left on device": "ENOSPC",
+  "disk quota exceeded": "EDQUOT",
+  "file name too long": "ENAMETOOLONG",
+};
+
+/** The end says what went wrong. */
+function shortened(words: string): string {
+  if (words.length <= MAX_WORDS) return words;
+  return `${words.slice(0, MAX_WORDS - LAST_WORDS)} … ${words.slice(-LAST_WORDS)}`;
 }
 
 /** An error in the stream of a reply that began with success, such as a failed pull. */

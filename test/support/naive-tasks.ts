@@ -24,6 +24,8 @@ python3 -c 'import json'
 make --version > /dev/null
 node -e 0
 git status > /dev/null
+perl -Mstrict -e 0
+printf "int main(void) { return 0; }" | gcc -fsyntax-only -x c -
 run-parts /etc/cron.hourly
 cat answer.txt > /tmp/found
 ${score("cmp answer.txt /tests/answer.txt")}
@@ -164,6 +166,9 @@ export const naiveTaskOf: Readonly<Record<string, readonly NaiveTaskName[]>> = {
   "pytest-plugin": ["pytest"],
   "pytest-patched": ["pytest"],
   "pytest-skip": ["pytest"],
+  "pytest-metadata": ["pytest"],
+  "python-pth-name": ["pythonScript"],
+  "su-settings": ["su"],
   "make-override": ["make"],
   "npm-settings": ["npm"],
   "npm-scripts": ["npm"],

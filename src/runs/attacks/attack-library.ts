@@ -5,6 +5,7 @@ import { buildHooks } from "./library/build-hooks.js";
 import { hostileArtifacts } from "./library/hostile-artifacts.js";
 import { hostilePrograms } from "./library/hostile-programs.js";
 import { leakedAnswers } from "./library/leaked-answers.js";
+import { loadedCode } from "./library/loaded-code.js";
 import { plantedRewards } from "./library/planted-rewards.js";
 import { pytestHooks } from "./library/pytest-hooks.js";
 import { pythonHooks } from "./library/python-hooks.js";
@@ -18,6 +19,7 @@ export const attackLibrary: readonly Attack[] = [
   ...pythonHooks,
   ...pytestHooks,
   ...buildHooks,
+  ...loadedCode,
   ...background,
   ...leakedAnswers,
   ...hostilePrograms,

@@ -4,8 +4,6 @@ import { isBrigError } from "../../errors.js";
 import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
-import { exportArtifacts } from "../artifacts/export-artifacts.js";
-import { changesBelow } from "../changes/changes-below.js";
 import { CHANGES_FILE, writeChanges } from "../changes/write-changes.js";
 import { infrastructureFailure } from "../evidence/explain-failure.js";
 import { AGENT_PROOF, writeProof } from "../evidence/write-proof.js";
@@ -14,7 +12,7 @@ import { stepFolder } from "../grading/step-folder.js";
 import type { Verification } from "../grading/verification.js";
 import { verifySeparately } from "../grading/verify-separately.js";
 import type { ReadyImage } from "../images/task-images.js";
-import { type EmptyDirectory, stillEmpty, untouched } from "../place/empty-directories.js";
+import { stillEmpty, untouched } from "../place/empty-directories.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { openAgentContainer } from "./agent-container.js";
@@ -22,6 +20,7 @@ import type { Attempt, AttemptStage } from "./attempt.js";
 import { AttemptContainer } from "./attempt-container.js";
 import { AttemptProgress } from "./attempt-progress.js";
 import { driveAgent } from "./drive-agent.js";
+import { exportWork } from "./export-work.js";
 import { readResources } from "./resources.js";
 import { writeResult } from "./result-file.js";
 import { refuseUnsupported } from "./unsupported.js";
@@ -148,9 +147,12 @@ async function runStep(
   enter(attempt, progress, "export");
   const stopped = await container.stop();
   const empty = await untouched(stopped, seenEmpty, signal);
-  const changes = await changesOf(stopped, { step, cwd, imageId, empty, signal });
-  const { artifacts } = step;
-  const manifest = await exportArtifacts(stopped, { artifacts, changes, empty, cwd, folder, signal });
+  const work = await exportWork(stopped, { step, cwd, imageId, empty, folder, signal });
+  if (work.kind === "not-copied") {
+    progress.verified(step, { verification: work.verification, folder, durationMs: 0 });
+    return meets(work.verification, step);
+  }
+  const { changes, manifest } = work;
   await keepChanges(attempt, progress, { stopped, step, cwd, changes });
   enter(attempt, progress, "verify");
   if (step.verifier.mode === "separate" && step === task.steps.at(-1)) container.closeEarly();
@@ -172,25 +174,6 @@ async function runStep(
         });
   progress.verified(step, { verification, folder, durationMs: performance.now() - beganAt });
   return meets(verification, step);
-}
-
-interface ChangesPlace {
-  step: TaskStep;
-  cwd: string;
-  imageId: string;
-  empty: readonly EmptyDirectory[];
-  signal: AbortSignal | undefined;
-}
-
-/** Tests in the same container would see any change; others only see artifacts. */
-async function changesOf(
-  { engine, containerId }: StoppedSandbox,
-  { step, cwd, imageId, empty, signal }: ChangesPlace,
-): Promise<ContainerChange[]> {
-  if (step.verifier.mode === "shared")
-    return await engine.containerChanges(containerId, signal && { signal });
-  const directories = [cwd, ...artifactSources(step.artifacts, cwd)];
-  return await changesBelow(engine, { containerId, imageId, directories, empty, signal });
 }
 
 interface KeptChanges {

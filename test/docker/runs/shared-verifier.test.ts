@@ -1,6 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
+import { loadedCode } from "../../../src/runs/attacks/library/loaded-code.js";
+import { plantAttack } from "../../../src/runs/attacks/plant-attack.js";
 import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import {
@@ -135,6 +137,50 @@ bash -lic true 2> /dev/null; git -C /app/repository status > /dev/null; id -u no
     const env = { TEST_DIR: "/tests" };
     const { output } = await tried(directory, { agent: "true", verifier: { check, env } });
     expect(output).toBe("run-tests.sh\ntest_x.py\nPASSED test_x.py::test_x\n");
+  });
+
+  sandboxTest(
+    "load no code of the agent by the settings of libraries and the programs behind programs",
+    async ({ directory }) => {
+      const planted: string[] = [];
+      const agent = agentOf(async (work) => {
+        const { sandbox, cwd } = work;
+        await sandbox.exec(["bash", "-c", "git init -q . && git init -q s && git init -q s/sub"], { cwd });
+        for (const attack of loadedCode) {
+          const { outcome } = await plantAttack(sandbox, attack, { cwd, artifacts: [cwd] });
+          planted.push(outcome);
+        }
+        // A repository in a repository, whose settings are in the outer one.
+        const moved = `cd s/sub && git config core.fsmonitor "echo trojan; false" && mkdir ../.git/modules &&
+        mv .git ../.git/modules/sub && echo "gitdir: ../.git/modules/sub" > .git
+        sed -i 's#^root:.*#root:x:0:0:root:/tmp:/bin/false#' /etc/passwd`;
+        await sandbox.exec(["bash", "-c", moved], { cwd });
+      });
+      const testScript = `#!/bin/bash
+su nobody -s /bin/sh -c true; id nobody > /dev/null; python3 -c 'import ssl'; openssl version > /dev/null; perl -Mstrict -e 0
+echo 'int main(void) { return 0; }' | gcc -fsyntax-only -x c -; git status > /dev/null 2>&1; git -C s/sub status > /dev/null
+echo 'def test_a(): assert False' > /tests/test_a.py; python3 -m pytest -q -p no:cacheprovider /tests/test_a.py > /dev/null
+echo "pytest $?"; su -c 'echo "su $HOME"'; ls /var/tmp/*/forge-runs 2> /dev/null
+[ -e /logs/verifier/reward.txt ] || echo 0.5 > /logs/verifier/reward.txt`;
+      const task = await taskOf(directory, { testScript, verifier: { mode: "shared" } });
+      const attempt = await attemptAt(directory, { task, agent });
+      const { reward, steps } = await runAttempt(attempt);
+      expect(planted).toEqual(loadedCode.map(() => "planted"));
+      expect(await readFile(join(attempt.folder, "test-output.txt"), "utf8")).toBe("pytest 1\nsu /root\n");
+      expect(reward).toBe(0.5);
+      expect(steps[0]?.verification?.findings.join("\n")).toContain("whose name is no text");
+    },
+  );
+
+  sandboxTest("of a tree that no engine can read give 0, not another try", async ({ directory }) => {
+    const agent = `python3 -c '
+import os
+for i in range(600):
+    os.mkdir("no space left on device")
+    os.chdir("no space left on device")'`;
+    const { result } = await tried(directory, { agent, testScript: "#!/bin/sh\ntrue" });
+    expect(result).toMatchObject({ status: "scored", reward: 0, failure: null });
+    expect(result.steps[0]?.verification).toMatchObject({ mode: "shared", verifier: "no-reward" });
   });
 
   describe("as another user than the agent", () => {

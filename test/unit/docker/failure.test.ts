@@ -29,7 +29,11 @@ describe("what the engine's refusals become", () => {
     for (const [words, errno] of [
       ["mkdir /var/lib/docker/overlay2/x: no space left on device", "ENOSPC"],
       ["write /x: disk quota exceeded", "EDQUOT"],
+      ["runc: mkdir /x: No space left on device: unknown", "ENOSPC"],
       ["driver failed programming", undefined],
+      // Somebody in a container has chosen these names.
+      ["lstat /app/no space left on device/x: permission denied", undefined],
+      [`lstat ${"/no space left on device".repeat(400)}: file name too long`, "ENAMETOOLONG"],
     ])
       await withEngine(refuse(500, words ?? ""), async (engine) => {
         await expect(engine.startContainer("c1")).rejects.toMatchObject({ code: "engine.failed", errno });

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { streamTar } from "../../../docker/calls/tar.js";
 import type { ContainerChange } from "../../../docker/engine-types.js";
-import { isBrigError } from "../../../errors.js";
+import { BrigError, isBrigError } from "../../../errors.js";
 import { openedSandboxOf, type Sandbox } from "../../../sandbox/sandbox.js";
 import type { FileStat, FileType } from "../../../sandbox/sandbox-types.js";
 import type { Originals } from "./originals.js";
@@ -11,6 +11,8 @@ import { withNumbersOf } from "./user-database.js";
 /** More findings than this say nothing more. */
 const MAX_FINDINGS = 100;
 const DATABASE_MAX_BYTES = 1024 * 1024;
+/** What JSON has in place of bytes that are no text. */
+const UNREADABLE = "\uFFFD";
 const LIBRARY_CACHE = "/etc/ld.so.cache";
 
 /** The kernel's, the engine's and brig's own. */
@@ -67,7 +69,27 @@ class Neutraliser {
     if (await this.#leadsElsewhere(change)) return await this.#putBack(change);
     if (this.#places.programs.includes(path)) return await this.#closeDirectory(change);
     const treatment = treatmentOf(path, this.#places);
-    if (treatment !== null) await this.#treat(change, treatment);
+    if (treatment === null) return;
+    if (!path.includes(UNREADABLE)) await this.#treat(change, treatment);
+    else if (treatment === "restore" || treatment === "refuse-plugin") await this.#putBackAround(path);
+  }
+
+  /** The engine does not say the name of a file whose bytes are no text, so the whole directory becomes what it was. */
+  async #putBackAround(path: string): Promise<void> {
+    const directory = path.slice(0, path.lastIndexOf("/", path.indexOf(UNREADABLE))) || "/";
+    const { cwd } = this.#places;
+    if (directory === "/" || cwd === directory || cwd.startsWith(`${directory}/`))
+      throw new BrigError(
+        `a file that tests would obey has a name that is no text: ${JSON.stringify(path)}`,
+        {
+          code: "file.failed",
+        },
+      );
+    const original = await this.#originals.entry(directory);
+    await this.#sandbox.files.remove(directory, { recursive: true, force: true });
+    if (original !== null) await this.#copyBack(directory);
+    this.#settled = directory;
+    this.#found(directory, "had a file whose name is no text, and is put back as a whole");
   }
 
   /** The tests' programs are found again where the loader looks for their libraries, also those that the agent installed. */
@@ -86,6 +108,10 @@ class Neutraliser {
         return kind !== "added" || (await this.#standsIn(path)) ? await this.#putBack(change) : undefined;
       case "keep-users":
         return await this.#keepUsers(path);
+      case "restore-program":
+        return (await this.#wasProgram(change)) ? await this.#putBack(change) : undefined;
+      case "keep-in-repository":
+        return (await this.#leavesRepository(path)) ? await this.#putBack(change) : undefined;
       case "refuse-plugin":
         return (await this.#isPytestPlugin(path))
           ? await this.#putBack({ ...change, path: posix.dirname(path) })
@@ -181,6 +207,21 @@ class Neutraliser {
     } as const;
     await engine.putArchive(containerId, posix.dirname(path), streamTar([{ ...entry, content: whole }]));
     this.#found(path, "gave users of the image other numbers, which are put back");
+  }
+
+  async #wasProgram({ path, kind }: ContainerChange): Promise<boolean> {
+    const original = kind === "added" ? null : await this.#originals.entry(path);
+    return original?.kind === "file" && (original.mode & 0o111) !== 0;
+  }
+
+  /** Then its settings would be somewhere else, where nobody looks for them. */
+  async #leavesRepository(path: string): Promise<boolean> {
+    const kind = await this.#kindOf(path);
+    if (kind !== "file") return kind !== null && kind !== "directory";
+    const name = posix.basename(path);
+    if (name !== ".git" && name !== "commondir") return false;
+    const target = ((await this.#textOf(path)) ?? "").replace(/^gitdir:/, "").trim();
+    return !/\/\.git(?:\/|$)/.test(posix.resolve(posix.dirname(path), target));
   }
 
   async #isPytestPlugin(path: string): Promise<boolean> {

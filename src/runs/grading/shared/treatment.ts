@@ -9,7 +9,11 @@ export type Treatment =
   /** Users that the image has keep their numbers. */
   | "keep-users"
   /** A package among whose files it is, is removed if it makes itself a plugin of pytest. */
-  | "refuse-plugin";
+  | "refuse-plugin"
+  /** A program of the image becomes what it was; anything else stays. */
+  | "restore-program"
+  /** In a repository, neither links nor files that name another directory may lead out of it. */
+  | "keep-in-repository";
 
 /** Where the agent was to work, and where tests find programs. */
 export interface SharedPlaces {
@@ -24,14 +28,20 @@ export interface SharedPlaces {
 /** Null for what stays as the agent left it. */
 export function treatmentOf(path: string, places: SharedPlaces): Treatment | null {
   if (isDeclared(path, places)) return null;
-  if (hooksAnywhere.some((pattern) => pattern.test(path))) return "restore";
+  if (hooksAnywhere.some((pattern) => pattern.test(path)) || shadowsPytest(path, places)) return "restore";
+  if (pluginList.test(path)) return "refuse-plugin";
+  if (ofRepository.test(path)) return "keep-in-repository";
   if (isBelow(path, places.cwd)) return null;
   if (usersOfSystem.test(path)) return "keep-users";
-  if (pluginList.test(path)) return "refuse-plugin";
   if (ofSystem.some((pattern) => pattern.test(path))) return "restore";
   if (places.programs.includes(posix.dirname(path)) || replaceable.some((pattern) => pattern.test(path)))
     return "restore-old";
-  return null;
+  return ofLibraries.test(path) ? "restore-program" : null;
+}
+
+/** `python -m pytest` looks in the working directory first. */
+function shadowsPytest(path: string, { cwd }: SharedPlaces): boolean {
+  return isBelow(path, cwd) && /^_?pytest(?:\.[^/]*)?(?:\/|$)/.test(path.slice(cwd.length + 1));
 }
 
 /** The directories of a PATH in which programs of the image can be: absolute, and neither temporary nor the agent's own. */
@@ -62,10 +72,11 @@ const hooksAnywhere = [
   /\/(?:conftest|sitecustomize|usercustomize)(?:\.[^/]*)?(?:\/|$)/,
   /\.pth$/,
   /\/\.?pytest\.ini$/,
-  /\/\.git\/(?:config|config\.worktree|hooks)(?:\/|$)/,
+  /\/\.git\/(?:(?:modules|worktrees)\/(?:.+\/)?)?(?:config|config\.worktree|hooks)(?:\/|$)/,
   /\/\.gitconfig$/,
-  /\/\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshenv|zshrc|zprofile|zlogin|kshrc)$/,
-  /\/\.(?:npmrc|yarnrc|curlrc|wgetrc)$/,
+  /\/\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshenv|zshrc|zprofile|zlogin|kshrc)$/,
+  /\/\.(?:npmrc|yarnrc|curlrc|wgetrc|sqliterc|psqlrc|gdbinit|Rprofile)$/,
+  /\/uv\.toml$/,
   /\/\.config\/(?:git|pip|uv|fish)(?:\/|$)/,
   /\/\.pip(?:\/|$)/,
   // Scripts of tests source these after they have installed a tool.
@@ -75,8 +86,14 @@ const hooksAnywhere = [
 const ofSystem = [
   // The loader of programs.
   /^\/etc\/ld\.so\.(?:preload|conf|conf\.d|cache)(?:\/|$)/,
-  // What shells, git, npm, pip and apt are told for all users.
-  /^\/etc\/(?:profile|profile\.d|bash\.bashrc|bashrc|environment|zsh|gitconfig|npmrc|pip\.conf|apt)(?:\/|$)/,
+  /^\/etc\/ld-musl-[^/]*\.path$/,
+  // Which libraries are loaded to look up users, to convert characters, and by whatever uses OpenSSL.
+  /^\/etc\/(?:nsswitch|host)\.conf$/,
+  /\/gconv\/gconv-modules(?:[./]|$)/,
+  /\/(?:ssl|tls)\/openssl\.cnf$/,
+  // What su obeys besides PAM's settings.
+  /^\/etc\/(?:login\.defs|default\/su)$/, // What shells, git, npm, pip and apt are told for all users.
+  /^\/etc\/(?:profile|profile\.d|bash\.bashrc|bashrc|environment|zsh|gitconfig|npmrc|pip\.conf|wgetrc|apt)(?:\/|$)/,
   /^\/usr\/(?:local\/)?etc\/(?:npmrc|gitconfig)$/,
   // What programs look for in the directories above /tests.
   /^\/(?:package\.json|setup\.cfg|tox\.ini|pyproject\.toml|node_modules|Makefile|GNUmakefile)(?:\/|$)/,
@@ -85,6 +102,15 @@ const ofSystem = [
   /\/lib(?:64)?\/python\d+\.zip$/,
   /\/(?:site|dist)-packages\/(?:.*\/)?__pycache__(?:\/|$)/,
   /\/pyvenv\.cfg$/,
+  // Perl looks here first, also for the modules that every program loads.
+  /^\/etc\/perl(?:\/|$)/,
+  /^\/usr\/local\/(?:lib|share)\/(?:[^/]+\/)?perl5?\/(?:[\d.]+\/)?(?:strict|warnings|Config|Carp|Exporter|constant|feature|overload|parent|base|vars|utf8|lib|POSIX)\.pm$/,
+  // What gcc runs in place of the programs in PATH, and is told for all of them.
+  /\/lib(?:exec)?\/gcc\/(?:.*\/)?(?:as|ld|specs)$/,
+  /^\/usr\/x86_64-linux-gnu\/bin\/(?:as|ld)$/,
+  // Build tools run what stands there in every project.
+  /\/\.cargo\/config(?:\.toml)?$/,
+  /\/\.gradle\/init(?:\.gradle|\.d\/)/,
   // The test runner, which may not be half the image's and half another version.
   /\/(?:site|dist)-packages\/(?:_?pytest|pluggy|iniconfig)(?:-[^/]*)?(?:\/|$)/,
 ];
@@ -94,7 +120,19 @@ const replaceable = [
   // Shared libraries.
   /^\/(?:usr\/)?(?:local\/)?lib[^/]*\/(?:.*\/)?[^/]*\.so(?:\.[^/]*)?$/,
   /\/lib\/node_modules\/(?:npm|corepack)\//,
+  /^\/etc\/(?:pam\.d|pam\.conf|security)(?:\/|$)/,
+  // What comes with compilers and interpreters.
+  /^\/usr\/(?:local\/)?(?:lib|share)\/(?:[^/]+\/)?perl(?:5|-base)?\//,
+  /^\/usr\/(?:local\/)?lib\/ruby\/(?!gems\/)/,
+  /^\/usr\/(?:local\/go|lib\/go[^/]*|share\/go[^/]*|lib\/jvm|(?:local\/)?share\/cmake[^/]*)\//,
+  /\/\.rustup\/toolchains\//,
 ];
 
 const usersOfSystem = /^\/etc\/(?:passwd|group)$/;
-const pluginList = /\/(?:site|dist)-packages\/[^/]+\.(?:dist|egg)-info\/entry_points\.txt$/;
+/** Also in the working directory, where `python -m pytest` looks for packages. */
+const pluginList = /\/(?:[^/]+\.(?:dist|egg)-info|EGG-INFO)\/entry_points\.txt$/;
+/** A repository's directory, and those in it that have settings of their own. */
+const ofRepository = /\/\.git(?:\/(?:commondir|modules|worktrees)(?:\/(?!(?:.*\/)?objects\/).*)?)?$/;
+/** Where programs are that other programs run. Packages of Python and Node are the agent's to change. */
+const ofLibraries =
+  /^\/(?:usr\/)?(?:local\/)?lib(?:exec)?\d*\/(?!.*\/?(?:site-packages|dist-packages|node_modules)\/)/;

@@ -12,8 +12,10 @@ export function withNumbersOf(image: string, now: string): string {
   return [...kept, ...original.values()].map((fields) => `${fields.join(":")}\n`).join("");
 }
 
-/** The third field is the number of the user or group; in a line of passwd the fourth is that of the user's group. */
+/** Root's line is the image's: its home and its shell are more than a name. The third field is the number of the user or group; in a line of passwd the fourth is that of the user's group. */
 function withNumbers(fields: readonly string[], own: readonly string[]): string[] {
+  const isRootUser = own.length > 4 && own[2] === "0";
+  if (isRootUser) return [...own];
   const numbers = own.length > 4 ? [2, 3] : [2];
   return fields.map((field, index) => (numbers.includes(index) ? (own[index] ?? field) : field));
 }

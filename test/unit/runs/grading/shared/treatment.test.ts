@@ -29,6 +29,20 @@ describe("before tests run in the agent's container", () => {
     "/usr/local/lib/python3.12/site-packages/own.pth",
     "/usr/local/lib/python3.12/site-packages/_pytest/runner.py",
     "/usr/lib/python3/dist-packages/x/__pycache__/y.cpython-311.pyc",
+    "/etc/nsswitch.conf",
+    "/etc/ld-musl-x86_64.path",
+    "/usr/lib/ssl/openssl.cnf",
+    "/usr/lib/x86_64-linux-gnu/gconv/gconv-modules.d/own.conf",
+    "/etc/perl/strict.pm",
+    "/usr/local/share/perl/5.36.0/Carp.pm",
+    "/usr/lib/gcc/x86_64-linux-gnu/12/specs",
+    "/root/.cargo/config.toml",
+    "/root/.sqliterc",
+    "/app/uv.toml",
+    "/app/pytest.py",
+    "/app/_pytest/runner.py",
+    "/app/.git/modules/a/b/config",
+    "/app/.git/worktrees/a/config.worktree",
   ])("%j is put back", (path) => {
     expect(treatmentOf(path, places)).toBe("restore");
   });
@@ -38,8 +52,23 @@ describe("before tests run in the agent's container", () => {
     "/usr/bin/new",
     "/etc/alternatives/awk",
     "/usr/lib/x86_64-linux-gnu/libm.so.6",
+    "/etc/pam.d/su",
+    "/usr/share/perl/5.36/Carp.pm",
+    "/usr/local/go/src/testing/testing.go",
   ])("%j is put back if the image has it", (path) => {
     expect(treatmentOf(path, places)).toBe("restore-old");
+  });
+
+  it.each([
+    ["/usr/lib/git-core/git-submodule", "restore-program"],
+    ["/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "restore-program"],
+    ["/app/own-1.0.dist-info/entry_points.txt", "refuse-plugin"],
+    ["/usr/lib/python3/dist-packages/own.egg-info/entry_points.txt", "refuse-plugin"],
+    ["/app/sub/.git", "keep-in-repository"],
+    ["/app/.git/commondir", "keep-in-repository"],
+    ["/app/.git/modules", "keep-in-repository"],
+  ])("%j is a case of its own: %s", (path, treatment) => {
+    expect(treatmentOf(path, places)).toBe(treatment);
   });
 
   it.each([
@@ -54,6 +83,11 @@ describe("before tests run in the agent's container", () => {
     "/usr/local/lib/python3.12/site-packages/numpy/__init__.py",
     "/srv/git/own.git/hooks/post-receive",
     "/home/user/myconftest.py",
+    "/app/src/pytest/new.py",
+    "/app/.cargo/config.toml",
+    "/app/.git/objects/ab/cdef",
+    "/app/.git/refs/heads/config",
+    "/usr/local/lib/node_modules/jest/bin/jest.js",
   ])("%j stays", (path) => {
     expect(treatmentOf(path, places)).toBeNull();
   });

@@ -1,0 +1,54 @@
+import type { ContainerChange } from "../../docker/engine-types.js";
+import { isBrigError } from "../../errors.js";
+import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
+import type { TaskStep } from "../../tasks/task.js";
+import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";
+import { artifactSources } from "../artifacts/artifact-paths.js";
+import { exportArtifacts } from "../artifacts/export-artifacts.js";
+import { changesBelow } from "../changes/changes-below.js";
+import type { Verification } from "../grading/verification.js";
+import type { EmptyDirectory } from "../place/empty-directories.js";
+
+export type ExportedWork =
+  | { kind: "exported"; changes: ContainerChange[]; manifest: ArtifactManifest }
+  | { kind: "not-copied"; verification: Verification };
+
+interface ExportPlace {
+  step: TaskStep;
+  cwd: string;
+  imageId: string;
+  empty: readonly EmptyDirectory[];
+  folder: string;
+  signal: AbortSignal | undefined;
+}
+
+/**
+ * Asks what the agent has changed, and takes the artifacts to the host. An agent can make trees whose paths are longer than any
+ * engine can read: that gives no reward, and not another try. Errors: the engine's other ones, and those of the host's files.
+ */
+export async function exportWork(stopped: StoppedSandbox, place: ExportPlace): Promise<ExportedWork> {
+  const { step, cwd, empty, folder, signal } = place;
+  try {
+    const changes = await changesOf(stopped, place);
+    const { artifacts } = step;
+    const manifest = await exportArtifacts(stopped, { artifacts, changes, empty, cwd, folder, signal });
+    return { kind: "exported", changes, manifest };
+  } catch (error) {
+    if (!isBrigError(error, "engine.failed") || error.errno !== "ENAMETOOLONG") throw error;
+    const message = "what the agent left has paths that are too long to be read";
+    const none = { rewards: null, exitCode: null, tests: null, findings: [] };
+    const { mode } = step.verifier;
+    return { kind: "not-copied", verification: { ...none, mode, verifier: "no-reward", message } };
+  }
+}
+
+/** Tests in the same container would see any change; others only see artifacts. */
+async function changesOf(
+  { engine, containerId }: StoppedSandbox,
+  { step, cwd, imageId, empty, signal }: ExportPlace,
+): Promise<ContainerChange[]> {
+  if (step.verifier.mode === "shared")
+    return await engine.containerChanges(containerId, signal && { signal });
+  const directories = [cwd, ...artifactSources(step.artifacts, cwd)];
+  return await changesBelow(engine, { containerId, imageId, directories, empty, signal });
+}
