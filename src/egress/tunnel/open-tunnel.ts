@@ -8,7 +8,7 @@ import { join, reset } from "./join.js";
 import { judgeOpening } from "./opening.js";
 
 /** How the protocol by which a tunnel was asked for answers. */
-export interface TunnelAnswers {
+interface TunnelAnswers {
   accepted(): void;
   denied(denial: Denial): void;
   failed(errno: string): void;

@@ -7,6 +7,7 @@ import { createThreadId } from "../../agent/thread-id.js";
 import type { ModelClient } from "../../model/model-client.js";
 import { atifDocument } from "../../session/export/session-atif.js";
 import { openSessionFile } from "../../session/write/session-file.js";
+import { networkScope } from "../place/network-scope.js";
 import type { AgentOutcome, AgentWork, AttemptAgent } from "./attempt-agent.js";
 import { BudgetedModel, type CostOf } from "./budgeted-model.js";
 
@@ -53,11 +54,10 @@ export function modelAgent({ name, model, openModel, costOf = () => null }: Mode
 const LONGEST_TURN_MS = 7 * 24 * 3600 * 1000;
 
 function settingOf({ task, step, cwd }: AgentWork) {
-  const { mode } = step.agent.network ?? task.environment.network;
   return {
     cwd,
     sandboxMode: "danger-full-access",
-    network: { kind: mode === "public" ? "full" : "none" } as const,
+    network: networkScope(step.agent.network ?? task.environment.network),
     approvalPolicy: "never" as const,
     writableRoots: [],
     shell: "bash",

@@ -12,26 +12,16 @@ export function refuseUnsupported(task: Task): void {
 
 function* unsupported(task: Task): Iterable<{ what: string; hint: string }> {
   for (const { agent, verifier } of task.steps) {
-    const networks = [
-      agent.network,
-      verifier.network,
-      verifier.environment?.network,
-      task.environment.network,
-    ];
-    if (networks.some((network) => isAllowlist(network)))
-      yield {
-        what: "it asks for a list of allowed hosts, which cannot be enforced yet",
-        hint: "set network_mode to public or no-network",
-      };
     const ofAgent = agent.network ?? task.environment.network;
-    if (verifier.mode === "shared" && (verifier.network ?? task.environment.network).mode !== ofAgent.mode)
+    if (verifier.mode === "shared" && !isSame(verifier.network ?? task.environment.network, ofAgent))
       yield {
         what: "its tests run in the agent's container, but with another network than the agent",
-        hint: 'give both the same network_mode, or set environment_mode = "separate" for the verifier',
+        hint: 'give both the same network_mode and allowed_hosts, or set environment_mode = "separate" for the verifier',
       };
   }
 }
 
-function isAllowlist(network: TaskNetwork | null | undefined): boolean {
-  return network?.mode === "allowlist";
+function isSame(one: TaskNetwork, other: TaskNetwork): boolean {
+  const hosts = ({ allowedHosts }: TaskNetwork) => allowedHosts.toSorted().join();
+  return one.mode === other.mode && hosts(one) === hosts(other);
 }

@@ -1,6 +1,5 @@
 import type { Environment } from "../../config/env.js";
 import type { Engine } from "../../docker/engine-types.js";
-import { BrigError } from "../../errors.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import type { LoadedPolicy, Policy } from "../../policy/policy.js";
 import { openSandbox } from "../../sandbox/open-sandbox.js";
@@ -8,6 +7,7 @@ import { missingImage } from "../../sandbox/plan/missing-image.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
 import type { TaskEnvironment, TaskNetwork } from "../../tasks/task.js";
 import { type ImageUser, imageUser } from "./image-user.js";
+import { networkScope } from "./network-scope.js";
 
 /** How many times the memory that a task asks for it may use before the kernel ends it. */
 const DEFAULT_MEMORY_HEADROOM = 3;
@@ -100,7 +100,7 @@ async function taskPolicy(
       : Math.max(MIN_MEMORY_MB, Math.ceil(requestedMb * memoryHeadroom));
   const policy: Policy = {
     ...base.policy,
-    network: policyNetwork(network),
+    network: networkScope(network),
     user: `${user.uid}:${user.gid}`,
     home: user.home,
     limits: {
@@ -112,13 +112,4 @@ async function taskPolicy(
     },
   };
   return { ...base, name: "task", policy };
-}
-
-function policyNetwork({ mode }: TaskNetwork): Policy["network"] {
-  if (mode === "public") return { kind: "full" };
-  if (mode === "no-network") return { kind: "none" };
-  throw new BrigError("a list of allowed hosts cannot be enforced yet: there is no egress proxy", {
-    code: "policy.not-enforced",
-    hint: "set network_mode to public or no-network for this task",
-  });
 }

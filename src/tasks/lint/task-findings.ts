@@ -9,7 +9,7 @@ export async function taskFindings(task: Task): Promise<LintFinding[]> {
   const images = [task.environment, ...task.steps.flatMap(({ verifier }) => verifier.environment ?? [])];
   const unique = new Map(images.map(({ image }) => [JSON.stringify(image), image]));
   const unbuildable = await Promise.all([...unique.values()].map((image) => dockerfileFindings(task, image)));
-  return [...unbuildable.flat(), ...allowedHosts(task)];
+  return unbuildable.flat();
 }
 
 async function dockerfileFindings({ source }: Task, image: TaskImage): Promise<LintFinding[]> {
@@ -24,19 +24,4 @@ async function dockerfileFindings({ source }: Task, image: TaskImage): Promise<L
     file: file.startsWith("..") ? null : file,
     message: `line ${line}: ${name} needs BuildKit, and brig builds with the engine's classic builder`,
   }));
-}
-
-function allowedHosts({ source, environment, steps }: Task): LintFinding[] {
-  const networks = [
-    environment.network,
-    ...steps.flatMap(({ agent, verifier }) => [
-      agent.network,
-      verifier.network,
-      verifier.environment?.network,
-    ]),
-  ];
-  if (!networks.some((network) => network?.mode === "allowlist")) return [];
-  const message =
-    "it asks for a list of allowed hosts, which brig cannot enforce: brig batch refuses it; use no-network or public";
-  return [{ rule: "allowed-hosts", level: "error", source, file: null, message }];
 }

@@ -137,9 +137,32 @@ describe("an attempt", () => {
     expect(result).toMatchObject({ status: "infrastructure", failure: { class: "healthcheck-failed" } });
   });
 
+  sandboxTest("reaches the hosts that the task allows, and no others", async ({ directory }) => {
+    const network = {
+      mode: "allowlist",
+      allowedHosts: ["a.example", "*.b.example", "10.0.0.0/8", "fd00::1"],
+    } as const;
+    const task = await taskOf(directory, {
+      environment: { network },
+      testScript: "#!/bin/sh\ncat /app/answer.txt; echo 1 > /logs/verifier/reward.txt",
+    });
+    const names = "for name in a.example x.b.example c.example; do getent ahosts $name | head -n 1; done";
+    const denied = "curl -s http://c.example/; ls /sys/class/net";
+    const agent = shellAgent(`(${names}; ${denied}) > answer.txt`);
+    const attempt = await attemptAt(directory, { task, agent });
+    expect(await runAttempt(attempt)).toMatchObject({ status: "scored" });
+    const output = await readFile(join(attempt.folder, "test-output.txt"), "utf8");
+    expect(output.match(/^127\.84\S+|no rule .* allows \S+|^\w+$/gm)).toEqual([
+      "127.84.0.1",
+      "127.84.0.2",
+      "no rule of this sandbox's network allow-list allows c.example.",
+      "lo",
+    ]);
+  });
+
   sandboxTest("asks for nothing that cannot be had", async ({ directory }) => {
-    const network = { mode: "allowlist", allowedHosts: ["example.org"] } as const;
-    const task = await taskOf(directory, { environment: { network } });
+    const network = { mode: "public", allowedHosts: [] } as const;
+    const task = await taskOf(directory, { verifier: { mode: "shared", network } });
     const attempt = await attemptAt(directory, { task, agent: nopAgent() });
     await expect(runAttempt(attempt)).rejects.toMatchObject({ code: "usage.invalid" });
     expect(await readdir(attempt.folder)).toEqual([]);

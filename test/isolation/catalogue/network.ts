@@ -2,8 +2,11 @@ import { type Assertion, probed } from "./assertion.js";
 
 const policy = "docker/policy.test.ts";
 const strictness = "unit/policy/strictness.test.ts";
+const decide = "unit/egress/rules/decide.test.ts";
+const http = "unit/egress/proxy/http-proxy.test.ts";
+const tunnels = "unit/egress/proxy/tunnels.test.ts";
 
-/** What a command reaches. The rows of an allow-list (E8 to E19) are in not-tested.ts. */
+/** What a command reaches. */
 export const network: readonly Assertion[] = [
   ["E1", "There is no interface but loopback.", probed, [policy, "the same without a workspace"]],
   [
@@ -43,5 +46,53 @@ export const network: readonly Assertion[] = [
     "An empty allow-list allows nothing.",
     ["unit/policy/network.test.ts", "with an empty allow-list allows no host, and is not full"],
     [strictness, "of two networks"],
+  ],
+  [
+    "E8",
+    "With an allow-list there is still no interface but loopback, and no way but through brig.",
+    ["docker/sandbox/egress/allow-list.test.ts", "has no other way out: no interface, no address, no names"],
+  ],
+  [
+    "E10",
+    "A host is matched exactly, and before it is looked up.",
+    [decide, "a target is decided by its name"],
+  ],
+  [
+    "E11",
+    "A host that can be read in two ways is none.",
+    [decide, "a target that can be read in two ways is none"],
+    [http, "with %s is refused"],
+  ],
+  [
+    "E12",
+    "The address that a name stands for is checked, and the checked one is dialled.",
+    [http, "does not reach an address that no rule names, and dials the address that it checked"],
+    [decide, "an address that an allowed name stands for"],
+  ],
+  [
+    "E13",
+    "A connection that is for another host than it leads to is cut.",
+    [tunnels, "is cut if the TLS connection is for another host, and the program gets an alert"],
+    [
+      "unit/egress/tunnel/first-bytes.test.ts",
+      "do not pass with an encrypted name, even beside the right one",
+    ],
+  ],
+  [
+    "E14",
+    "Other protocols than HTTP and TLS pass only where a rule names the port.",
+    [tunnels, "carries another protocol only to a port that a rule names"],
+  ],
+  [
+    "E15",
+    "The target of a redirect is decided anew.",
+    [http, "follows no redirect, so that the next host is decided, too"],
+  ],
+  ["E16", "There is no UDP.", [tunnels, "refuses SOCKS requests for %s"]],
+  [
+    "E18",
+    "Ambiguous, malformed and endless requests are refused.",
+    [http, "with %s is refused"],
+    [http, "is cut off if its head never ends"],
   ],
 ];

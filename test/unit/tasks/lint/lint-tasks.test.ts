@@ -57,11 +57,6 @@ describe("lint", () => {
       ["error needs-buildkit environment/Dockerfile", "error needs-buildkit environment/Dockerfile"],
     ],
     [
-      "a list of allowed hosts",
-      toml('environment = { network_mode = "allowlist", allowed_hosts = ["example.com"] }\n'),
-      ["error allowed-hosts"],
-    ],
-    [
       "a size of the disk",
       toml('environment = { network_mode = "no-network", storage_mb = 500 }\n'),
       ["warning disk-limit task.toml"],
