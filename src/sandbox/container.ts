@@ -3,6 +3,7 @@ import type { ContainerBody, Engine, EngineStream } from "../docker/engine-types
 import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
+import { beforeAbort } from "../lib/time/before-abort.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { requireAsRequested } from "./proof/compare-created.js";
@@ -59,17 +60,17 @@ export class SandboxContainer {
   async start(body: ContainerBody, { imageId, signal, whileStarting }: StartOptions): Promise<void> {
     this.#record(this.#plan.placeholders.map((path) => ({ path, ino: null })));
     this.#placeholders = await preparePlaceholders(this.#plan.placeholders);
-    this.#id = await this.#create(body);
+    this.#id = await this.#create(body, signal);
     step("the container is created");
     signal?.throwIfAborted();
     const answers = Promise.all([this.#engine.inspectCreated(this.#id), this.#attach(this.#id)]);
     this.#record(this.#placeholders.made);
-    const [created] = await answers;
+    const [created] = await beforeAbort(answers, signal);
     requireAsRequested(body, imageId, created);
     step("the container is as requested");
     const starting = this.#engine.startContainer(this.#id);
     whileStarting?.().catch(() => undefined);
-    await starting;
+    await beforeAbort(starting, signal);
     step("the container is started");
     signal?.throwIfAborted();
   }
@@ -150,13 +151,18 @@ export class SandboxContainer {
     await this.discard().catch(this.#warn);
   }
 
-  /** Takes no signal: the engine would not stop, and would create a container that nobody knows of. */
-  async #create(body: ContainerBody): Promise<string> {
+  /** The engine takes no signal: it would not stop, and would create a container that nobody knows of. */
+  async #create(body: ContainerBody, signal: AbortSignal | undefined): Promise<string> {
     const name = this.#name;
+    const creating = this.#engine.createContainer(body, { name });
     try {
-      return await this.#engine.createContainer(body, { name });
+      return await beforeAbort(creating, signal);
     } catch (error) {
-      if (!isDefiniteFailure(error)) await this.#adoptUnanswered(name);
+      if (isDefiniteFailure(error)) throw error;
+      await this.#adoptUnanswered(name);
+      // An engine that answers even later has created what nobody else removes.
+      if (this.#id === undefined)
+        creating.then((id) => this.#engine.removeContainer(id)).catch(() => undefined);
       throw error;
     }
   }

@@ -90,7 +90,7 @@ export async function openSandbox(
   // Whatever does not need the engine is read while it answers.
   if (options.toolboxVolume === undefined) prepareToolbox();
   const [resolved, processes] = await Promise.all([settings, readHostProcesses(hostname())]);
-  const engine = await (signal === undefined ? answering : beforeAbort(answering, signal));
+  const engine = await beforeAbort(answering, signal);
   step("the policy is read, and the engine has answered");
   return await queueStart(engine.endpoint, options, () =>
     startOn(engine, { settings: resolved, options, processes }),
@@ -123,9 +123,11 @@ async function startOn(
   looking.catch(() => undefined);
   // Before the plan is made, since it takes over the placeholders that a killed session left in the same
   // workspace.
-  await reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
+  const reclaiming = reclaimPlaceholders(engine, { brigHome, processes }).catch(warner(options));
+  await beforeAbort(reclaiming, options.signal);
   const owner = await ownerOf(process.pid, processes);
-  const [[image, toolbox], planned] = await Promise.all([looking, makePlan(settings, { engine, owner })]);
+  const preparing = Promise.all([looking, makePlan(settings, { engine, owner })]);
+  const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
   const start = { engine, settings, options, toolbox, imageId: image.id, recordFor: { brigHome, owner } };

@@ -17,6 +17,8 @@ const ATTEMPT_LIMITS_MS = [15_000, 10_000, 20_000];
 /** How long a runner that was asked to end may take. Having the engine kill it takes longer. */
 const END_GRACE_MS = 1_000;
 const BETWEEN_ATTEMPTS_MS = 200;
+/** How long to wait for any other answer. A busy engine takes seconds. */
+const ANSWER_LIMIT_MS = 30_000;
 /** How long a container may take to appear after a create request that got no answer. */
 const CREATE_GRACE_MS = 5_000;
 const POLL_EVERY_MS = 100;
@@ -68,16 +70,31 @@ export async function withRetries<T>(
   let failure: unknown;
   for (const [attempt, limitMs] of ATTEMPT_LIMITS_MS.entries()) {
     if (attempt > 0) await pause(BETWEEN_ATTEMPTS_MS);
-    using limit = new TimeLimit(limitMs);
     try {
-      return await beforeAbort(ask(limit.signal, { isFirst: attempt === 0 }), limit.signal);
+      return await inTime((signal) => ask(signal, { isFirst: attempt === 0 }), limitMs);
     } catch (error) {
-      failure = limit.isOver
-        ? new BrigError("the engine did not answer in time", { code: "engine.unreachable" })
-        : error;
+      failure = error;
     }
   }
   throw failure;
+}
+
+/** Waits no longer for an engine that says nothing. Error: `engine.unreachable`. */
+export async function inTime<T>(
+  ask: (signal: AbortSignal) => Promise<T>,
+  limitMs = ANSWER_LIMIT_MS,
+): Promise<T> {
+  using limit = new TimeLimit(limitMs);
+  try {
+    return await beforeAbort(ask(limit.signal), limit.signal);
+  } catch (cause) {
+    if (!limit.isOver) throw cause;
+    throw new BrigError("the engine did not answer in time", {
+      code: "engine.unreachable",
+      hint: "check the engine with `brig doctor`",
+      cause,
+    });
+  }
 }
 
 /**

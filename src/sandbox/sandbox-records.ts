@@ -19,6 +19,7 @@ import { parseJson } from "../lib/json/parse-json.js";
 import { type HostProcesses, ownerState } from "../lib/owner.js";
 import { reclaimTreeVolumes } from "./overlay/tree-volumes.js";
 import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";
+import { inTime } from "./removal.js";
 
 const placeholdersShape: Shape<readonly { path: string; ino: string | null }[]> = array(
   strictObject({ path: stringLike(/^\//), ino: nullable(string) }),
@@ -122,7 +123,7 @@ export async function reclaimPlaceholders(
     if (record.endpoint !== engine.endpoint) continue;
     if ((await ownerState(record.owner, processes)) !== "gone") continue;
     const name = record.containerId ?? `brig-${record.sessionId}`;
-    if ((await engine.inspectContainer(name)) !== null) continue;
+    if ((await inTime((signal) => engine.inspectContainer(name, { signal }))) !== null) continue;
     const others = (await readRecords(brigHome)).filter(({ sessionId }) => sessionId !== record.sessionId);
     const inUse = new Set(others.flatMap(({ placeholders }) => placeholders.map(({ path }) => path)));
     const free = record.placeholders.filter(({ path }) => !inUse.has(path));

@@ -2,6 +2,7 @@ import type { ContainerSummary, Engine, VolumeSummary } from "../docker/engine-t
 import { isBrigError } from "../errors.js";
 import { type HostProcesses, ownerState } from "../lib/owner.js";
 import { LABELS, readSessionLabels } from "./labels.js";
+import { inTime } from "./removal.js";
 import type { SandboxRecord } from "./sandbox-records.js";
 
 export interface SweepOptions {
@@ -71,9 +72,10 @@ const CACHE_GRACE_MS = 600_000;
 /**
  * Removes what dead sessions of this machine left: containers whose owner is certainly gone or that were
  * never started, their volumes, unused toolbox volumes of other versions, and unused caches. Keeps everything from another machine, and
- * everything in doubt.
+ * everything in doubt. Errors: the engine's.
  */
-export async function sweep(engine: SweptEngine, options: SweepOptions): Promise<SweepReport> {
+export async function sweep(asked: SweptEngine, options: SweepOptions): Promise<SweepReport> {
+  const engine = answeringInTime(asked);
   const containers = await engine.listContainers([LABELS.session]);
   const swept = await Promise.all(
     containers.map(async (container) => await sweepContainer(engine, container, options)),
@@ -89,6 +91,16 @@ export async function sweep(engine: SweptEngine, options: SweepOptions): Promise
   return {
     containers: [...swept, ...(toolboxes?.containers ?? [])],
     volumes: [...(toolboxes?.volumes ?? []), ...caches, ...ofSessions],
+  };
+}
+
+/** The same engine, with a limit for each of its answers: a sweep must not wait for ever. */
+function answeringInTime(engine: SweptEngine): SweptEngine {
+  return {
+    listContainers: (labels) => inTime(() => engine.listContainers(labels)),
+    removeContainer: (id) => inTime((signal) => engine.removeContainer(id, { signal })),
+    listVolumes: (labels) => inTime(() => engine.listVolumes(labels)),
+    removeVolume: (name) => inTime(() => engine.removeVolume(name)),
   };
 }
 

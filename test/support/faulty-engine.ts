@@ -2,6 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Transform } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
 import type { Engine } from "../../src/docker/engine-types.js";
@@ -10,10 +12,20 @@ import { FrameType } from "../../src/sandbox/channel/protocol.js";
 import { testEngine } from "./engine.js";
 
 /**
- * What becomes of one request: the engine's answer; a refusal that the engine knows nothing of; a connection that breaks before the engine
- * heard of it, or once it has done what it was asked; or silence, the engine having heard of it or not.
+ * What becomes of one request: the engine's answer, at once or drop by drop; a refusal that the engine knows nothing of, as a fault of its
+ * own or of the request; a connection that breaks before the engine heard of it, once it has done what it was asked, or in the middle of
+ * the answer; or silence, the engine having heard of it or not.
  */
-export type Fate = "passes" | "refused" | "cut" | "answer-lost" | "hangs" | "answer-held";
+export type Fate =
+  | "passes"
+  | "slow"
+  | "refused"
+  | "conflict"
+  | "cut"
+  | "answer-lost"
+  | "truncated"
+  | "hangs"
+  | "answer-held";
 
 /** The engine of this machine behind a socket that is unreliable as a test decides. */
 export interface FaultyEngine extends AsyncDisposable {
@@ -29,7 +41,10 @@ export interface FaultyEngine extends AsyncDisposable {
 }
 
 const busy = '{"message":"the engine has a bad day"}';
-const refusal = `HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: ${busy.length}\r\nConnection: close\r\n\r\n${busy}`;
+
+function refusal(status: string): string {
+  return `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${busy.length}\r\nConnection: close\r\n\r\n${busy}`;
+}
 
 export async function faultyEngine(): Promise<FaultyEngine> {
   const directory = await mkdtemp(join(tmpdir(), "brig-faulty-"));
@@ -46,9 +61,10 @@ export async function faultyEngine(): Promise<FaultyEngine> {
       const request = requestOf(head);
       requests.push(request);
       const fate = decide(request);
-      if (fate === "refused") near.end(refusal);
+      if (fate === "refused") near.end(refusal("500 Internal Server Error"));
+      if (fate === "conflict") near.end(refusal("409 Conflict"));
       if (fate === "cut") near.destroy();
-      if (fate === "refused" || fate === "cut" || fate === "hangs") return;
+      if (["refused", "conflict", "cut", "hangs"].includes(fate)) return;
       const far = connect({ path: behind, allowHalfOpen: true });
       sockets.add(far.on("error", () => near.destroy()));
       near.on("error", () => far.destroy());
@@ -60,7 +76,12 @@ export async function faultyEngine(): Promise<FaultyEngine> {
       near.on("end", () => far.end());
       far.on("drain", () => near.resume());
       if (fate === "passes") far.pipe(near);
-      else far.once("data", () => fate === "answer-lost" && near.destroy());
+      else if (fate === "slow") far.pipe(drops()).pipe(near);
+      else
+        far.once("data", (answer: Buffer) => {
+          if (fate === "truncated") near.end(answer.subarray(0, answer.length - answer.length / 3));
+          if (fate === "answer-lost") near.destroy();
+        });
     });
   });
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
@@ -81,6 +102,24 @@ export async function faultyEngine(): Promise<FaultyEngine> {
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Passes everything on, the first kilobyte in a few pieces with pauses between them. */
+function drops(): Transform {
+  let passed = 0;
+  return new Transform({
+    async transform(chunk: Buffer, _, done) {
+      let rest = chunk;
+      while (passed < 1024 && rest.length > 0) {
+        await pause(50);
+        this.push(rest.subarray(0, 64));
+        rest = rest.subarray(64);
+        passed += 64;
+      }
+      if (rest.length > 0) this.push(rest);
+      done();
+    },
+  });
 }
 
 /** It is the last that a host says. */

@@ -126,7 +126,7 @@ export class SessionApprovals implements ActionReview {
       try {
         const request = { ...question, callId: origin?.callId ?? null };
         const asked = approver.ask(request, { signal });
-        answer = this.#take(await (signal === undefined ? asked : beforeAbort(asked, signal)), question);
+        answer = this.#take(await beforeAbort(asked, signal), question);
       } finally {
         const waitedMs = performance.now() - startedAt;
         call.onActivity?.({ kind: "approval-answered", ...question, answer, waitedMs });

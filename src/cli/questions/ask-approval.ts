@@ -121,7 +121,7 @@ function openKeys(stdin: InputStream): Keys {
       signal?.throwIfAborted();
       if (typed.length === 0 && !isOver) {
         const changed = once(changes, "change");
-        await (signal === undefined ? changed : beforeAbort(changed, signal));
+        await beforeAbort(changed, signal);
       }
       return typed.shift() ?? null;
     },

@@ -24,3 +24,16 @@ export function afterLivedTime(ms: number, callback: () => void): LivedTimer {
   wait(ms);
   return { cancel: () => clearTimeout(timer) };
 }
+
+/** Waits for the promise. Rejects with `reason` after this much running time. */
+export async function withinLivedTime<T>(promise: Promise<T>, ms: number, reason: Error): Promise<T> {
+  let timer: LivedTimer | undefined;
+  const over = new Promise<never>((_, reject) => {
+    timer = afterLivedTime(ms, () => reject(reason));
+  });
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    timer?.cancel();
+  }
+}

@@ -18,7 +18,7 @@ export class SharedWork<T> {
     const running = this.#running.get(key) ?? this.#start(key, work);
     running.waiting += 1;
     try {
-      return await (signal === undefined ? running.result : beforeAbort(running.result, signal));
+      return await beforeAbort(running.result, signal);
     } finally {
       running.waiting -= 1;
       if (running.waiting === 0) this.#end(key, running);

@@ -265,7 +265,7 @@ export class McpServer {
   }
 
   async #beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    return signal === undefined ? await promise : await beforeAbort(promise, signal);
+    return await beforeAbort(promise, signal);
   }
 }
 

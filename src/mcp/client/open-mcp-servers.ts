@@ -94,7 +94,7 @@ class OpenServers implements McpServers {
   }
 
   async ready({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
-    await (signal === undefined ? this.#started : beforeAbort(this.#started, signal));
+    await beforeAbort(this.#started, signal);
   }
 
   tools(): readonly McpTool[] {

@@ -1,9 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { EngineStream } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
-import { afterLivedTime, type LivedTimer } from "../../lib/time/lived-time.js";
+import { afterLivedTime, type LivedTimer, withinLivedTime } from "../../lib/time/lived-time.js";
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
+/** How long the engine may take to say how the container is. */
+const DIAGNOSIS_WITHIN_MS = 10_000;
+/** How long it may take to open a stream. */
+const DIAL_WITHIN_MS = 15_000;
 /** The least time to try to reopen a stream that went silent: perhaps the machine is only slow. */
 const SLOW_RUNNER_MS = 5 * 60_000;
 
@@ -43,9 +48,12 @@ async function dialUntil(
   let wasPaused = false;
   for (let waitMs = FIRST_RETRY_MS; !opener.isGivenUp(); waitMs = Math.min(waitMs * 2, LAST_RETRY_MS)) {
     if (isBrigError(lastReason, "protocol.invalid")) return lastReason;
-    const found = await opener
-      .diagnose(performance.now() - brokenAt)
-      .catch((error: unknown) => unreachable(error));
+    const diagnosis = opener.diagnose(performance.now() - brokenAt);
+    const found = await withinLivedTime(
+      diagnosis,
+      DIAGNOSIS_WITHIN_MS,
+      new Error("the engine did not answer"),
+    ).catch((error: unknown) => unreachable(error));
     if (wasPaused) limit.restart();
     wasPaused = found === "paused";
     if (isBrigError(found) && (found.reason !== "engine" || limit.isOver)) return found;
@@ -61,6 +69,17 @@ async function dialUntil(
     await sleep(waitMs);
   }
   return null;
+}
+
+/** Opens a stream. One that opens after the limit is closed: another has taken its place by then. */
+export async function dialInTime(dial: () => Promise<EngineStream>): Promise<EngineStream> {
+  const dialling = dial();
+  try {
+    return await withinLivedTime(dialling, DIAL_WITHIN_MS, new Error("the engine opened no stream in time"));
+  } catch (error) {
+    dialling.then(({ stream }) => stream.on("error", () => undefined).destroy()).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** A time limit that does not count the time in which this process was suspended. */

@@ -4,7 +4,7 @@ import type { ChannelEvents } from "./channel-events.js";
 import { FrameCounts } from "./frame-counts.js";
 import { encodeFrame, type Frame, isCounted, protocolError } from "./frames.js";
 import { FrameType, MAX_PAYLOAD_TO_RUNNER } from "./protocol.js";
-import { reopenStream, SilentStream } from "./reopen-stream.js";
+import { dialInTime, reopenStream, SilentStream } from "./reopen-stream.js";
 import { greet, type RunnerStream, type StreamEvents, type Welcome } from "./runner-stream.js";
 
 export interface LinkOptions {
@@ -166,7 +166,7 @@ export class RunnerLink {
   }
 
   async #connect(): Promise<void> {
-    await this.#greet(await this.#options.dial());
+    await this.#greet(await dialInTime(this.#options.dial));
   }
 
   async #greet(stream: EngineStream): Promise<void> {

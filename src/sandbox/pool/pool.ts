@@ -240,7 +240,7 @@ class Pool implements SandboxPool {
 }
 
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  return await (signal === undefined ? promise : beforeAbort(promise, signal));
+  return await beforeAbort(promise, signal);
 }
 
 function closed(): BrigError {

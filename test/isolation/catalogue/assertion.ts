@@ -1,5 +1,5 @@
 /** A test by its file below `test` and its title as the file spells it, where … stands for a value of a template. */
-export type Proof = readonly [file: string, title: string];
+type Proof = readonly [file: string, title: string];
 
 /** What has to be true of a sandbox, by an id that stays; and the tests that would fail if it were not. */
 export type Assertion = readonly [

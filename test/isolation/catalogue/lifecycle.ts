@@ -80,4 +80,10 @@ export const lifecycle: readonly Assertion[] = [
       "gives the places it held back at the next start, wherever that is",
     ],
   ],
+  [
+    "H15",
+    "An engine that fails at any one request leaves no container after the lease, and nobody waits without end.",
+    ["isolation/fault-matrix.test.ts", "$action: $request $fault"],
+    ["isolation/fault-matrix.test.ts", "has no other request to fail at"],
+  ],
 ];
