@@ -78,8 +78,10 @@ export class RedisServer implements AsyncDisposable {
     this.#process = child;
     await new Promise<void>((resolve, reject) => {
       child.on("exit", (status) => reject(new Error(`redis-server exited with ${status}`)));
+      let log = "";
       child.stdout?.on("data", (text: Buffer) => {
-        if (text.includes("Ready to accept connections")) resolve();
+        log += text;
+        if (log.includes("Ready to accept connections")) resolve();
       });
     });
   }
