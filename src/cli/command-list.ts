@@ -55,6 +55,11 @@ export const commands: CommandEntry[] = [
     passesExitCodeOn: true,
   },
   {
+    name: "port",
+    summary: "list the ports of sandboxes that are reachable from this machine",
+    load: async () => (await import("./ports/port-command.js")).definePort,
+  },
+  {
     name: "tool",
     summary: "make one tool call",
     load: async () => (await import("./commands/tool.js")).defineTool,

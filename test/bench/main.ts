@@ -16,6 +16,7 @@ import { lookingTools } from "./benches/looking-tools.js";
 import { manySandboxes } from "./benches/many-sandboxes.js";
 import { mcpTools } from "./benches/mcp-tools.js";
 import { modelLoop } from "./benches/model-loop.js";
+import { network } from "./benches/network.js";
 import { oneCommand } from "./benches/one-command.js";
 import { outputFlood } from "./benches/output-flood.js";
 import { overlayChanges } from "./benches/overlay-changes.js";
@@ -45,6 +46,7 @@ const benches: Bench[] = [
   oneCommand,
   crowdedSandbox,
   roundTrip,
+  network,
   applyPatch,
   lookingTools,
   modelLoop,

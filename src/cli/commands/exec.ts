@@ -65,7 +65,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
       hint: "leave out one of them",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
-  await publishPorts(sandbox, flags.publish, context);
+  await using _ = await publishPorts(sandbox, { publish: flags.publish, argv }, context);
   const status = await runIn(sandbox, { argv, flags, context }).catch(async (error: unknown) => {
     // What was interrupted may have left commits or changes all the same.
     await sayWhatIsLeft(sandbox, context).catch(() => undefined);

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
+import { recordPort } from "../../sandbox/network/port-records.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
@@ -25,14 +26,25 @@ export function publishedPort(text: string): PublishedPort {
   throw new InvalidArgumentError("It must be a port from 1 to 65535, or HOST:PORT, for example 8080:3000.");
 }
 
-/** Says where each is. Error: `sandbox.port-in-use`. */
+/**
+ * Publishes the ports, says where each is, and lists them for `brig port` until it is disposed of. Error:
+ * `sandbox.port-in-use`.
+ */
 export async function publishPorts(
   sandbox: Sandbox,
-  ports: readonly PublishedPort[] | undefined,
-  { stderr }: Pick<CliContext, "stderr">,
-): Promise<void> {
-  for (const { hostPort, sandboxPort } of ports ?? []) {
-    const { url } = await sandbox.forward(sandboxPort, { hostPort });
+  { publish = [], argv }: { publish: readonly PublishedPort[] | undefined; argv: readonly string[] },
+  { stderr, environment }: Pick<CliContext, "stderr" | "environment">,
+): Promise<AsyncDisposable> {
+  const forget: (() => Promise<void>)[] = [];
+  for (const { hostPort, sandboxPort } of publish) {
+    const { port, url } = await sandbox.forward(sandboxPort, { hostPort });
+    const place = { sandbox: sandbox.id, sandboxPort, port, url, workingDirectory: sandbox.workingDirectory };
+    forget.push(await recordPort(environment.brigHome, { ...place, command: argv.join(" ") }));
     await say(stderr, `brig: port ${sandboxPort} of the sandbox is at ${url}\n`);
   }
+  return {
+    async [Symbol.asyncDispose]() {
+      for (const one of forget) await one();
+    },
+  };
 }

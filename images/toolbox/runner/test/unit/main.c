@@ -175,7 +175,7 @@ static uint32_t perform(const struct operation *o, char *output) {
     if (o->what == FILE_WRITE) close(ends[1]);
     uint32_t cancelled = o->cancelled;
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled};
+    struct file_job job = {request, 32 + path_length + second_length, ends[o->what == FILE_WRITE ? 0 : 1], &cancelled, NULL};
     file_operation_run(&job, &report, result);
     if (o->what != FILE_WRITE) close(ends[1]);
     ssize_t n = output ? read(ends[0], output, 255) : 0;
@@ -202,7 +202,7 @@ static void a_short_read_comes_with_its_result(void) {
     put32(request + 24, (uint32_t)strlen(path));
     memcpy(request + 28, path, strlen(path));
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + strlen(path), -1, &cancelled};
+    struct file_job job = {request, 32 + strlen(path), -1, &cancelled, NULL};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && report.result_length == READ_RESULT_BYTES + 7);
     REQUIRE(get64(result) == 10 && get64(result + 8) == 3 && memcmp(result + READ_RESULT_BYTES, "3456789", 7) == 0);
@@ -230,7 +230,7 @@ static void a_short_list_comes_with_its_result(void) {
     put32(request + 24, (uint32_t)strlen(path));
     memcpy(request + 28, path, strlen(path));
     struct worker_report report = {0};
-    struct file_job job = {request, 32 + strlen(path), -1, &cancelled};
+    struct file_job job = {request, 32 + strlen(path), -1, &cancelled, NULL};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == 0 && report.result_length == 0);
     put_file("listed/file", "", 0600);
@@ -256,7 +256,7 @@ static void a_short_write_comes_with_its_request(void) {
     put32(request + 28 + length, 3);
     memcpy(request + 32 + length, "a\0b", 3);
     struct worker_report report = {0};
-    struct file_job job = {request, 35 + length, -1, &cancelled};
+    struct file_job job = {request, 35 + length, -1, &cancelled, NULL};
     file_operation_run(&job, &report, result);
     struct stat st;
     REQUIRE(report.error == 0 && stat(in_root("inline"), &st) == 0 && st.st_size == 3);
@@ -289,7 +289,7 @@ static void a_sequence_ends_with_the_first_write_that_fails(void) {
     size += add_write(request + size, in_root("fourth"), "four");
     put32(request + 28, (uint32_t)(size - 32));
     struct worker_report report = {0};
-    struct file_job job = {request, size, -1, &cancelled};
+    struct file_job job = {request, size, -1, &cancelled, NULL};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == ENOENT && report.result_length == 4 && get32(result) == 2);
     require_file("first", "one");
@@ -452,7 +452,7 @@ static void in_a_sequence_each_write_has_its_own_word_on_links(void) {
     request[second + 5] |= PATH_WITHOUT_LINKS;
     put32(request + 28, (uint32_t)(size - 32));
     struct worker_report report = {0};
-    struct file_job job = {request, size, -1, &cancelled};
+    struct file_job job = {request, size, -1, &cancelled, NULL};
     file_operation_run(&job, &report, result);
     REQUIRE(report.error == ELOOP && get32(result) == 1);
     require_file("tree/through", "one");
