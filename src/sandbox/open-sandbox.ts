@@ -203,7 +203,8 @@ async function startProved(
       step("the workspace's tree is ready");
       const egress = await openEgressOf(running.link, plan, options);
       const release: OpenedSandbox["release"] = async (how) => {
-        await egress?.close();
+        // If the container is gone, so are its listeners; it has to be removed all the same.
+        await egress?.close().catch(warn);
         await container.release(how);
       };
       const restart = async () => {

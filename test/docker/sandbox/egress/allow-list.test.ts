@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EgressAttempt } from "../../../../src/egress/attempt.js";
 import { eventually } from "../../../support/egress-place.js";
+import { testEngine } from "../../../support/engine.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 import { selfSigned } from "../../../support/self-signed.js";
 
@@ -122,6 +123,12 @@ describe("a sandbox with an allow-list", () => {
     expect(() => opened.sandbox.setNetwork("full")).toThrow(/cannot get the full network/);
     expect(() => opened.sandbox.setNetwork("allowlist:*")).toThrow(/write @public/);
     opened.sandbox.setNetwork(allowed());
+  });
+
+  it("is closed and removed in order after its container was killed", async () => {
+    await using killed = await openTestSandbox({ network: allowed() });
+    await (await testEngine()).killContainer(killed.sandbox.containerId);
+    await expect(killed.sandbox.exec(["true"])).rejects.toMatchObject({ code: "sandbox.gone" });
   });
 
   it("is what lets programs out: with the network none the same server is out of reach", async () => {
