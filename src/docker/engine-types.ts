@@ -244,6 +244,8 @@ export interface Engine extends EngineConnection {
   /** Null if there is no such container. */
   inspectContainer(id: string, options?: { signal?: AbortSignal }): Promise<ContainerState | null>;
   inspectCreated(id: string): Promise<CreatedContainer>;
+  /** How large the files are that a container has made or changed, sparse ones in full. Null if the engine does not say. */
+  writtenBytes(id: string, options?: { signal?: AbortSignal }): Promise<number | null>;
   /** Lists containers, stopped ones too, that have all these labels ("name" or "name=value"). */
   listContainers(labels: string[]): Promise<ContainerSummary[]>;
   /** Copies an uncompressed tar stream into a container, whether it runs or not. */

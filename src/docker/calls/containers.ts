@@ -28,6 +28,7 @@ type ContainerCalls = Pick<
   | "waitRemoved"
   | "inspectContainer"
   | "inspectCreated"
+  | "writtenBytes"
   | "listContainers"
   | "attachContainer"
   | "openExec"
@@ -111,6 +112,18 @@ export function containerCalls({ call }: Client): ContainerCalls {
       );
     },
 
+    async writtenBytes(id, { signal } = {}) {
+      const query = { size: true };
+      return await call(
+        "ask how much the container has written",
+        async (api, limit) => {
+          const request = { method: "GET", path: `${pathOf(id)}/json`, query } as const;
+          return read(sized, await api.json(request, limit)).SizeRw ?? null;
+        },
+        { signal },
+      );
+    },
+
     async listContainers(labels) {
       const query = { all: true, filters: { label: labels } };
       return await call("list containers", async (api, limit) =>
@@ -154,6 +167,8 @@ export function containerCalls({ call }: Client): ContainerCalls {
 export function pathOf(id: string): string {
   return `/containers/${encodeURIComponent(id)}`;
 }
+
+const sized = object({ SizeRw: nullish(number) });
 
 const ended = object({ StatusCode: number });
 

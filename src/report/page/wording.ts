@@ -6,6 +6,7 @@ const causes: Record<string, string> = {
   "timed-out": "agent out of time",
   limit: "limit reached",
   "out-of-memory": "out of its memory",
+  "out-of-disk": "out of its disk space",
   "agent-failed": "agent failed",
   tampered: "reward tampered with",
   "no-reward": "no reward written",

@@ -135,7 +135,7 @@ function resourceFacts(resources: AttemptResult["resources"]): Fact[] {
     ...bytes("Memory the task asks for", resources.memoryRequestedBytes),
     ...bytes("Memory limit", resources.memoryLimitBytes),
     ...bytes("Most memory used", resources.peakMemoryBytes),
-    ...bytes("Disk the task asks for, without a limit", resources.diskRequestedBytes),
+    ...bytes("Disk the task allows the agent", resources.diskRequestedBytes),
     ...time("Processor time", resources.cpuMs),
     ...time("Kept from its processors", resources.throttledMs),
   ];

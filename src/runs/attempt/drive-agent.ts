@@ -9,12 +9,16 @@ import { explainFailure } from "../evidence/explain-failure.js";
 import type { ImageUser } from "../place/image-user.js";
 import { prepareStep } from "../place/prepare-environment.js";
 import type { Attempt } from "./attempt.js";
+import { watchDisk } from "./disk-watch.js";
 
 /** How long an agent may take to end after its time is over. This is not part of its time. */
 const ENDING_MARGIN_MS = 30_000;
+const MEBIBYTE = 1024 ** 2;
 
 export interface AgentRun {
-  outcome: Omit<AgentOutcome, "ending"> & { ending: AgentOutcome["ending"] | "out-of-memory" };
+  outcome: Omit<AgentOutcome, "ending"> & {
+    ending: AgentOutcome["ending"] | "out-of-memory" | "out-of-disk";
+  };
   durationMs: number;
 }
 
@@ -52,12 +56,24 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
   const workedMs = () =>
     Math.min(performance.now() - beganAt, (timeoutSec ?? Number.POSITIVE_INFINITY) * 1000);
   const over = new AbortController();
-  using either = new AnySignal([signal, over.signal]);
+  const full = new AbortController();
+  using either = new AnySignal([signal, over.signal, full.signal]);
   const timer =
     timeoutSec === null
       ? undefined
       : setTimeout(() => over.abort(timeIsOver(timeoutSec)), Math.min(timeoutSec * 1000, 2 ** 31 - 1));
   const ended = new AbortController();
+  const { storageMb } = task.environment.limits;
+  if (storageMb !== null) {
+    const limitBytes = storageMb * MEBIBYTE;
+    const onExceeded = (written: number) => full.abort(diskIsFull(written, limitBytes));
+    void watchDisk(attempt.engine, {
+      containerId: sandbox.containerId,
+      limitBytes,
+      onExceeded,
+      signal: ended.signal,
+    });
+  }
   try {
     const running = agent.run({
       task,
@@ -75,6 +91,7 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
     });
     const outcome = await Promise.race([running, leftBehind(either.signal, ended.signal)]);
     signal?.throwIfAborted();
+    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, outcome), durationMs: workedMs() };
     return {
       outcome: over.signal.aborted ? { ...outcome, ending: "timed-out" } : outcome,
       durationMs: workedMs(),
@@ -82,6 +99,7 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
   } catch (error) {
     signal?.throwIfAborted();
     const durationMs = workedMs();
+    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, timedOut(null)), durationMs };
     const outcome = over.signal.aborted ? timedOut(null) : await agentsFault(attempt, { error, place });
     if (outcome === null) throw error;
     return { outcome, durationMs };
@@ -104,6 +122,17 @@ async function leftBehind(aborted: AbortSignal, ended: AbortSignal): Promise<Age
   });
   await pause(ENDING_MARGIN_MS, ended);
   return timedOut("the agent did not end when its time was over");
+}
+
+function outOfDisk({ reason }: AbortSignal, outcome: AgentOutcome): AgentRun["outcome"] {
+  return { ...outcome, ending: "out-of-disk", message: (reason as BrigError).message };
+}
+
+function diskIsFull(writtenBytes: number, limitBytes: number): BrigError {
+  const [written, limit] = [writtenBytes, limitBytes].map((bytes) => Math.round(bytes / MEBIBYTE));
+  return new BrigError(`the agent's container had written ${written} MiB, and the task allows ${limit} MiB`, {
+    code: "turn.timed-out",
+  });
 }
 
 function timedOut(message: string | null): AgentOutcome {

@@ -24,6 +24,8 @@ export const agentEndings = [
   "limit",
   /** The kernel ended it above the task's own memory limit. */
   "out-of-memory",
+  /** It was ended because its container had written more than the task allows. */
+  "out-of-disk",
   /** It was not run at all, such as the agent `nop`. */
   "not-run",
 ] as const;
@@ -48,7 +50,7 @@ export const resourcesSchema = z.strictObject({
   diskRequestedBytes: count
     .nullable()
     .default(null)
-    .describe("What the task asks for; nothing limits what is written"),
+    .describe("What the task asks for; an agent that is found to have written more is ended"),
 });
 
 export const failureSchema = z.strictObject({

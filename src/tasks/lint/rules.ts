@@ -121,7 +121,7 @@ export const rules: readonly Rule[] = [
         : [
             {
               file: "task.toml",
-              message: `it asks for ${storageMb} MB of disk, but brig does not limit what is written`,
+              message: `it asks for ${storageMb} MB of disk, which brig counts only every few seconds, while the agent works`,
             },
           ];
     },

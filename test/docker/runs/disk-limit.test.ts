@@ -1,0 +1,35 @@
+import { describe, expect } from "vitest";
+import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
+import { sandboxTest } from "../../support/sandbox.js";
+import { attemptAt, shellAgent, taskOf } from "../../support/task-attempts.js";
+
+/** The tests give 1 for a file that the agent makes before it writes so many MiB, and then goes on. */
+async function tried(
+  directory: string,
+  { writesMb, allowedMb }: { writesMb: number; allowedMb: number | null },
+) {
+  const limits = { cpus: null, memoryMb: null, storageMb: allowedMb };
+  const testScript = "#!/bin/sh\n[ -e /app/answer.txt ] && echo 1 > /logs/verifier/reward.txt\n";
+  const task = await taskOf(directory, { environment: { limits }, testScript });
+  const agent = shellAgent(
+    `touch answer.txt; head -c ${writesMb}M /dev/zero > /var/tmp/big; sleep ${writesMb > (allowedMb ?? 0) ? 600 : 12}`,
+  );
+  return await runAttempt(await attemptAt(directory, { task, agent }));
+}
+
+describe("the disk space of an agent", () => {
+  sandboxTest(
+    "ends its part when it has written more than the task allows, and what it left is graded",
+    async ({ directory }) => {
+      const result = await tried(directory, { writesMb: 80, allowedMb: 40 });
+      expect(result).toMatchObject({ status: "scored", reward: 1, failure: null });
+      expect(result.steps[0]).toMatchObject({ agent: "out-of-disk" });
+      expect(result.steps[0]?.agentMessage).toMatch(/written 80 MiB, and the task allows 40 MiB$/);
+    },
+  );
+
+  sandboxTest("may be used up to the limit", async ({ directory }) => {
+    const result = await tried(directory, { writesMb: 20, allowedMb: 40 });
+    expect(result.steps[0]).toMatchObject({ agent: "completed" });
+  });
+});
