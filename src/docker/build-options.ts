@@ -10,3 +10,8 @@ export interface BuildOptions {
   onProgress?: (line: string) => void;
   signal?: AbortSignal;
 }
+
+export interface PullOptions {
+  onProgress?: (line: string) => void;
+  signal?: AbortSignal;
+}

@@ -1,5 +1,5 @@
 import type { Duplex, Readable } from "node:stream";
-import type { BuildOptions } from "./build-options.js";
+import type { BuildOptions, PullOptions } from "./build-options.js";
 
 /** The fields of the API's request to create a container that brig uses, under the API's own names. */
 export interface ContainerBody {
@@ -290,10 +290,7 @@ export interface Engine extends EngineConnection {
   imageHistory(ref: string): Promise<ImageLayer[]>;
   buildImage(context: Readable, options: BuildOptions): Promise<void>;
   importImage(tar: Readable, tag: string): Promise<void>;
-  pullImage(
-    ref: string,
-    options?: { onProgress?: (line: string) => void; signal?: AbortSignal },
-  ): Promise<void>;
+  pullImage(ref: string, options?: PullOptions): Promise<void>;
   tagImage(ref: string, tag: string): Promise<void>;
   /** Removes only this name if there are others. The engine refuses for an image in use. */
   removeImage(ref: string): Promise<void>;
