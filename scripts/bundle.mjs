@@ -52,26 +52,32 @@ const groups = [
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
-    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/receipt-text|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
+    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/receipt-text|ports\/published-ports|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
     priority: 7,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.
   {
     name: "engine",
-    test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|engine-probe)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
+    test: /\/src\/(?:cli\/setup\/early-engine\.ts|docker\/(?!calls\/tar|diagnosis\/|engine-probe|podman\/)|lib\/(?:json\/json-shape|json\/parse-json|time\/(?:pause|time-limit))\.ts)/,
     priority: 5,
   },
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!channel\/|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes)|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!diagnose-runtimes|sweep)/,
+    test: /\/src\/sandbox\/(?!beside\/|diagnose-runtimes|sweep|network\/|egress\/(?:sandbox-egress|denial-notes))/,
     priority: 3,
+  },
+  // Only what has an allow-list or publishes ports needs this.
+  {
+    name: "network",
+    test: /\/src\/(?:egress\/(?!addresses)|sandbox\/(?:egress\/(?:sandbox-egress|denial-notes)|network\/))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
+    priority: 2,
   },
   // Exactly what `brig run` needs until it has sent its first request: the group takes what its file imports.
   { name: "run", test: /\/src\/cli\/commands\/run\.ts$/, priority: 2 },

@@ -30,7 +30,7 @@ export async function connectEngine(options: ConnectOptions): Promise<Engine> {
   const tried: Attempt[] = [];
   for await (const candidate of engineCandidates(options)) {
     const attempt = await tryToConnect(candidate, options);
-    if (attempt.kind === "answered") return openEngine(attempt.client);
+    if (attempt.kind === "answered") return await openEngine(attempt.client);
     tried.push(attempt);
     if (candidate.isChosen) break;
   }

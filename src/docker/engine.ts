@@ -18,12 +18,16 @@ import { imageCalls } from "./calls/images.js";
 import { volumeCalls } from "./calls/volumes.js";
 import { askAboutItself, type Client } from "./client.js";
 import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./engine-types.js";
-import { podmanContainers } from "./podman/podman-containers.js";
 
-export function openEngine(client: Client): Engine {
+export async function openEngine(client: Client): Promise<Engine> {
   let asked: Promise<EngineInfo> | undefined;
   const containers = containerCalls(client);
   const volumes = volumeCalls(client);
+  // Loaded on demand: with Docker nothing of it is needed.
+  const special =
+    client.product === "podman"
+      ? (await import("./podman/podman-containers.js")).podmanContainers(containers, volumes)
+      : {};
   return {
     endpoint: client.address,
     arch: client.version.Arch,
@@ -38,7 +42,7 @@ export function openEngine(client: Client): Engine {
     },
     health: async () => asHealth(read(infoReply, await askAboutItself(client.call))),
     ...containers,
-    ...(client.product === "podman" && podmanContainers(containers, volumes)),
+    ...special,
     containerEvents: (id, options) => containerEvents(client, id, options),
     ...archiveCalls(client),
     ...volumes,

@@ -44,3 +44,10 @@ export function coversHost(allowed: string, wanted: string): boolean {
   const outer = patternsOf(allowed);
   return patternsOf(wanted).every((inner) => outer.some((one) => patternCovers(one, inner)));
 }
+
+/** Whether the outer setting allows everything that the inner one does. */
+export function isWithinNetwork(inner: NetworkScope, outer: NetworkScope): boolean {
+  if (inner.kind === "none" || outer.kind === "full") return true;
+  if (inner.kind === "full" || outer.kind === "none") return false;
+  return inner.hosts.every((host) => outer.hosts.some((allowed) => coversHost(allowed, host)));
+}

@@ -2,7 +2,7 @@ import { decideAfterDenial, decideCommand, decideMcpCall, decidePatch } from "./
 import type { ApprovalPolicy } from "./approval-policy.js";
 import type { CommandRisk } from "./command-safety/command-risk.js";
 import { isSandboxMode, SANDBOX_MODES } from "./modes.js";
-import { coversHost, type NetworkScope } from "./network.js";
+import { isWithinNetwork, type NetworkScope } from "./network.js";
 
 /** `incomparable`: each allows something that the other does not, or it is not known. */
 export type Strictness = "same" | "stricter" | "looser" | "incomparable";
@@ -71,15 +71,9 @@ function both(one: Strictness, other: Strictness): Strictness {
 
 /** Compares network settings by the hosts that they allow. */
 export function compareNetworks(network: NetworkScope, other: NetworkScope): Strictness {
-  const isWithinOther = isWithin(network, other);
-  if (isWithin(other, network)) return isWithinOther ? "same" : "looser";
+  const isWithinOther = isWithinNetwork(network, other);
+  if (isWithinNetwork(other, network)) return isWithinOther ? "same" : "looser";
   return isWithinOther ? "stricter" : "incomparable";
-}
-
-function isWithin(inner: NetworkScope, outer: NetworkScope): boolean {
-  if (inner.kind === "none" || outer.kind === "full") return true;
-  if (inner.kind === "full" || outer.kind === "none") return false;
-  return inner.hosts.every((host) => outer.hosts.some((allowed) => coversHost(allowed, host)));
 }
 
 /** How freely something happens: 0 never, 1 after a question, 2 always. */

@@ -85,7 +85,9 @@ describe("a limit ends its wait, although garbage is collected meanwhile:", () =
   });
 
   it("a call to the engine that its caller limits", async () => {
-    const engine = openEngine(await openClient(await silentEngine({ greets: true }), { limitMs: 10_000 }));
+    const engine = await openEngine(
+      await openClient(await silentEngine({ greets: true }), { limitMs: 10_000 }),
+    );
     const pull = whileCollecting(() => engine.pullImage("any", { signal: AbortSignal.timeout(300) }));
     await expect(pull).rejects.toMatchObject({ name: "TimeoutError" });
   });

@@ -1,5 +1,4 @@
 import { InvalidArgumentError, Option } from "commander";
-import { recordPort } from "../../sandbox/network/port-records.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
@@ -37,6 +36,8 @@ export async function publishPorts(
 ): Promise<AsyncDisposable> {
   const forget: (() => Promise<void>)[] = [];
   for (const { hostPort, sandboxPort } of publish) {
+    // Loaded on demand: most commands publish nothing.
+    const { recordPort } = await import("../../sandbox/network/port-records.js");
     const { port, url } = await sandbox.forward(sandboxPort, { hostPort });
     const place = { sandbox: sandbox.id, sandboxPort, port, url, workingDirectory: sandbox.workingDirectory };
     forget.push(await recordPort(environment.brigHome, { ...place, command: argv.join(" ") }));

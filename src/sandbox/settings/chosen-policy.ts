@@ -1,9 +1,8 @@
 import { BrigError } from "../../errors.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import { DEFAULT_MODE } from "../../policy/modes.js";
-import { parseNetwork } from "../../policy/network.js";
+import { isWithinNetwork, parseNetwork } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
-import { compareNetworks, isNoLooser } from "../../policy/strictness.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 
 export type PolicyChoice = Pick<SandboxOptions, "mode" | "policyFile" | "network" | "protectsLike">;
@@ -49,8 +48,7 @@ async function loadNamedPolicy({ mode, policyFile, network }: PolicyChoice): Pro
     throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, {
       code: "usage.invalid",
     });
-  const isNoLooserSetting = isNoLooser(compareNetworks(parsed.network, loaded.policy.network));
-  if (!loaded.policy.overrides.network && !isNoLooserSetting)
+  if (!loaded.policy.overrides.network && !isWithinNetwork(parsed.network, loaded.policy.network))
     throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
       code: "usage.invalid",
       hint: "leave out --network, or use --sandbox workspace-write",

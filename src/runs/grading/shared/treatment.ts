@@ -92,7 +92,8 @@ const ofSystem = [
   /\/gconv\/gconv-modules(?:[./]|$)/,
   /\/(?:ssl|tls)\/openssl\.cnf$/,
   // What su obeys besides PAM's settings.
-  /^\/etc\/(?:login\.defs|default\/su)$/, // What shells, git, npm, pip and apt are told for all users.
+  /^\/etc\/(?:login\.defs|default\/su)$/,
+  // What shells, git, npm, pip and apt are told for all users.
   /^\/etc\/(?:profile|profile\.d|bash\.bashrc|bashrc|environment|zsh|gitconfig|npmrc|pip\.conf|wgetrc|apt)(?:\/|$)/,
   /^\/usr\/(?:local\/)?etc\/(?:npmrc|gitconfig)$/,
   // What programs look for in the directories above /tests.
