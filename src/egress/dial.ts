@@ -5,7 +5,7 @@ import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
 import { decideAddress, type EgressRule, type Endpoint } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
-import { errnoOf } from "./tunnel/join.js";
+import { errnoOrIo } from "./tunnel/join.js";
 
 export type Dialled =
   | { kind: "connected"; socket: Socket }
@@ -52,7 +52,7 @@ async function addressesOf(
     const answers = await resolve(target.name);
     return { kind: "found", list: answers.map(normalAddress).filter((address) => address !== null) };
   } catch (error) {
-    return { kind: "failed", errno: errnoOf(error) };
+    return { kind: "failed", errno: errnoOrIo(error) };
   }
 }
 
@@ -68,7 +68,7 @@ async function tryAddress(
       resolve(errno);
     };
     socket.once("connect", () => settle(null));
-    socket.once("error", (error) => settle(errnoOf(error)));
+    socket.once("error", (error) => settle(errnoOrIo(error)));
   });
   // Whoever uses the socket learns of its end by its closing, whether or not there was an error.
   socket.on("error", () => undefined);

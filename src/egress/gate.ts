@@ -1,10 +1,11 @@
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import { normalAddress } from "../policy/hosts/ip-range.js";
 import type { EgressAttempt, EgressOutcome, EgressWay } from "./attempt.js";
 import { dial, ownAddresses, type Resolve } from "./dial.js";
 import type { ConnectionOwner } from "./inside-network.js";
 import type { EgressLimits } from "./limits.js";
 import {
+  decideAddress,
   decideTarget,
   type EgressRule,
   type Endpoint,
@@ -43,7 +44,7 @@ export class EgressGate {
   readonly limits: EgressLimits;
   readonly #resolve: Resolve;
   readonly #onAttempt: (attempt: EgressAttempt) => void;
-  readonly #live = new Map<Duplex, { endpoint: Endpoint; onCut: (denial: Denial) => void }>();
+  readonly #live = new Map<Socket, { endpoint: Endpoint; onCut: (denial: Denial) => void }>();
   #rules: readonly EgressRule[];
   #isClosed = false;
 
@@ -61,10 +62,11 @@ export class EgressGate {
   /** Connections to what is no longer allowed are cut. */
   setHosts(hosts: readonly string[]): void {
     this.#rules = rulesOf(hosts);
-    for (const [stream, { endpoint, onCut }] of this.#live) {
-      if (this.decide(endpoint).kind === "allowed") continue;
+    const own = ownAddresses();
+    for (const [socket, { endpoint, onCut }] of this.#live) {
+      if (this.#stillAllows(endpoint, socket, own)) continue;
       onCut({ kind: "rules-changed" });
-      reset(stream);
+      reset(socket);
     }
   }
 
@@ -94,10 +96,18 @@ export class EgressGate {
     });
     if (dialled.kind !== "connected") return { ...dialled, rule };
     // The rules may have changed while the host was dialled.
-    if (!this.#isClosed && decideTarget(this.#rules, endpoint, own).kind === "allowed")
+    if (!this.#isClosed && this.#stillAllows(endpoint, dialled.socket, own))
       return { kind: "open", socket: dialled.socket, rule, anyProtocol };
     dialled.socket.destroy();
     return { kind: "denied", denial: { kind: "rules-changed" }, rule: null };
+  }
+
+  #stillAllows(endpoint: Endpoint, socket: Socket, own: readonly string[]): boolean {
+    if (decideTarget(this.#rules, endpoint, own).kind === "denied") return false;
+    const address = normalAddress(socket.remoteAddress ?? "");
+    // Without an address the socket is closed already.
+    if (address === null) return true;
+    return decideAddress(this.#rules, { ...endpoint, address, ownAddresses: own }) === null;
   }
 
   /** Cuts the connection when the rules no longer allow it, or the gate is closed. */
@@ -122,7 +132,7 @@ export class EgressGate {
   close(): void {
     this.#isClosed = true;
     this.#rules = [];
-    for (const stream of this.#live.keys()) reset(stream);
+    for (const socket of this.#live.keys()) reset(socket);
   }
 }
 

@@ -4,7 +4,7 @@ export interface EgressLimits {
   maxConnections: number;
   /** Names that one sandbox may use without a proxy. Each gets an address inside. Default 256. */
   maxNames: number;
-  /** How long a host may take to accept a connection. Default 30 seconds. */
+  /** How long the lookup of a name, and then each of its addresses, may take to connect. Default 30 seconds. */
   connectTimeoutMs: number;
   /** How long a program may take to say what it wants, in each request. Default 30 seconds. */
   headTimeoutMs: number;

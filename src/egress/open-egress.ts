@@ -4,6 +4,7 @@ import { type Resolve, resolveOnHost } from "./dial.js";
 import { EgressGate } from "./gate.js";
 import type { InsideConnection, InsideNetwork } from "./inside-network.js";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./limits.js";
+import { boundedLookups } from "./lookups.js";
 import { NameAddresses } from "./names/name-addresses.js";
 import { answerQuery } from "./names/name-server.js";
 import { HttpProxy } from "./proxy/http-proxy.js";
@@ -30,10 +31,11 @@ export interface Egress {
 
 /** Lets programs in a sandbox reach what the allow-list allows, and nothing else. */
 export async function openEgress(network: InsideNetwork, options: EgressOptions): Promise<Egress> {
+  const limits = { ...DEFAULT_EGRESS_LIMITS, ...options.limits };
   const gate = new EgressGate({
     hosts: options.hosts,
-    limits: { ...DEFAULT_EGRESS_LIMITS, ...options.limits },
-    resolve: options.resolve ?? resolveOnHost,
+    limits,
+    resolve: boundedLookups(options.resolve ?? resolveOnHost, { timeoutMs: limits.connectTimeoutMs }),
     onAttempt: options.onAttempt ?? (() => undefined),
   });
   const http = new HttpProxy(gate);

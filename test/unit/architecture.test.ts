@@ -41,6 +41,7 @@ const layers: Record<string, readonly string[]> = {
     "model",
     "tools",
     "sandbox",
+    "egress",
     "images",
     "docker",
     "policy",

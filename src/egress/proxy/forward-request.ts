@@ -1,11 +1,18 @@
-import { type IncomingMessage, request as openRequest, type ServerResponse } from "node:http";
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  request as openRequest,
+  type RequestOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
 import type { Endpoint } from "../rules/decide.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
-import { closed, errnoOf } from "../tunnel/join.js";
+import { closed, errnoOrIo } from "../tunnel/join.js";
 import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { failure, type Refusal, refusalOf } from "./refusal.js";
@@ -28,38 +35,38 @@ export async function forwardRequest(
   });
   socket.setTimeout(gate.limits.idleTimeoutMs, () => socket.destroy());
   const before = { out: socket.bytesWritten, in: socket.bytesRead };
-  const outgoing = openRequest({
-    createConnection: () => socket,
-    method: request.method,
-    path,
-    headers: requestHeaders(request, authority),
-    setHost: false,
-    maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
-  });
   let errno: string | null = null;
-  outgoing.once("response", (incoming) => {
-    response.writeHead(
-      incoming.statusCode ?? 502,
-      incoming.statusMessage,
-      forwardedHeaders(incoming.rawHeaders),
-    );
-    pipeline(incoming, response, (error) => {
-      if (error) errno ??= errnoOf(error);
-      socket.destroy();
-    });
-  });
-  outgoing.once("error", (error) => {
-    errno ??= errnoOf(error);
+  const fail = (reason: string) => {
+    errno ??= reason;
     if (response.headersSent) response.destroy();
     else answer(response, failure(errno, hostOf(endpoint.target)));
     socket.destroy();
+  };
+  const outgoing = requestOn(socket, {
+    method: request.method,
+    path,
+    headers: requestHeaders(request, authority),
+    maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
   });
-  // A program that goes away ends the request as well.
-  response.once("close", () => outgoing.destroy());
-  pipeline(request, outgoing, (error) => {
-    if (error && !response.writableEnded) outgoing.destroy();
-  });
+  if (outgoing === null) fail(UNSENDABLE);
+  else {
+    outgoing.once("response", (incoming) => {
+      if (!passHead(incoming, response)) return fail(UNSENDABLE);
+      pipeline(incoming, response, (error) => {
+        if (error) errno ??= errnoOrIo(error);
+        socket.destroy();
+      });
+    });
+    outgoing.once("error", (error) => fail(errnoOrIo(error)));
+    // A program that goes away ends the request as well.
+    response.once("close", () => outgoing.destroy());
+    pipeline(request, outgoing, (error) => {
+      if (error && !response.writableEnded) outgoing.destroy();
+    });
+  }
   await closed(socket);
+  // An answer that switches to another protocol without being asked is none.
+  if (!response.headersSent && !response.destroyed) fail(UNSENDABLE);
   const bytes = { bytesOut: socket.bytesWritten - before.out, bytesIn: socket.bytesRead - before.in };
   const outcome =
     cut !== null
@@ -68,6 +75,29 @@ export async function forwardRequest(
         ? ({ kind: "allowed" } as const)
         : ({ kind: "failed", errno } as const);
   await record(outcome, { rule, ...bytes });
+}
+
+/** The errno of what one side has sent and the other side may not be sent, because it is no proper HTTP. */
+export const UNSENDABLE = "EPROTO";
+
+/** Null if Node refuses to send such a request. */
+export function requestOn(socket: Socket, options: RequestOptions): ClientRequest | null {
+  try {
+    return openRequest({ ...options, createConnection: () => socket, setHost: false });
+  } catch {
+    return null;
+  }
+}
+
+/** False for a status or a reason that Node reads but does not write, such as status 99. */
+function passHead(incoming: IncomingMessage, response: ServerResponse): boolean {
+  const { statusCode = 0, statusMessage, rawHeaders } = incoming;
+  try {
+    response.writeHead(statusCode, statusMessage, forwardedHeaders(rawHeaders));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export type PreparedRequest =
@@ -134,7 +164,7 @@ function requestHeaders(request: IncomingMessage, authority: string): string[] {
 
 function answer(response: ServerResponse, { status, outcome, text }: Refusal): void {
   if (response.destroyed) return;
-  response.writeHead(status, {
+  response.writeHead(status, STATUS_CODES[status], {
     "content-type": "text/plain; charset=utf-8",
     "content-length": Buffer.byteLength(text),
     "x-brig-egress": outcome,

@@ -1,10 +1,10 @@
-import { type IncomingMessage, request as openRequest } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
-import { errnoOf, join, reset } from "../tunnel/join.js";
-import { prepareRequest } from "./forward-request.js";
+import { errnoOrIo, join, reset } from "../tunnel/join.js";
+import { prepareRequest, requestOn, UNSENDABLE } from "./forward-request.js";
 import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { failure } from "./refusal.js";
@@ -24,16 +24,19 @@ export async function forwardUpgrade(
   gate.watch(socket, endpoint, (denial) => {
     cut = denial;
   });
-  const outgoing = openRequest({
-    createConnection: () => socket,
+  const outgoing = requestOn(socket, {
     method: request.method,
     path,
     headers: [
       ...withHeader(forwardedHeaders(request.rawHeaders), "host", authority),
       ...["Connection", "Upgrade", "Upgrade", "websocket"],
     ],
-    setHost: false,
   });
+  if (outgoing === null) {
+    socket.destroy();
+    await record({ kind: "failed", errno: UNSENDABLE }, { rule });
+    return writeRefusal(stream, failure(UNSENDABLE, hostOf(endpoint.target)));
+  }
   outgoing.end();
   const result = await new Promise<{ incoming: IncomingMessage; head: Buffer | null } | { errno: string }>(
     (resolve) => {
@@ -44,7 +47,7 @@ export async function forwardUpgrade(
       };
       outgoing.once("upgrade", (incoming, _, head) => settle({ incoming, head }));
       outgoing.once("response", (incoming) => settle({ incoming, head: null }));
-      outgoing.once("error", (error) => settle({ errno: errnoOf(error) }));
+      outgoing.once("error", (error) => settle({ errno: errnoOrIo(error) }));
       outgoing.once("close", () => settle({ errno: "ECONNRESET" }));
       stream.once("close", () => outgoing.destroy());
     },

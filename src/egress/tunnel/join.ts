@@ -1,5 +1,6 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { errnoOf } from "../../lib/errno.js";
 
 export interface Joined {
   bytesOut: number;
@@ -21,7 +22,7 @@ export async function join(inside: Duplex, outside: Duplex): Promise<Joined> {
     joined.bytesIn += chunk.length;
   });
   const fail = (error: unknown) => {
-    joined.errno ??= errnoOf(error);
+    joined.errno ??= errnoOrIo(error);
   };
   inside.on("error", fail);
   outside.on("error", fail);
@@ -53,7 +54,6 @@ export function reset(stream: Duplex): void {
   else stream.destroy();
 }
 
-export function errnoOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "EIO";
+export function errnoOrIo(error: unknown): string {
+  return errnoOf(error) ?? "EIO";
 }

@@ -107,8 +107,7 @@ class Neutraliser {
 const invisible = /(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
 
 /** Anything that `neutralise` could change. Most texts have nothing of it, and need not be taken apart. */
-const notable =
-  /[^\P{Cc}\n\t]|(?![\ufe0e\ufe0f])[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]/u;
+const notable = new RegExp(`[^\\P{Cc}\\n\\t]|${invisible.source}`, "u");
 
 /** ␇ for a bell, <U+202E> for a right-to-left override. */
 function visibleSign(character: string): string {

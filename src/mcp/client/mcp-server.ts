@@ -103,14 +103,14 @@ export class McpServer {
   async request<T>(request: McpRequest<T>): Promise<T> {
     const { signal } = request;
     signal?.throwIfAborted();
-    const connection = await this.#beforeAbort(this.running(), signal);
+    const connection = await beforeAbort(this.running(), signal);
     try {
       return await this.#send(connection, request);
     } catch (error) {
       signal?.throwIfAborted();
       if (!(error instanceof ForgottenSession)) throw error;
       await this.#forget(connection);
-      return await this.#send(await this.#beforeAbort(this.running(), signal), request, { isAgain: true });
+      return await this.#send(await beforeAbort(this.running(), signal), request, { isAgain: true });
     }
   }
 
@@ -262,10 +262,6 @@ export class McpServer {
     });
     const tracked: Promise<void> = closing.finally(() => this.#closing.delete(tracked));
     this.#closing.add(tracked);
-  }
-
-  async #beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    return await beforeAbort(promise, signal);
   }
 }
 

@@ -1,5 +1,9 @@
+import { ownAddresses } from "../../egress/dial.js";
+import { scopeOf } from "../../egress/rules/address-scope.js";
 import { BrigError } from "../../errors.js";
+import { HOST_NAME, type HostPattern, patternsOf } from "../../policy/hosts/host-pattern.js";
 import type { Task, TaskNetwork } from "../../tasks/task.js";
+import { taskPattern } from "../place/network-scope.js";
 
 /** Error: `usage.invalid` for what a task asks for and an attempt cannot give, before anything runs. */
 export function refuseUnsupported(task: Task): void {
@@ -10,7 +14,13 @@ export function refuseUnsupported(task: Task): void {
     });
 }
 
-function* unsupported(task: Task): Iterable<{ what: string; hint: string }> {
+interface Unsupported {
+  what: string;
+  hint: string;
+}
+
+function* unsupported(task: Task): Iterable<Unsupported> {
+  for (const network of networksOf(task)) yield* unsupportedHosts(network);
   for (const { agent, verifier } of task.steps) {
     const ofAgent = agent.network ?? task.environment.network;
     if (verifier.mode === "shared" && !isSame(verifier.network ?? task.environment.network, ofAgent))
@@ -19,6 +29,42 @@ function* unsupported(task: Task): Iterable<{ what: string; hint: string }> {
         hint: 'give both the same network_mode and allowed_hosts, or set environment_mode = "separate" for the verifier',
       };
   }
+}
+
+function networksOf({ environment, steps }: Task): TaskNetwork[] {
+  const ofSteps = steps.flatMap(({ agent, verifier }) => [
+    ...[agent.network, verifier.network, verifier.environment?.network ?? null],
+  ]);
+  return [environment.network, ...ofSteps].filter((network) => network !== null);
+}
+
+/**
+ * A task comes from somebody else, and must not choose to reach the programs that run on this machine or the
+ * credentials of its cloud.
+ */
+function* unsupportedHosts({ allowedHosts }: TaskNetwork): Iterable<Unsupported> {
+  const own = ownAddresses();
+  for (const host of allowedHosts) {
+    const spelled = taskPattern(host);
+    if (host !== HOST_NAME && spelled.kind === "refused")
+      yield { what: `of its allowed hosts, ${spelled.reason}`, hint: "correct allowed_hosts of the task" };
+    const isOfMachine =
+      host === HOST_NAME ||
+      (spelled.kind === "parsed" && patternsOf(spelled.text).some((pattern) => reachesMachine(pattern, own)));
+    if (isOfMachine)
+      yield {
+        what: `its allowed hosts include "${host}", which is this machine or where its cloud keeps credentials`,
+        hint: "remove it from allowed_hosts; only you can allow such an address, with --network for a command of your own",
+      };
+  }
+}
+
+/** A range is no danger: for addresses of this machine and of its cloud only a rule with just that address counts. */
+function reachesMachine(pattern: HostPattern, own: readonly string[]): boolean {
+  if (pattern.kind !== "range") return false;
+  const { address } = pattern.range;
+  const scope = scopeOf(address);
+  return scope === "loopback" || scope === "metadata" || own.includes(address);
 }
 
 function isSame(one: TaskNetwork, other: TaskNetwork): boolean {

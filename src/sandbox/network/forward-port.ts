@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { join } from "../../egress/tunnel/join.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import type { RunnerLink } from "../channel/runner-link.js";
@@ -92,7 +93,7 @@ async function connect(outer: Socket, target: Target): Promise<void> {
   try {
     const inner = await connectPatiently(outer, target);
     if (outer.destroyed) inner.destroy();
-    else join(outer, inner);
+    else await join(inner, outer);
   } catch {
     outer.resetAndDestroy();
   }
@@ -122,17 +123,3 @@ const mayComeLater: ReadonlySet<string | undefined> = new Set([
   "EADDRNOTAVAIL",
   "EAFNOSUPPORT",
 ]);
-
-/** Passes on bytes, ends of file and resets, each way by itself. */
-function join(outer: Socket, inner: Duplex): void {
-  outer.pipe(inner);
-  inner.pipe(outer);
-  outer.on("error", () => inner.destroy());
-  outer.on("close", () => {
-    if (!outer.readableEnded) inner.destroy();
-  });
-  inner.on("error", () => outer.resetAndDestroy());
-  inner.on("close", () => {
-    if (!inner.readableEnded) outer.resetAndDestroy();
-  });
-}

@@ -91,7 +91,7 @@ class Pool implements SandboxPool {
       const idle = await this.#next(signal);
       const checking = this.#isFit(idle);
       try {
-        if (await unlessAborted(checking, signal)) return idle.handOver();
+        if (await beforeAbort(checking, signal)) return idle.handOver();
       } catch (error) {
         this.#track(checking.then((isFit) => (isFit ? this.#offer(idle) : undefined)));
         throw error;
@@ -144,7 +144,7 @@ class Pool implements SandboxPool {
       waiters.push(waiter);
     });
     try {
-      return await unlessAborted(given, signal);
+      return await beforeAbort(given, signal);
     } catch (error) {
       const at = waiter === undefined ? -1 : waiters.indexOf(waiter);
       if (at >= 0) waiters.splice(at, 1);
@@ -237,10 +237,6 @@ class Pool implements SandboxPool {
   #requireOpen(): void {
     if (this.#closed.signal.aborted) throw closed();
   }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  return await beforeAbort(promise, signal);
 }
 
 function closed(): BrigError {

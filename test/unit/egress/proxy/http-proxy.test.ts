@@ -145,6 +145,24 @@ describe("plain HTTP through the proxy", () => {
     });
   });
 
+  it.each([
+    ["a control character in its reason", "HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nhi"],
+    ["status 99", "HTTP/1.1 099 Low\r\nContent-Length: 2\r\n\r\nhi"],
+    ["a protocol that nobody asked for", "HTTP/1.1 101 Other\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"],
+    ["no HTTP", "220 welcome\r\n"],
+  ])("turns an answer with %s into a failure, and goes on", async (_, text) => {
+    await using odd = await tcpServer((socket) => socket.once("data", () => socket.write(text, "latin1")));
+    await using server = await httpServer((_, response) => response.end("served"));
+    await using place = await egressPlace({ hosts: ["a.example", "127.0.0.1"] });
+    expect(await ask(place.proxyPort, get(`a.example:${odd.port}`))).toMatch(/^HTTP\/1\.1 502 Bad Gateway/);
+    await eventually(() => {
+      expect(place.attempts.map(({ outcome }) => outcome.kind)).toEqual(["failed"]);
+    });
+    const [atServer] = odd.sockets;
+    await eventually(() => expect(atServer?.readableEnded || atServer?.destroyed).toBe(true));
+    expect(await ask(place.proxyPort, get(`a.example:${server.port}`))).toContain("served");
+  });
+
   it("ends the request if the program goes away during an endless answer", async () => {
     await using server = await httpServer((_, response) => {
       response.write("begun");

@@ -146,6 +146,23 @@ describe.each(Object.entries(ways))("a tunnel by %s", (way, open) => {
     expect((await open(place.proxyPort, "a.example", echo.port)).isOpen).toBe(false);
   });
 
+  it("is cut as soon as no rule names its address any more", async () => {
+    await using echo = await tcpServer((socket) => socket.pipe(socket));
+    const named = `a.example:${echo.port}`;
+    await using place = await egressPlace({ hosts: [named, "127.0.0.1"] });
+    const tunnel = await open(place.proxyPort, "a.example", echo.port);
+    tunnel.socket.write("\0ping");
+    await eventually(() => expect(tunnel.received()).toContain("ping"));
+    place.egress.setHosts([named, "127.0.0.1", "b.example"]);
+    tunnel.socket.write("again");
+    await eventually(() => expect(tunnel.received()).toContain("again"));
+    place.egress.setHosts([named]);
+    expect(await tunnel.ended).toBe("reset");
+    await eventually(() =>
+      expect(place.attempts).toMatchObject([{ outcome: { denial: { kind: "rules-changed" } } }]),
+    );
+  });
+
   it("with plain HTTP in it goes by the rules of HTTP", async () => {
     const requests: string[] = [];
     await using server = await tcpServer((socket) =>
