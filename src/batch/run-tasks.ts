@@ -77,14 +77,15 @@ type SettingsSource = Pick<TasksRun, "agent" | "agentOptions" | "attempts" | "at
 /** What of a run decides what its attempts give. */
 export function settingsOf(run: SettingsSource): BatchSettings {
   const { agent, agentOptions, attempts, attemptLimits, runtime } = run;
-  const { agentTimeoutSec, timeoutMultiplier, maxTurns, maxTokens, maxCostUsd, memoryHeadroom } =
-    attemptLimits;
+  const { agentTimeoutSec, timeoutMultiplier, timeoutExtension, ...others } = attemptLimits;
+  const { maxTurns, maxTokens, maxCostUsd, memoryHeadroom } = others;
   return {
     agent: { name: agent.name, model: agent.model, options: agentOptions },
     attempts,
     limits: {
       agentTimeoutSec: agentTimeoutSec ?? null,
       timeoutMultiplier: timeoutMultiplier ?? null,
+      timeoutExtension: timeoutExtension ?? null,
       maxTurns: maxTurns ?? null,
       maxTokens: maxTokens ?? null,
       maxCostUsd: maxCostUsd ?? null,

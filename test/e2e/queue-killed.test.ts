@@ -213,7 +213,7 @@ function byAttempt(one: Pick<AttemptResult, "task" | "attempt">, other: typeof o
 }
 
 function withoutTimes({ startedAt, endedAt, durations, resources, ...result }: AttemptResult) {
-  const { peakMemoryBytes, cpuMs, throttledMs, ...requested } = resources;
+  const { peakMemoryBytes, cpuMs, throttledMs, waitedForCpuMs, ...requested } = resources;
   const session = result.files.session === null ? null : withoutName(result.files.session);
   return { ...result, resources: requested, files: { ...result.files, session } };
 }

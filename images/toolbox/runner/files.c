@@ -19,6 +19,7 @@
 #include "file-remove.h"
 #include "file-stat.h"
 #include "file-write.h"
+#include "processor-waits.h"
 #include "reach.h"
 #include "receipt.h"
 #include "report.h"
@@ -116,6 +117,7 @@ static uint32_t run(const struct file_job *job, const struct file_request *reque
     if (request->operation == FILE_CHANGES) return changes_run(job, request, result);
     if (request->operation == FILE_COPY) return copy_run(job, request, result);
     if (request->operation == FILE_OWNERS) return owners_find(job, request, result);
+    if (request->operation == FILE_WAITS) return waits_list(job, result);
     if (request->operation != FILE_REPORT) return run_on_path(job, request, result);
     char *paths = strndup((const char *)request->path, request->path_length);
     int failed = paths ? report_write(job->stream, paths) : -1;

@@ -113,6 +113,7 @@ enum file_operation {
     FILE_RECOVER = 13,
     FILE_COPY = 14,
     FILE_OWNERS = 15,
+    FILE_WAITS = 16,
 };
 
 enum entry_type {
@@ -275,5 +276,9 @@ enum address_family {
 #define OWNER_QUERY_BYTES 40u
 #define OWNER_RECORD_BYTES 24u
 #define OWNERS_MAX 1000u
+
+/* How long threads have waited for a processor */
+#define WAIT_RECORD_BYTES 12u
+#define WAITS_MAX 5000u
 
 #endif

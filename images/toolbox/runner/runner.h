@@ -39,6 +39,7 @@
  *   report.c           what the kernel says of the container
  *   receipt.c          what a session leaves behind
  *   socket-owners.c    which process has a connection
+ *   processor-waits.c  how long threads have waited for a processor
  *   files.c            which file operation a request asks for
  *   command.c          starting a command and waiting for it
  *   worker.c           one job after the other

@@ -159,7 +159,7 @@ bool file_parse(const uint8_t *data, size_t size, struct file_request *out) {
     out->second = has_data(out) ? take_bytes(&c, &out->second_length) : take_string(&c, &out->second_length);
     if (out->operation == FILE_READ && out->flags & READ_INLINE && (out->length == 0 || out->length > INLINE_BYTES)) return false;
     if (out->flags & PATH_WITHOUT_LINKS && !can_refuse_links(out->operation)) return false;
-    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_OWNERS;
+    return c.ok && c.at == c.end && out->operation >= FILE_READ && out->operation <= FILE_WAITS;
 }
 
 bool file_has_output(const struct file_request *request) {

@@ -24,6 +24,7 @@ export interface BatchFlags extends ConfigFlags, Partial<QueueFlags> {
   runtime?: string;
   timeout?: number;
   timeoutMultiplier?: number;
+  timeoutExtension?: number;
   maxTurns?: number;
   maxTokens?: number;
   maxCost?: number;
@@ -91,6 +92,13 @@ export function addBatchOptions(command: Command): Command {
       ),
     )
     .addOption(option("--timeout-multiplier <number>", "multiplies the times that tasks give", positive))
+    .addOption(
+      option(
+        "--timeout-extension <share>",
+        "extend a time limit by at most this share of it while others hold the processors; 0 for never (default: 1)",
+        notNegative,
+      ),
+    )
     .addOption(option("--max-turns <number>", "requests to the model in an attempt", atLeastOne))
     .addOption(option("--max-tokens <number>", "tokens in an attempt, input and output", atLeastOne))
     .addOption(option("--max-cost <usd>", "cost of an attempt in US dollars", positive))
@@ -147,6 +155,11 @@ function wholeNumber(text: string): number {
 function positive(text: string): number {
   if (!/^[0-9]*\.?[0-9]+$/.test(text) || Number(text) <= 0)
     throw new InvalidArgumentError("It must be a number above 0.");
+  return Number(text);
+}
+
+function notNegative(text: string): number {
+  if (!/^[0-9]*\.?[0-9]+$/.test(text)) throw new InvalidArgumentError("It must be a number of at least 0.");
   return Number(text);
 }
 

@@ -140,6 +140,7 @@ function runOptions(run: RunContext): Omit<TasksRun, ShownOptions> {
     attemptLimits: {
       agentTimeoutSec: flags.timeout === undefined ? undefined : flags.timeout / 1000,
       timeoutMultiplier: flags.timeoutMultiplier,
+      timeoutExtension: flags.timeoutExtension,
       maxTurns: flags.maxTurns,
       maxTokens: flags.maxTokens,
       maxCostUsd: flags.maxCost,

@@ -137,7 +137,8 @@ function resourceFacts(resources: AttemptResult["resources"]): Fact[] {
     ...bytes("Most memory used", resources.peakMemoryBytes),
     ...bytes("Disk the task allows the agent", resources.diskRequestedBytes),
     ...time("Processor time", resources.cpuMs),
-    ...time("Kept from its processors", resources.throttledMs),
+    ...time("Kept from its processors by its limit", resources.throttledMs),
+    ...time("Lost while others held the processors", resources.waitedForCpuMs),
   ];
 }
 

@@ -8,7 +8,7 @@ import type { Verification } from "../grading/verification.js";
 import type { AttemptFailure, AttemptResult, AttemptUsage } from "../results/attempt-result.js";
 import type { Attempt, AttemptStage } from "./attempt.js";
 import type { AgentRun } from "./drive-agent.js";
-import { type UsedResources, usedTogether } from "./resources.js";
+import { sumOfKnown, type UsedResources, usedTogether } from "./resources.js";
 
 type StepResult = AttemptResult["steps"][number];
 
@@ -34,6 +34,9 @@ export class AttemptProgress {
   #environmentMs: number | null = null;
   #agentMs: number | null = null;
   #verifierMs: number | null = null;
+  #agentExtendedMs: number | null = null;
+  #verifierExtendedMs: number | null = null;
+  #waitedForCpuMs: number | null = null;
   #files: AttemptResult["files"] = {
     trajectory: null,
     session: null,
@@ -52,7 +55,7 @@ export class AttemptProgress {
     this.#environmentMs = performance.now() - this.#beganAt;
   }
 
-  agentEnded(step: TaskStep, { outcome, durationMs, folder }: AgentRun & { folder: string }): void {
+  agentEnded(step: TaskStep, { outcome, time, folder }: AgentRun & { folder: string }): void {
     const { ending, message, usage, files } = outcome;
     this.#steps.push({
       name: step.name,
@@ -62,7 +65,9 @@ export class AttemptProgress {
       verification: null,
     });
     this.#usage = usageTogether(this.#usage, usage);
-    this.#agentMs = (this.#agentMs ?? 0) + durationMs;
+    this.#agentMs = (this.#agentMs ?? 0) + time.durationMs;
+    this.#agentExtendedMs = (this.#agentExtendedMs ?? 0) + time.extendedMs;
+    this.#waitedForCpuMs = sumOfKnown(this.#waitedForCpuMs, time.waitedForCpuMs);
     const inFolder = (file: string | undefined) =>
       file === undefined ? null : relative(this.#attempt.folder, join(folder, file));
     this.#files.trajectory ??= inFolder(files.trajectory);
@@ -88,7 +93,7 @@ export class AttemptProgress {
     step: TaskStep,
     { verification, folder, durationMs }: { verification: Verification; folder: string; durationMs: number },
   ): void {
-    const { rewards, ...rest } = verification;
+    const { rewards, time, ...rest } = verification;
     const findings = [...this.#findings, ...rest.findings];
     const last = this.#steps.at(-1);
     if (last === undefined || last.name !== step.name)
@@ -96,6 +101,8 @@ export class AttemptProgress {
     last.rewards = rewards;
     last.verification = { ...rest, findings };
     this.#verifierMs = (this.#verifierMs ?? 0) + durationMs;
+    this.#verifierExtendedMs = sumOfKnown(this.#verifierExtendedMs, time?.extendedMs ?? null);
+    this.#waitedForCpuMs = sumOfKnown(this.#waitedForCpuMs, time?.waitedForCpuMs ?? null);
     this.#files.testOutput ??= relative(this.#attempt.folder, join(folder, TEST_OUTPUT));
   }
 
@@ -128,6 +135,7 @@ export class AttemptProgress {
         memoryRequestedBytes: this.#memory?.requestedBytes ?? null,
         memoryLimitBytes: this.#memory?.limitBytes ?? null,
         ...this.#resources,
+        waitedForCpuMs: this.#waitedForCpuMs,
         diskRequestedBytes: storageMb === null ? null : storageMb * 1024 * 1024,
       },
       startedAt: this.#startedAt.toISOString(),
@@ -136,6 +144,8 @@ export class AttemptProgress {
         environmentMs: this.#environmentMs,
         agentMs: this.#agentMs,
         verifierMs: this.#verifierMs,
+        agentExtendedMs: this.#agentExtendedMs,
+        verifierExtendedMs: this.#verifierExtendedMs,
       },
       tries: this.#attempt.tries ?? [],
       imageId: this.imageId,

@@ -35,6 +35,11 @@ export interface AttemptLimits {
   agentTimeoutSec?: number | undefined;
   /** Multiply the task's own times. Default 1. */
   timeoutMultiplier?: number | undefined;
+  /**
+   * By how much a time limit is extended at most for time in which others held the processors, as a share of the limit.
+   * 0 for never. Default 1.
+   */
+  timeoutExtension?: number | undefined;
   maxTurns?: number | undefined;
   maxTokens?: number | undefined;
   maxCostUsd?: number | undefined;

@@ -8,6 +8,7 @@ import { noUsage } from "../agents/no-usage.js";
 import { explainFailure } from "../evidence/explain-failure.js";
 import type { ImageUser } from "../place/image-user.js";
 import { prepareStep } from "../place/prepare-environment.js";
+import { ExtendedLimit, type TimeTaken, timeAllowed } from "../processors/extended-limit.js";
 import type { Attempt } from "./attempt.js";
 import { watchDisk } from "./disk-watch.js";
 
@@ -19,7 +20,7 @@ export interface AgentRun {
   outcome: Omit<AgentOutcome, "ending"> & {
     ending: AgentOutcome["ending"] | "out-of-memory" | "out-of-disk";
   };
-  durationMs: number;
+  time: TimeTaken;
 }
 
 export interface AgentPlace {
@@ -43,7 +44,7 @@ export async function driveAgent(attempt: Attempt, place: AgentPlace): Promise<A
     signal?.throwIfAborted();
     const outcome = await agentsFault(attempt, { error, place });
     if (outcome === null) throw error;
-    return { outcome, durationMs: 0 };
+    return { outcome, time: { durationMs: 0, extendedMs: 0, waitedForCpuMs: null } };
   }
   return await letWork(attempt, place);
 }
@@ -52,16 +53,10 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
   const { step, sandbox, container } = place;
   const { task, agent, limits, folder, signal } = attempt;
   const timeoutSec = agentTimeout(attempt, step);
-  const beganAt = performance.now();
-  const workedMs = () =>
-    Math.min(performance.now() - beganAt, (timeoutSec ?? Number.POSITIVE_INFINITY) * 1000);
-  const over = new AbortController();
+  const allowed = timeAllowed(timeoutSec, limits.timeoutExtension);
+  using limit = new ExtendedLimit(sandbox, { allowed, reason: timeIsOver(timeoutSec) });
   const full = new AbortController();
-  using either = new AnySignal([signal, over.signal, full.signal]);
-  const timer =
-    timeoutSec === null
-      ? undefined
-      : setTimeout(() => over.abort(timeIsOver(timeoutSec)), Math.min(timeoutSec * 1000, 2 ** 31 - 1));
+  using either = new AnySignal([signal, limit.signal, full.signal]);
   const ended = new AbortController();
   const { storageMb } = task.environment.limits;
   if (storageMb !== null) {
@@ -91,20 +86,17 @@ async function letWork(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
     });
     const outcome = await Promise.race([running, leftBehind(either.signal, ended.signal)]);
     signal?.throwIfAborted();
-    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, outcome), durationMs: workedMs() };
-    return {
-      outcome: over.signal.aborted ? { ...outcome, ending: "timed-out" } : outcome,
-      durationMs: workedMs(),
-    };
+    const time = await limit.end();
+    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, outcome), time };
+    return { outcome: limit.isOver ? { ...outcome, ending: "timed-out" } : outcome, time };
   } catch (error) {
     signal?.throwIfAborted();
-    const durationMs = workedMs();
-    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, timedOut(null)), durationMs };
-    const outcome = over.signal.aborted ? timedOut(null) : await agentsFault(attempt, { error, place });
+    const time = await limit.end();
+    if (full.signal.aborted) return { outcome: outOfDisk(full.signal, timedOut(null)), time };
+    const outcome = limit.isOver ? timedOut(null) : await agentsFault(attempt, { error, place });
     if (outcome === null) throw error;
-    return { outcome, durationMs };
+    return { outcome, time };
   } finally {
-    clearTimeout(timer);
     ended.abort();
   }
 }
@@ -157,6 +149,6 @@ function endedBy(ending: AgentRun["outcome"]["ending"], message: string): AgentR
   return { ending, message, usage: noUsage, files: {} };
 }
 
-function timeIsOver(timeoutSec: number): BrigError {
+function timeIsOver(timeoutSec: number | null): BrigError {
   return new BrigError(`the agent's ${timeoutSec} seconds are over`, { code: "turn.timed-out" });
 }

@@ -36,7 +36,7 @@ export async function exportWork(stopped: StoppedSandbox, place: ExportPlace): P
   } catch (error) {
     if (!isBrigError(error, "engine.failed") || error.errno !== "ENAMETOOLONG") throw error;
     const message = "what the agent left has paths that are too long to be read";
-    const none = { rewards: null, exitCode: null, tests: null, findings: [] };
+    const none = { rewards: null, exitCode: null, tests: null, time: null, findings: [] };
     const { mode } = step.verifier;
     return { kind: "not-copied", verification: { ...none, mode, verifier: "no-reward", message } };
   }

@@ -14,6 +14,7 @@ import { verifySeparately } from "../grading/verify-separately.js";
 import type { ReadyImage } from "../images/task-images.js";
 import { stillEmpty, untouched } from "../place/empty-directories.js";
 import type { OpenTaskSandbox, TaskPlace } from "../place/task-sandbox.js";
+import { type TimeAllowed, timeAllowed } from "../processors/extended-limit.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { openAgentContainer } from "./agent-container.js";
 import type { Attempt, AttemptStage } from "./attempt.js";
@@ -137,8 +138,8 @@ async function runStep(
   const sandbox = await container.running();
   const before = task.steps[task.steps.indexOf(step) - 1];
   if (before?.verifier.mode === "shared") await container.hideTests();
-  const { outcome, durationMs } = await driveAgent({ ...attempt, folder }, { step, sandbox, container });
-  progress.agentEnded(step, { outcome, durationMs, folder });
+  const { outcome, time } = await driveAgent({ ...attempt, folder }, { step, sandbox, container });
+  progress.agentEnded(step, { outcome, time, folder });
   const { cwd } = container;
   const looked = new Set([cwd, ...artifactSources(step.artifacts, cwd)]);
   const made = container.empty.filter(({ path }) => looked.has(path));
@@ -158,7 +159,7 @@ async function runStep(
   if (step.verifier.mode === "separate" && step === task.steps.at(-1)) container.closeEarly();
   const beganAt = performance.now();
   const { findings } = manifest;
-  const request = { task, step, folder, timeoutSec: verifierTimeout(attempt, step) };
+  const request = { task, step, folder, allowed: timeForTests(attempt, step) };
   const verification: Verification =
     step.verifier.mode === "separate"
       ? await verifySeparately(place, { ...request, imageId: verifierImage, manifest })
@@ -208,8 +209,10 @@ function placeOf({ engine, environment, runtime, limits, signal }: Attempt): Tas
   return { engine, environment, runtime, memoryHeadroom: limits.memoryHeadroom, signal };
 }
 
-function verifierTimeout({ limits }: Attempt, { verifier }: TaskStep): number | null {
-  return verifier.timeoutSec === null ? null : verifier.timeoutSec * (limits.timeoutMultiplier ?? 1);
+function timeForTests({ limits }: Attempt, { verifier }: TaskStep): TimeAllowed {
+  const { timeoutMultiplier = 1, timeoutExtension } = limits;
+  const { timeoutSec } = verifier;
+  return timeAllowed(timeoutSec === null ? null : timeoutSec * timeoutMultiplier, timeoutExtension);
 }
 
 function meets({ rewards }: Verification, { minRewards }: TaskStep): boolean {

@@ -17,6 +17,7 @@ export const batchSettingsSchema = z.strictObject({
     .strictObject({
       agentTimeoutSec: limit,
       timeoutMultiplier: limit,
+      timeoutExtension: z.number().min(0).nullable().default(null),
       maxTurns: limit,
       maxTokens: limit,
       maxCostUsd: limit,

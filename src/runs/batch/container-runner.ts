@@ -37,10 +37,10 @@ export function containerGrader(
   options: Omit<ContainerRunnerOptions, "agent">,
 ): NonNullable<AttemptRunner["grade"]> {
   const { engine, environment, images, runtime, limits } = options;
-  const { timeoutMultiplier, memoryHeadroom } = limits;
+  const { memoryHeadroom } = limits;
   return async ({ task, folder, signal }) => {
     const place = { engine, environment, runtime, memoryHeadroom, signal };
-    const result = await gradeAgain(folder, { task, images, place, timeoutMultiplier });
+    const result = await gradeAgain(folder, { task, images, place, limits });
     await writeResult(folder, result);
     return result;
   };

@@ -32,7 +32,7 @@ export async function asAgentsFault(
         : couldBeCaused(error) || (isAgents && error.code === "policy.not-enforced");
     if (!isOwn) throw error;
     const message = `the tests could not run on what the agent left: ${error.message}`;
-    return { rewards: null, verifier: "no-reward", message, exitCode: null, tests: null };
+    return { rewards: null, verifier: "no-reward", message, exitCode: null, tests: null, time: null };
   }
 }
 

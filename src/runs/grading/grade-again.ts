@@ -3,9 +3,11 @@ import { join } from "node:path";
 import { BrigError } from "../../errors.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { readManifest } from "../artifacts/read-manifest.js";
+import type { AttemptLimits } from "../attempt/attempt.js";
 import { infrastructureFailure } from "../evidence/explain-failure.js";
 import type { TaskImages } from "../images/task-images.js";
 import type { TaskPlace } from "../place/task-sandbox.js";
+import { timeAllowed } from "../processors/extended-limit.js";
 import { type AttemptResult, attemptResultSchema } from "../results/attempt-result.js";
 import { RESULT_FILE } from "../results/run-files.js";
 import { gradeOf } from "./grade-of.js";
@@ -16,7 +18,7 @@ export interface GradeAgainOptions {
   task: Task;
   images: TaskImages;
   place: TaskPlace;
-  timeoutMultiplier?: number | undefined;
+  limits?: Pick<AttemptLimits, "timeoutMultiplier" | "timeoutExtension"> | undefined;
 }
 
 /**
@@ -35,16 +37,20 @@ export async function gradeAgain(folder: string, options: GradeAgainOptions): Pr
     if (failure === null) throw error;
     return failure;
   });
-  if (!Array.isArray(graded))
+  if (!("steps" in graded))
     return { ...before, status: "unscored", reward: null, rewards: {}, failure: graded };
   return {
     ...before,
     taskChecksum: task.checksum,
     status: "scored",
-    ...gradeOf(task, graded),
+    ...gradeOf(task, graded.steps),
     failure: null,
-    steps: graded,
-    durations: { ...before.durations, verifierMs: performance.now() - beganAt },
+    steps: graded.steps,
+    durations: {
+      ...before.durations,
+      verifierMs: performance.now() - beganAt,
+      verifierExtendedMs: graded.extendedMs,
+    },
   };
 }
 
@@ -52,20 +58,22 @@ async function gradeSteps(
   folder: string,
   before: AttemptResult,
   options: GradeAgainOptions,
-): Promise<AttemptResult["steps"]> {
+): Promise<{ steps: AttemptResult["steps"]; extendedMs: number }> {
   const steps: AttemptResult["steps"] = [];
+  let extendedMs = 0;
   for (const [index, step] of options.task.steps.entries()) {
     const earlier = before.steps[index];
     if (earlier === undefined) break;
-    const { rewards, ...verification } = await gradeStep(folder, { step, ...options });
+    const { rewards, time, ...verification } = await gradeStep(folder, { step, ...options });
     steps.push({ ...earlier, rewards, verification });
+    extendedMs += time?.extendedMs ?? 0;
   }
-  return steps;
+  return { steps, extendedMs };
 }
 
 async function gradeStep(
   folder: string,
-  { task, images, place, timeoutMultiplier = 1, step }: GradeAgainOptions & { step: TaskStep },
+  { task, images, place, limits = {}, step }: GradeAgainOptions & { step: TaskStep },
 ) {
   if (step.verifier.mode !== "separate") throw notGradable(folder, "its tests run in the agent's container");
   const own = stepFolder(folder, { task, step });
@@ -74,9 +82,10 @@ async function gradeStep(
   const environment = step.verifier.environment ?? task.environment;
   using image = await images.ready(environment.image, { task: task.name, signal: place.signal });
   const { timeoutSec } = step.verifier;
+  const { timeoutMultiplier = 1, timeoutExtension } = limits;
   return await verifySeparately(place, {
     ...{ task, step, imageId: image.id, manifest, folder: own },
-    timeoutSec: timeoutSec === null ? null : timeoutSec * timeoutMultiplier,
+    allowed: timeAllowed(timeoutSec === null ? null : timeoutSec * timeoutMultiplier, timeoutExtension),
   });
 }
 

@@ -1,8 +1,10 @@
+import { formatDuration } from "../../lib/time/durations.js";
 import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import { invalidReasons } from "../../tasks/parsers/grade.js";
 import { gradeParsedOutput } from "../../tasks/parsers/grade-parsed-output.js";
 import { gradeSweBench } from "../../tasks/parsers/grade-swe-bench.js";
 import type { TaskCheck } from "../../tasks/task.js";
+import type { TimeTaken } from "../processors/extended-limit.js";
 import { mainReward } from "./parse-rewards.js";
 import { readRewardFiles } from "./reward-files.js";
 import type { TestsRun } from "./run-tests.js";
@@ -15,10 +17,9 @@ export async function judgeTests(
   stop: () => Promise<StoppedSandbox>,
   { check, run, uid }: { check: TaskCheck; run: TestsRun; uid: number },
 ): Promise<Judged> {
-  const { exitCode, period } = run;
-  const none = { exitCode, tests: null };
-  if (run.isTimedOut)
-    return { ...none, rewards: null, verifier: "timed-out", message: "the tests did not end in their time" };
+  const { exitCode, period, time } = run;
+  const none = { exitCode, tests: null, time };
+  if (run.isTimedOut) return { ...none, rewards: null, verifier: "timed-out", message: timeIsOver(time) };
   if (check.kind === "command")
     return { ...none, rewards: { reward: exitCode === 0 ? 1 : 0 }, verifier: "scored", message: null };
   if (check.kind === "reward-files") {
@@ -32,7 +33,13 @@ export async function judgeTests(
   if (grade.kind === "invalid")
     return { ...none, rewards: null, verifier: "no-reward", message: invalidReasons[grade.reason] };
   const rewards = { reward: grade.isResolved ? 1 : 0 };
-  return { exitCode, rewards, verifier: "scored", message: null, tests: [...grade.tests] };
+  return { exitCode, time, rewards, verifier: "scored", message: null, tests: [...grade.tests] };
+}
+
+function timeIsOver({ extendedMs }: TimeTaken): string {
+  const more =
+    extendedMs === 0 ? "" : `, extended by ${formatDuration(extendedMs)} for waiting for a processor`;
+  return `the tests did not end in their time${more}`;
 }
 
 type FoundRewards = Pick<Verification, "rewards" | "verifier" | "message">;

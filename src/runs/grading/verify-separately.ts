@@ -5,6 +5,7 @@ import { placeArtifacts } from "../artifacts/place-artifacts.js";
 import { VERIFIER_PROOF, writeProof } from "../evidence/write-proof.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
 import { openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
+import type { TimeAllowed } from "../processors/extended-limit.js";
 import { asAgentsFault } from "./agents-fault.js";
 import { judgeTests } from "./judge-tests.js";
 import { runTests } from "./run-tests.js";
@@ -19,7 +20,7 @@ export interface SeparateVerification {
   manifest: ArtifactManifest;
   /** On the host: has the artifacts, and gets the output of the tests. */
   folder: string;
-  timeoutSec: number | null;
+  allowed: TimeAllowed;
 }
 
 /**
@@ -28,7 +29,7 @@ export interface SeparateVerification {
  */
 export async function verifySeparately(
   place: TaskPlace,
-  { task, step, imageId, manifest, folder, timeoutSec }: SeparateVerification,
+  { task, step, imageId, manifest, folder, allowed }: SeparateVerification,
 ): Promise<Verification> {
   const { verifier } = step;
   const environment = verifier.environment ?? task.environment;
@@ -44,7 +45,7 @@ export async function verifySeparately(
   await prepareEnvironment(opened, environment, place);
   const { signal } = place;
   const { cwd, user } = opened;
-  const test = { check: verifier.check, folder, cwd, user, env: verifier.env, timeoutSec, signal };
+  const test = { check: verifier.check, folder, cwd, user, env: verifier.env, allowed, signal };
   const judge = async () => {
     using container = await openTestContainer(sandbox, { owner: user, tests: user });
     await placeArtifacts(container.asRoot, { manifest, folder });

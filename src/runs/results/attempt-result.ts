@@ -31,6 +31,7 @@ export const agentEndings = [
 ] as const;
 
 const count = z.int().min(0);
+const extended = z.number().min(0).nullable().default(null);
 
 export const usageSchema = z.strictObject({
   inputTokens: count.describe("Cached ones included"),
@@ -46,7 +47,17 @@ export const resourcesSchema = z.strictObject({
   memoryLimitBytes: count.nullable().describe("Above it the kernel ends the attempt"),
   peakMemoryBytes: count.nullable(),
   cpuMs: z.number().min(0).nullable(),
-  throttledMs: z.number().min(0).nullable().describe("Time that the attempt was kept from its processors"),
+  throttledMs: z
+    .number()
+    .min(0)
+    .nullable()
+    .describe("Time that its own limit kept the attempt from its processors"),
+  waitedForCpuMs: z
+    .number()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe("Time that agent and tests lost because others held the processors; an estimate"),
   diskRequestedBytes: count
     .nullable()
     .default(null)
@@ -107,6 +118,8 @@ export const attemptResultSchema = z.strictObject({
     environmentMs: z.number().min(0).nullable(),
     agentMs: z.number().min(0).nullable(),
     verifierMs: z.number().min(0).nullable(),
+    agentExtendedMs: extended.describe("How much of it was beyond the agent's limit, because of others"),
+    verifierExtendedMs: extended.describe("The same for the tests"),
   }),
   tries: z
     .array(z.strictObject({ startedAt: z.iso.datetime(), endedAt: z.iso.datetime(), failure: failureSchema }))

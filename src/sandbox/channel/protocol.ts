@@ -89,6 +89,7 @@ export const FileOperation = {
   recover: 13,
   copy: 14,
   owners: 15,
+  waits: 16,
 } as const;
 
 export const EntryType = {
@@ -182,3 +183,6 @@ export const AddressFamily = { ipv4: 4, ipv6: 6 } as const;
 export const OWNER_QUERY_BYTES = 40;
 export const OWNER_RECORD_BYTES = 24;
 export const OWNERS_MAX = 1000;
+
+export const WAIT_RECORD_BYTES = 12;
+export const WAITS_MAX = 5000;

@@ -96,7 +96,7 @@ async function writePieces(command: Command, input: AsyncIterable<Uint8Array>): 
 }
 
 /** The path of these is something else, or empty. */
-const hasNoPath: ReadonlySet<FileRequest["operation"]> = new Set(["report", "owners"]);
+const hasNoPath: ReadonlySet<FileRequest["operation"]> = new Set(["report", "owners", "waits"]);
 
 export function encodeFileRequest(request: FileRequest): Buffer {
   const head = Buffer.alloc(FILE_HEAD_BYTES);

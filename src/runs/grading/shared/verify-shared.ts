@@ -6,6 +6,7 @@ import type { Task, TaskStep } from "../../../tasks/task.js";
 import { VERIFIER_PROOF, writeProof } from "../../evidence/write-proof.js";
 import { openImageFiles } from "../../place/image-files.js";
 import type { ImageUser } from "../../place/image-user.js";
+import type { TimeAllowed } from "../../processors/extended-limit.js";
 import { asAgentsFault } from "../agents-fault.js";
 import { judgeTests } from "../judge-tests.js";
 import { runTests } from "../run-tests.js";
@@ -36,7 +37,7 @@ export interface SharedVerification {
   changes: readonly ContainerChange[];
   /** On the host; gets the output of the tests. */
   folder: string;
-  timeoutSec: number | null;
+  allowed: TimeAllowed;
   /** What was refused of the artifacts. */
   findings: readonly string[];
   signal?: AbortSignal | undefined;
@@ -49,7 +50,7 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  * dead, and what tests would obey is as the image has it. Errors: those of the engine and of the host's files.
  */
 export async function verifyShared(verification: SharedVerification): Promise<Verification> {
-  const { step, container, user, stopped, folder, timeoutSec, signal } = verification;
+  const { step, container, user, stopped, folder, allowed, signal } = verification;
   const { check } = step.verifier;
   const findings = [...verification.findings];
   const path = await pathOf(stopped.engine, verification);
@@ -60,7 +61,7 @@ export async function verifyShared(verification: SharedVerification): Promise<Ve
     await writeProof({ folder, name: VERIFIER_PROOF }, opened.asTests.proof);
     findings.push(...(await putBack(opened.asRoot, verification, places)));
     const env = { PATH: path, ...step.verifier.env };
-    const run = await runTests(opened, { check, folder, cwd, user, env, timeoutSec, signal });
+    const run = await runTests(opened, { check, folder, cwd, user, env, allowed, signal });
     const again = await container.stop();
     return await judgeTests(async () => again, { check, run, uid: user.uid });
   };

@@ -1,0 +1,12 @@
+/* How long programs have waited for a processor, thread by thread. */
+#ifndef BRIG_PROCESSOR_WAITS_H
+#define BRIG_PROCESSOR_WAITS_H
+
+#include <stdint.h>
+
+#include "file-job.h"
+
+/* The operation `waits`. Returns its errno: ENOENT where the kernel does not count. */
+uint32_t waits_list(const struct file_job *job, struct file_result *result);
+
+#endif
