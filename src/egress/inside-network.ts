@@ -27,7 +27,7 @@ export interface ConnectionOwner {
   program: string;
 }
 
-/** What the egress proxy needs of a sandbox. */
+/** The loopback network inside a sandbox, on which the egress proxy listens. */
 export interface InsideNetwork {
   /** Errors: `sandbox.port-in-use`, `sandbox.gone`. */
   listen(at: InsideAddress, onConnection: (connection: InsideConnection) => void): Promise<InsideListener>;

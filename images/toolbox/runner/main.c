@@ -1,4 +1,7 @@
-/* The command line of the runner: `serve` is PID 1 of a sandbox, or works beside it as another user; `connect` is the bridge that `docker exec` starts. */
+/*
+ * The command line of the runner. `serve` is PID 1 of a sandbox, or a second runner in it for another user. `connect` is
+ * the bridge that `docker exec` starts.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,9 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 
-/** A port of the sandbox, and that of this machine at which it is reachable; 0 for any that is free. */
+/** A port of the sandbox that is reachable on this machine. */
 export interface PublishedPort {
+  /** The port of this machine's 127.0.0.1; 0 for any that is free. */
   hostPort: number;
   sandboxPort: number;
 }

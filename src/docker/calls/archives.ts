@@ -60,7 +60,7 @@ const stat = object({ mode: number, mtime: string });
 /** The engine writes modes as Go does: bits of its own for everything but the permissions. */
 const GoMode = { directory: 2 ** 31, setuid: 2 ** 23, setgid: 2 ** 22, sticky: 2 ** 20 };
 
-/** Null for what is not as expected. */
+/** Null if the header is missing or is not in the engine's format. */
 function parseStat(header: string | string[] | undefined): StatedPath | null {
   if (typeof header !== "string") return null;
   const found = readOrNull(stat, parseJson(Buffer.from(header, "base64").toString()));

@@ -1,6 +1,6 @@
 import { sharedSignal } from "./shared-signal.js";
 
-/** Waits for the promise. An abort rejects at once with the signal's reason. Without a signal it only waits. */
+/** Gives the promise's result, or rejects with the reason of the signal as soon as that is aborted. */
 export async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
   const over = new AbortController();

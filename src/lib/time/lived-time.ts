@@ -25,7 +25,7 @@ export function afterLivedTime(ms: number, callback: () => void): LivedTimer {
   return { cancel: () => clearTimeout(timer) };
 }
 
-/** Waits for the promise. Rejects with `reason` after this much running time. */
+/** Gives the promise's result, or rejects with `reason` after this much running time. */
 export async function withinLivedTime<T>(promise: Promise<T>, ms: number, reason: Error): Promise<T> {
   let timer: LivedTimer | undefined;
   const over = new Promise<never>((_, reject) => {

@@ -25,7 +25,7 @@ export async function timesTellApart(madeAt: number, signal: AbortSignal | undef
   if (left > 0) await pause(left, signal);
 }
 
-/** Those of the directories, made just now, that have no other one in them. */
+/** Which of these new directories have none of the others in them. */
 export async function emptyDirectories(sandbox: Sandbox, made: readonly string[]): Promise<EmptyDirectory[]> {
   const above = new Set(made.map((path) => posix.dirname(path)));
   const found = await Promise.all(

@@ -6,7 +6,7 @@ export interface ChannelEvents {
   onOutput(data: Buffer, isStderr: boolean): void;
   /** The runner accepts this many more bytes of input. */
   onCredit(bytes: number): void;
-  /** BOUND, CONNECTED or DATAGRAM, which only come on the channels of sockets. */
+  /** Frames that only channels of sockets have: BOUND, CONNECTED and DATAGRAM. */
   onSocketFrame?(frame: Frame): void;
   /** The last event of the channel. */
   onExit(payload: Buffer): void;

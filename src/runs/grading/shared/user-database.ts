@@ -12,7 +12,10 @@ export function withNumbersOf(image: string, now: string): string {
   return [...kept, ...original.values()].map((fields) => `${fields.join(":")}\n`).join("");
 }
 
-/** Root's line is the image's: its home and its shell are more than a name. The third field is the number of the user or group; in a line of passwd the fourth is that of the user's group. */
+/**
+ * The third field of a line is the number of the user or group. In passwd, the fourth is the number of the user's group.
+ * Root gets the image's whole line, because the tests use root's home and shell.
+ */
 function withNumbers(fields: readonly string[], own: readonly string[]): string[] {
   const isRootUser = own.length > 4 && own[2] === "0";
   if (isRootUser) return [...own];

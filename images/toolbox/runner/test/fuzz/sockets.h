@@ -159,7 +159,7 @@ static void take_socket_exit(uint32_t channel, const struct frame *frame) {
     if (channel == listener_channel) listener_channel = listener_port = 0;
     uint32_t error = get32(frame->payload + 4);
     if (!record->is_connected || record->killed || record->program < 0) return;
-    /* A connection ends well only when nothing is missing. */
+    /* An exit without an error says that every byte was passed on, in both directions. */
     REQUIRE(error || (record->saw_end && record->input_ended && record->got[0] == programs[record->program].wrote));
 }
 
