@@ -33,6 +33,7 @@ const slow = [
   "test/e2e/{agents,approvals,context,conversation,overlay,session-steps,sessions,settings,unread-output,view-*}.test.ts",
   "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",
   "test/docker/{base-image,engine,image-prune,podman}.test.ts",
+  "test/docker/sandbox/egress/real-clients.test.ts",
   "test/docker/sandbox/{kill,killed-session,lease,memory-left,reconnect,removal,silence,trouble}.test.ts",
   "test/docker/sandbox/overlay/{fork-changes,killed,random-*}.test.ts",
   "test/docker/sandbox/tree/{changes,commit-killed,copy}.test.ts",

@@ -2,6 +2,7 @@ import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { connectEngine } from "../docker/connect.js";
 import type { Engine, EngineConnection } from "../docker/engine-types.js";
+import type { Resolve } from "../egress/dial.js";
 import { BrigError } from "../errors.js";
 import { type OpenedSandbox, openSandbox, type StartOptions } from "./open-sandbox.js";
 import type { SandboxOptions } from "./sandbox-options.js";
@@ -13,6 +14,8 @@ export interface Surroundings {
   environment?: Environment | undefined;
   /** A volume to mount at /.brig instead of this version's toolbox, with another build of the runner. */
   toolboxVolume?: string | undefined;
+  /** How the names of an allow-list are looked up. Default: as the host's own programs do it. */
+  resolve?: Resolve | undefined;
 }
 
 /** Opens a sandbox. Only here does the library read the process's environment and current directory. */
@@ -21,10 +24,10 @@ export async function createSandbox(
   surroundings: Surroundings = {},
 ): Promise<OpenedSandbox> {
   options.signal?.throwIfAborted();
-  const { toolboxVolume, environment = readEnvironment() } = surroundings;
+  const { toolboxVolume, resolve, environment = readEnvironment() } = surroundings;
   const connecting =
     options.engine === undefined ? connectEngine({ env: environment }) : engineOf(options.engine);
-  const start = { ...options, engine: connecting, toolboxVolume };
+  const start = { ...options, engine: connecting, toolboxVolume, resolve };
   if (options.from !== undefined) return await openFrom(options.from, options, { environment, start });
   if (options.at !== undefined)
     throw new BrigError("the option at is the number of a restore point, and needs the option from", {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
+import type { Resolve } from "../egress/dial.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
@@ -73,6 +74,8 @@ export interface StartOptions
   engine: Engine | Promise<Engine>;
   /** A volume to mount at /.brig instead of this version's toolbox. */
   toolboxVolume?: string | undefined;
+  /** How the names of an allow-list are looked up. Default: as the host's own programs do it. */
+  resolve?: Resolve | undefined;
   /** What the engine has said of the image, if it was asked already. */
   inspectedImage?: ImageSummary | undefined;
   /** Whether `close` keeps what was changed in a copy-on-write workspace, as its receipt says. Default: false. */

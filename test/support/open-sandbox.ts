@@ -14,9 +14,10 @@ export type TestSandboxOptions = Omit<SandboxOptions, "engine"> &
 export async function openBreakable({
   environment,
   toolboxVolume,
+  resolve,
   ...options
 }: TestSandboxOptions = {}): Promise<BreakableSandbox> {
-  const opened = await createSandbox(options, { environment, toolboxVolume });
+  const opened = await createSandbox(options, { environment, toolboxVolume, resolve });
   // Its `engine` is the whole engine already; only its public type has less.
   return Object.assign(sandboxFrom(opened), { link: opened.link }) as BreakableSandbox;
 }

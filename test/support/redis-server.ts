@@ -1,10 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
+import { freePort } from "./free-port.js";
 
 /** `scripts/install-test-programs.mjs` installs it where it can. */
 export const hasRedis = existsSync("/usr/bin/redis-server");
@@ -100,18 +99,6 @@ export class RedisServer implements AsyncDisposable {
     await this.kill();
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
   }
-}
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const address = server.address();
-  server.close();
-  await wait(0);
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 function makeCertificates(folder: string): void {

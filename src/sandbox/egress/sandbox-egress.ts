@@ -1,4 +1,5 @@
 import type { EgressAttempt } from "../../egress/attempt.js";
+import type { Resolve } from "../../egress/dial.js";
 import { type Egress, openEgress } from "../../egress/open-egress.js";
 import { BrigError } from "../../errors.js";
 import type { NetworkScope } from "../../policy/network.js";
@@ -9,6 +10,7 @@ import { DenialNotes } from "./denial-notes.js";
 interface SandboxEgressOptions {
   hosts: readonly string[];
   onEgress?: ((attempt: EgressAttempt) => void) | undefined;
+  resolve?: Resolve | undefined;
 }
 
 /** The allow-list of a sandbox at work. */
@@ -22,13 +24,16 @@ export class SandboxEgress {
   }
 
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
-  static async open(link: RunnerLink, { hosts, onEgress }: SandboxEgressOptions): Promise<SandboxEgress> {
+  static async open(
+    link: RunnerLink,
+    { hosts, onEgress, resolve }: SandboxEgressOptions,
+  ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const onAttempt = (attempt: EgressAttempt) => {
       notes.add(attempt);
       deliver(onEgress, attempt);
     };
-    const egress = await openEgress(new SandboxNetwork(link), { hosts, onAttempt });
+    const egress = await openEgress(new SandboxNetwork(link), { hosts, onAttempt, resolve });
     return new SandboxEgress(egress, notes);
   }
 

@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { strictSchema } from "../../../../src/tools/json-schema.js";
 import { mcpResultOutput } from "../../../../src/tools/mcp/result-output.js";
+import { freePort } from "../../../support/free-port.js";
 import {
   everything,
   filesystem,
@@ -17,15 +17,6 @@ import {
   testServers,
   toolOf,
 } from "../../../support/mcp-processes.js";
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 /** Serves server-everything over HTTP; returns its URL. */
 async function everythingOverHttp(): Promise<string> {
