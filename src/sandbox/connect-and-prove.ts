@@ -1,5 +1,6 @@
 import { release } from "node:os";
 import type { Engine } from "../docker/engine-types.js";
+import type { Resolve } from "../egress/dial.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
@@ -7,12 +8,12 @@ import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { readReport } from "./files/files.js";
-import type { StartOptions } from "./open-sandbox.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { type KernelReport, parseReport } from "./proof/kernel-report.js";
 import { type Proof, proveSandbox } from "./proof/proof.js";
 import { requireStatx } from "./proof/require-statx.js";
 import { WrongKernel } from "./proof/right-kernel.js";
+import type { SandboxOptions } from "./sandbox-options.js";
 
 /** How long to try to reopen a broken stream; a shorter lease shortens it. */
 const RECONNECT_MS = 60_000;
@@ -60,7 +61,7 @@ export async function connectAndProve(
 export async function openEgressOf(
   link: RunnerLink,
   { egress }: SandboxPlan,
-  { onEgress, resolve }: Pick<StartOptions, "onEgress" | "resolve">,
+  { onEgress, resolve }: Pick<SandboxOptions, "onEgress"> & { resolve?: Resolve | undefined },
 ): Promise<SandboxEgress | null> {
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");

@@ -105,8 +105,12 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
   }
 
   override _write(data: Buffer, _encoding: string, callback: (error?: Error | null) => void): void {
-    this.#unsent = { data, callback };
-    this.#sendUnsent();
+    // To the runner a frame without bytes is the end; Node's HTTP server writes such pieces.
+    if (data.length === 0) callback();
+    else {
+      this.#unsent = { data, callback };
+      this.#sendUnsent();
+    }
   }
 
   override _final(callback: (error?: Error | null) => void): void {

@@ -76,6 +76,20 @@ describe("a sandbox with an allow-list", () => {
     });
   });
 
+  it("answers several requests on one connection", async () => {
+    attempts.length = 0;
+    const twice = `
+import http.client
+connection = http.client.HTTPConnection("127.83.0.1", 3128)
+for path in ["/1", "/2", "/3"]:
+    connection.auto_open = path == "/1"
+    connection.request("GET", f"http://host.internal:${ports.plain}{path}")
+    print(connection.getresponse().read().decode(), end="")`;
+    const { stdout, stderr } = await opened.sandbox.exec(["python3", "-c", twice]);
+    expect({ stdout, stderr }).toEqual({ stdout: "plain GET /1\nplain GET /2\nplain GET /3\n", stderr: "" });
+    await eventually(() => expect(attempts).toHaveLength(3));
+  });
+
   it("says in the output of the command what it refused, and to whom", async () => {
     attempts.length = 0;
     const { stdout, stderr } = await run(`curl -sS http://host.internal:${ports.secret}/`);

@@ -66,6 +66,18 @@ describe("a listener inside the sandbox", () => {
     },
   );
 
+  sandboxTest("goes on after a write without bytes", async ({ sandbox }) => {
+    const { listener, next } = await listenInside(new SandboxNetwork(sandbox.link), 4009);
+    const running = sandbox.exec(connected(4009, "print(s.makefile().read())"));
+    const { stream } = await next();
+    stream.write("");
+    stream.write("one ");
+    stream.write(Buffer.alloc(0));
+    stream.end("two");
+    expect((await running).stdout).toBe("one two\n");
+    await listener.close();
+  });
+
   sandboxTest("tells a reset from an end of file, in both directions", async ({ sandbox }) => {
     const network = new SandboxNetwork(sandbox.link);
     const { listener, next } = await listenInside(network, 4002);
