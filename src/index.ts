@@ -32,6 +32,7 @@ export type { BatchAgent, RunBatchOptions, RunBatchResult } from "./batch/run-ba
 export type { EngineConnection } from "./docker/engine-types.js";
 export type { EgressAttempt, EgressOutcome, EgressWay } from "./egress/attempt.js";
 export type { ConnectionOwner } from "./egress/inside-network.js";
+export type { EgressEntry } from "./egress/log/egress-entry.js";
 export type { AddressScope } from "./egress/rules/address-scope.js";
 export type { Denial } from "./egress/rules/denial.js";
 export type { BrigErrorOptions, ErrorCode, GoneReason } from "./errors.js";

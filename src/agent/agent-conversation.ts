@@ -116,6 +116,7 @@ export class AgentConversation implements Conversation {
     this.#wasInterrupted = ending.status === "interrupted";
     const { model } = this.#options.model;
     const number = ++this.#turns;
+    await this.#parts.recorder.flushEgress();
     return concludeTurn(ending, { id: turn.id, number, model, transcript: this.#parts.transcript });
   }
 
@@ -165,6 +166,7 @@ export class AgentConversation implements Conversation {
       // Somebody who interrupts a session does not want to wait.
       if (!this.#wasInterrupted) await this.#parts.recorder.tree(this.#sandbox, this.#setting);
       await this.#closeSandboxes();
+      await this.#parts.recorder.flushEgress();
       this.#parts.recorder.receipt();
     } finally {
       await (this.#options.onClose?.() ?? Promise.resolve()).finally(() => this.#options.session?.close());
@@ -191,8 +193,10 @@ export class AgentConversation implements Conversation {
         return openServers(this.#options.mcpServers, { sandbox, setting: this.#setting, onReceipt });
       },
       openTools: (ready, servers) => this.#openTools(ready, servers),
-      onStart: (sandbox, startMs) =>
-        this.#parts.recorder.started(sandbox, { startMs, network: this.#setting.network }),
+      onStart: (sandbox, startMs) => {
+        this.#parts.recorder.watch(sandbox);
+        this.#parts.recorder.started(sandbox, { startMs, network: this.#setting.network });
+      },
       // Without a sandbox the turn is over, even while the model is still answering.
       onFailure: (error) => this.#turn?.stop.abort(error),
     });

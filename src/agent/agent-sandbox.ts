@@ -1,3 +1,4 @@
+import type { EgressAttempt } from "../egress/attempt.js";
 import type { SessionRestorePoint, UndoneChanges } from "../session/restore-point.js";
 import type { ChangeConflict } from "../tools/agents/agents.js";
 import type { FileChange } from "../tools/review/action.js";
@@ -9,6 +10,8 @@ export interface AgentSandbox extends ToolSandbox {
   readonly image?: string;
   /** What the kernel was read back to enforce. The session file records it unchanged. */
   readonly proof?: unknown;
+  /** Calls the listener for each attempt of a program to reach something. Absent where none is seen. */
+  watchEgress?(listener: (attempt: EgressAttempt) => void): void;
   /** May resolve to a receipt of what the session left on the host, which the session file records. */
   close(): Promise<unknown>;
   /**

@@ -1,5 +1,6 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
+import { wireEntry } from "../session/write/egress-records.js";
 import { shellQuote } from "../tools/command/shell-quote.js";
 import type { FileChange } from "../tools/review/action.js";
 import type { McpCallEnd, McpCallStart, PlanStep } from "../tools/tool.js";
@@ -79,6 +80,8 @@ export class JsonEvents {
         const { callId, snapshot, point, count, changes } = event;
         return [{ type: "restore_point.created", call_id: callId, snapshot, point, count, changes }];
       }
+      case "egress":
+        return [{ type: "egress.attempted", ...wireEntry(event.entry) }];
       case "receipt":
         return [{ type: "session.receipt", receipt: event.receipt }];
       case "turn-completed":

@@ -3,9 +3,9 @@ import type { ResponseItem } from "../model/items.js";
 import { describeTree, recordedTreeLimits, treeRecord } from "../session/read/session-tree.js";
 import { Receipts } from "../session/receipts.js";
 import type { SessionSetting } from "../session/setting.js";
+import { egressRecord } from "../session/write/egress-records.js";
 import {
   type AgentOrigin,
-  egressRecord,
   receiptRecord,
   responseItem,
   sandboxRecord,
@@ -13,6 +13,7 @@ import {
 } from "../session/write/session-records.js";
 import { readVersion } from "../version.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
+import { EgressRecorder } from "./egress/egress-recorder.js";
 import type { SessionSandbox } from "./session-sandbox.js";
 import type { Transcript } from "./turn/transcript.js";
 
@@ -36,11 +37,13 @@ export class SessionRecorder {
   readonly #transcript: Transcript;
   readonly #facts: SessionFacts;
   readonly #receipts = new Receipts();
+  readonly #egress: EgressRecorder;
   #hasBegun = false;
 
   constructor(transcript: Transcript, facts: SessionFacts) {
     this.#transcript = transcript;
     this.#facts = facts;
+    this.#egress = new EgressRecorder(transcript);
   }
 
   /** A session begins with its first turn; nothing is written before that. */
@@ -62,7 +65,18 @@ export class SessionRecorder {
     this.#transcript.emit({ kind: "session-started", threadId, sessionFile });
     const { network } = setting;
     if (started !== null) this.started(started.sandbox, { startMs: started.startMs, network });
+    this.#egress.begin();
     for (const item of openingItems) this.#transcript.recordItem(item);
+  }
+
+  /** For a sandbox that has run nothing yet. */
+  watch(sandbox: AgentSandbox): void {
+    this.#egress.watch(sandbox);
+  }
+
+  /** Writes down attempts of programs that were only counted so far. */
+  async flushEgress(): Promise<void> {
+    await this.#egress.flush();
   }
 
   /** A sandbox that starts before the session has begun is reported by `begin`. */

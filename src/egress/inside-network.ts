@@ -24,7 +24,10 @@ export interface InsideListener {
 export interface ConnectionOwner {
   channel: number;
   pid: number;
+  /** As the program calls itself, with unprintable characters replaced. */
   program: string;
+  /** The `callId` that the command was started with; null if it had none. */
+  callId: string | null;
 }
 
 /** The loopback network inside a sandbox, on which the egress proxy listens. */

@@ -62,6 +62,7 @@ export const execOptionNames: OptionNames<ExecOptions> = {
   onStderr: true,
   maxOutputBytes: true,
   endsTree: true,
+  callId: true,
   encoding: true,
 };
 
@@ -79,6 +80,7 @@ export const spawnOptionNames: OptionNames<SpawnOptions> = {
   stdin: true,
   mergeOutput: true,
   endsTree: true,
+  callId: true,
 };
 
 export const diffOptionNames: OptionNames<DiffOptions> = {

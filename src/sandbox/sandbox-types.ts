@@ -23,6 +23,8 @@ export interface ExecOptions {
    * as the sandbox.
    */
   endsTree?: boolean | undefined;
+  /** Of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
+  callId?: string | undefined;
   /** "utf8" (default) decodes, replacing invalid bytes; "buffer" gives the bytes. */
   encoding?: "utf8" | "buffer" | undefined;
 }
@@ -75,6 +77,8 @@ export interface SpawnOptions {
    * long as the sandbox.
    */
   endsTree?: boolean | undefined;
+  /** Of a model's call, for example: `onEgress` names it with each attempt of this command's processes. */
+  callId?: string | undefined;
 }
 
 /** How a spawned process ended. */

@@ -86,7 +86,7 @@ export class Sandbox {
       link,
       cwd: plan.workingDirectory,
       env: commandEnvironment(plan),
-      denials: opened.egress?.notes,
+      egress: opened.egress ?? undefined,
       onStuck: () => this.#endStuck(),
     };
     this.files = sandboxFiles(this.#context);
@@ -226,6 +226,11 @@ export class Sandbox {
     setNetwork(this.#opened.egress, network);
   }
 
+  /** As `onEgress`, from now on. Without an allow-list it is never called. */
+  watchEgress(listener: NonNullable<SandboxOptions["onEgress"]>): void {
+    this.#opened.egress?.watch(listener);
+  }
+
   /** Sends a few bytes to the runner and back, which is the least time that any call takes. */
   async ping(): Promise<void> {
     await this.#opened.link.ping();
@@ -290,10 +295,5 @@ export class Sandbox {
 }
 
 /** Loaded on demand, because many sandboxes are only used to run commands. */
-async function loadChanges() {
-  return await import("./changes/sandbox-changes.js");
-}
-
-async function loadPoints() {
-  return await import("./points/sandbox-points.js");
-}
+const loadChanges = () => import("./changes/sandbox-changes.js");
+const loadPoints = () => import("./points/sandbox-points.js");

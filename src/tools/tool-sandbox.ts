@@ -72,6 +72,8 @@ export interface ToolSpawnOptions {
    * they go on.
    */
   endsTree?: boolean | undefined;
+  /** The model's call that the program serves, for the record of what its processes try to reach. */
+  callId?: string | undefined;
 }
 
 /** A started program. */

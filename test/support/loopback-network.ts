@@ -8,7 +8,7 @@ import type { ConnectionOwner, InsideAddress, InsideNetwork } from "../../src/eg
  * some free port here.
  */
 export class LoopbackNetwork implements InsideNetwork {
-  owner: ConnectionOwner | null = { channel: 7, pid: 42, program: "curl" };
+  owner: ConnectionOwner | null = { channel: 7, pid: 42, program: "curl", callId: null };
   readonly #ports = new Map<string, number>();
   readonly #servers = new Set<Server>();
   readonly #sockets = new Set<Socket>();

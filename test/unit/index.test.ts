@@ -47,6 +47,7 @@ it("a sandbox has these members and no others: what only tests need is not among
     "snapshotId",
     "spawn",
     "undo",
+    "watchEgress",
   ]);
 });
 

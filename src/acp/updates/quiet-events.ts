@@ -9,6 +9,7 @@ const quiet = [
   "session-started",
   "sandbox-ready",
   "restore-point-created",
+  "egress",
   "approval-requested",
   "approval-answered",
   "mcp-call-started",

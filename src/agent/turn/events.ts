@@ -1,3 +1,4 @@
+import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import type { BrigError } from "../../errors.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import type { SessionReceipt } from "../../session/receipts.js";
@@ -34,7 +35,7 @@ import type { WebSearch } from "./web-search-event.js";
  *
  * `sandbox-ready` comes when a sandbox has started, `mcp-servers-starting` before a turn's first response.
  * `compaction-started` and `compacted` come before a turn's first response, between two responses, or between
- * turns; `web-searched`, `reconnecting` and `warning` at any time. For each agent that is
+ * turns; `egress`, `web-searched`, `reconnecting` and `warning` at any time. For each agent that is
  * started, `agent-started` comes first, then `agent-state` and `agent-event`, also between turns, until its state
  * is `closed`.
  */
@@ -107,6 +108,8 @@ export type AgentEvent =
       count: number;
       changes: readonly PointChange[];
     }
+  /** A program in a sandbox with an allow-list tried to reach something, perhaps several times. */
+  | { kind: "egress"; entry: EgressEntry }
   /** Another agent was started; `task` is null for one that was resumed. */
   | { kind: "agent-started"; agent: AgentPlacement; task: string | null }
   | { kind: "agent-state"; agentId: string; state: AgentState }

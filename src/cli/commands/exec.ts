@@ -96,6 +96,7 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
 }
 
 async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): Promise<number> {
+  const egress = await collectEgress(sandbox);
   const result = await sandbox.exec(argv, {
     cwd: commandDirectory(flags),
     timeoutMs: flags.timeout,
@@ -105,8 +106,17 @@ async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): 
   // `output` repeats what is in `stdout` and `stderr`.
   const { output: _, ...rest } = result;
   const receipt = flags.keep === true ? null : await sandbox.close();
-  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, receipt });
+  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, ...egress?.(), receipt });
   return result.exitCode;
+}
+
+/** What programs tried to reach, as it is in the object; null without an allow-list. */
+async function collectEgress(sandbox: Sandbox): Promise<(() => { egress: readonly object[] }) | null> {
+  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  if (openedSandboxOf(sandbox).egress === null) return null;
+  const { EgressCollection } = await import("../egress/egress-collection.js");
+  const collection = new EgressCollection(sandbox);
+  return () => ({ egress: collection.asJson() });
 }
 
 async function runOnPipes(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {

@@ -21,6 +21,7 @@ import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
 import { fittingRows, inFamilies, sessionHeader, sessionRow } from "../display/session-rows.js";
 import { shownSession, shownStep } from "../display/session-text.js";
+import { defineEgress } from "../egress/egress-command.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { defineSteps } from "../steps/steps-command.js";
 import { deleteSessions } from "./delete-sessions.js";
@@ -50,6 +51,7 @@ export function defineSessions(command: Command, context: CliContext): void {
     .option("--json", "print the steps, one JSON object per line")
     .action((id: string, flags: ShowFlags) => show(id, flags, context));
   defineSteps(command.command("steps"), context, (id) => sessionFile(id, context));
+  defineEgress(command.command("egress"), context, (id) => sessionFile(id, context));
   command
     .command("fork")
     .description("copy a session, or its beginning, into a new one")

@@ -153,6 +153,8 @@ export class RunDisplay {
       case "mcp-question-answered":
       case "patch-ended":
       case "restore-point-created":
+      // The output of the command says what was refused.
+      case "egress":
       case "turn-started":
       case "text-delta":
       case "compacted":

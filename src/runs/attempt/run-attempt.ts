@@ -5,6 +5,7 @@ import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
 import { CHANGES_FILE, writeChanges } from "../changes/write-changes.js";
+import { EgressFile } from "../evidence/egress-file.js";
 import { infrastructureFailure } from "../evidence/explain-failure.js";
 import { AGENT_PROOF, writeProof } from "../evidence/write-proof.js";
 import { verifyShared } from "../grading/shared/verify-shared.js";
@@ -69,7 +70,9 @@ async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<v
   using images = await readyImages(attempt);
   progress.imageId = images.ofAgent;
   enter(attempt, progress, "start");
-  const place = placeOf(attempt);
+  const egress = new EgressFile({ folder: attempt.folder, stage: () => progress.stage });
+  const place: TaskPlace = { ...placeOf(attempt), onEgress: egress.add };
+  progress.onLeaving = () => egress.flush();
   const opened = await openAgentContainer(place, { task, imageId: images.ofAgent });
   progress.started(opened.memory);
   const container = new AttemptContainer(opened);
@@ -87,6 +90,7 @@ async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<v
     await failOrThrow(attempt, progress, { error, opened });
   } finally {
     await container.close();
+    egress.flush();
   }
 }
 
@@ -201,6 +205,7 @@ async function keepChanges(
 }
 
 function enter({ onStage }: Attempt, progress: AttemptProgress, stage: AttemptStage): void {
+  progress.onLeaving();
   progress.stage = stage;
   onStage?.(stage);
 }

@@ -1,5 +1,6 @@
 import type { Environment } from "../../config/env.js";
 import type { Engine } from "../../docker/engine-types.js";
+import type { EgressAttempt } from "../../egress/attempt.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import type { LoadedPolicy, Policy } from "../../policy/policy.js";
 import { openSandbox } from "../../sandbox/open-sandbox.js";
@@ -23,6 +24,8 @@ export interface TaskPlace {
   runtime?: string | undefined;
   memoryHeadroom?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** With an allow-list, receives each attempt of a program to reach something. */
+  onEgress?: ((attempt: EgressAttempt) => void) | undefined;
 }
 
 export interface TaskContainer {
@@ -69,7 +72,7 @@ export async function openTaskSandbox(place: TaskPlace, container: TaskContainer
       outlivesProcesses: true,
       workingDirectory: cwd,
     },
-    { engine, signal, inspectedImage: image },
+    { engine, signal, inspectedImage: image, onEgress: place.onEgress },
   );
   const sandbox = sandboxFrom(opened);
   const { memoryMb } = container.environment.limits;

@@ -9,18 +9,27 @@ import { DenialNotes } from "./denial-notes.js";
 
 interface SandboxEgressOptions {
   hosts: readonly string[];
-  onEgress?: ((attempt: EgressAttempt) => void) | undefined;
+  onEgress?: EgressListener | undefined;
   resolve?: Resolve | undefined;
 }
+
+/** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
+const MAX_CALLS = 20_000;
+
+export type EgressListener = (attempt: EgressAttempt) => void;
 
 /** The allow-list of a sandbox at work. */
 export class SandboxEgress {
   readonly #egress: Egress;
-  readonly notes: DenialNotes;
+  readonly #notes: DenialNotes;
+  readonly #calls: Map<number, string>;
+  readonly #listeners: Set<EgressListener>;
 
-  private constructor(egress: Egress, notes: DenialNotes) {
+  private constructor({ egress, ...parts }: EgressParts) {
     this.#egress = egress;
-    this.notes = notes;
+    this.#notes = parts.notes;
+    this.#calls = parts.calls;
+    this.#listeners = parts.listeners;
   }
 
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
@@ -29,12 +38,31 @@ export class SandboxEgress {
     { hosts, onEgress, resolve }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
+    const calls = new Map<number, string>();
+    const listeners = new Set<EgressListener>(onEgress === undefined ? [] : [onEgress]);
     const onAttempt = (attempt: EgressAttempt) => {
       notes.add(attempt);
-      deliver(onEgress, attempt);
+      for (const listener of listeners) deliver(listener, attempt);
     };
-    const egress = await openEgress(new SandboxNetwork(link), { hosts, onAttempt, resolve });
-    return new SandboxEgress(egress, notes);
+    const network = new SandboxNetwork(link, (channel) => calls.get(channel) ?? null);
+    const egress = await openEgress(network, { hosts, onAttempt, resolve });
+    return new SandboxEgress({ egress, notes, calls, listeners });
+  }
+
+  /** Attempts of the channel's processes belong to the call from now on. */
+  nameCall(channel: number, callId: string): void {
+    this.#calls.set(channel, callId);
+    const [oldest] = this.#calls.keys();
+    if (this.#calls.size > MAX_CALLS && oldest !== undefined) this.#calls.delete(oldest);
+  }
+
+  textFor(command: { channel: number; startedAtMs: number }): string {
+    return this.#notes.textFor(command);
+  }
+
+  /** Receives each attempt from now on, after it has ended. */
+  watch(listener: EgressListener): void {
+    this.#listeners.add(listener);
   }
 
   /** Error: `policy.not-enforced` for the network full, which this container does not have. */
@@ -52,10 +80,17 @@ export class SandboxEgress {
   }
 }
 
+interface EgressParts {
+  egress: Egress;
+  notes: DenialNotes;
+  calls: Map<number, string>;
+  listeners: Set<EgressListener>;
+}
+
 /** No call is waiting that could report an error of the listener, so it becomes a process warning. */
-function deliver(onEgress: SandboxEgressOptions["onEgress"], attempt: EgressAttempt): void {
+function deliver(listener: EgressListener, attempt: EgressAttempt): void {
   try {
-    onEgress?.(attempt);
+    listener(attempt);
   } catch (error) {
     process.emitWarning(error instanceof Error ? error : String(error));
   }

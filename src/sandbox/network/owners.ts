@@ -1,13 +1,20 @@
-import type { ConnectionOwner, InsideConnection } from "../../egress/inside-network.js";
+import type { InsideConnection } from "../../egress/inside-network.js";
 import { protocolError } from "../channel/frames.js";
 import { OWNER_RECORD_BYTES, OWNERS_MAX } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { run } from "../files/file-request.js";
 import { encodeAddress } from "./address.js";
 
+/** The process that has a connection. */
+interface ProcessOwner {
+  channel: number;
+  pid: number;
+  program: string;
+}
+
 interface Question {
   query: Buffer;
-  resolve(owner: ConnectionOwner | null): void;
+  resolve(owner: ProcessOwner | null): void;
   reject(error: unknown): void;
 }
 
@@ -21,7 +28,7 @@ export class OwnerSearch {
     this.#link = link;
   }
 
-  async find({ from, to }: Pick<InsideConnection, "from" | "to">): Promise<ConnectionOwner | null> {
+  async find({ from, to }: Pick<InsideConnection, "from" | "to">): Promise<ProcessOwner | null> {
     const query = Buffer.concat([encodeAddress(from), encodeAddress(to)]);
     return await new Promise((resolve, reject) => {
       this.#questions.push({ query, resolve, reject });
@@ -51,11 +58,12 @@ export class OwnerSearch {
 }
 
 /** The program's name is its own choice, so it may hold anything. */
-function parseOwner(record: Buffer): ConnectionOwner | null {
+function parseOwner(record: Buffer): ProcessOwner | null {
   const name = record.subarray(8);
   const end = name.indexOf(0);
   const pid = record.readUInt32LE(4);
   if (pid === 0) return null;
-  const program = name.subarray(0, end < 0 ? name.length : end).toString("utf8");
+  const text = name.subarray(0, end < 0 ? name.length : end).toString("utf8");
+  const program = text.replace(/[^\x20-\x7e]/g, "?");
   return { channel: record.readUInt32LE(0), pid, program };
 }

@@ -20,9 +20,12 @@ import { socketError } from "./socket-exit.js";
 export class SandboxNetwork implements InsideNetwork {
   readonly #link: RunnerLink;
   readonly #owners: OwnerSearch;
+  readonly #callOf: (channel: number) => string | null;
 
-  constructor(link: RunnerLink) {
+  /** `callOf` says which call has started the processes of a channel. */
+  constructor(link: RunnerLink, callOf: (channel: number) => string | null = () => null) {
     this.#link = link;
+    this.#callOf = callOf;
     this.#owners = new OwnerSearch(link);
   }
 
@@ -41,7 +44,8 @@ export class SandboxNetwork implements InsideNetwork {
   }
 
   async ownerOf(connection: InsideConnection): Promise<ConnectionOwner | null> {
-    return await this.#owners.find(connection);
+    const owner = await this.#owners.find(connection);
+    return owner === null ? null : { ...owner, callId: this.#callOf(owner.channel) };
   }
 
   /**

@@ -22,6 +22,8 @@ export interface CommandEvents {
   onOutput(data: Buffer, isStderr: boolean): unknown;
   /** Called when the runner did not end a process tree in time, so that the container has to be killed. */
   onStuck(): void;
+  /** The number by which the runner knows it, before it starts. Called again if it has to be started again. */
+  onChannel?(channel: number): void;
 }
 
 interface Request {
@@ -63,6 +65,7 @@ export class Command implements ChannelEvents {
       this.#reject = reject;
     });
     this.#channel = link.openChannel(request, this);
+    events.onChannel?.(this.#channel);
     if (request.timeoutMs !== undefined) this.#watch(request.timeoutMs + STUCK_AFTER_MS);
     if (request.signal !== undefined)
       sharedSignal(request.signal).addEventListener("abort", this.#onAbort, { once: true });
@@ -185,6 +188,7 @@ export class Command implements ChannelEvents {
       if (this.#isOver) return;
       try {
         this.#channel = this.#link.openChannel(this.#request, this);
+        this.#events.onChannel?.(this.#channel);
         for (const piece of this.#inputToResend ?? []) this.#link.send(FrameType.input, this.#channel, piece);
         if (this.#isKilled) this.kill();
       } catch (error) {

@@ -11,11 +11,11 @@ export async function exec(
   argv: readonly string[],
   options: ExecOptions,
 ): Promise<ExecResult<string | Buffer>> {
-  const { cwd, env, timeoutMs, signal, endsTree, stdin = "" } = options;
+  const { cwd, env, timeoutMs, signal, endsTree, callId, stdin = "" } = options;
   const input = typeof stdin === "string" ? Buffer.from(stdin) : stdin;
   const collected = new CollectedOutput(options);
   const { command, exit, notes } = startCommand(context, argv, {
-    ...{ cwd, env, timeoutMs, signal, endsTree },
+    ...{ cwd, env, timeoutMs, signal, endsTree, callId },
     hasStdin: input.length > 0,
     onOutput: (data, isStderr) => collected.take(data, isStderr),
   });

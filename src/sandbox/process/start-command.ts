@@ -10,10 +10,17 @@ export interface CommandContext {
   link: RunnerLink;
   cwd: string;
   env: Readonly<Record<string, string>>;
-  /** What the sandbox's allow-list has refused. */
-  denials?: { textFor(command: { channel: number; startedAtMs: number }): string } | undefined;
+  /** The sandbox's allow-list at work. */
+  egress?: CommandEgress | undefined;
   /** Called when the runner cannot end a process tree, so that the container has to be killed. */
   onStuck(): void;
+}
+
+interface CommandEgress {
+  /** Attempts of the channel's processes belong to the call from now on. */
+  nameCall(channel: number, callId: string): void;
+  /** What was refused, for the end of the command's output; may be empty. */
+  textFor(command: { channel: number; startedAtMs: number }): string;
 }
 
 interface StartOptions extends Omit<SpawnOptions, "stdin"> {
@@ -36,7 +43,7 @@ export function startCommand(
   { hasStdin, onOutput, ...options }: StartOptions,
 ): StartedCommand {
   options.signal?.throwIfAborted();
-  const { timeoutMs, signal } = options;
+  const { timeoutMs, signal, callId } = options;
   const cwd = options.cwd ?? context.cwd;
   const payload = encodeSpawn({
     argv,
@@ -52,7 +59,13 @@ export function startCommand(
   const command = new Command(
     context.link,
     { type: FrameType.spawn, payload, timeoutMs, signal },
-    { onOutput, onStuck: context.onStuck },
+    {
+      onOutput,
+      onStuck: context.onStuck,
+      onChannel(channel) {
+        if (callId !== undefined) context.egress?.nameCall(channel, callId);
+      },
+    },
   );
   const exit = command.ended.then((record) => {
     signal?.throwIfAborted();
@@ -63,7 +76,7 @@ export function startCommand(
   });
   const notes = () => {
     const leftovers = command.endedLeftovers ? LEFTOVERS_ENDED : "";
-    return leftovers + (context.denials?.textFor({ channel: command.channel, startedAtMs }) ?? "");
+    return leftovers + (context.egress?.textFor({ channel: command.channel, startedAtMs }) ?? "");
   };
   return { command, exit, notes };
 }

@@ -35,7 +35,10 @@ export interface SessionRecord {
         /** The user has undone a call. */
         | "undo"
         | "approval"
+        /** What network a sandbox has. */
         | "egress"
+        /** What a program in it tried to reach. */
+        | "egress_attempt"
         | "turn"
         | "tree"
         | "receipt"

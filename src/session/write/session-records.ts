@@ -151,15 +151,6 @@ export function receiptRecord(receipt: SessionReceipt): SessionRecord {
   return { type: "brig.receipt", payload: { ...receipt } };
 }
 
-/** Records what network a sandbox had. Its connections are not logged, because brig does not see them. */
-export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
-  const hosts = network.kind === "allowlist" ? { hosts: network.hosts } : {};
-  return {
-    type: "brig.egress",
-    payload: { sandbox_id: sandboxId, network: network.kind, ...hosts, log: null },
-  };
-}
-
 export function approvalRecord(
   callId: string,
   asked: ApprovalQuestion & { answer?: AnsweredApproval; waitedMs?: number },

@@ -141,7 +141,10 @@ async function run(
   const startedAt = performance.now();
   call.onActivity?.({ kind: "command-started", argv: shownArgv, cwd: command.cwd });
   const env = { ...environmentIn(needs, place), ...plainEnvironment };
-  const session = await needs.sessions.add(await start(sandbox, { ...command, env }), call.onActivity);
+  const session = await needs.sessions.add(
+    await start(sandbox, { ...command, env, callId: call.origin?.callId }),
+    call.onActivity,
+  );
   const advice = needs.sessions.advice();
   if (advice !== null) call.onActivity?.({ kind: "advice", text: advice });
   await waitOrEnd(needs, session, { yieldMs, signal: call.signal });
@@ -209,11 +212,15 @@ async function start(
     cwd,
     tty,
     env,
-  }: Pick<SessionCommand, "argv" | "cwd" | "tty"> & { env: Record<string, string | undefined> },
+    callId,
+  }: Pick<SessionCommand, "argv" | "cwd" | "tty"> & {
+    env: Record<string, string | undefined>;
+    callId: string | undefined;
+  },
 ): Promise<ToolProcess> {
   const streams = tty ? { pty: TERMINAL } : { stdin: "closed" as const, mergeOutput: true };
   try {
-    return await sandbox.spawn(argv, { cwd, env, ...streams });
+    return await sandbox.spawn(argv, { cwd, env, callId, ...streams });
   } catch (error) {
     return {
       stdin: null,

@@ -60,7 +60,7 @@ export function execTool(needs: ExecNeeds): Tool<ExecToolResult, ArgumentsOf<typ
 
 async function exec(
   needs: ExecNeeds,
-  { signal }: ToolCallOptions,
+  { signal, origin }: ToolCallOptions,
   { command, cwd, env, timeoutMs }: z.output<typeof parameters>,
 ): Promise<ExecToolResult> {
   const captures = { stdout: new OutputCapture(), stderr: new OutputCapture(), both: new OutputCapture() };
@@ -75,6 +75,7 @@ async function exec(
     timeoutMs,
     signal,
     stdin: "closed",
+    callId: origin?.callId,
   });
   const [exit] = await Promise.all([
     process.exit,

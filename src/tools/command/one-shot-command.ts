@@ -101,7 +101,9 @@ async function attempt(
     capture.push(chunk);
     call.onActivity?.({ kind: "command-output", chunk });
   };
-  const options = { argv, cwd, env: environmentIn(needs, place), timeoutMs, signal: call.signal };
+  const { signal, origin } = call;
+  const env = environmentIn(needs, place);
+  const options = { argv, cwd, env, timeoutMs, signal, callId: origin?.callId };
   const exit = await runProcess(sandbox, options, { stdout: into(stdout), stderr: into(stderr) });
   const output = aggregate(stdout.take(), stderr.take(), exit);
   call.onActivity?.({

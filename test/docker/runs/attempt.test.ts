@@ -152,6 +152,20 @@ describe("an attempt", () => {
     const attempt = await attemptAt(directory, { task, agent });
     expect(await runAttempt(attempt)).toMatchObject({ status: "scored" });
     const output = await readFile(join(attempt.folder, "test-output.txt"), "utf8");
+    const egress = (await readFile(join(attempt.folder, "egress.jsonl"), "utf8")).trimEnd().split("\n");
+    expect(egress.map((line) => JSON.parse(line))).toContainEqual(
+      expect.objectContaining({
+        ...{
+          stage: "agent",
+          program: "curl",
+          host: "c.example",
+          port: 80,
+          outcome: "denied",
+          reason: "no-rule",
+        },
+        ...{ count: 1, callId: null },
+      }),
+    );
     expect(output.match(/^127\.84\S+|no rule .* allows \S+|^\w+$/gm)).toEqual([
       "127.84.0.1",
       "127.84.0.2",

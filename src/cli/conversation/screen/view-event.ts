@@ -58,6 +58,8 @@ export class EventNeutraliser {
       case "session-started":
       case "sandbox-ready":
       case "restore-point-created":
+      // The output of the command says what was refused.
+      case "egress":
       // The approver shows the question and the answer.
       case "approval-requested":
       case "approval-answered":

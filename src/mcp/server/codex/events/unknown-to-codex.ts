@@ -14,6 +14,7 @@ const unknown = [
   "compaction-started",
   "receipt",
   "restore-point-created",
+  "egress",
   ...agentEventKinds,
 ] as const satisfies readonly AgentEvent["kind"][];
 

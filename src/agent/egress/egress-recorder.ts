@@ -1,0 +1,51 @@
+import type { EgressAttempt } from "../../egress/attempt.js";
+import type { EgressEntry } from "../../egress/log/egress-entry.js";
+import type { EgressLog } from "../../egress/log/egress-log.js";
+import { egressAttemptRecord } from "../../session/write/egress-records.js";
+import type { AgentSandbox } from "../agent-sandbox.js";
+import type { Transcript } from "../turn/transcript.js";
+
+/** Records and reports what programs in a session's sandboxes try to reach. */
+export class EgressRecorder {
+  readonly #transcript: Transcript;
+  /** Loaded with the first allow-list. */
+  #log: Promise<EgressLog> | null = null;
+  /** What was tried before the session has begun, by its MCP servers; null from then on. */
+  #early: EgressEntry[] | null = [];
+
+  constructor(transcript: Transcript) {
+    this.#transcript = transcript;
+  }
+
+  watch(sandbox: AgentSandbox): void {
+    sandbox.watchEgress?.((attempt: EgressAttempt) => {
+      this.#log ??= this.#open();
+      void this.#log.then((log) => log.add(attempt));
+    });
+  }
+
+  /** From now on there is a record to write to. */
+  begin(): void {
+    const early = this.#early ?? [];
+    this.#early = null;
+    for (const entry of early) this.#keep(entry);
+  }
+
+  /** Writes down what was only counted so far. */
+  async flush(): Promise<void> {
+    (await this.#log)?.flush();
+  }
+
+  async #open(): Promise<EgressLog> {
+    const { EgressLog } = await import("../../egress/log/egress-log.js");
+    return new EgressLog((entry) => {
+      if (this.#early === null) this.#keep(entry);
+      else this.#early.push(entry);
+    });
+  }
+
+  #keep(entry: EgressEntry): void {
+    this.#transcript.keep(egressAttemptRecord(entry));
+    this.#transcript.emit({ kind: "egress", entry });
+  }
+}

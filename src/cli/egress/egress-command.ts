@@ -1,0 +1,53 @@
+import type { Command } from "commander";
+import type { EgressEntry } from "../../egress/log/egress-entry.js";
+import { mergedEntries } from "../../egress/log/egress-log.js";
+import { jsonText } from "../../lib/json/json-text.js";
+import { egressOf } from "../../session/read/session-egress.js";
+import { readSessionLines } from "../../session/read/session-lines.js";
+import type { CliContext } from "../context.js";
+import { say, write, writeTable } from "../render.js";
+import { egressHeader, egressRow, entryAsJson } from "./egress-text.js";
+
+interface EgressFlags {
+  denied?: boolean;
+  json?: boolean;
+}
+
+export function defineEgress(
+  command: Command,
+  context: CliContext,
+  fileOf: (session: string) => Promise<string>,
+): void {
+  command
+    .description("list what programs of a session with an allow-list tried to reach")
+    .argument("<session>", "an id, the start of one, or a file")
+    .option("--denied", "only what was refused")
+    .option("--json", "print one JSON object per line, for equal attempts only one")
+    .action(async (session: string, flags: EgressFlags) => {
+      await listEgress(await fileOf(session), flags, context);
+    });
+}
+
+async function listEgress(
+  file: string,
+  { denied = false, json = false }: EgressFlags,
+  context: CliContext,
+): Promise<void> {
+  const { stdout, stderr } = context;
+  const all = await readEgress(file, context);
+  const entries = denied ? all.filter(({ outcome }) => outcome === "denied") : all;
+  if (json) {
+    for (const entry of entries) await write(stdout, `${jsonText(entryAsJson(entry))}\n`);
+    return;
+  }
+  if (entries.length > 0) return await writeTable(stdout, [egressHeader, ...entries.map(egressRow)]);
+  const none =
+    denied && all.length > 0 ? "nothing was refused" : "no attempts were recorded: this needs an allow-list";
+  await say(stderr, `brig: ${none}\n`);
+}
+
+async function readEgress(file: string, { signal }: CliContext): Promise<EgressEntry[]> {
+  const entries: EgressEntry[] = [];
+  for await (const entry of egressOf(readSessionLines(file, { signal }))) entries.push(entry);
+  return mergedEntries(entries);
+}

@@ -1,0 +1,42 @@
+import type { EgressEntry } from "../../egress/log/egress-entry.js";
+import { formatBytes } from "../../lib/bytes.js";
+import { visibleLine } from "../../lib/terminal/visible-line.js";
+import { clipped } from "../../output/cut-text.js";
+
+export const egressHeader = [
+  ...["TIME", "CALL", "PROGRAM", "HOST", "REQUEST", "OUTCOME", "RULE OR REASON", "SENT", "RECEIVED", "COUNT"],
+];
+
+const HOST_CHARS = 300;
+const REQUEST_CHARS = 80;
+
+/** A session file may hold anything, so nothing of it reaches a terminal unseen. */
+export function egressRow(entry: EgressEntry): string[] {
+  const { startedAtMs, callId, program, outcome, rule, reason, bytesOut, bytesIn, count } = entry;
+  return [
+    new Date(startedAtMs).toISOString().slice(0, 19).replace("T", " "),
+    callId ?? "",
+    program ?? "",
+    clipped(hostText(entry), HOST_CHARS),
+    clipped(requestText(entry), REQUEST_CHARS),
+    outcome,
+    rule ?? reason ?? "",
+    formatBytes(bytesOut),
+    formatBytes(bytesIn),
+    String(count),
+  ].map(visibleLine);
+}
+
+function hostText({ host, port }: EgressEntry): string {
+  if (host === null) return "(various)";
+  return port === null ? host : `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function requestText({ way, method, path }: EgressEntry): string {
+  if (method !== null) return path === null ? method : `${method} ${path}`;
+  return way === "name" ? "name lookup" : (way ?? "");
+}
+
+export function entryAsJson({ startedAtMs, ...entry }: EgressEntry): object {
+  return { startedAt: new Date(startedAtMs).toISOString(), ...entry };
+}

@@ -1,0 +1,44 @@
+import type { EgressEntry } from "../../egress/log/egress-entry.js";
+import type { SessionSetting } from "../setting.js";
+import type { SessionRecord } from "./session-file.js";
+
+/** What network a sandbox has. Attempts are only logged with an allow-list: otherwise brig does not see them. */
+export function egressRecord(sandboxId: string, network: SessionSetting["network"]): SessionRecord {
+  const isLogged = network.kind === "allowlist";
+  return {
+    type: "brig.egress",
+    payload: {
+      ...{ sandbox_id: sandboxId, network: network.kind },
+      ...(isLogged ? { hosts: network.hosts } : {}),
+      log: isLogged ? ATTEMPTS : null,
+    },
+  };
+}
+
+const ATTEMPTS = "brig.egress_attempt";
+
+export function egressAttemptRecord(entry: EgressEntry): SessionRecord {
+  return { type: ATTEMPTS, payload: wireEntry(entry) };
+}
+
+/** As it is in session files and in the events of `--json`. */
+export function wireEntry(entry: EgressEntry): Readonly<Record<string, unknown>> {
+  return {
+    started_at: new Date(entry.startedAtMs).toISOString(),
+    count: entry.count,
+    call_id: entry.callId,
+    program: entry.program,
+    way: entry.way,
+    host: entry.host,
+    port: entry.port,
+    method: entry.method,
+    path: entry.path,
+    outcome: entry.outcome,
+    reason: entry.reason,
+    message: entry.message,
+    rule: entry.rule,
+    bytes_out: entry.bytesOut,
+    bytes_in: entry.bytesIn,
+    duration_ms: entry.durationMs,
+  };
+}
