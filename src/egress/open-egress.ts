@@ -2,11 +2,12 @@ import { NAME_SERVER, PROXY_ADDRESS } from "./addresses.js";
 import type { EgressAttempt } from "./attempt.js";
 import { type Resolve, resolveOnHost } from "./dial.js";
 import { EgressGate } from "./gate.js";
-import type { InsideConnection, InsideNetwork } from "./inside-network.js";
+import type { ConnectionOwner, InsideConnection, InsideNetwork } from "./inside-network.js";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./limits.js";
 import { boundedLookups } from "./lookups.js";
 import { NameAddresses } from "./names/name-addresses.js";
 import { answerQuery } from "./names/name-server.js";
+import { answerStream } from "./names/stream-queries.js";
 import { HttpProxy } from "./proxy/http-proxy.js";
 import { serveConnection } from "./proxy/serve-connection.js";
 import { shownHost } from "./rules/target.js";
@@ -51,10 +52,10 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
       answers: { accepted: () => undefined, denied: cut, failed: cut },
     }).catch(cut);
   });
-  const find = async (name: string, asksAddress: boolean) => {
+  const findFor = (owner: Promise<ConnectionOwner | null>) => async (name: string, asksAddress: boolean) => {
     const answer = await names.find(name);
     if (answer.kind === "unknown" && asksAddress) {
-      const record = gate.begin({ way: "name", owner: nobody }, { host: shownHost(name), port: null });
+      const record = gate.begin({ way: "name", owner }, { host: shownHost(name), port: null });
       await record({ kind: "denied", denial: { kind: "no-rule" } });
     }
     return answer;
@@ -66,10 +67,17 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
         void serveConnection(connection, { gate, http, owner }).catch(() => reset(connection.stream));
     }),
     network.receiveDatagrams(NAME_SERVER, (data, reply) => {
-      void answerQuery(data, find).then(
+      void answerQuery(data, findFor(nobody)).then(
         (answer) => answer !== null && reply(answer),
         () => undefined,
       );
+    }),
+    network.listen(NAME_SERVER, (connection) => {
+      const owner = connections.admit(connection, NAME_SERVER.port);
+      if (owner === null) return;
+      const { stream } = connection;
+      const answer = (query: Buffer) => answerQuery(query, findFor(owner));
+      void answerStream(stream, answer, { timeoutMs: limits.headTimeoutMs }).catch(() => reset(stream));
     }),
   ]);
   return {

@@ -1,8 +1,13 @@
-import { decode, encode, type Packet, type Question, RECURSION_DESIRED } from "dns-packet";
+import { decode, encode, type OptAnswer, type Packet, type Question, RECURSION_DESIRED } from "dns-packet";
 
 /** Seconds that a program may keep an answer. An address stays that of its name as long as the sandbox lives. */
 const TTL_SECONDS = 60;
 const HEADER_BYTES = 12;
+/** An answer that says that brig knows EDNS, for programs that have said so. Answers are always shorter. */
+const EDNS = {
+  ...({ type: "OPT", name: ".", udpPayloadSize: 1232, flags: 0, options: [] } as const),
+  ...{ extendedRcode: 0, ednsVersion: 0, flag_do: false },
+} satisfies OptAnswer;
 const CODES = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4 } as const;
 
 export type NameAnswer =
@@ -60,6 +65,7 @@ function reply(
     flags: wantsRecursion | RECURSION_AVAILABLE | code,
     questions: [question],
     answers,
+    additionals: query.additionals?.some(({ type }) => type === "OPT") ? [EDNS] : [],
   });
 }
 

