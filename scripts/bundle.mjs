@@ -52,7 +52,7 @@ const groups = [
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
-    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/receipt-text|ports\/published-ports|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
+    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|cli\/(?:display\/receipt-text|piped-session|ports\/published-ports|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
     priority: 7,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.

@@ -55,6 +55,12 @@ export const commands: CommandEntry[] = [
     passesExitCodeOn: true,
   },
   {
+    name: "wrap",
+    summary: "run another agent's program, such as codex, in a sandbox",
+    load: async () => (await import("./wrap/wrap-command.js")).defineWrap,
+    passesExitCodeOn: true,
+  },
+  {
     name: "port",
     summary: "list the ports of sandboxes that are reachable from this machine",
     load: async () => (await import("./ports/port-command.js")).definePort,

@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { step } from "../../lib/steps.js";
-import { AnySignal } from "../../lib/time/any-signal.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
+import { runOnPipes } from "../piped-session.js";
 import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
 import { say, writeJson } from "../render.js";
 import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
@@ -18,7 +18,7 @@ import {
   READS_NO_CONFIGURATION,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
-import { passInput, passOutput, readInput } from "../streams.js";
+import { readInput } from "../streams.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 
 /** With `--json`, the command's input is kept in memory. */
@@ -90,7 +90,9 @@ interface Request {
 async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
   if (request.flags.json === true) return await runForJson(sandbox, request);
   const status =
-    request.flags.tty === true ? await runOnTerminal(sandbox, request) : await runOnPipes(sandbox, request);
+    request.flags.tty === true
+      ? await runOnTerminal(sandbox, request)
+      : await runWithoutTerminal(sandbox, request);
   await say(request.context.stderr, remark(status, sandbox.image));
   return status.exitCode;
 }
@@ -119,23 +121,9 @@ async function collectEgress(sandbox: Sandbox): Promise<(() => { egress: readonl
   return () => ({ egress: collection.asJson() });
 }
 
-async function runOnPipes(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
-  const input = new AbortController();
-  using ends = new AnySignal([context.signal, input.signal]);
-  const program = await sandbox.spawn(argv, {
-    cwd: commandDirectory(flags),
-    timeoutMs: flags.timeout,
-    stdin: flags.interactive === true ? "pipe" : "closed",
-    signal: ends.signal,
-  });
-  if (program.stdin)
-    passInput(context.stdin, program.stdin).catch((cause) => input.abort(unreadableInput(cause)));
-  const [status] = await Promise.all([
-    program.exit,
-    passOutput(program.stdout, context.stdout, context),
-    program.stderr && passOutput(program.stderr, context.stderr, context),
-  ]);
-  return status;
+async function runWithoutTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
+  const { timeout: timeoutMs, interactive: takesInput = false } = flags;
+  return await runOnPipes(sandbox, { argv, cwd: commandDirectory(flags), timeoutMs, takesInput }, context);
 }
 
 async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {
@@ -168,11 +156,4 @@ async function jsonInput({ stdin, signal }: CliContext): Promise<Uint8Array> {
       hint: "leave out --json: input of any size is then passed on as it arrives",
     });
   return await readInput(stdin, { signal, maxBytes: maxJsonInputBytes, tooLong });
-}
-
-function unreadableInput(cause: unknown): BrigError {
-  return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
-    code: "usage.invalid",
-    cause,
-  });
 }

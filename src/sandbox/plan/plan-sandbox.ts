@@ -7,6 +7,7 @@ import { LABELS } from "../labels.js";
 import { planOverlay, requireOverlayPath } from "../overlay/plan-overlay.js";
 import { treeVolumes } from "../overlay/tree-volumes.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
+import { planPrivateMounts } from "../volumes/host-mount.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
 import { isRootless, type MemoryPlan, resolveLimits } from "./plan-memory.js";
@@ -57,7 +58,11 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
   const directory = roots.find((root) => root.kind === "workspace")?.directory ?? null;
   const workspace = directory?.path ?? null;
-  const tmpfs = resolveTmpfs(request, { home, roots, memory });
+  const paths = roots.map(({ directory }) => directory.path);
+  const privateMounts = planPrivateMounts({ ...request, home }, paths);
+  const tmpfs = resolveTmpfs(request, { home, roots, memory }).filter(
+    ({ path }) => !privateMounts.some((mount) => mount.path === path),
+  );
   const overlay = await planOverlay(request, { ...protection, directory: overlaid(copied, directory) });
   return {
     sessionId: request.sessionId,
@@ -69,14 +74,11 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     workingDirectory: request.workingDirectory ?? workspace ?? "/",
     home,
     rootfs: policy.rootfs,
-    mounts: protection.mounts,
+    mounts: [...protection.mounts, ...privateMounts],
     overlay,
     volumes: request.volumes ?? [],
     tmpfs,
-    parents: findTmpfsParents(
-      roots.map(({ directory }) => directory.path),
-      tmpfs,
-    ),
+    parents: findTmpfsParents(paths, tmpfs),
     placeholders: protection.placeholders,
     absentNames: protection.absentNames,
     user: resolveUser(policy.user, request),

@@ -60,8 +60,11 @@ export interface SandboxPlan {
 export type Kernel = "shared" | "gvisor";
 
 export interface PlannedMount {
-  /** A "pin" is a directory above a protected path, mounted onto itself so that it cannot be renamed. */
-  kind: "workspace" | "writable-root" | "pin" | "protected";
+  /**
+   * A "pin" is a directory above a protected path, mounted onto itself so that it cannot be renamed. "private" is
+   * what brig itself mounts, not the user.
+   */
+  kind: "workspace" | "writable-root" | "pin" | "protected" | "private";
   path: string;
   access: "ro" | "rw";
   /** What the path must be inside the container; null for a placeholder, which does not exist yet. */

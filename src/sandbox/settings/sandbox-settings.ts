@@ -3,6 +3,7 @@ import type { LoadedPolicy } from "../../policy/policy.js";
 import type { SessionBranch } from "../branch/session-branch.js";
 import type { SharedTree } from "../overlay/shared-tree.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
+import type { HostMount } from "../volumes/host-mount.js";
 
 /** Everything about a sandbox that is decided without its engine. Nothing is left to a default. */
 export interface SandboxSettings {
@@ -31,6 +32,10 @@ export interface SandboxSettings {
   env: Readonly<Record<string, string>>;
   /** Default: none. */
   volumes?: readonly VolumeMount[] | undefined;
+  /** What brig itself mounts read-only, besides the user's directories. Default: nothing. */
+  hostMounts?: readonly HostMount[] | undefined;
+  /** The host's directory that is the HOME of commands. Default: it is in memory, as the policy says. */
+  privateHome?: string | undefined;
   leaseSeconds: number;
   /** The container outlives its host process. */
   keep: boolean;

@@ -1,0 +1,43 @@
+import { BrigError } from "../errors.js";
+import { AnySignal } from "../lib/time/any-signal.js";
+import type { Sandbox } from "../sandbox/sandbox.js";
+import type { ExitStatus, SpawnOptions } from "../sandbox/sandbox-types.js";
+import type { CliContext } from "./context.js";
+import { passInput, passOutput } from "./streams.js";
+
+interface PipedOptions extends Pick<SpawnOptions, "cwd" | "timeoutMs" | "env"> {
+  takesInput: boolean;
+}
+
+/**
+ * Runs a program without a terminal: its output arrives on the same stream that it was written to. Error:
+ * `usage.invalid` if standard input cannot be read.
+ */
+export async function runOnPipes(
+  sandbox: Sandbox,
+  { argv, takesInput, ...options }: PipedOptions & { argv: readonly string[] },
+  context: CliContext,
+): Promise<ExitStatus> {
+  const input = new AbortController();
+  using ends = new AnySignal([context.signal, input.signal]);
+  const program = await sandbox.spawn(argv, {
+    ...options,
+    stdin: takesInput ? "pipe" : "closed",
+    signal: ends.signal,
+  });
+  if (program.stdin)
+    passInput(context.stdin, program.stdin).catch((cause) => input.abort(unreadableInput(cause)));
+  const [status] = await Promise.all([
+    program.exit,
+    passOutput(program.stdout, context.stdout, context),
+    program.stderr && passOutput(program.stderr, context.stderr, context),
+  ]);
+  return status;
+}
+
+function unreadableInput(cause: unknown): BrigError {
+  return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
+    code: "usage.invalid",
+    cause,
+  });
+}

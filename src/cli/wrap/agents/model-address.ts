@@ -1,0 +1,27 @@
+import { HOST_NAME } from "../../../policy/hosts/host-pattern.js";
+
+const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
+
+/** The allow-list's entry for the host of a URL; empty for what is no URL of the web. */
+export function hostOf(url: string): string[] {
+  const parsed = parsedUrl(url);
+  if (parsed === null || !/^https?:$/.test(parsed.protocol) || parsed.hostname === "") return [];
+  const port = parsed.port === "" && parsed.hostname === HOST_NAME ? defaultPort(parsed) : parsed.port;
+  return [port === "" ? parsed.hostname : `${parsed.hostname}:${port}`];
+}
+
+/** In a sandbox, loopback is the sandbox's own: a model that runs on this machine has another name there. */
+export function seenFromInside(url: string): { url: string; isMoved: boolean } {
+  const parsed = parsedUrl(url);
+  if (parsed === null || !LOOPBACK.test(parsed.hostname)) return { url, isMoved: false };
+  parsed.hostname = HOST_NAME;
+  return { url: parsed.href, isMoved: true };
+}
+
+function defaultPort({ protocol }: URL): string {
+  return protocol === "http:" ? "80" : "443";
+}
+
+function parsedUrl(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null;
+}

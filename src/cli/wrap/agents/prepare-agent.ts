@@ -1,0 +1,169 @@
+import { join } from "node:path";
+import type { Environment } from "../../../config/env.js";
+import { BrigError } from "../../../errors.js";
+import { readTextFile } from "../../../lib/bounded-file.js";
+import { nullish, object, readOrNull, string } from "../../../lib/json/json-shape.js";
+import { parseJson } from "../../../lib/json/parse-json.js";
+import { type Configuration, collectConfiguration } from "../configuration/collect-files.js";
+import type { ConfigAccess } from "../wrap-flags.js";
+import { readCodexProvider } from "./codex-provider.js";
+import { type AgentKey, findAgent, type KnownAgent, withoutOwnSandbox } from "./known-agents.js";
+
+/** A key of this machine that the agent may use without seeing it. */
+interface HeldKey extends AgentKey {
+  value: string;
+}
+
+/** Everything about an agent that is known before its sandbox is opened. */
+export interface PreparedAgent {
+  /** Null for a program that brig does not know. */
+  agent: KnownAgent | null;
+  argv: readonly string[];
+  keys: readonly HeldKey[];
+  /** Entries of an allow-list. */
+  hosts: readonly string[];
+  configuration: Configuration;
+  /** Variables for the agent; no secrets. */
+  variables: Readonly<Record<string, string>>;
+  /** For each file of a login that the agent needs inside, what is in it besides the placeholder of a key. */
+  login: { path: string; key: string } | null;
+  /** What the user should know, as sentences without a full stop. */
+  notes: readonly string[];
+}
+
+export interface AgentRequest {
+  argv: readonly string[];
+  agent: string | undefined;
+  secrets: readonly AgentKey[];
+  access: ConfigAccess;
+}
+
+const CODEX_CONFIG = ".codex/config.toml";
+const CODEX_LOGIN = ".codex/auth.json";
+const MAX_LOGIN_BYTES = 64 * 1024;
+
+/** Reads what this machine has of the agent. Errors: `usage.invalid`. */
+export async function prepareAgent(request: AgentRequest, environment: Environment): Promise<PreparedAgent> {
+  const agent = findAgent(request.argv, request.agent);
+  const given = request.secrets.map((key) => heldKey(key, environment) ?? missingSecret(key));
+  if (agent === null)
+    return {
+      agent,
+      argv: request.argv,
+      keys: given,
+      hosts: given.flatMap(({ hosts }) => hosts),
+      configuration: { files: [], leftOut: [] },
+      variables: {},
+      login: null,
+      notes: [],
+    };
+  const secrets = Object.entries(environment.variables)
+    .filter(([name, value]) => isSecretVariable(name, agent) && value.length >= MIN_SECRET_CHARS)
+    .map(([, value]) => value);
+  const configuration =
+    request.access === "none"
+      ? { files: [], leftOut: [] }
+      : await collectConfiguration({
+          paths: agent.files,
+          locate: (path) => locate(path, agent, environment),
+          secrets: [...secrets, ...given.map(({ value }) => value)],
+        });
+  const prepared =
+    agent.name === "codex" ? await codex(configuration, environment) : plain(agent, environment);
+  const keys = [...prepared.keys, ...given];
+  const argv = withoutOwnSandbox(request.argv, agent);
+  return {
+    agent,
+    argv,
+    keys,
+    hosts: [...new Set([...agent.hosts, ...prepared.hosts, ...keys.flatMap(({ hosts }) => hosts)])],
+    configuration: prepared.configuration ?? configuration,
+    variables: { ...agent.environment, ...setVariables(agent.variables, environment) },
+    login: prepared.login ?? null,
+    notes: [
+      ...(argv.length > request.argv.length
+        ? [`${agent.name}'s own sandbox is off, since it runs in this one`]
+        : []),
+      ...(keys.length === 0 && prepared.wanted.length > 0 ? [missingKey(agent, prepared.wanted)] : []),
+    ],
+  };
+}
+
+interface PreparedKeys {
+  /** Those that it could use. */
+  wanted: readonly AgentKey[];
+  keys: readonly HeldKey[];
+  hosts: readonly string[];
+  /** Default: as it was read. */
+  configuration?: Configuration;
+  login?: PreparedAgent["login"];
+}
+
+function plain(agent: KnownAgent, environment: Environment): PreparedKeys {
+  const keys = agent.keys.map((key) => heldKey(key, environment)).filter((key) => key !== null);
+  return { wanted: agent.keys, keys, hosts: keys.length > 0 ? [] : (agent.keys[0]?.hosts ?? []) };
+}
+
+/** Codex's configuration names the host and the variable; without a variable, its login may have a key. */
+async function codex(configuration: Configuration, environment: Environment): Promise<PreparedKeys> {
+  const file = configuration.files.find(({ path }) => path === CODEX_CONFIG);
+  const provider = readCodexProvider(file?.text ?? "");
+  const keys = provider.keys.map((key) => heldKey(key, environment)).filter((key) => key !== null);
+  const ofLogin = keys.length === 0 && provider.needsLogin ? await keyOfLogin(environment) : null;
+  if (ofLogin !== null) keys.push({ variable: "OPENAI_API_KEY", hosts: provider.hosts, value: ofLogin });
+  const files = configuration.files.map((one) =>
+    one === file && provider.configuration !== one.text
+      ? { ...one, text: provider.configuration, isUnchanged: false }
+      : one,
+  );
+  const [first] = keys;
+  return {
+    wanted: provider.keys,
+    keys: keys.slice(0, 1),
+    hosts: provider.hosts,
+    configuration: { ...configuration, files },
+    login: provider.needsLogin && first !== undefined ? { path: CODEX_LOGIN, key: first.variable } : null,
+  };
+}
+
+/** Null if Codex is not logged in with a key. */
+async function keyOfLogin({ codexHome }: Environment): Promise<string | null> {
+  const file = await readTextFile(join(codexHome, "auth.json"), MAX_LOGIN_BYTES);
+  const login = file.kind === "text" ? parseJson(file.text) : null;
+  return readOrNull(object({ OPENAI_API_KEY: nullish(string) }), login)?.OPENAI_API_KEY ?? null;
+}
+
+const MIN_SECRET_CHARS = 8;
+
+function isSecretVariable(name: string, { keys }: KnownAgent): boolean {
+  return keys.some(({ variable }) => variable === name) || /(?:KEY|TOKEN|SECRET|PASSWORD)$/i.test(name);
+}
+
+function locate(path: string, { directoryVariable }: KnownAgent, { home, variables }: Environment): string {
+  const directory = directoryVariable === undefined ? undefined : variables[directoryVariable];
+  const inside = path.indexOf("/");
+  return directory === undefined || inside < 0 ? join(home, path) : join(directory, path.slice(inside + 1));
+}
+
+function heldKey(key: AgentKey, { variables }: Environment): HeldKey | null {
+  const value = variables[key.variable];
+  return value === undefined ? null : { ...key, value };
+}
+
+function missingSecret({ variable }: AgentKey): never {
+  throw new BrigError(`--secret names ${variable}, which is not set`, {
+    code: "usage.invalid",
+    hint: `set it in the environment of brig: the sandbox gets a placeholder, not its value`,
+  });
+}
+
+function missingKey({ name }: KnownAgent, wanted: readonly AgentKey[]): string {
+  const variables = wanted.map(({ variable }) => variable);
+  const login = name === "codex" ? "; a login with ChatGPT is not taken into the sandbox" : "";
+  return `no key is set for ${name} (${variables.join(", ")})${login}`;
+}
+
+function setVariables(names: readonly string[], { variables }: Environment): Record<string, string> {
+  const set = names.map((name) => [name, variables[name]]).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set);
+}

@@ -1,0 +1,52 @@
+import { BrigError } from "../../../errors.js";
+import type { Sandbox } from "../../../sandbox/sandbox.js";
+import type { HostMount } from "../../../sandbox/volumes/host-mount.js";
+import type { Configuration, ConfigurationFile } from "./collect-files.js";
+
+/** Where configuration that stays on the host is mounted. */
+const MOUNTED_PATH = "/opt/brig-agent-configuration";
+
+/** Writes the files into the agent's home, from inside: on the host nobody follows what the agent has put there. */
+export async function copyConfiguration(
+  sandbox: Sandbox,
+  { files }: Configuration,
+  { home, signal }: { home: string; signal: AbortSignal },
+): Promise<void> {
+  for (const { path, text } of files) {
+    const target = `${home}/${path}`;
+    await sandbox.files.mkdir(target.slice(0, target.lastIndexOf("/")), { recursive: true, signal });
+    await sandbox.files.write(target, text, { signal });
+  }
+}
+
+/** The mounts of the files that are mounted as they are. Error: `usage.invalid` if one has to be changed first. */
+export function mountsOf({ files }: Configuration): HostMount[] {
+  const changed = files.find(({ isUnchanged }) => !isUnchanged);
+  if (changed !== undefined)
+    throw new BrigError(`${changed.path} cannot be mounted as it is`, {
+      code: "usage.invalid",
+      hint: "it has a setting that looks like a credential, or names a model on this machine by an address of loopback; --config-dir copy leaves such things out or changes them",
+    });
+  return files.map(({ hostPath: source }, index) => ({ source, path: mountedAt(index) }));
+}
+
+/** Makes links in the agent's home to what `mountsOf` has mounted. */
+export async function linkConfiguration(
+  sandbox: Sandbox,
+  { files }: Configuration,
+  { home, signal }: { home: string; signal: AbortSignal },
+): Promise<void> {
+  const script =
+    'while [ $# -gt 0 ]; do mkdir -p "$(dirname "$2")" && ln -sfn "$1" "$2" || exit 1; shift 2; done';
+  const pairs = files.flatMap(({ path }: ConfigurationFile, index) => [mountedAt(index), `${home}/${path}`]);
+  const { exitCode, output } = await sandbox.exec(["/bin/sh", "-c", script, "sh", ...pairs], { signal });
+  if (exitCode !== 0)
+    throw new BrigError(`the configuration cannot be linked into the home directory: ${output.trim()}`, {
+      code: "workspace.invalid",
+      hint: "use --config-dir copy",
+    });
+}
+
+function mountedAt(index: number): string {
+  return `${MOUNTED_PATH}/${index}`;
+}

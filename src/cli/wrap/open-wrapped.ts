@@ -1,0 +1,53 @@
+import { createProgress } from "../../lib/terminal/progress.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
+import type { HostMount } from "../../sandbox/volumes/host-mount.js";
+import type { CliContext } from "../context.js";
+import { openSandbox } from "../setup/open-sandbox.js";
+import { flaggedSettings } from "../setup/sandbox-flags.js";
+import type { PreparedAgent } from "./agents/prepare-agent.js";
+import type { WrapCall } from "./wrap-call.js";
+import type { WrapFlags } from "./wrap-flags.js";
+
+interface Wrapping {
+  prepared: PreparedAgent;
+  hostMounts: readonly HostMount[];
+  /** The host's directory that is the agent's home; undefined for one that ends with the sandbox. */
+  privateHome: string | undefined;
+}
+
+/** Opens the agent's sandbox. Errors: those of `Sandbox.create`. */
+export async function openWrapped(
+  { flags, directory }: WrapCall,
+  context: CliContext,
+  { prepared, hostMounts, privateHome }: Wrapping,
+): Promise<Sandbox> {
+  const network = networkFor(flags, prepared.hosts);
+  const unresolved = flaggedSettings(
+    { ...flags, network },
+    { ...context, cwd: directory, environment: context.environment },
+  );
+  const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
+  if (context.stderr.isTTY === true) progress.step("starting the sandbox");
+  try {
+    return await openSandbox(
+      async () => ({ ...(await resolveSettings(unresolved)), hostMounts, privateHome }),
+      context,
+    );
+  } finally {
+    progress.close();
+  }
+}
+
+const ALLOWLIST = "allowlist:";
+
+/**
+ * What is asked for, and if that is a list, the agent's hosts. Without `--network` only the agent's hosts, unless a
+ * policy file is given, which then decides.
+ */
+function networkFor({ network, policy }: WrapFlags, hosts: readonly string[]): string | undefined {
+  if (network === undefined && (policy !== undefined || hosts.length === 0)) return undefined;
+  if (network !== undefined && !network.startsWith(ALLOWLIST)) return network;
+  const added = network?.slice(ALLOWLIST.length).split(",") ?? [];
+  return `${ALLOWLIST}${[...new Set([...hosts, ...added.filter((host) => host !== "")])].join(",")}`;
+}

@@ -1,0 +1,159 @@
+import { resolve } from "node:path";
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import type { ExitStatus } from "../../sandbox/sandbox-types.js";
+import type { CliContext } from "../context.js";
+import { receiptText } from "../display/receipt-text.js";
+import { runOnPipes } from "../piped-session.js";
+import { publishPorts } from "../ports/published-ports.js";
+import { say } from "../render.js";
+import { keptNote } from "../setup/open-sandbox.js";
+import { commandDirectory } from "../setup/sandbox-flags.js";
+import { attachTerminal, terminalSize } from "../terminal-session.js";
+import { type PreparedAgent, prepareAgent } from "./agents/prepare-agent.js";
+import { copyConfiguration, linkConfiguration, mountsOf } from "./configuration/place-files.js";
+import { openWrapped } from "./open-wrapped.js";
+import { findHostProgram, type ProgramSearch } from "./program/host-program.js";
+import { type InsideView, lookInside } from "./program/look-inside.js";
+import { openSession, reopenSession, type WrappedSession } from "./sessions/wrapped-sessions.js";
+import { recordOf, resumedCall, type WrapCall } from "./wrap-call.js";
+import type { ConfigAccess, WrapFlags } from "./wrap-flags.js";
+
+const NOT_FOUND = 127;
+
+/** Runs the agent to its end, and returns its exit status. */
+export async function runWrapped(argv: string[], flags: WrapFlags, context: CliContext): Promise<number> {
+  const { brigHome } = context.environment;
+  if (flags.resume !== undefined) {
+    using session = await reopenSession(brigHome, flags.resume);
+    return await runCall(resumedCall({ argv, flags }, session.record, context), session, context);
+  }
+  const call: WrapCall = { argv, flags, directory: context.cwd };
+  if (flags.name === undefined) return await runCall(call, null, context);
+  using session = await openSession(brigHome, flags.name);
+  return await runCall(call, session, context);
+}
+
+async function runCall(call: WrapCall, session: WrappedSession | null, context: CliContext): Promise<number> {
+  const { flags } = call;
+  const access = flags.configDir ?? "copy";
+  const prepared = await prepareAgent(
+    { argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access },
+    context.environment,
+  );
+  const found = await programOnHost(prepared, call, context);
+  const configurationMounts = access === "read-only" ? mountsOf(prepared.configuration) : [];
+  await using sandbox = await openWrapped(call, context, {
+    prepared,
+    hostMounts: [...(found.kind === "found" ? [found.program.mount] : []), ...configurationMounts],
+    privateHome: session?.home,
+  });
+  const inside = await lookInside(sandbox, { argv: prepared.argv, found, signal: context.signal });
+  if (inside.kind === "missing") {
+    await say(context.stderr, `brig: ${inside.message}\n`);
+    return NOT_FOUND;
+  }
+  const isConfigured = session?.record?.isConfigured === true && flags.configDir === undefined;
+  if (!isConfigured || access === "read-only")
+    await configure(sandbox, { prepared, access, inside, context });
+  const begun = recordOf(call, prepared, session?.record ?? null);
+  await session?.save(begun);
+  await say(context.stderr, introduction(prepared, { inside, session, isConfigured, flags }));
+  await using _ = await publishPorts(sandbox, { publish: flags.publish, argv: call.argv }, context);
+  const status = await runInside(sandbox, { prepared, inside, call }, context);
+  await session?.save({ ...begun, exitCode: status.exitCode, usedAt: new Date().toISOString() });
+  if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
+  await say(context.stderr, receiptText(await sandbox.close()));
+  return status.exitCode;
+}
+
+/** Only of an agent that brig knows is a program of this machine mounted. */
+async function programOnHost(
+  { agent, argv }: PreparedAgent,
+  { flags, directory }: WrapCall,
+  { environment }: CliContext,
+): Promise<ProgramSearch> {
+  if (agent === null) return { kind: "missing" };
+  const workspace = flags.workspace === "none" ? [] : [resolve(directory, flags.cd ?? ".")];
+  return await findHostProgram(argv[0] ?? "", {
+    searchPath: environment.variables.PATH ?? "",
+    writable: [...workspace, ...(flags.addDir ?? []).map((one) => resolve(directory, one))],
+  });
+}
+
+interface Configuring {
+  prepared: PreparedAgent;
+  access: ConfigAccess;
+  inside: InsideView & { kind: "ready" };
+  context: CliContext;
+}
+
+async function configure(
+  sandbox: Sandbox,
+  { prepared, access, inside, context }: Configuring,
+): Promise<void> {
+  const { configuration } = prepared;
+  const place = { home: inside.home, signal: context.signal };
+  if (access === "copy") await copyConfiguration(sandbox, configuration, place);
+  if (access === "read-only") await linkConfiguration(sandbox, configuration, place);
+}
+
+interface Running {
+  prepared: PreparedAgent;
+  inside: InsideView & { kind: "ready" };
+  call: WrapCall;
+}
+
+async function runInside(
+  sandbox: Sandbox,
+  { prepared, inside, call: { flags } }: Running,
+  context: CliContext,
+): Promise<ExitStatus> {
+  const { stdin, stdout, environment, signal } = context;
+  const { TERM = "xterm", COLORTERM } = environment.variables;
+  const terminal = COLORTERM === undefined ? { TERM } : { TERM, COLORTERM };
+  const { argv } = inside;
+  const cwd = commandDirectory(flags);
+  const env = { ...prepared.variables, ...flags.env };
+  if (stdin.isTTY !== true || stdout.isTTY !== true)
+    return await runOnPipes(
+      sandbox,
+      // A terminal on standard input alone is not for a program that finds no terminal.
+      { argv, cwd, env, timeoutMs: flags.timeout, takesInput: stdin.isTTY !== true },
+      context,
+    );
+  const program = await sandbox.spawn(argv, {
+    cwd,
+    env: { ...terminal, ...env },
+    timeoutMs: flags.timeout,
+    signal,
+    pty: terminalSize(stdout),
+  });
+  return await attachTerminal(program, context, { takesInput: true });
+}
+
+interface Introduced {
+  inside: InsideView & { kind: "ready" };
+  session: WrappedSession | null;
+  isConfigured: boolean;
+  flags: WrapFlags;
+}
+
+/** What the user should know before the agent has the terminal. */
+function introduction(prepared: PreparedAgent, { inside, session, isConfigured, flags }: Introduced): string {
+  const { agent, keys, configuration, notes } = prepared;
+  const lines = [
+    ...(inside.mountedFrom === null
+      ? []
+      : [`the program is ${inside.mountedFrom} of this machine, mounted read-only`]),
+    ...keys
+      .filter(({ variable }) => flags.env?.[variable] === undefined)
+      .map(({ variable }) => `${variable} is not passed on; --env ${variable}=VALUE shows it to the agent`),
+    ...(isConfigured ? [] : configuration.leftOut.map((one) => `left out of the configuration: ${one}`)),
+    ...notes,
+    ...(session === null && agent !== null
+      ? ["what the agent keeps in its home ends with it; --name NAME keeps it"]
+      : []),
+  ];
+  return lines.map((line) => `brig: ${neutraliseLine(line)}\n`).join("");
+}

@@ -1,0 +1,38 @@
+import type { CliContext } from "../../context.js";
+import { say, writeJson, writeTable } from "../../render.js";
+import { listSessions, removeSession } from "./wrapped-sessions.js";
+
+export async function listWrapped(
+  { json }: { json?: boolean },
+  { environment, stdout, stderr }: CliContext,
+): Promise<void> {
+  const sessions = await listSessions(environment.brigHome);
+  if (json === true) {
+    const listed = sessions.map(({ name, isRunning, record }) => ({
+      name,
+      isRunning,
+      agent: record?.agent ?? null,
+      command: record?.command ?? null,
+      directory: record?.directory ?? null,
+      createdAt: record?.createdAt ?? null,
+      usedAt: record?.usedAt ?? null,
+      exitCode: record?.exitCode ?? null,
+    }));
+    return await writeJson(stdout, listed);
+  }
+  if (sessions.length === 0)
+    return await say(stderr, "there are no named sessions; brig wrap --name NAME -- COMMAND begins one\n");
+  const rows = sessions.map(({ name, isRunning, record }) => [
+    name,
+    record === null ? "unreadable" : isRunning ? "running" : `exit ${record.exitCode ?? "unknown"}`,
+    record?.usedAt ?? "",
+    record?.directory ?? "",
+    record?.command.join(" ") ?? "",
+  ]);
+  await writeTable(stdout, [["NAME", "STATE", "LAST USED", "DIRECTORY", "COMMAND"], ...rows]);
+}
+
+export async function removeWrapped(name: string, { environment, stderr }: CliContext): Promise<void> {
+  await removeSession(environment.brigHome, name);
+  await say(stderr, `removed ${name}\n`);
+}

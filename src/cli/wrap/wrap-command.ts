@@ -1,0 +1,70 @@
+import { type Command, Option } from "commander";
+import { BrigError } from "../../errors.js";
+import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
+import type { CliContext } from "../context.js";
+import { publishOption } from "../ports/published-ports.js";
+import { durationArgument } from "../setup/option-values.js";
+import { addSandboxOptions, READS_NO_CONFIGURATION } from "../setup/sandbox-flags.js";
+import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
+
+export function defineWrap(command: Command, context: CliContext): void {
+  addSandboxOptions(command)
+    .argument("[command...]", "the agent's program and its arguments")
+    .usage("[options] -- COMMAND [ARGUMENT…]")
+    .passThroughOptions()
+    .option(
+      "--agent <agent>",
+      "which agent it is, if its program has another name: codex, claude, opencode, gemini, aider",
+    )
+    .option("--name <name>", "keep the agent's home directory under this name, so that it can be resumed")
+    .option("--resume <name>", "start the agent again in the home directory of that name")
+    .addOption(
+      new Option(
+        "--config-dir <access>",
+        "the agent's configuration: copied without credentials (default), mounted read-only, or none",
+      ).choices(CONFIG_ACCESSES),
+    )
+    .addOption(
+      new Option("--timeout <time>", "stop the agent after this time: 90, 1.5, 30s, 2m").argParser(
+        durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
+      ),
+    )
+    .addOption(publishOption())
+    .option("--list", "list the sessions that have a name")
+    .option("--remove <name>", "remove a session with all that its agent has kept")
+    .option("--json", "with --list: print JSON")
+    .addHelpText("after", READS_NO_CONFIGURATION + help)
+    .action(async (argv: string[], flags: WrapFlags) => {
+      refuseContradictions(argv, flags);
+      if (flags.list === true || flags.remove !== undefined) {
+        const { listWrapped, removeWrapped } = await import("./sessions/session-commands.js");
+        return await (flags.remove === undefined
+          ? listWrapped(flags, context)
+          : removeWrapped(flags.remove, context));
+      }
+      const { runWrapped } = await import("./run-wrapped.js");
+      context.setExitStatus(await runWrapped(argv, flags, context));
+    });
+}
+
+const help = `
+Of an agent that brig knows, the program of this machine is mounted if the image has none, its model's hosts are
+allowed. No variable of yours is passed on, its key neither, unless you say so with --env.
+
+Exit status: that of the agent; 124 if it timed out, 125 if brig failed, 127 if the program is not found.`;
+
+/** Error: `usage.invalid`. */
+function refuseContradictions(argv: readonly string[], flags: WrapFlags): void {
+  const actions = ["name", "resume", "list", "remove"] as const;
+  const [first, second] = actions.filter((one) => flags[one] !== undefined);
+  const invalid = (message: string, hint: string) => new BrigError(message, { code: "usage.invalid", hint });
+  if (second !== undefined)
+    throw invalid(`--${first} and --${second} cannot be combined`, "leave one of them out");
+  if (flags.json === true && flags.list !== true)
+    throw invalid("--json belongs to --list", "the output of an agent is its own: see its options");
+  const needsCommand = first === undefined || first === "name";
+  if (needsCommand && (argv[0] ?? "") === "")
+    throw invalid("the command is missing", "for example: brig wrap -- codex; see: brig wrap --help");
+  if ((first === "list" || first === "remove") && argv.length > 0)
+    throw invalid(`--${first} takes no command`, "leave it out");
+}

@@ -1,0 +1,20 @@
+import type { PublishedPort } from "../ports/published-ports.js";
+import type { SandboxFlags } from "../setup/sandbox-flags.js";
+import type { AgentKey } from "./agents/known-agents.js";
+
+/** How an agent gets its configuration. */
+export const CONFIG_ACCESSES = ["copy", "read-only", "none"] as const;
+export type ConfigAccess = (typeof CONFIG_ACCESSES)[number];
+
+export interface WrapFlags extends SandboxFlags {
+  agent?: string;
+  name?: string;
+  resume?: string;
+  configDir?: ConfigAccess;
+  secret?: AgentKey[];
+  timeout?: number;
+  publish?: PublishedPort[];
+  list?: boolean;
+  remove?: string;
+  json?: boolean;
+}
