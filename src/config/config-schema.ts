@@ -143,7 +143,7 @@ const shared = {
     .describe("A policy file in place of `sandbox_mode`; relative to the directory of config.toml"),
   network: networkSetting
     .optional()
-    .describe("`none`, `full` or `allowlist:HOST,…`, if the policy permits it")
+    .describe("`none`, `full`, `allowlist:HOST,…` or `learn`, if the policy permits it")
     .meta({ fallback: "the policy's" }),
   experimental_supported_tools: z
     .array(z.string().min(1))

@@ -1,27 +1,42 @@
 import { normalPattern, patternCovers, patternsOf } from "./hosts/host-pattern.js";
+import { PUBLIC } from "./hosts/host-presets.js";
 
 /** What a sandbox may reach. The hosts of an allow-list are in the normal spelling of `normalPattern`. */
 export type NetworkScope =
   | { kind: "none" }
   | { kind: "full" }
-  | { kind: "allowlist"; hosts: readonly string[] };
+  /** `learns`: what programs reach is turned into a proposal for a shorter list. */
+  | { kind: "allowlist"; hosts: readonly string[]; learns?: true | undefined };
 
 export type NetworkParse = { kind: "parsed"; network: NetworkScope } | { kind: "refused"; reason: string };
 
 const ALLOWLIST = "allowlist:";
+const LEARN = "learn";
+
 /**
- * Reads `none`, `full` or `allowlist:HOST[,HOST…]`; a HOST is a name, `*.name`, an address or a range, each with
+ * Reads `none`, `full`, `allowlist:HOST[,HOST…]` or `learn[:HOST,…]`, which allows every public host as well; a HOST is a name, `*.name`, an address or a range, each with
  * an optional `:port`, or a preset such as `@npm`.
  */
 export function parseNetwork(text: string): NetworkParse {
   if (text === "none" || text === "full") return { kind: "parsed", network: { kind: text } };
+  if (text === LEARN || text.startsWith(`${LEARN}:`)) {
+    const listed = parseHosts(text.slice(LEARN.length + 1));
+    if (listed.kind === "refused") return listed;
+    const hosts = [PUBLIC, ...listed.hosts];
+    return { kind: "parsed", network: { kind: "allowlist", hosts, learns: true } };
+  }
   if (!text.startsWith(ALLOWLIST))
     return {
       kind: "refused",
-      reason: `"${text}" is not a network setting: use none, full or allowlist:HOST,…`,
+      reason: `"${text}" is not a network setting: use none, full, learn or allowlist:HOST,…`,
     };
+  const listed = parseHosts(text.slice(ALLOWLIST.length));
+  if (listed.kind === "refused") return listed;
+  return { kind: "parsed", network: { kind: "allowlist", hosts: listed.hosts } };
+}
+
+function parseHosts(text: string): { kind: "parsed"; hosts: string[] } | { kind: "refused"; reason: string } {
   const written = text
-    .slice(ALLOWLIST.length)
     .split(",")
     .map((host) => host.trim())
     .filter((host) => host !== "");
@@ -31,12 +46,14 @@ export function parseNetwork(text: string): NetworkParse {
     if (pattern.kind === "refused") return pattern;
     hosts.push(pattern.text);
   }
-  return { kind: "parsed", network: { kind: "allowlist", hosts } };
+  return { kind: "parsed", hosts };
 }
 
 /** In the format of `parseNetwork`. */
 export function describeNetwork(network: NetworkScope): string {
-  return network.kind === "allowlist" ? `${ALLOWLIST}${network.hosts.join(",")}` : network.kind;
+  if (network.kind !== "allowlist") return network.kind;
+  if (network.learns !== true) return `${ALLOWLIST}${network.hosts.join(",")}`;
+  return [LEARN, ...network.hosts.slice(1)].join(",").replace(",", ":");
 }
 
 /** Whether one entry of an allow-list covers all hosts, ports and protocols of another. */

@@ -71,7 +71,7 @@ const overridesSchema = z.strictObject({
 export const policySchema = z
   .strictObject({
     rootfs: access.describe("The image's own file system: ro or rw"),
-    network: network.describe("none, full, or allowlist:HOST,…: see docs/network.md"),
+    network: network.describe("none, full, allowlist:HOST,…, or learn: see docs/network.md"),
     user: user.describe('Who commands run as: "host" (the caller\'s uid:gid), "root", or "uid:gid"'),
     home: containerPath.describe("HOME of commands; with rootfs = ro it must be one of the tmpfs paths"),
     capabilities: z

@@ -49,7 +49,7 @@ export interface SandboxOptions {
   /** OCI runtime, for example "runsc". Default: the engine's own. */
   runtime?: string | undefined;
   /**
-   * "none", "full" or "allowlist:HOST,…", see docs/network.md: replaces the network setting of the policy, if the
+   * "none", "full", "allowlist:HOST,…" or "learn", see docs/network.md: replaces the network setting of the policy, if the
    * policy permits it.
    */
   network?: string | undefined;

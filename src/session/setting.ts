@@ -6,7 +6,10 @@ export interface SessionSetting {
   cwd: string;
   /** A mode such as `workspace-write`, or the name of a policy file. */
   sandboxMode: string;
-  network: { kind: "none" } | { kind: "full" } | { kind: "allowlist"; hosts: readonly string[] };
+  network:
+    | { kind: "none" }
+    | { kind: "full" }
+    | { kind: "allowlist"; hosts: readonly string[]; learns?: true | undefined };
   /** When a person is asked for approval. Default: never. */
   approvalPolicy?: ApprovalPolicy | undefined;
   /** Writable directories besides the working directory. */

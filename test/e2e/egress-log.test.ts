@@ -128,6 +128,43 @@ describe("what a session with an allow-list tried to reach", () => {
     expect(without).not.toHaveProperty("egress");
   });
 
+  it("becomes a proposal for a list that allows just that", async () => {
+    const proposed = await run("sessions", "egress", id, "--propose", "--json");
+    expect(JSON.parse(proposed.stdout)).toMatchObject({
+      network: `allowlist:host.internal:${port}`,
+      entries: [{ entry: `host.internal:${port}`, callIds: ["call_1_1"], programs: ["curl"] }],
+      left: [{ host: "denied.example:80" }],
+    });
+    const text = await run("sessions", "egress", id, "--propose");
+    expect(text.stdout).toContain(`  network = "allowlist:host.internal:${port}"`);
+    expect(text.stdout).toContain(`  host.internal:${port}  curl in call_1_1`);
+  });
+
+  it("is learned with --network learn, which warns, and works when it is pasted", async () => {
+    const url = `http://host.internal:${port}/`;
+    const curl = ["curl", "-s", url, "--next", "-s", "-o", "/dev/null", "http://10.1.2.3/"];
+    const learned = await run("exec", "--network", `learn:host.internal:${port}`, "--", ...curl);
+    expect(learned.stdout).toBe("answer\n");
+    expect(learned.stderr).toContain("every public host");
+    const network = /network = "(\S+)"/.exec(learned.stderr)?.[1] ?? "";
+    expect(network).toBe(`allowlist:host.internal:${port}`);
+    expect(learned.stderr).toMatch(
+      /Tried in vain, and not on the list:\n {2}10\.1\.2\.3:80 .*a private address/,
+    );
+    expect((await run("exec", "--network", network, "--", "curl", "-s", url)).stdout).toBe("answer\n");
+    const script = join(folder.path, "learn.json");
+    await writeFile(script, JSON.stringify({ steps: [shell(`curl -s ${url}`), { text: "done" }] }));
+    const flags = ["--network", `learn:host.internal:${port}`, "--script", script, "go"];
+    const told = await run("run", ...flags);
+    expect(told.stderr).toContain(`  network = "${network}"\nEach entry was needed by:\n`);
+    expect(told.stderr).toContain("every public host");
+    const events = jsonLines((await run("run", "--json", ...flags)).stdout);
+    expect(events.at(-1)).toMatchObject({
+      ...{ type: "egress.proposed", network },
+      entries: [{ entry: `host.internal:${port}`, call_ids: ["call_1_1"] }],
+    });
+  });
+
   it("is bounded for a program that tries thousands of names", async () => {
     const script = join(folder.path, "many.json");
     const flood = `import socket

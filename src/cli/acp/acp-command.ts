@@ -16,7 +16,7 @@ export function defineAcp(command: Command, context: CliContext): void {
     .option("-s, --sandbox <mode>", `what a sandbox may do at first: ${SANDBOX_MODES.join(", ")}`)
     .option("--container-image <image>", "the containers' image (default: brig/base)")
     .option("--runtime <name>", "the OCI runtime, for example runsc")
-    .option("--network <setting>", "none, full or allowlist:HOST,…, if the policy permits it")
+    .option("--network <setting>", "none, full, allowlist:HOST,… or learn, if the policy permits it")
     .option("--policy <file>", "a policy file instead of a mode")
     .addOption(
       new Option("--add-dir <dir>", "another writable directory; may be repeated").argParser(collect),

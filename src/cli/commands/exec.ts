@@ -7,6 +7,7 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
+import type { ExecEgress } from "../egress/exec-egress.js";
 import { runOnPipes } from "../piped-session.js";
 import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
 import { say, writeJson } from "../render.js";
@@ -66,15 +67,34 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
   await using _ = await publishPorts(sandbox, { publish: flags.publish, argv }, context);
-  const status = await runIn(sandbox, { argv, flags, context }).catch(async (error: unknown) => {
+  const egress = await watchEgress(sandbox, flags, context);
+  const status = await runIn(sandbox, { argv, flags, context, egress }).catch(async (error: unknown) => {
     // What was interrupted may have left commits or changes all the same.
     await sayWhatIsLeft(sandbox, context).catch(() => undefined);
     throw error;
   });
   step("the command has ended");
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
-  if (flags.json !== true) await sayWhatIsLeft(sandbox, context);
+  if (flags.json !== true) {
+    await sayWhatIsLeft(sandbox, context);
+    await say(context.stderr, egress?.proposalText() ?? "");
+  }
   return status;
+}
+
+/** Loaded only where what programs try to reach is shown at the end. */
+async function watchEgress(
+  sandbox: Sandbox,
+  { json }: ExecFlags,
+  { stderr }: CliContext,
+): Promise<ExecEgress | null> {
+  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const { network } = openedSandboxOf(sandbox).settings.policy.policy;
+  if (network.kind !== "allowlist" || (json !== true && network.learns !== true)) return null;
+  const { ExecEgress } = await import("../egress/exec-egress.js");
+  const { learns = false } = network;
+  if (learns) await say(stderr, ExecEgress.warning);
+  return new ExecEgress(sandbox, { learns });
 }
 
 async function sayWhatIsLeft(sandbox: Sandbox, { stderr }: CliContext): Promise<void> {
@@ -85,6 +105,8 @@ interface Request {
   argv: string[];
   flags: ExecFlags;
   context: CliContext;
+  /** Null without an allow-list. */
+  egress: ExecEgress | null;
 }
 
 async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
@@ -97,8 +119,7 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
   return status.exitCode;
 }
 
-async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): Promise<number> {
-  const egress = await collectEgress(sandbox);
+async function runForJson(sandbox: Sandbox, { argv, flags, context, egress }: Request): Promise<number> {
   const result = await sandbox.exec(argv, {
     cwd: commandDirectory(flags),
     timeoutMs: flags.timeout,
@@ -108,17 +129,8 @@ async function runForJson(sandbox: Sandbox, { argv, flags, context }: Request): 
   // `output` repeats what is in `stdout` and `stderr`.
   const { output: _, ...rest } = result;
   const receipt = flags.keep === true ? null : await sandbox.close();
-  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, ...egress?.(), receipt });
+  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, ...egress?.asJson(), receipt });
   return result.exitCode;
-}
-
-/** What programs tried to reach, as it is in the object; null without an allow-list. */
-async function collectEgress(sandbox: Sandbox): Promise<(() => { egress: readonly object[] }) | null> {
-  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
-  if (openedSandboxOf(sandbox).egress === null) return null;
-  const { EgressCollection } = await import("../egress/egress-collection.js");
-  const collection = new EgressCollection(sandbox);
-  return () => ({ egress: collection.asJson() });
 }
 
 async function runWithoutTerminal(sandbox: Sandbox, { argv, flags, context }: Request): Promise<ExitStatus> {

@@ -8,6 +8,7 @@ import { BrigError } from "../../errors.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import type { SessionSetting } from "../../session/setting.js";
 import type { SessionLog } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
 import { CONVERSE, canConverse } from "../conversation/can-converse.js";
@@ -82,14 +83,36 @@ async function runSession(
   const messages = new PausableOutput(context.stderr);
   const ownContext = { ...context, stderr: messages };
   const { options } = await prepareAgent(flags, ownContext, { hasManyTurns: false, ...person, earlier });
-  const onEvent = createListener(flags, context);
+  const show = createListener(flags, context);
+  const learning = await learningOf(options.setting, context);
+  const onEvent = (event: AgentEvent) => {
+    learning?.take(event);
+    show(event);
+  };
   messages.pause();
   try {
     const result = await runAgent({ ...options, prompt, images, signal: context.signal, onEvent });
     return { result, session: options.session };
   } finally {
     await messages.resume();
+    await learning?.end(flags);
   }
+}
+
+/** Null unless the network is to be learned. */
+async function learningOf({ network }: SessionSetting, context: CliContext) {
+  if (network.kind !== "allowlist" || network.learns !== true) return null;
+  const { Learned, LEARNING, proposalText, wireProposal } = await import("../egress/learning.js");
+  await say(context.stderr, LEARNING);
+  const learned = new Learned();
+  return {
+    take: learned.take,
+    async end({ json }: RunFlags) {
+      const { proposal } = learned;
+      if (json !== true) return await say(context.stderr, proposalText(proposal));
+      await write(context.stdout, `${jsonText({ type: "egress.proposed", ...wireProposal(proposal) })}\n`);
+    },
+  };
 }
 
 function createListener({ json }: RunFlags, context: CliContext): (event: AgentEvent) => void {

@@ -1,15 +1,18 @@
 import type { Command } from "commander";
 import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import { mergedEntries } from "../../egress/log/egress-log.js";
+import { proposeHosts } from "../../egress/log/propose-hosts.js";
 import { jsonText } from "../../lib/json/json-text.js";
 import { egressOf } from "../../session/read/session-egress.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import type { CliContext } from "../context.js";
-import { say, write, writeTable } from "../render.js";
+import { say, write, writeJson, writeTable } from "../render.js";
 import { egressHeader, egressRow, entryAsJson } from "./egress-text.js";
+import { proposalText } from "./learning.js";
 
 interface EgressFlags {
   denied?: boolean;
+  propose?: boolean;
   json?: boolean;
 }
 
@@ -22,6 +25,7 @@ export function defineEgress(
     .description("list what programs of a session with an allow-list tried to reach")
     .argument("<session>", "an id, the start of one, or a file")
     .option("--denied", "only what was refused")
+    .option("--propose", "the shortest list of hosts that allows what was reached")
     .option("--json", "print one JSON object per line, for equal attempts only one")
     .action(async (session: string, flags: EgressFlags) => {
       await listEgress(await fileOf(session), flags, context);
@@ -30,11 +34,15 @@ export function defineEgress(
 
 async function listEgress(
   file: string,
-  { denied = false, json = false }: EgressFlags,
+  { denied = false, propose = false, json = false }: EgressFlags,
   context: CliContext,
 ): Promise<void> {
   const { stdout, stderr } = context;
   const all = await readEgress(file, context);
+  if (propose) {
+    const proposal = proposeHosts(all);
+    return json ? await writeJson(stdout, proposal) : await say(stdout, proposalText(proposal));
+  }
   const entries = denied ? all.filter(({ outcome }) => outcome === "denied") : all;
   if (json) {
     for (const entry of entries) await write(stdout, `${jsonText(entryAsJson(entry))}\n`);

@@ -52,7 +52,7 @@ export function addContainerOptions(command: Command): Command {
   return command
     .option("-s, --sandbox <mode>", `what the sandbox may do: ${SANDBOX_MODES.join(", ")}`)
     .option("--policy <file>", "a policy file instead of a mode")
-    .option("--network <setting>", "none, full or allowlist:HOST,…, if the policy permits it")
+    .option("--network <setting>", "none, full, allowlist:HOST,… or learn, if the policy permits it")
     .option("--container-image <image>", "the container's image (default: brig/base)")
     .option("--runtime <name>", "the OCI runtime, for example runsc")
     .addOption(

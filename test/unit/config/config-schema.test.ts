@@ -160,7 +160,7 @@ const rows: Row[] = [
     key: "network",
     takes: ['"none"', '"full"', '"allowlist:example.org,*.example.org:443"'],
     refuses: [
-      ['"open"', '"open" is not a network setting: use none, full or allowlist:HOST,…'],
+      ['"open"', '"open" is not a network setting: use none, full, learn or allowlist:HOST,…'],
       ["true", "is true: it must be a string"],
     ],
   },

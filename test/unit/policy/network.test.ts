@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeNetwork, parseNetwork } from "../../../src/policy/network.js";
+import { describeNetwork, type NetworkScope, parseNetwork } from "../../../src/policy/network.js";
 
 describe("a network setting", () => {
   it("is none or full by that name only", () => {
@@ -94,6 +94,21 @@ describe("a network setting", () => {
       kind: "refused",
       reason: expect.stringContaining("is not a host name"),
     });
+  });
+
+  it("learns with every public host, and with those that are named besides", () => {
+    expect(parseNetwork("learn")).toEqual({
+      kind: "parsed",
+      network: { kind: "allowlist", hosts: ["@public"], learns: true },
+    });
+    const { network } = parseNetwork("learn:10.0.0.1:5432") as { network: NetworkScope };
+    expect(network).toMatchObject({ hosts: ["@public", "10.0.0.1:5432"] });
+    for (const text of ["learn", "learn:10.0.0.1:5432"]) {
+      const parsed = parseNetwork(text);
+      expect(parsed.kind === "parsed" && describeNetwork(parsed.network)).toBe(text);
+    }
+    expect(parseNetwork("learn:*")).toMatchObject({ kind: "refused" });
+    expect(parseNetwork("learning")).toMatchObject({ kind: "refused" });
   });
 
   it("reads what it writes", () => {

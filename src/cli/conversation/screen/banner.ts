@@ -24,7 +24,7 @@ export function headingBlock({ setting, options }: AgentSetup): Block {
 export function footerParts(conversation: Conversation, { options }: AgentSetup): string[] {
   const { setting } = conversation;
   return [
-    ...(setting.network.kind === "none" ? [] : [`network ${setting.network.kind}`]),
+    ...(setting.network.kind === "none" ? [] : [`network ${networkWord(setting.network)}`]),
     setting.sandboxMode,
     neutraliseLine(options.model.model),
     ...contextLeft(conversation),
@@ -58,4 +58,8 @@ export function toolRows(setup: AgentSetup, context: CliContext): (readonly [str
       const { isOn, why } = explainGate(name, layers);
       return [name, neutraliseLine(`${isOn ? "on " : "off"}  ${why}`)] as const;
     });
+}
+
+function networkWord(network: AgentSetup["setting"]["network"]): string {
+  return network.kind === "allowlist" && network.learns === true ? "learn" : network.kind;
 }

@@ -1,0 +1,36 @@
+import type { EgressEntry } from "../../egress/log/egress-entry.js";
+import { EgressLog, mergedEntries } from "../../egress/log/egress-log.js";
+import { proposeHosts } from "../../egress/log/propose-hosts.js";
+import type { Sandbox } from "../../sandbox/sandbox.js";
+import { entryAsJson } from "./egress-text.js";
+import { LEARNING, proposalText } from "./learning.js";
+
+/** What programs of `brig exec` try to reach, from now on. */
+export class ExecEgress {
+  static readonly warning = LEARNING;
+  readonly #entries: EgressEntry[] = [];
+  readonly #log = new EgressLog((entry) => this.#entries.push(entry));
+  readonly #learns: boolean;
+
+  constructor(sandbox: Sandbox, { learns }: { learns: boolean }) {
+    this.#learns = learns;
+    sandbox.watchEgress((attempt) => this.#log.add(attempt));
+  }
+
+  /** For the object of `--json`. Equal attempts are one entry. */
+  asJson(): object {
+    const entries = this.#all();
+    const proposed = this.#learns ? { proposed: proposeHosts(entries) } : {};
+    return { egress: entries.map(entryAsJson), ...proposed };
+  }
+
+  /** Empty if nothing is learned. */
+  proposalText(): string {
+    return this.#learns ? proposalText(proposeHosts(this.#all())) : "";
+  }
+
+  #all(): EgressEntry[] {
+    this.#log.flush();
+    return mergedEntries(this.#entries);
+  }
+}
