@@ -4,7 +4,7 @@ import { join, posix } from "node:path";
 import { streamTar, type TarEntry } from "../../docker/calls/tar.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import { openedSandboxOf } from "../../sandbox/sandbox.js";
-import { makeDirectories, standsAs } from "../place/make-directories.js";
+import { makeDirectories, standAs } from "../place/make-directories.js";
 import { ARTIFACTS_FOLDER, type ArtifactManifest } from "./artifact-manifest.js";
 
 /**
@@ -33,8 +33,7 @@ async function areFewDirectories(sandbox: Sandbox, { entries }: ArtifactManifest
   if (entries.length > FEW || entries.some(({ kind }) => kind !== "directory")) return false;
   const wanted = entries.map(({ path, mode, uid, gid }) => ({ path, mode, owner: { uid, gid } }));
   await makeDirectories(sandbox, wanted);
-  for (const directory of wanted) if (!(await standsAs(sandbox, directory))) return false;
-  return true;
+  return await standAs(sandbox, wanted);
 }
 
 function* packed({ entries }: ArtifactManifest, root: string): Iterable<TarEntry> {

@@ -1,15 +1,22 @@
 import type { Sandbox } from "../../sandbox/sandbox.js";
-import { asNumber, firstOf, readProcessorCounts } from "../processors/kernel-counts.js";
+import {
+  asNumber,
+  type CounterFiles,
+  readCounter,
+  readProcessorCounts,
+} from "../processors/kernel-counts.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 
 export type UsedResources = Pick<AttemptResult["resources"], "peakMemoryBytes" | "cpuMs" | "throttledMs">;
 
-/** The files of cgroup v2 and of v1, in the container. */
-const PEAK_FILES = ["/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"];
+const PEAK: CounterFiles = {
+  2: ["/sys/fs/cgroup/memory.peak"],
+  1: ["/sys/fs/cgroup/memory/memory.max_usage_in_bytes"],
+};
 
 /** What a container has used so far, as its kernel counts it. Null for what the kernel does not say. */
 export async function readResources(sandbox: Sandbox): Promise<UsedResources> {
-  const [peak, processors] = await Promise.all([firstOf(sandbox, PEAK_FILES), readProcessorCounts(sandbox)]);
+  const [peak, processors] = await Promise.all([readCounter(sandbox, PEAK), readProcessorCounts(sandbox)]);
   return {
     peakMemoryBytes: asNumber(peak),
     cpuMs: processors.usedMs,

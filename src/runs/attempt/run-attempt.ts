@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { ContainerChange } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
 import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
@@ -112,8 +113,11 @@ async function readyImages({ task, images, signal }: Attempt): Promise<AttemptIm
     };
     const ofAgent = await ready(task.environment.image);
     const others = new Map<TaskStep, string>();
-    for (const step of task.steps)
-      if (step.verifier.environment !== null) others.set(step, await ready(step.verifier.environment.image));
+    for (const step of task.steps) {
+      const image = step.verifier.environment?.image;
+      if (image !== undefined && !isDeepStrictEqual(image, task.environment.image))
+        others.set(step, await ready(image));
+    }
     return { ofAgent, ofVerifier: (step) => others.get(step) ?? ofAgent, [Symbol.dispose]: release };
   } catch (error) {
     release();

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { BrigError, isBrigError } from "../../errors.js";
+import { BrigError, type ErrorCode, isBrigError } from "../../errors.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskCheck } from "../../tasks/task.js";
@@ -102,20 +102,22 @@ async function freshDirectories(sandbox: Sandbox, owner: { uid: number; gid: num
   ]);
 }
 
+/** What a link or a file in the place of `/logs` makes of the removal of what would be in it. */
+const NO_DIRECTORY_ABOVE: ReadonlySet<ErrorCode> = new Set(["file.symlink", "file.not-directory"]);
+
 /** Removes the tests and what they wrote, with the rights of root. A link at one of these paths is removed itself, never followed. */
 export async function removeTests({ files }: Sandbox): Promise<void> {
-  if (await isLink(files, LOGS)) await files.remove(LOGS);
-  for (const path of [VERIFIER_LOGS, TESTS_DIRECTORY])
-    await files.remove(path, { recursive: true, force: true });
-}
-
-async function isLink(files: Sandbox["files"], path: string): Promise<boolean> {
-  try {
-    return (await files.stat(path, { followSymlinks: false })).type !== "directory";
-  } catch (error) {
-    if (isBrigError(error, "file.not-found")) return false;
-    throw error;
-  }
+  const remove = async (path: string) =>
+    await files.remove(path, { recursive: true, force: true, refuseSymlinks: true });
+  const removeLogs = async () => {
+    try {
+      await remove(VERIFIER_LOGS);
+    } catch (error) {
+      if (!isBrigError(error) || !NO_DIRECTORY_ABOVE.has(error.code)) throw error;
+      await files.remove(LOGS, { force: true });
+    }
+  };
+  await Promise.all([remove(TESTS_DIRECTORY), removeLogs()]);
 }
 
 /** Resolves to the program to run, with its arguments. */

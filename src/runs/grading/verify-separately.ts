@@ -3,6 +3,7 @@ import type { Task, TaskNetwork, TaskStep } from "../../tasks/task.js";
 import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";
 import { placeArtifacts } from "../artifacts/place-artifacts.js";
 import { VERIFIER_PROOF, writeProof } from "../evidence/write-proof.js";
+import { makeDirectories } from "../place/make-directories.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
 import { openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
 import type { TimeAllowed } from "../processors/extended-limit.js";
@@ -42,9 +43,10 @@ export async function verifySeparately(
   });
   await using sandbox = opened.sandbox;
   await writeProof({ folder, name: VERIFIER_PROOF }, sandbox.proof);
-  await prepareEnvironment(opened, environment, place);
   const { signal } = place;
   const { cwd, user } = opened;
+  await makeDirectories(sandbox, [{ path: cwd, mode: 0o755, owner: user }]);
+  await prepareEnvironment(opened, environment, place);
   const test = { check: verifier.check, folder, cwd, user, env: verifier.env, allowed, signal };
   const judge = async () => {
     using container = await openTestContainer(sandbox, { owner: user, tests: user });

@@ -3,7 +3,6 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskEnvironment, TaskStep } from "../../tasks/task.js";
 import { awaitHealth, UnhealthyContainer } from "./healthcheck.js";
 import type { ImageUser } from "./image-user.js";
-import { makeDirectories } from "./make-directories.js";
 import type { OpenTaskSandbox } from "./task-sandbox.js";
 import { uploadDirectory } from "./upload-directory.js";
 
@@ -11,15 +10,14 @@ import { uploadDirectory } from "./upload-directory.js";
 const SETUP_LIMIT_MS = 600_000;
 
 /**
- * Makes a fresh container what the task describes: the working directory, its files, and the health check that
- * succeeds. Error: `UnhealthyContainer`.
+ * Makes a fresh container, which has the working directory, what the task describes: its files, and the health check
+ * that succeeds. Error: `UnhealthyContainer`.
  */
 export async function prepareEnvironment(
   { sandbox, cwd, user }: OpenTaskSandbox,
   { files, healthcheck }: TaskEnvironment,
   { signal }: { signal?: AbortSignal | undefined },
 ): Promise<void> {
-  await makeDirectories(sandbox, [{ path: cwd, mode: 0o755, owner: user }]);
   if (files !== null) await uploadDirectory(sandbox, files, { to: cwd, owner: user });
   await awaitHealth(sandbox, { check: healthcheck, cwd, signal });
 }

@@ -1,10 +1,14 @@
 import type { Sandbox } from "../../sandbox/sandbox.js";
 
-/** The files of cgroup v2 and of v1, in the container. */
-const FILES = {
-  cpu: ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"],
-  usage: ["/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpuacct/cpuacct.usage"],
+/** Where a counter may be in a container, by the version of its control groups; version 1 has several names for a directory. */
+export type CounterFiles = Readonly<Record<"1" | "2", readonly string[]>>;
+
+const CPU: CounterFiles = {
+  2: ["/sys/fs/cgroup/cpu.stat"],
+  1: ["/sys/fs/cgroup/cpu,cpuacct/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"],
 };
+/** Of version 1; version 2 has it in `cpu.stat`. */
+const USAGE = ["/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpuacct/cpuacct.usage"];
 
 /** What a container's kernel has counted of it so far. Null for what it does not say. */
 export interface ProcessorCounts {
@@ -14,25 +18,45 @@ export interface ProcessorCounts {
 }
 
 export async function readProcessorCounts(sandbox: Sandbox): Promise<ProcessorCounts> {
-  const cpu = await firstOf(sandbox, FILES.cpu);
+  const isSecond = versionOf(sandbox) === "2";
+  const [cpu, early] = await Promise.all([
+    readCounter(sandbox, CPU),
+    isSecond ? null : firstOf(sandbox, USAGE),
+  ]);
   const micros = field(cpu, "usage_usec");
-  const nanos = micros === null ? asNumber(await firstOf(sandbox, FILES.usage)) : null;
+  const usage = isSecond && micros === null ? await firstOf(sandbox, USAGE) : early;
   return {
-    usedMs: micros === null ? scaled(nanos, 1e6) : micros / 1000,
+    usedMs: scaled(micros, 1000) ?? scaled(asNumber(usage), 1e6),
     throttledMs: scaled(field(cpu, "throttled_usec"), 1000) ?? scaled(field(cpu, "throttled_time"), 1e6),
   };
 }
 
-/** The first of these files that the kernel has; null for none, and once the container has ended. */
-export async function firstOf({ files }: Sandbox, paths: readonly string[]): Promise<string | null> {
-  for (const path of paths) {
-    try {
-      return (await files.read(path, { maxBytes: 64 * 1024 })).toString("utf8");
-    } catch {
-      // This kernel has it elsewhere, or not at all; an ended container has nothing.
-    }
+/** Null where the kernel does not count it, and once the container has ended. */
+export async function readCounter(sandbox: Sandbox, files: CounterFiles): Promise<string | null> {
+  const version = versionOf(sandbox);
+  // A runtime may show its containers another version than the engine has.
+  return (
+    (await firstOf(sandbox, files[version])) ?? (await firstOf(sandbox, files[version === "2" ? "1" : "2"]))
+  );
+}
+
+function versionOf({ proof }: Sandbox): "1" | "2" {
+  return proof.engine.cgroupVersion === "2" ? "2" : "1";
+}
+
+/** The first of these files that the kernel has. All are read at once, since each answer of the runner takes its time. */
+export async function firstOf(sandbox: Sandbox, paths: readonly string[]): Promise<string | null> {
+  const texts = await Promise.all(paths.map(async (path) => await textOf(sandbox, path)));
+  return texts.find((text) => text !== null) ?? null;
+}
+
+async function textOf({ files }: Sandbox, path: string): Promise<string | null> {
+  try {
+    return (await files.read(path, { maxBytes: 64 * 1024 })).toString("utf8");
+  } catch {
+    // This kernel has it elsewhere, or not at all; an ended container has nothing.
+    return null;
   }
-  return null;
 }
 
 function field(text: string | null, name: string): number | null {

@@ -1,11 +1,12 @@
 import { describe, expect } from "vitest";
+import { removeTests } from "../../../src/runs/grading/run-tests.js";
 import {
   emptyDirectories,
   stillEmpty,
   timesTellApart,
   untouched,
 } from "../../../src/runs/place/empty-directories.js";
-import { makeDirectories, makeExactly, standsAs } from "../../../src/runs/place/make-directories.js";
+import { makeDirectories, makeExactly, standAs } from "../../../src/runs/place/make-directories.js";
 import { stopSandbox } from "../../../src/sandbox/stopped/stopped-sandbox.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { openBare } from "../../support/task-attempts.js";
@@ -54,10 +55,43 @@ describe("directories that brig makes in a container", () => {
     await makeExactly(sandbox, wanted.slice(0, 2));
     await makeExactly(sandbox, wanted);
     for (const one of wanted)
-      expect({ ...one, stands: await standsAs(sandbox, one) }).toMatchObject({ stands: true });
+      expect({ ...one, stands: await standAs(sandbox, [one]) }).toMatchObject({ stands: true });
     await makeDirectories(sandbox, [{ path: "/link/new/deep", mode: 0o700, owner: root }]);
-    expect(await standsAs(sandbox, { path: "/elsewhere/new", mode: 0o755, owner: root })).toBe(true);
-    expect(await standsAs(sandbox, { path: "/elsewhere/new/deep", mode: 0o700, owner: root })).toBe(true);
-    expect(await standsAs(sandbox, { path: "/link", mode: 0o755, owner: root })).toBe(false);
+    expect(await standAs(sandbox, [{ path: "/elsewhere/new", mode: 0o755, owner: root }])).toBe(true);
+    expect(await standAs(sandbox, [{ path: "/elsewhere/new/deep", mode: 0o700, owner: root }])).toBe(true);
+    expect(await standAs(sandbox, [{ path: "/link", mode: 0o755, owner: root }])).toBe(false);
+  });
+
+  sandboxTest(
+    "take the place of links that lead nowhere, and leave what exists alone",
+    async ({ directory }) => {
+      await using bare = await openBare(directory);
+      const { sandbox } = bare;
+      const before =
+        "mkdir -m 700 /there; ln -s /nowhere /link; umask 0; mkdir -m 2755 /group; chgrp nogroup /group";
+      await sandbox.exec(["/bin/sh", "-ec", before]);
+      for (const path of ["/there/new", "/link", "/group/below"]) {
+        const wanted = [{ path, mode: 0o755, owner: root }];
+        expect(await makeDirectories(sandbox, wanted)).toEqual([path]);
+        expect({ path, stands: await standAs(sandbox, wanted) }).toEqual({ path, stands: true });
+      }
+      expect(await standAs(sandbox, [{ path: "/there", mode: 0o700, owner: root }])).toBe(true);
+    },
+  );
+
+  sandboxTest("are removed with the tests, and what a link leads to is not", async ({ directory }) => {
+    await using bare = await openBare(directory);
+    const { sandbox } = bare;
+    const left = async () => (await sandbox.exec(["/bin/sh", "-c", "ls -A /kept /logs /tests 2>&1"])).stdout;
+    const linked =
+      "mkdir -p /kept/verifier; touch /kept/verifier/file /kept/file; ln -s /kept /logs; ln -s /kept /tests";
+    await sandbox.exec(["/bin/sh", "-ec", linked]);
+    await removeTests(sandbox);
+    expect(await left()).toMatch(/^ls: .*'\/logs'.*\nls: .*'\/tests'.*\n\/kept:\nfile\nverifier\n$/);
+    await sandbox.exec(["/bin/sh", "-ec", "touch /logs; mkdir -p /tests/deep/er"]);
+    await removeTests(sandbox);
+    await sandbox.exec(["/bin/sh", "-ec", "mkdir -p /logs/verifier/deep /logs/agent"]);
+    await removeTests(sandbox);
+    expect(await left()).toMatch(/^ls: .*'\/tests'.*\n\/kept:\nfile\nverifier\n\n\/logs:\nagent\n$/);
   });
 });
