@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
-import { errnoOrIo, join, reset } from "../tunnel/join.js";
+import { dropRest, errnoOrIo, join, reset } from "../tunnel/join.js";
 import { prepareRequest, requestOn, UNSENDABLE } from "./forward-request.js";
 import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";
@@ -60,6 +60,7 @@ export async function forwardUpgrade(
   stream.write(headOf(incoming, head === null ? ["Connection", "close"] : []), "latin1");
   if (head === null) {
     incoming.pipe(stream);
+    dropRest(stream);
     incoming.once("error", () => reset(stream));
     await new Promise<void>((resolve) => incoming.once("close", resolve));
     await record({ kind: "allowed" }, { rule, bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten });

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { reset } from "../tunnel/join.js";
+import { dropRest, reset } from "../tunnel/join.js";
 import type { Refusal } from "./refusal.js";
 
 /** On a connection that has no response object: the tunnel or upgrade was not made, and nothing follows. */
@@ -14,9 +14,7 @@ export function writeRefusal(stream: Duplex, { status, outcome, text }: Refusal)
     `HTTP/1.1 ${status} ${reasons[status] ?? "Error"}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
       `Content-Length: ${body.length}\r\nX-Brig-Egress: ${outcome}\r\nConnection: close\r\n\r\n${text}`,
   );
-  // What the program still sends is not read, and the end of this side is the end.
-  stream.once("finish", () => setTimeout(() => reset(stream), 1000).unref());
-  stream.resume();
+  dropRest(stream);
 }
 
 const reasons: Record<number, string> = {

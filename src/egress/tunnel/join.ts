@@ -50,8 +50,15 @@ export function closed(stream: Duplex): Promise<void> {
 /** Ends a connection so that the other end learns that it is not a proper end. */
 export function reset(stream: Duplex): void {
   if (stream.destroyed) return;
-  if (stream instanceof Socket) stream.resetAndDestroy();
+  // A socket that is just ending cannot be reset (EINVAL), and Node would then never close it.
+  if (stream instanceof Socket && !stream.writableEnded) stream.resetAndDestroy();
   else stream.destroy();
+}
+
+/** Drops what still comes in a stream that is ending, and closes it a second after its own end. */
+export function dropRest(stream: Duplex): void {
+  stream.once("finish", () => setTimeout(() => reset(stream), 1000).unref());
+  stream.resume();
 }
 
 export function errnoOrIo(error: unknown): string {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { join } from "../../egress/tunnel/join.js";
+import { join, reset } from "../../egress/tunnel/join.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import type { RunnerLink } from "../channel/runner-link.js";
@@ -95,7 +95,7 @@ async function connect(outer: Socket, target: Target): Promise<void> {
     if (outer.destroyed) inner.destroy();
     else await join(inner, outer);
   } catch {
-    outer.resetAndDestroy();
+    reset(outer);
   }
 }
 
