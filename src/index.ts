@@ -30,6 +30,7 @@ export type { WebSearch } from "./agent/turn/web-search-event.js";
 export { runBatch } from "./batch/run-batch.js";
 export type { BatchAgent, RunBatchOptions, RunBatchResult } from "./batch/run-batch-options.js";
 export type { EngineConnection } from "./docker/engine-types.js";
+export type { AskAboutHost, AskedHost, HostAnswer } from "./egress/ask-about-host.js";
 export type { EgressAttempt, EgressOutcome, EgressWay } from "./egress/attempt.js";
 export type { ConnectionOwner } from "./egress/inside-network.js";
 export type { EgressEntry } from "./egress/log/egress-entry.js";
@@ -88,6 +89,7 @@ export type {
   WorkspaceChange,
   WorkspaceDiff,
 } from "./sandbox/changes/workspace-change.js";
+export type { EgressListener, WatchEgressOptions } from "./sandbox/egress/sandbox-egress.js";
 export type {
   RestorePoint,
   RestorePointChange,

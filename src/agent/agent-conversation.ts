@@ -21,6 +21,7 @@ import type {
   TurnResult,
 } from "./conversation-options.js";
 import { type ConversationParts, conversationParts } from "./conversation-parts.js";
+import { lazyHostQuestions } from "./egress/lazy-host-questions.js";
 import { guardedStart } from "./guarded-start.js";
 import { SessionSandbox } from "./session-sandbox.js";
 import { openServers, type SessionServers } from "./session-servers.js";
@@ -194,7 +195,9 @@ export class AgentConversation implements Conversation {
       },
       openTools: (ready, servers) => this.#openTools(ready, servers),
       onStart: (sandbox, startMs) => {
-        this.#parts.recorder.watch(sandbox);
+        const signal = () => this.#turn?.signal ?? null;
+        const ask = lazyHostQuestions(this.#options, { setting: () => this.#setting, signal });
+        this.#parts.recorder.watch(sandbox, ask);
         this.#parts.recorder.started(sandbox, { startMs, network: this.#setting.network });
       },
       // Without a sandbox the turn is over, even while the model is still answering.

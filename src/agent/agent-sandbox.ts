@@ -1,3 +1,4 @@
+import type { AskAboutHost } from "../egress/ask-about-host.js";
 import type { EgressAttempt } from "../egress/attempt.js";
 import type { SessionRestorePoint, UndoneChanges } from "../session/restore-point.js";
 import type { ChangeConflict } from "../tools/agents/agents.js";
@@ -10,8 +11,14 @@ export interface AgentSandbox extends ToolSandbox {
   readonly image?: string;
   /** What the kernel was read back to enforce. The session file records it unchanged. */
   readonly proof?: unknown;
-  /** Calls the listener for each attempt of a program to reach something. Absent where none is seen. */
-  watchEgress?(listener: (attempt: EgressAttempt) => void): void;
+  /**
+   * Calls the listener for each attempt of a program to reach something, and asks about hosts that are not allowed.
+   * Absent where no attempts are seen.
+   */
+  watchEgress?(
+    listener: (attempt: EgressAttempt) => void,
+    options?: { ask?: AskAboutHost | undefined },
+  ): void;
   /** May resolve to a receipt of what the session left on the host, which the session file records. */
   close(): Promise<unknown>;
   /**

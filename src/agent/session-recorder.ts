@@ -1,3 +1,4 @@
+import type { AskAboutHost } from "../egress/ask-about-host.js";
 import { isBrigError } from "../errors.js";
 import type { ResponseItem } from "../model/items.js";
 import { describeTree, recordedTreeLimits, treeRecord } from "../session/read/session-tree.js";
@@ -70,8 +71,8 @@ export class SessionRecorder {
   }
 
   /** For a sandbox that has run nothing yet. */
-  watch(sandbox: AgentSandbox): void {
-    this.#egress.watch(sandbox);
+  watch(sandbox: AgentSandbox, ask: AskAboutHost | undefined): void {
+    this.#egress.watch(sandbox, ask);
   }
 
   /** Writes down attempts of programs that were only counted so far. */

@@ -1,9 +1,12 @@
 import type { Socket } from "node:net";
+import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
+import type { AskAboutHost } from "./ask-about-host.js";
 import type { EgressAttempt, EgressOutcome, EgressWay } from "./attempt.js";
 import { dial, ownAddresses, type Resolve } from "./dial.js";
 import type { ConnectionOwner } from "./inside-network.js";
 import type { EgressLimits } from "./limits.js";
+import { scopeOf } from "./rules/address-scope.js";
 import {
   decideAddress,
   decideTarget,
@@ -13,12 +16,16 @@ import {
   type TargetDecision,
 } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
+import { describeEndpoint } from "./rules/target.js";
 import { reset } from "./tunnel/join.js";
 
 export type Opened =
   | { kind: "open"; socket: Socket; rule: string; anyProtocol: boolean }
   | { kind: "denied"; denial: Denial; rule: string | null }
   | { kind: "failed"; errno: string; rule: string };
+
+/** In the record, in place of the entry of the allow-list. */
+const ALLOWED_ONCE = "allowed once by the user";
 
 /** As it is recorded, for a target that was not reached. */
 export function outcomeOf(opened: Exclude<Opened, { kind: "open" }>): EgressOutcome {
@@ -45,6 +52,10 @@ export class EgressGate {
   readonly #resolve: Resolve;
   readonly #onAttempt: (attempt: EgressAttempt) => void;
   readonly #live = new Map<Socket, { endpoint: Endpoint; onCut: (denial: Denial) => void }>();
+  /** Endpoints of connections that the user has allowed once. */
+  #allowedOnce = new WeakSet<Endpoint>();
+  /** Null: nobody is asked. */
+  ask: AskAboutHost | null = null;
   #rules: readonly EgressRule[];
   #isClosed = false;
 
@@ -62,6 +73,7 @@ export class EgressGate {
   /** Connections to what is no longer allowed are cut. */
   setHosts(hosts: readonly string[]): void {
     this.#rules = rulesOf(hosts);
+    this.#allowedOnce = new WeakSet();
     const own = ownAddresses();
     for (const [socket, { endpoint, onCut }] of this.#live) {
       if (this.#stillAllows(endpoint, socket, own)) continue;
@@ -71,7 +83,30 @@ export class EgressGate {
   }
 
   decide(endpoint: Endpoint): TargetDecision {
-    return decideTarget(this.#rules, endpoint, ownAddresses());
+    return decideTarget(this.#rulesFor(endpoint), endpoint, ownAddresses());
+  }
+
+  #rulesFor(endpoint: Endpoint): readonly EgressRule[] {
+    if (!this.#allowedOnce.has(endpoint)) return this.#rules;
+    const once = rulesOf([describeEndpoint(endpoint)]).map((rule) => ({ ...rule, origin: ALLOWED_ONCE }));
+    return [...this.#rules, ...once];
+  }
+
+  /** Of addresses that are not public, none is asked about: they are easily more than they seem. */
+  async #decideOrAsk(endpoint: Endpoint, owner: Attempting["owner"]): Promise<TargetDecision> {
+    const decision = this.decide(endpoint);
+    const { target } = endpoint;
+    if (decision.kind !== "denied" || decision.denial.kind !== "no-rule" || this.ask === null)
+      return decision;
+    if (target.kind === "address" && scopeOf(target.address) !== "public") return decision;
+    const host = describeEndpoint(endpoint);
+    const isOwnMachine = target.kind === "name" && target.name === HOST_NAME;
+    const answer = await this.ask({ host, isOwnMachine, owner: await owner });
+    if (this.#isClosed || answer.kind === "not-asked") return this.decide(endpoint);
+    if (answer.kind === "declined") return { kind: "denied", denial: answer };
+    if (answer.kind === "once") this.#allowedOnce.add(endpoint);
+    else if (this.decide(endpoint).kind === "denied") this.#rules = [...this.#rules, ...rulesOf([host])];
+    return this.decide(endpoint);
   }
 
   /**
@@ -79,17 +114,17 @@ export class EgressGate {
    * gone the next moment.
    */
   async open(endpoint: Endpoint, { owner }: Attempting): Promise<Opened> {
-    const [opened] = await Promise.all([this.#connect(endpoint), owner]);
+    const [opened] = await Promise.all([this.#connect(endpoint, owner), owner]);
     return opened;
   }
 
-  async #connect(endpoint: Endpoint): Promise<Opened> {
+  async #connect(endpoint: Endpoint, owner: Attempting["owner"]): Promise<Opened> {
+    const decision = await this.#decideOrAsk(endpoint, owner);
     const own = ownAddresses();
-    const decision = decideTarget(this.#rules, endpoint, own);
     if (decision.kind === "denied") return { ...decision, rule: null };
     const { rule, anyProtocol } = decision;
     const dialled = await dial(endpoint, {
-      rules: this.#rules,
+      rules: this.#rulesFor(endpoint),
       resolve: this.#resolve,
       ownAddresses: own,
       connectTimeoutMs: this.limits.connectTimeoutMs,
@@ -103,11 +138,11 @@ export class EgressGate {
   }
 
   #stillAllows(endpoint: Endpoint, socket: Socket, own: readonly string[]): boolean {
-    if (decideTarget(this.#rules, endpoint, own).kind === "denied") return false;
+    if (decideTarget(this.#rulesFor(endpoint), endpoint, own).kind === "denied") return false;
     const address = normalAddress(socket.remoteAddress ?? "");
     // Without an address the socket is closed already.
     if (address === null) return true;
-    return decideAddress(this.#rules, { ...endpoint, address, ownAddresses: own }) === null;
+    return decideAddress(this.#rulesFor(endpoint), { ...endpoint, address, ownAddresses: own }) === null;
   }
 
   /** Cuts the connection when the rules no longer allow it, or the gate is closed. */

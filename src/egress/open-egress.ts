@@ -1,4 +1,5 @@
 import { NAME_SERVER, PROXY_ADDRESS } from "./addresses.js";
+import type { AskAboutHost } from "./ask-about-host.js";
 import type { EgressAttempt } from "./attempt.js";
 import { type Resolve, resolveOnHost } from "./dial.js";
 import { EgressGate } from "./gate.js";
@@ -26,6 +27,10 @@ export interface EgressOptions {
 export interface Egress {
   /** From now on these hosts are allowed, and no others. Connections to others are cut. */
   setHosts(hosts: readonly string[]): void;
+  /** The entries of the list of the moment, with what the user has allowed besides. */
+  readonly hosts: readonly string[];
+  /** From now on the user is asked about connections through the proxy that no rule allows. */
+  askWith(ask: AskAboutHost): void;
   /** Cuts all connections. */
   close(): Promise<void>;
 }
@@ -82,6 +87,12 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
   ]);
   return {
     setHosts: (hosts) => gate.setHosts(hosts),
+    get hosts() {
+      return [...new Set(gate.rules.map(({ origin }) => origin))];
+    },
+    askWith(ask) {
+      gate.ask = ask;
+    },
     close: async () => {
       gate.close();
       connections.close();

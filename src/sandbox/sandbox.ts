@@ -3,6 +3,7 @@ import { BrigError } from "../errors.js";
 import { refuseUnknownOptions } from "../known-options.js";
 import type * as changes from "./changes/workspace-change.js";
 import { createSandbox } from "./create-sandbox.js";
+import type { EgressListener, WatchEgressOptions } from "./egress/sandbox-egress.js";
 import { setNetwork } from "./egress/set-network.js";
 import { sandboxFiles } from "./files/files.js";
 import type { OpenedSandbox } from "./open-sandbox.js";
@@ -227,8 +228,8 @@ export class Sandbox {
   }
 
   /** As `onEgress`, from now on. Without an allow-list it is never called. */
-  watchEgress(listener: NonNullable<SandboxOptions["onEgress"]>): void {
-    this.#opened.egress?.watch(listener);
+  watchEgress(listener: EgressListener, options?: WatchEgressOptions): void {
+    this.#opened.egress?.watch(listener, options);
   }
 
   /** Sends a few bytes to the runner and back, which is the least time that any call takes. */

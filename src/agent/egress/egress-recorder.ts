@@ -1,3 +1,4 @@
+import type { AskAboutHost } from "../../egress/ask-about-host.js";
 import type { EgressAttempt } from "../../egress/attempt.js";
 import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import type { EgressLog } from "../../egress/log/egress-log.js";
@@ -17,11 +18,12 @@ export class EgressRecorder {
     this.#transcript = transcript;
   }
 
-  watch(sandbox: AgentSandbox): void {
-    sandbox.watchEgress?.((attempt: EgressAttempt) => {
+  watch(sandbox: AgentSandbox, ask: AskAboutHost | undefined): void {
+    const record = (attempt: EgressAttempt) => {
       this.#log ??= this.#open();
       void this.#log.then((log) => log.add(attempt));
-    });
+    };
+    sandbox.watchEgress?.(record, { ask });
   }
 
   /** From now on there is a record to write to. */

@@ -1,7 +1,6 @@
-import { isIPv6 } from "node:net";
 import { HOST_PRESETS } from "../../policy/hosts/host-presets.js";
 import { coversHost, describeNetwork } from "../../policy/network.js";
-import { hostOf, parseTarget } from "../rules/target.js";
+import { describeEndpoint, parseTarget } from "../rules/target.js";
 import type { EgressEntry } from "./egress-entry.js";
 
 /** One entry of a proposed allow-list, and what needed it. */
@@ -64,7 +63,7 @@ function patternFor({ host, port }: EgressEntry): string | null {
   if (host === null || port === null) return null;
   const target = parseTarget(host);
   if (target === null) return null;
-  return `${isIPv6(hostOf(target)) ? `[${hostOf(target)}]` : hostOf(target)}:${port}`;
+  return describeEndpoint({ target, port });
 }
 
 function presetFor(host: string): string | undefined {

@@ -33,6 +33,7 @@ function statusOf(denial: Denial): number {
     case "too-many":
       return 503;
     case "no-rule":
+    case "declined":
     case "address":
     case "no-name":
     case "unknown-protocol":

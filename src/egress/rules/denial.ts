@@ -3,6 +3,8 @@ import type { AddressScope } from "./address-scope.js";
 /** Why a connection was refused, or ended. */
 export type Denial =
   | { kind: "no-rule" }
+  /** No rule allows it, and the user was asked. `reason` is in the user's words. */
+  | { kind: "declined"; reason: string | null }
   /** The name is allowed, but stands for an address that is not. */
   | { kind: "address"; address: string; scope: AddressScope | "own" }
   /** The target cannot be read, or in more than one way. */
@@ -23,6 +25,8 @@ export function describeDenial(denial: Denial, host: string): string {
   switch (denial.kind) {
     case "no-rule":
       return `no rule of this sandbox's network allow-list allows ${host}`;
+    case "declined":
+      return `the user declined the connection to ${host}${denial.reason === null ? "" : `: ${denial.reason}`}`;
     case "address":
       return `${host} stands for ${denial.address}, ${scopeText[denial.scope]}, which no rule names`;
     case "malformed":

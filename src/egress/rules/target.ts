@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { isHostName } from "../../policy/hosts/host-pattern.js";
 import { normalAddress } from "../../policy/hosts/ip-range.js";
 
@@ -39,6 +40,12 @@ export function isSameTarget(one: Target, other: Target): boolean {
 
 export function hostOf(target: Target): string {
   return target.kind === "name" ? target.name : target.address;
+}
+
+/** As it can stand in an allow-list. */
+export function describeEndpoint({ target, port }: { target: Target; port: number }): string {
+  const host = hostOf(target);
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
 /** Printable, whatever a program has sent. */

@@ -1,3 +1,4 @@
+import type { AskAboutHost } from "../../egress/ask-about-host.js";
 import type { EgressAttempt } from "../../egress/attempt.js";
 import type { Resolve } from "../../egress/dial.js";
 import { type Egress, openEgress } from "../../egress/open-egress.js";
@@ -16,6 +17,13 @@ interface SandboxEgressOptions {
 /** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
 const MAX_CALLS = 20_000;
 
+/** Options of `sandbox.watchEgress`. */
+export interface WatchEgressOptions {
+  /** Answers for hosts that the allow-list does not have. Default: they are refused. */
+  ask?: AskAboutHost | undefined;
+}
+
+/** Receives each attempt of a program to reach something, after it has ended. */
 export type EgressListener = (attempt: EgressAttempt) => void;
 
 /** The allow-list of a sandbox at work. */
@@ -61,8 +69,9 @@ export class SandboxEgress {
   }
 
   /** Receives each attempt from now on, after it has ended. */
-  watch(listener: EgressListener): void {
+  watch(listener: EgressListener, { ask }: WatchEgressOptions = {}): void {
     this.#listeners.add(listener);
+    if (ask !== undefined) this.#egress.askWith(ask);
   }
 
   /** Error: `policy.not-enforced` for the network full, which this container does not have. */

@@ -1,0 +1,92 @@
+import type { AskAboutHost, AskedHost, HostAnswer } from "../../egress/ask-about-host.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
+import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
+
+/** A connection waits so long for an answer. */
+const PATIENCE_MS = 5 * 60_000;
+/** About one command, so that no program can flood the user with questions. */
+const MAX_QUESTIONS = 10;
+const REASON_CHARS = 300;
+const ID = "network";
+
+const ONCE = "yes, for this command";
+const SESSION = "yes, until the session ends";
+const NO = "no";
+
+/** Asks the user about hosts that the allow-list does not have, each of them once for all connections that wait. */
+export class HostQuestions {
+  readonly #user: AskedUser;
+  readonly #signal: () => AbortSignal | null;
+  readonly #waiting = new Map<string, Promise<HostAnswer>>();
+  /** What was answered to the processes of a command, by its channel and the host. */
+  readonly #answered = new Map<string, HostAnswer>();
+  readonly #counts = new Map<number | null, number>();
+
+  /** `signal`: of the current turn. Between turns nobody is asked. */
+  constructor(user: AskedUser, signal: () => AbortSignal | null) {
+    this.#user = user;
+    this.#signal = signal;
+  }
+
+  readonly ask: AskAboutHost = async (asked) => {
+    const { host, owner } = asked;
+    const key = owner === null ? null : `${owner.channel} ${host}`;
+    const earlier = key === null ? undefined : this.#answered.get(key);
+    if (earlier !== undefined) return earlier;
+    let waiting = this.#waiting.get(host);
+    if (waiting === undefined) {
+      waiting = this.#question(asked).finally(() => this.#waiting.delete(host));
+      this.#waiting.set(host, waiting);
+    }
+    const answer = await waiting;
+    if (key !== null && answer.kind !== "not-asked") this.#answered.set(key, answer);
+    return answer;
+  };
+
+  async #question(asked: AskedHost): Promise<HostAnswer> {
+    const turn = this.#signal();
+    if (turn === null || turn.aborted || !this.#mayAsk(asked)) return { kind: "not-asked" };
+    using limit = new TimeLimit(PATIENCE_MS, turn);
+    try {
+      const answers = await this.#user.ask([questionAbout(asked)], limit);
+      return answerOf(answers?.[ID]?.[0] ?? null);
+    } catch {
+      // The turn has ended, or nobody has answered.
+      return { kind: "not-asked" };
+    }
+  }
+
+  #mayAsk({ owner }: AskedHost): boolean {
+    const channel = owner?.channel ?? null;
+    const count = (this.#counts.get(channel) ?? 0) + 1;
+    if (count > MAX_QUESTIONS) return false;
+    this.#counts.set(channel, count);
+    return true;
+  }
+}
+
+function questionAbout({ host, isOwnMachine, owner }: AskedHost): UserQuestion {
+  const who =
+    owner === null
+      ? "A program in the sandbox"
+      : `The program ${JSON.stringify(owner.program)} in the sandbox`;
+  const warning = isOwnMachine ? " This is a port of your own machine." : "";
+  return {
+    id: ID,
+    header: "Network",
+    question: `${who} wants to connect to ${host}, which the allow-list does not have.${warning} May it?`,
+    options: [
+      { label: ONCE, description: "its other connections to this host and port, too" },
+      { label: SESSION, description: "every program may connect to this host and port" },
+      { label: NO, description: "or type why not, for the agent to read" },
+    ],
+  };
+}
+
+/** Anything but the two labels is a no. */
+function answerOf(text: string | null): HostAnswer {
+  if (text === ONCE) return { kind: "once" };
+  if (text === SESSION) return { kind: "session" };
+  if (text === null || text === NO) return { kind: "declined", reason: null };
+  return { kind: "declined", reason: text.replace(/\s+/g, " ").trim().slice(0, REASON_CHARS) };
+}

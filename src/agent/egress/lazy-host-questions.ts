@@ -1,0 +1,26 @@
+import type { AskAboutHost } from "../../egress/ask-about-host.js";
+import type { SessionSetting } from "../../session/setting.js";
+import type { ConversationOptions } from "../conversation-options.js";
+
+interface QuestionSituation {
+  setting: () => SessionSetting;
+  /** Of the current turn; null between turns. */
+  signal: () => AbortSignal | null;
+}
+
+/** Loads the code at the first question. Undefined if nobody can be asked. */
+export function lazyHostQuestions(
+  { toolOptions }: Pick<ConversationOptions, "toolOptions">,
+  { setting, signal }: QuestionSituation,
+): AskAboutHost | undefined {
+  const user = toolOptions?.user;
+  if (user === undefined || user === null) return undefined;
+  let asking: Promise<AskAboutHost> | null = null;
+  return async (asked) => {
+    const { approvalPolicy = "never" } = setting();
+    const refuses = typeof approvalPolicy === "object" && !approvalPolicy.granular.sandbox_approval;
+    if (approvalPolicy === "never" || refuses) return { kind: "not-asked" };
+    asking ??= import("./host-questions.js").then(({ HostQuestions }) => new HostQuestions(user, signal).ask);
+    return await (await asking)(asked);
+  };
+}

@@ -1,0 +1,25 @@
+import type { ConnectionOwner } from "./inside-network.js";
+
+/** A host that no rule allows, and that a program wants to connect to through the proxy. */
+export interface AskedHost {
+  /** With the port, as it can stand in an allow-list. */
+  host: string;
+  /** A port of the machine that brig runs on. */
+  isOwnMachine: boolean;
+  /** Null if it is not known. */
+  owner: ConnectionOwner | null;
+}
+
+/** What the user says. */
+export type HostAnswer =
+  /** Only this connection. */
+  | { kind: "once" }
+  /** From now on, in this sandbox. */
+  | { kind: "session" }
+  /** `reason`: in the user's words, for the program and the model. */
+  | { kind: "declined"; reason: string | null }
+  /** Nobody was asked. */
+  | { kind: "not-asked" };
+
+/** Called for each such connection, which waits for the answer. Must not reject. */
+export type AskAboutHost = (asked: AskedHost) => Promise<HostAnswer>;

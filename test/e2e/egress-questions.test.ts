@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import { mkdir, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { brig } from "../support/cli.js";
+import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
+import { Terminal } from "../support/terminal.js";
+
+const server = createServer((_, response) => response.end("answer of the server\n"));
+let folder: TemporaryDirectory;
+let port = 0;
+let plays = 0;
+
+const env = () => ({
+  ...{ BRIG_HOME: join(folder.path, "home"), CODEX_HOME: join(folder.path, "home") },
+  ...{ OPENAI_API_KEY: "", OPENAI_BASE_URL: "" },
+});
+
+beforeAll(async () => {
+  folder = await temporaryDirectory();
+  await Promise.all(["home", "work"].map((name) => mkdir(join(folder.path, name))));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  ({ port } = server.address() as AddressInfo);
+});
+
+afterAll(async () => {
+  server.close();
+  await folder[Symbol.asyncDispose]();
+});
+
+/** Each script is a call of its own. */
+async function play(...scripts: string[]): Promise<string[]> {
+  const calls = scripts.map((script) => ({
+    calls: [{ shell: { command: ["bash", "-c", script], timeout_ms: 60_000 } }],
+  }));
+  const file = join(folder.path, `play-${plays++}.json`);
+  await writeFile(file, JSON.stringify({ steps: [...calls, { text: "done" }] }));
+  return ["--network", "allowlist:", "-a", "on-request", "--script", file, "go"];
+}
+
+async function onTerminal(...scripts: string[]): Promise<Terminal> {
+  const terminal = await Terminal.open(["run", ...(await play(...scripts))], {
+    cwd: join(folder.path, "work"),
+    env: env(),
+  });
+  onTestFinished(() => terminal[Symbol.asyncDispose]());
+  return terminal;
+}
+
+const question = /Type a number, or your own answer: $/;
+const curl = () => `curl -s http://host.internal:${port}/`;
+const countOf = (text: string, part: string) => text.split(part).length - 1;
+
+describe("a program that wants to reach a host that is not allowed", () => {
+  it("waits for the user, who allows it for this command: all of its connections, and no other command's", async () => {
+    const terminal = await onTerminal(`${curl()} & ${curl()} & wait; ${curl()}`, curl());
+    await terminal.waitFor(question);
+    expect(terminal.screen.history.join(" ").replace(/\s+/g, " ")).toContain(
+      `The program "curl" in the sandbox wants to connect to host.internal:${port}`,
+    );
+    terminal.type("1\r");
+    await terminal.waitFor(/answer of the server[\s\S]*Type a number, or your own answer: $/);
+    terminal.type("it is not needed\r");
+    expect((await terminal.end()).exitStatus).toBe(0);
+    expect(countOf(terminal.screen.history.join("\n"), "answer of the server")).toBe(3);
+    expect(countOf(terminal.shown, "Type a number")).toBe(2);
+    expect(terminal.shown.replace(/\s+/g, " ")).toContain(
+      `the user declined the connection to host.internal:${port}: it is not needed`,
+    );
+  });
+
+  it("is allowed until the session ends", async () => {
+    const terminal = await onTerminal(curl(), curl(), curl());
+    await terminal.waitFor(question);
+    terminal.type("2\r");
+    expect((await terminal.end()).exitStatus).toBe(0);
+    expect(countOf(terminal.shown, "answer of the server")).toBe(3);
+    expect(countOf(terminal.shown, "Type a number")).toBe(1);
+  });
+
+  it("is refused at once where nobody can be asked", async () => {
+    const done = await brig(["run", ...(await play(curl()))], { cwd: join(folder.path, "work"), env: env() });
+    expect(done.exitCode, done.stderr).toBe(0);
+    expect(done.stderr).not.toContain("Type a number");
+    expect(done.stderr).toContain("no rule of this sandbox's network allow-list allows");
+  });
+});
