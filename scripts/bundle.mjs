@@ -64,13 +64,13 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes)|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes)|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!beside\/|diagnose-runtimes|sweep|network\/|egress\/(?:sandbox-egress|denial-notes))/,
+    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|sweep|network\/|egress\/(?:sandbox-egress|denial-notes))/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.

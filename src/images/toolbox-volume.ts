@@ -77,8 +77,9 @@ async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
   for (const [exitCode, ...command] of [
     [0, "runner", "version"],
     [0, "rg", "--quiet", "localhost", `${mountPoint}/hosts`],
-    // Without a patch it prints its usage.
+    // Without arguments they print their usage.
     [2, "bin/apply_patch"],
+    [2, "attempts"],
   ] as const) {
     if ((await run(engine, volume, command)) !== exitCode) return false;
   }

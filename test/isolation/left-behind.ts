@@ -11,11 +11,11 @@ touch given; chown 4711:4711 given
 mkfifo fifo
 true`;
 
-/** Which of those things are below a directory of the host. "setuid-id" is the test's own. */
+/** Which of those things are below a directory of the host. "setuid-program" is the test's own. */
 export async function thingsLeft(directory: string, uid: number): Promise<string[]> {
   const found = new Set<string>();
   for (const name of await readdir(directory, { recursive: true })) {
-    if (name === "setuid-id") continue;
+    if (name === "setuid-program") continue;
     const status = await lstat(join(directory, name));
     if (status.isCharacterDevice() || status.isBlockDevice()) found.add("device");
     if (status.isFile() && (status.mode & 0o6000) !== 0) found.add("setuid file");

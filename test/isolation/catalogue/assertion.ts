@@ -9,5 +9,5 @@ export type Assertion = readonly [
   ...others: readonly Proof[],
 ];
 
-/** test/isolation/probes.ts has the attempt, which probes.test.ts makes in every mode. */
+/** src/sandbox/attack/attempts has the attempt, which test/isolation/probes.test.ts makes in every mode. */
 export const probed = "probed";

@@ -58,6 +58,7 @@ export const authority: readonly Assertion[] = [
   [
     "A13",
     "No mount, no namespace and no other root can be made.",
+    probed,
     [
       policy,
       "answers EPERM to everything it refuses, which without it reaches the kernel (N1, N4, N6 to N10, N13, N14)",
@@ -111,6 +112,7 @@ export const authority: readonly Assertion[] = [
   [
     "A24",
     "The memory of PID 1 cannot be opened.",
+    probed,
     [secrets, "PID 1 keeps its %s to itself"],
     [secrets, "no descriptor of PID 1 can be opened"],
   ],

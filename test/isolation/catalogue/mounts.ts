@@ -18,6 +18,7 @@ export const mounts: readonly Assertion[] = [
   [
     "B2",
     "In read-only mode the workspace is the same afterwards, byte by byte.",
+    probed,
     [modes, "not one byte of the workspace can be changed"],
     ["docker/tools/every-mode.test.ts", "nothing that a command tries changes the tree"],
   ],
@@ -50,7 +51,12 @@ export const mounts: readonly Assertion[] = [
     [policy, weaker],
     [workspace, "is judged by where a link leads, on either side"],
   ],
-  ["B11", "Protected names are read-only.", [modes, "protected names stay as they are, present or absent"]],
+  [
+    "B11",
+    "Protected names are read-only.",
+    probed,
+    [modes, "protected names stay as they are, present or absent"],
+  ],
   [
     "B12",
     "Protected names, and what they lie in, cannot be moved away.",

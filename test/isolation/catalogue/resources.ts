@@ -13,6 +13,7 @@ export const resources: readonly Assertion[] = [
   [
     "F1",
     "Memory, processes and CPU have limits in the kernel, not only in the request.",
+    probed,
     [policy, weaker],
     [policy, "all that %s promises, by what the kernel says inside"],
   ],

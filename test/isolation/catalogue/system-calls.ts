@@ -16,10 +16,10 @@ export const systemCalls: readonly Assertion[] = [
   ["N1", "io_uring is refused.", refused],
   ["N2", "Sockets of AF_VSOCK are refused.", families],
   ["N3", "Sockets of AF_ALG are refused.", families],
-  ["N4", "Sockets of AF_PACKET and AF_XDP are refused.", families, refused],
+  ["N4", "Sockets of AF_PACKET and AF_XDP are refused.", probed, families, refused],
   ["N5", "No family of sockets but UNIX, INET, INET6 and NETLINK opens.", families],
-  ["N6", "userfaultfd and the kernel's keys are refused.", refused],
-  ["N7", "bpf, perf_event_open and fanotify_init are refused.", refused],
+  ["N6", "userfaultfd and the kernel's keys are refused.", probed, refused],
+  ["N7", "bpf, perf_event_open and fanotify_init are refused.", probed, refused],
   ["N8", "Files cannot be named or opened by a handle.", refused],
   ["N9", "The newer calls for mounts are refused.", refused],
   [
@@ -37,7 +37,7 @@ export const systemCalls: readonly Assertion[] = [
     "The 32-bit entry of the kernel is closed.",
     [policy, "kills a program that enters by the 32-bit door (N12)"],
   ],
-  ["N13", "ptrace, process_vm_readv and their like are refused.", refused],
+  ["N13", "ptrace, process_vm_readv and their like are refused.", probed, refused],
   ["N14", "memfd_secret and vmsplice are refused.", refused],
   [
     "N15",

@@ -55,10 +55,16 @@ describe("the toolbox's build", () => {
     const { files } = await readBuildContext(imageDefinitions.toolbox, "amd64");
     const paths = files.map(({ path }) => path);
     expect(paths).toEqual(
-      expect.arrayContaining(["Dockerfile", "runner/main.c", "runner/wire.h", "apply-patch/main.c"]),
+      expect.arrayContaining([
+        "Dockerfile",
+        "runner/main.c",
+        "runner/wire.h",
+        "apply-patch/main.c",
+        "attempts/main.c",
+      ]),
     );
     expect(
-      paths.filter((path) => !/^(Dockerfile|hosts|(runner|apply-patch)\/[^/]+\.[ch])$/.test(path)),
+      paths.filter((path) => !/^(Dockerfile|hosts|(runner|apply-patch|attempts)\/[^/]+\.[ch])$/.test(path)),
     ).toEqual([]);
   });
 

@@ -1,0 +1,83 @@
+import { type Attempt, nothing } from "./attempt.js";
+
+/** Where files can be made, and what can be used up. */
+export const files: readonly Attempt[] = [
+  {
+    id: "A14",
+    attempt: "device-in-workspace",
+    title: "no device can be made in the workspace",
+    meaning: "a command can leave a device behind in the workspace, that gives others access to hardware",
+    refusals: ["EPERM", "EROFS"],
+    permittedBy: ["capabilities"],
+  },
+  {
+    id: "B1",
+    attempt: "system-write",
+    title: "no file can be made in the system's directories",
+    meaning: "a command can change the image's programs for the commands after it",
+    refusals: ["EROFS", "EACCES"],
+    permittedBy: ["rootfs"],
+  },
+  {
+    id: "B2",
+    attempt: "workspace-change",
+    title: "no file can be made in the workspace",
+    meaning: "a command can change the workspace",
+    refusals: ["EROFS"],
+    permittedBy: ["workspace"],
+  },
+  {
+    id: "B4",
+    attempt: "writable-places",
+    title: "files can be made in no other place than the policy names",
+    meaning: "a command can write where the policy does not say so",
+    refusals: nothing,
+    permittedBy: ["rootfs"],
+  },
+  {
+    id: "B5",
+    attempt: "memory-without-size",
+    title: "all directories in memory together are at most half of the memory",
+    meaning: "a command can use up the memory of all other commands with files",
+    refusals: nothing,
+    permittedBy: ["rootfs"],
+  },
+  {
+    id: "B6",
+    attempt: "programs-in-scratch-space",
+    title: "no program can be run in /run and /dev/shm",
+    meaning: "a command can run programs where the policy says that none run",
+    refusals: ["EACCES"],
+    permittedBy: ["rootfs", "scratchPrograms"],
+  },
+  {
+    id: "B8",
+    attempt: "mount-propagation",
+    title: "no mount made inside would appear on the host",
+    meaning: "whoever could mount in the container would mount on the host",
+    refusals: nothing,
+  },
+  {
+    id: "B11",
+    attempt: "protected-names",
+    title: "protected names of the workspace can be neither changed, created nor moved away",
+    meaning: "a command can change files by which git and agents on the host run programs",
+    refusals: ["EROFS", "EBUSY", "EXDEV"],
+    permittedBy: ["protection"],
+  },
+  {
+    id: "F1",
+    attempt: "processes-without-limit",
+    title: "the number of processes is limited",
+    meaning: "a command can start processes until the machine has room for no more",
+    refusals: ["EAGAIN"],
+  },
+  {
+    id: "F19",
+    attempt: "files-without-limit",
+    title: "every directory in memory has a limit of files, which holds",
+    meaning: "a command can use up the kernel's memory with empty files",
+    refusals: nothing,
+    permittedBy: ["rootfs"],
+  },
+];

@@ -1,0 +1,77 @@
+import type { Policy } from "../../../policy/policy.js";
+
+/** A setting of a policy that allows attempts which are refused otherwise. */
+interface Permission {
+  /** Whether the policy has the setting. */
+  isGiven(policy: Policy): boolean;
+  /** The setting as it is written in a policy file. */
+  setting(policy: Policy): string;
+  /** What to write instead so that the attempts are refused. */
+  instead: string;
+}
+
+const tmpfsWithPrograms = ({ tmpfs }: Policy) =>
+  tmpfs.find(({ path, exec }) => exec && (path === "/run" || path === "/dev/shm"));
+
+const permissions = {
+  network: {
+    isGiven: ({ network }) => network.kind === "full",
+    setting: () => 'network = "full"',
+    instead: 'network = "none", or "allowlist:HOST,…"',
+  },
+  rootfs: {
+    isGiven: ({ rootfs }) => rootfs === "rw",
+    setting: () => 'rootfs = "rw"',
+    instead: 'rootfs = "ro"',
+  },
+  scratchPrograms: {
+    isGiven: (policy) => tmpfsWithPrograms(policy) !== undefined,
+    setting: (policy) => `exec = true for the tmpfs ${tmpfsWithPrograms(policy)?.path ?? ""}`,
+    instead: "exec = false",
+  },
+  workspace: {
+    isGiven: ({ workspace }) => workspace.access === "rw",
+    setting: () => 'workspace.access = "rw"',
+    instead: 'workspace.access = "ro"',
+  },
+  protection: {
+    isGiven: ({ workspace }) => workspace.access === "rw" && workspace.protected.length === 0,
+    setting: () => "workspace.protected = []",
+    instead: 'workspace.protected = [".git", ".codex", ".agents", ".brig"]',
+  },
+  capabilities: {
+    isGiven: ({ capabilities }) => capabilities === "engine-default",
+    setting: () => 'capabilities = "engine-default"',
+    instead: 'capabilities = "none"',
+  },
+  rootCapabilities: {
+    isGiven: ({ capabilities }) => capabilities !== "none",
+    setting: ({ capabilities }) => `capabilities = "${capabilities}"`,
+    instead: 'capabilities = "none"',
+  },
+  filter: {
+    isGiven: ({ seccomp }) => seccomp === "engine-default",
+    setting: () => 'seccomp = "engine-default"',
+    instead: 'seccomp = "brig"',
+  },
+  setuid: {
+    isGiven: ({ noNewPrivileges }) => !noNewPrivileges,
+    setting: () => "noNewPrivileges = false",
+    instead: "noNewPrivileges = true",
+  },
+} as const satisfies Record<string, Permission>;
+
+export type PermissionName = keyof typeof permissions;
+
+/** The first of these settings that the policy has; null if it has none of them. */
+export function permissionFor(
+  { permittedBy = [] }: { permittedBy?: readonly PermissionName[] },
+  policy: Policy,
+): { setting: string; instead: string } | null {
+  const permission = permittedBy
+    .map((name): Permission => permissions[name])
+    .find((one) => one.isGiven(policy));
+  return permission === undefined
+    ? null
+    : { setting: permission.setting(policy), instead: permission.instead };
+}

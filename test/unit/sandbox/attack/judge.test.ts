@@ -1,0 +1,112 @@
+import { describe, expect, it } from "vitest";
+import { loadPolicy } from "../../../../src/policy/load-policy.js";
+import type { Policy } from "../../../../src/policy/policy.js";
+import { allAttempts } from "../../../../src/sandbox/attack/attempts/all-attempts.js";
+import { judge } from "../../../../src/sandbox/attack/judge.js";
+
+const { policy } = await loadPolicy("workspace-write");
+
+interface Situation {
+  outcome?: string;
+  control?: string | null;
+  policy?: Partial<Policy>;
+  kernel?: "shared" | "gvisor";
+}
+
+/** The judgement of one attempt, by its name. */
+function judged(name: string, { outcome, control = "done", kernel = "shared", ...rest }: Situation) {
+  const attempt = allAttempts.find((one) => one.attempt === name);
+  if (attempt === undefined) throw new Error(`there is no attempt ${name}`);
+  const controls = control === null ? null : { root: { [name]: control }, user: { [name]: control } };
+  return judge(attempt, {
+    policy: { ...policy, ...rest.policy },
+    kernel,
+    outcomes: outcome === undefined ? {} : { [name]: outcome },
+    control: controls,
+  });
+}
+
+describe("an attempt", () => {
+  it("held if it was refused and its control succeeded", () => {
+    expect(judged("engine-socket", { outcome: "ENOENT" })).toEqual({
+      id: "A1",
+      attempt: "engine-socket",
+      title: "the engine's socket is not there",
+      verdict: "held",
+      outcome: "ENOENT",
+      expected: ["ENOENT"],
+      control: "done",
+      reason: null,
+      advice: null,
+    });
+  });
+
+  it("held without a control, and where nobody makes one", () => {
+    expect(judged("engine-socket", { outcome: "ENOENT", control: null })).toMatchObject({
+      verdict: "held",
+      control: null,
+    });
+    expect(judged("metadata-service", { outcome: "ENETUNREACH", control: "ENETUNREACH" })).toMatchObject({
+      verdict: "held",
+      control: null,
+    });
+  });
+
+  it("held if it was refused with another error than the usual one", () => {
+    expect(judged("system-write", { outcome: "ENOENT EROFS" }).verdict).toBe("held");
+  });
+
+  it.each(["done", "found /dev/sda"])(
+    "did not hold if it came to %s, and what that means is said",
+    (outcome) => {
+      expect(judged("device-nodes", { outcome, control: "found /dev/kmsg" })).toMatchObject({
+        verdict: "failed",
+        reason: "a command may reach the machine's hardware and disks",
+      });
+    },
+  );
+
+  it.each(["ENOENT", "nothing", undefined])("is not judged if its control came to %s", (control) => {
+    const found = judged("engine-socket", { outcome: "ENOENT", control: control ?? "no answer" });
+    expect(found.verdict).toBe("unjudged");
+    expect(found.reason).toContain("proves nothing");
+  });
+
+  it("is not judged if it did not answer, or was ended", () => {
+    expect(judged("mounts", {})).toMatchObject({ verdict: "unjudged", outcome: "no answer" });
+    expect(judged("mounts", { outcome: "ended by signal 9" }).verdict).toBe("unjudged");
+  });
+
+  it("takes a special answer of the control where success would do harm", () => {
+    expect(judged("first-process", { outcome: "EACCES", control: "ETXTBSY" }).verdict).toBe("held");
+    expect(judged("first-process", { outcome: "EACCES", control: "done" }).verdict).toBe("unjudged");
+  });
+
+  it("is allowed if it succeeded and the policy says so, with what to write instead", () => {
+    const open = { policy: { network: { kind: "full" as const } } };
+    expect(judged("host-address", { outcome: "done", ...open })).toMatchObject({
+      verdict: "allowed",
+      reason: 'the policy says network = "full"',
+      advice: expect.stringContaining('network = "none"'),
+    });
+    // What the policy does not permit did not hold, whatever else it permits.
+    expect(judged("host-loopback", { outcome: "done", ...open }).verdict).toBe("failed");
+    expect(judged("host-address", { outcome: "done" }).verdict).toBe("failed");
+  });
+
+  it("held if it was refused although the policy allows it", () => {
+    expect(judged("workspace-change", { outcome: "EROFS" }).verdict).toBe("held");
+  });
+
+  it("could not be tried, for the reason that the program gives", () => {
+    expect(judged("setuid-program", { outcome: "untried: the commands are root" })).toMatchObject({
+      verdict: "untried",
+      reason: "the commands are root",
+    });
+  });
+
+  it("is no failure where it reaches the kernel of gVisor and not the host's", () => {
+    expect(judged("mounts", { outcome: "done", kernel: "gvisor" }).verdict).toBe("allowed");
+    expect(judged("engine-socket", { outcome: "done", kernel: "gvisor" }).verdict).toBe("failed");
+  });
+});
