@@ -6,25 +6,37 @@ import { diagnose } from "../../docker/diagnosis/diagnose.js";
 import { diagnoseImages } from "../../images/diagnose-images.js";
 import { diagnoseRuntimes } from "../../sandbox/diagnose-runtimes.js";
 import { diagnoseOverlay } from "../../sandbox/overlay/diagnose-overlay.js";
+import { type AttackFlags, addAttackOptions, refuseWithoutAttack } from "../attack/attack-flags.js";
 import type { CliContext } from "../context.js";
 import { say, writeJson, writeTable } from "../render.js";
 
+interface DoctorFlags extends AttackFlags {
+  json?: boolean;
+  verbose?: boolean;
+}
+
 export function defineDoctor(command: Command, context: CliContext): void {
   command
-    .option("-v, --verbose", "list each known vulnerability and whether it affects this engine")
-    .option("--json", "print the checks as JSON")
-    .action(async (flags: { json?: boolean; verbose?: boolean }) => {
-      const engine = await connectEngine({ env: context.environment });
-      const checks = [
-        ...(await diagnose(engine)),
-        ...(await diagnoseImages(engine)),
-        ...(await diagnoseRuntimes(engine, { environment: context.environment })),
-        ...(await diagnoseOverlay(engine, { environment: context.environment })),
-      ];
-      if (flags.json === true) await writeJson(context.stdout, checks);
-      else await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);
-      if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
-    });
+    .option("-v, --verbose", "list each known vulnerability, or the control of each attempt")
+    .option("--json", "print the result as JSON");
+  addAttackOptions(command).action(async (flags: DoctorFlags) => {
+    if (flags.attack === true) {
+      const { runAttack } = await import("../attack/run-attack.js");
+      await runAttack(flags, context);
+      return;
+    }
+    refuseWithoutAttack(flags);
+    const engine = await connectEngine({ env: context.environment });
+    const checks = [
+      ...(await diagnose(engine)),
+      ...(await diagnoseImages(engine)),
+      ...(await diagnoseRuntimes(engine, { environment: context.environment })),
+      ...(await diagnoseOverlay(engine, { environment: context.environment })),
+    ];
+    if (flags.json === true) await writeJson(context.stdout, checks);
+    else await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);
+    if (checks.some(({ status }) => status === "fail")) context.setExitStatus(1);
+  });
 }
 
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
