@@ -72,7 +72,8 @@ function definition(name: "asan" | "fuzz"): ImageDefinition {
     name: "toolbox",
     repository: `brig/test-runner-${name}`,
     directory: fileURLToPath(new URL("../../images/toolbox", import.meta.url)),
-    isPart: (path) => /^hosts$|^runner\/([^/]+\.[ch]|test\/.*)$|^(apply-patch|attempts)\/[^/]+\.[ch]$/.test(path),
+    isPart: (path) =>
+      /^hosts$|^runner\/([^/]+\.[ch]|test\/.*)$|^(apply-patch|attempts)\/[^/]+\.[ch]$/.test(path),
     packageFiles: name === "asan" ? [ripgrepFile] : [],
     hasMovingTag: false,
   };
