@@ -10,6 +10,7 @@ import { callLatency } from "./benches/call-latency.js";
 import { cliStart } from "./benches/cli-start.js";
 import { codexExecServer } from "./benches/codex-exec-server.js";
 import { crowdedSandbox } from "./benches/crowded-sandbox.js";
+import { egress } from "./benches/egress.js";
 import { growth } from "./benches/growth.js";
 import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
@@ -47,6 +48,7 @@ const benches: Bench[] = [
   crowdedSandbox,
   roundTrip,
   network,
+  egress,
   applyPatch,
   lookingTools,
   modelLoop,
