@@ -25,6 +25,8 @@ export interface Environment {
   readonly forbidsColor: boolean;
   /** `CI` is set to anything but the empty string, 0 or false. */
   readonly isContinuousIntegration: boolean;
+  /** `BRIG_EGRESS_PROXY`: the proxy through which allow-lists reach the internet, or "environment". */
+  readonly egressProxy: string | undefined;
   readonly openaiApiKey: string | undefined;
   readonly openaiBaseUrl: string | undefined;
   /** The user's shell, `SHELL`; for messages only. */
@@ -54,6 +56,7 @@ export function readEnvironment(
     forbidsInstall: isOn(variables.BRIG_NO_INSTALL),
     forbidsColor: variables.NO_COLOR !== undefined || variables.TERM === "dumb",
     isContinuousIntegration: isOn(variables.CI),
+    egressProxy: variables.BRIG_EGRESS_PROXY,
     openaiApiKey: variables.OPENAI_API_KEY,
     openaiBaseUrl: variables.OPENAI_BASE_URL,
     shell: variables.SHELL,

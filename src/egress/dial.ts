@@ -3,12 +3,17 @@ import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
+import { scopeOf } from "./rules/address-scope.js";
 import { decideAddress, type EgressRule, type Endpoint } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
+import type { Target } from "./rules/target.js";
 import { errnoOrIo } from "./tunnel/join.js";
+import { dialProxy, dialThrough } from "./upstream/dial-upstream.js";
+import { isBypassed, type UpstreamProxy } from "./upstream/read-upstream.js";
 
 export type Dialled =
-  | { kind: "connected"; socket: Socket }
+  /** `upstream`: the proxy that made the connection, or that waits for a request for a URL. */
+  | { kind: "connected"; socket: Socket; upstream: UpstreamProxy | null }
   | { kind: "denied"; denial: Denial }
   | { kind: "failed"; errno: string };
 
@@ -19,6 +24,9 @@ interface DialOptions {
   resolve: Resolve;
   ownAddresses: readonly string[];
   connectTimeoutMs: number;
+  upstream: UpstreamProxy | null;
+  /** The connection is for one request of plain HTTP, which a proxy wants as a URL and not in a tunnel. */
+  isPlainHttp: boolean;
 }
 
 /**
@@ -26,6 +34,17 @@ interface DialOptions {
  * checked right before it is dialled, so that no second answer can replace a checked one.
  */
 export async function dial(endpoint: Endpoint, options: DialOptions): Promise<Dialled> {
+  const { upstream, connectTimeoutMs } = options;
+  if (upstream !== null && isForUpstream(upstream, endpoint, options)) {
+    const loopback = loopbackOf(endpoint.target);
+    const denial =
+      loopback === null ? null : decideAddress(options.rules, { ...endpoint, ...options, address: loopback });
+    if (denial !== null) return { kind: "denied", denial };
+    const dialled = options.isPlainHttp
+      ? await dialProxy(upstream, connectTimeoutMs)
+      : await dialThrough(upstream, endpoint, connectTimeoutMs);
+    return dialled.kind === "connected" ? { ...dialled, upstream } : dialled;
+  }
   const addresses = await addressesOf(endpoint, options.resolve);
   if (addresses.kind === "failed") return addresses;
   let result: Dialled = { kind: "failed", errno: "ENOTFOUND" };
@@ -40,6 +59,24 @@ export async function dial(endpoint: Endpoint, options: DialOptions): Promise<Di
     if (result.kind !== "failed" || result.errno === "ENOTFOUND") result = tried;
   }
   return result;
+}
+
+/** This machine itself is not reached through a proxy, which would take its loopback for the one that is meant. */
+function isForUpstream(
+  upstream: UpstreamProxy,
+  endpoint: Endpoint,
+  { ownAddresses }: Pick<DialOptions, "ownAddresses">,
+): boolean {
+  const { target } = endpoint;
+  if (target.kind === "name") return target.name !== HOST_NAME && !isBypassed(upstream, endpoint);
+  const isHere = scopeOf(target.address) === "loopback" || ownAddresses.includes(target.address);
+  return !isHere && !isBypassed(upstream, endpoint);
+}
+
+/** A proxy looks up names itself, so nothing but these names can be known to be private. */
+function loopbackOf(target: Target): string | null {
+  const isLocal = target.kind === "name" && /(?:^|\.)localhost$/.test(target.name);
+  return isLocal ? "127.0.0.1" : null;
 }
 
 async function addressesOf(
@@ -72,7 +109,7 @@ async function tryAddress(
   });
   // Whoever uses the socket learns of its end by its closing, whether or not there was an error.
   socket.on("error", () => undefined);
-  if (failed === null) return { kind: "connected", socket };
+  if (failed === null) return { kind: "connected", socket, upstream: null };
   socket.destroy();
   return { kind: "failed", errno: failed };
 }

@@ -18,9 +18,10 @@ import {
 import type { Denial } from "./rules/denial.js";
 import { describeEndpoint } from "./rules/target.js";
 import { reset } from "./tunnel/join.js";
+import type { UpstreamProxy } from "./upstream/read-upstream.js";
 
 export type Opened =
-  | { kind: "open"; socket: Socket; rule: string; anyProtocol: boolean }
+  | { kind: "open"; socket: Socket; rule: string; anyProtocol: boolean; upstream: UpstreamProxy | null }
   | { kind: "denied"; denial: Denial; rule: string | null }
   | { kind: "failed"; errno: string; rule: string };
 
@@ -44,6 +45,7 @@ interface GateOptions {
   limits: EgressLimits;
   resolve: Resolve;
   onAttempt: (attempt: EgressAttempt) => void;
+  upstream: UpstreamProxy | null;
 }
 
 /** The only place that connects to anything, and that knows the rules of the moment. */
@@ -56,13 +58,17 @@ export class EgressGate {
   #allowedOnce = new WeakSet<Endpoint>();
   /** Null: nobody is asked. */
   ask: AskAboutHost | null = null;
+  readonly #upstream: UpstreamProxy | null;
+  /** Connections of which only the proxy knows where they lead. */
+  readonly #chained = new WeakSet<Socket>();
   #rules: readonly EgressRule[];
   #isClosed = false;
 
-  constructor({ hosts, limits, resolve, onAttempt }: GateOptions) {
+  constructor({ hosts, limits, resolve, onAttempt, upstream }: GateOptions) {
     this.limits = limits;
     this.#resolve = resolve;
     this.#onAttempt = onAttempt;
+    this.#upstream = upstream;
     this.#rules = rulesOf(hosts);
   }
 
@@ -111,14 +117,20 @@ export class EgressGate {
 
   /**
    * Decides and connects. Resolves once it is known whose the attempt is, too: a program that has its answer may be
-   * gone the next moment.
+   * gone the next moment. `isPlainHttp`: for one request of plain HTTP, which goes to `upstream` as it is, if there is one.
    */
-  async open(endpoint: Endpoint, { owner }: Attempting): Promise<Opened> {
-    const [opened] = await Promise.all([this.#connect(endpoint, owner), owner]);
+  async open(
+    endpoint: Endpoint,
+    { owner, isPlainHttp = false }: Attempting & { isPlainHttp?: boolean },
+  ): Promise<Opened> {
+    const [opened] = await Promise.all([this.#connect(endpoint, { owner, isPlainHttp }), owner]);
     return opened;
   }
 
-  async #connect(endpoint: Endpoint, owner: Attempting["owner"]): Promise<Opened> {
+  async #connect(
+    endpoint: Endpoint,
+    { owner, isPlainHttp }: Pick<Attempting, "owner"> & { isPlainHttp: boolean },
+  ): Promise<Opened> {
     const decision = await this.#decideOrAsk(endpoint, owner);
     const own = ownAddresses();
     if (decision.kind === "denied") return { ...decision, rule: null };
@@ -128,17 +140,21 @@ export class EgressGate {
       resolve: this.#resolve,
       ownAddresses: own,
       connectTimeoutMs: this.limits.connectTimeoutMs,
+      upstream: this.#upstream,
+      isPlainHttp,
     });
     if (dialled.kind !== "connected") return { ...dialled, rule };
+    if (dialled.upstream !== null) this.#chained.add(dialled.socket);
     // The rules may have changed while the host was dialled.
     if (!this.#isClosed && this.#stillAllows(endpoint, dialled.socket, own))
-      return { kind: "open", socket: dialled.socket, rule, anyProtocol };
+      return { ...dialled, kind: "open", rule, anyProtocol };
     dialled.socket.destroy();
     return { kind: "denied", denial: { kind: "rules-changed" }, rule: null };
   }
 
   #stillAllows(endpoint: Endpoint, socket: Socket, own: readonly string[]): boolean {
     if (decideTarget(this.#rulesFor(endpoint), endpoint, own).kind === "denied") return false;
+    if (this.#chained.has(socket)) return true;
     const address = normalAddress(socket.remoteAddress ?? "");
     // Without an address the socket is closed already.
     if (address === null) return true;

@@ -14,6 +14,7 @@ import { serveConnection } from "./proxy/serve-connection.js";
 import { shownHost } from "./rules/target.js";
 import { reset } from "./tunnel/join.js";
 import { openTunnel } from "./tunnel/open-tunnel.js";
+import type { UpstreamProxy } from "./upstream/read-upstream.js";
 
 export interface EgressOptions {
   /** The entries of the allow-list, in their normal spelling. */
@@ -22,6 +23,8 @@ export interface EgressOptions {
   limits?: Partial<EgressLimits> | undefined;
   /** Default: as the host's own programs resolve names. */
   resolve?: Resolve | undefined;
+  /** The proxy through which this machine reaches the internet. Default: it needs none. */
+  upstream?: UpstreamProxy | null | undefined;
 }
 
 export interface Egress {
@@ -43,6 +46,7 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
     limits,
     resolve: boundedLookups(options.resolve ?? resolveOnHost, { timeoutMs: limits.connectTimeoutMs }),
     onAttempt: options.onAttempt ?? (() => undefined),
+    upstream: options.upstream ?? null,
   });
   const http = new HttpProxy(gate);
   const connections = new OpenConnections(network, gate);

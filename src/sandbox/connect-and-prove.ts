@@ -1,6 +1,6 @@
 import { release } from "node:os";
 import type { Engine } from "../docker/engine-types.js";
-import type { Resolve } from "../egress/dial.js";
+import type { EgressOptions } from "../egress/open-egress.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
@@ -61,12 +61,16 @@ export async function connectAndProve(
 export async function openEgressOf(
   link: RunnerLink,
   { egress }: SandboxPlan,
-  { onEgress, resolve }: Pick<SandboxOptions, "onEgress"> & { resolve?: Resolve | undefined },
+  {
+    onEgress,
+    resolve,
+    upstream,
+  }: Pick<SandboxOptions, "onEgress"> & Pick<EgressOptions, "resolve" | "upstream">,
 ): Promise<SandboxEgress | null> {
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");
   try {
-    const opened = await SandboxEgress.open(link, { hosts: egress.hosts, onEgress, resolve });
+    const opened = await SandboxEgress.open(link, { hosts: egress.hosts, onEgress, resolve, upstream });
     step("the allow-list is in force");
     return opened;
   } catch (error) {

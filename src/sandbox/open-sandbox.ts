@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
 import type { Resolve } from "../egress/dial.js";
+import type { UpstreamProxy } from "../egress/upstream/read-upstream.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
@@ -14,6 +15,7 @@ import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
 import { SandboxContainer } from "./container.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
+import { upstreamOf } from "./egress/upstream-of.js";
 import { sessionLabels } from "./labels.js";
 import type { OverlayTree } from "./overlay/overlay-tree.js";
 import { explainMountFailure, noOverlay } from "./overlay/plan-overlay.js";
@@ -68,7 +70,7 @@ export interface OpenedSandbox {
 export interface StartOptions
   extends Pick<
     SandboxOptions,
-    "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onEgress" | "onWarning"
+    "signal" | "maxStartsAtOnce" | "onProgress" | "onLateOutput" | "onEgress" | "egressProxy" | "onWarning"
   > {
   /** May still be connecting. */
   engine: Engine | Promise<Engine>;
@@ -118,6 +120,7 @@ async function startOn(
   { settings, options, processes }: Start & { processes: HostProcesses },
 ): Promise<OpenedSandbox> {
   const { brigHome } = settings.environment;
+  const upstream = await upstreamOf(settings, options);
   options.onProgress?.("looking at the image and the workspace");
   const looking = Promise.all([
     options.inspectedImage ?? requireImage(engine, settings.image),
@@ -133,7 +136,15 @@ async function startOn(
   const [[image, toolbox], planned] = await beforeAbort(preparing, options.signal);
   step("image, toolbox and workspace are looked at");
   const plan = applyImageSettings(planned, image);
-  const start = { engine, settings, options, toolbox, imageId: image.id, recordFor: { brigHome, owner } };
+  const start = {
+    engine,
+    settings,
+    options,
+    upstream,
+    toolbox,
+    imageId: image.id,
+    recordFor: { brigHome, owner },
+  };
   return await withTree(plan, start, (tree) =>
     onRightKernel(plan.kernel, (kernel) => startProved({ ...plan, kernel }, { ...start, tree })),
   );
@@ -164,6 +175,7 @@ async function withTree(
 
 interface ProvedStart extends Start {
   engine: Engine;
+  upstream: UpstreamProxy | null;
   toolbox: Toolbox;
   imageId: string;
   recordFor: { brigHome: string; owner: Owner };
@@ -172,7 +184,7 @@ interface ProvedStart extends Start {
 
 async function startProved(
   planned: SandboxPlan,
-  { engine, settings, options, toolbox, imageId, recordFor, tree }: ProvedStart,
+  { engine, settings, options, upstream, toolbox, imageId, recordFor, tree }: ProvedStart,
 ): Promise<OpenedSandbox> {
   const { keep } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
@@ -204,7 +216,7 @@ async function startProved(
       await tree?.ready();
       tree?.requireSame(plan, report);
       step("the workspace's tree is ready");
-      const egress = await openEgressOf(running.link, plan, options);
+      const egress = await openEgressOf(running.link, plan, { ...options, upstream });
       const release: OpenedSandbox["release"] = async (how) => {
         // If the container is gone, so are its listeners; it has to be removed all the same.
         await egress?.close().catch(warn);

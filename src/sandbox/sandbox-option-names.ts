@@ -30,6 +30,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   image: true,
   runtime: true,
   network: true,
+  egressProxy: true,
   addDirs: true,
   writableRoots: true,
   leaseSeconds: true,

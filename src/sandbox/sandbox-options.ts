@@ -53,6 +53,11 @@ export interface SandboxOptions {
    * policy permits it.
    */
   network?: string | undefined;
+  /**
+   * With an allow-list, the proxy through which this machine reaches the internet: `http://user:password@proxy:3128`,
+   * or "environment" for that of HTTPS_PROXY. Nothing of it is visible inside. Default: BRIG_EGRESS_PROXY, else none.
+   */
+  egressProxy?: string | undefined;
   /** More writable directories of the host. */
   addDirs?: readonly string[] | undefined;
   /** Like `addDirs`, but a policy that permits none ignores them instead of refusing them. */

@@ -5,6 +5,7 @@ import { PROXY_ADDRESS } from "../../src/egress/addresses.js";
 import type { EgressAttempt } from "../../src/egress/attempt.js";
 import type { EgressLimits } from "../../src/egress/limits.js";
 import { type Egress, openEgress } from "../../src/egress/open-egress.js";
+import type { UpstreamProxy } from "../../src/egress/upstream/read-upstream.js";
 import { LoopbackNetwork } from "./loopback-network.js";
 
 interface PlaceOptions {
@@ -12,16 +13,18 @@ interface PlaceOptions {
   /** What names stand for. Default: every name for 127.0.0.1. */
   resolve?: (name: string) => Promise<readonly string[]>;
   limits?: Partial<EgressLimits>;
+  upstream?: UpstreamProxy | null;
 }
 
 /** Opens the egress of a sandbox that real sockets play, and closes it at the end of the block. */
-export async function egressPlace({ hosts, resolve, limits }: PlaceOptions) {
+export async function egressPlace({ hosts, resolve, limits, upstream }: PlaceOptions) {
   const network = new LoopbackNetwork();
   const attempts: EgressAttempt[] = [];
   const lookups: string[] = [];
   const egress: Egress = await openEgress(network, {
     hosts,
     limits,
+    upstream,
     onAttempt: (attempt) => attempts.push(attempt),
     resolve: async (name) => {
       lookups.push(name);

@@ -13,6 +13,8 @@ import type { Endpoint } from "../rules/decide.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
 import { closed, errnoOrIo } from "../tunnel/join.js";
+import { authorizationHeader } from "../upstream/dial-upstream.js";
+import type { UpstreamProxy } from "../upstream/read-upstream.js";
 import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { failure, type Refusal, refusalOf } from "./refusal.js";
@@ -26,9 +28,9 @@ export async function forwardRequest(
   response: ServerResponse,
   { gate, origin }: { gate: EgressGate; origin: HttpOrigin },
 ): Promise<void> {
-  const prepared = await prepareRequest(request, { gate, origin });
+  const prepared = await prepareRequest(request, { gate, origin, isPlainHttp: true });
   if (prepared.kind === "refused") return answer(response, prepared.refusal);
-  const { socket, endpoint, authority, path, record, rule } = prepared;
+  const { socket, endpoint, authority, record, rule, upstream } = prepared;
   let cut: Denial | null = null;
   gate.watch(socket, endpoint, (denial) => {
     cut = denial;
@@ -44,8 +46,11 @@ export async function forwardRequest(
   };
   const outgoing = requestOn(socket, {
     method: request.method,
-    path,
-    headers: requestHeaders(request, authority),
+    path: upstream === null ? prepared.path : `http://${authority}${prepared.path}`,
+    headers: [
+      ...requestHeaders(request, authority),
+      ...(upstream === null ? [] : authorizationHeader(upstream)),
+    ],
     maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
   });
   if (outgoing === null) fail(UNSENDABLE);
@@ -110,12 +115,18 @@ export type PreparedRequest =
       path: string;
       rule: string;
       record: RecordAttempt;
+      /** The proxy that gets the request in place of its target. */
+      upstream: UpstreamProxy | null;
     };
 
 /** Decides about a request, and connects to its target. A refusal has been recorded. */
 export async function prepareRequest(
   request: IncomingMessage,
-  { gate, origin: { attempting, fixed } }: { gate: EgressGate; origin: HttpOrigin },
+  {
+    gate,
+    origin: { attempting, fixed },
+    isPlainHttp = false,
+  }: { gate: EgressGate; origin: HttpOrigin; isPlainHttp?: boolean },
 ): Promise<PreparedRequest> {
   const wanted = readRequestTarget(request, fixed?.endpoint ?? null);
   const asked = { method: request.method ?? null, path: null };
@@ -132,25 +143,35 @@ export async function prepareRequest(
     port: endpoint.port,
     path: path.replace(/\?.*$/s, ""),
   });
-  const opened = await openFor(endpoint, { gate, attempting, fixed });
+  const opened = await openFor(endpoint, { gate, attempting, fixed, isPlainHttp });
   if (opened.kind !== "open") {
     await record(outcomeOf(opened), { rule: opened.rule });
     const shown = endpoint.port === 80 ? host : `${host}:${endpoint.port}`;
     const refusal = opened.kind === "denied" ? refusalOf(opened.denial, shown) : failure(opened.errno, shown);
     return { kind: "refused", refusal };
   }
-  return { kind: "ready", endpoint, authority, path, record, socket: opened.socket, rule: opened.rule };
+  const { socket, rule, upstream } = opened;
+  return {
+    kind: "ready",
+    endpoint,
+    authority,
+    path,
+    record,
+    socket,
+    rule,
+    upstream: isPlainHttp ? upstream : null,
+  };
 }
 
 /** The connection that is open already serves for the first request; the rules still have to allow it. */
 async function openFor(
   endpoint: Endpoint,
-  { gate, attempting, fixed }: HttpOrigin & { gate: EgressGate },
+  { gate, attempting, fixed, isPlainHttp }: HttpOrigin & { gate: EgressGate; isPlainHttp: boolean },
 ): Promise<Opened> {
   const ready = fixed?.takeSocket() ?? null;
-  if (ready === null) return await gate.open(endpoint, attempting);
+  if (ready === null) return await gate.open(endpoint, { ...attempting, isPlainHttp });
   const decision = gate.decide(endpoint);
-  if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready };
+  if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready, upstream: null };
   ready.destroy();
   return { ...decision, rule: null };
 }

@@ -14,8 +14,19 @@ export function refusalOf(denial: Denial, host: string): Refusal {
 }
 
 export function failure(errno: string, host: string): Refusal {
-  const status = errno === "ETIMEDOUT" ? 504 : 502;
-  return { status, outcome: "failed", text: `brig: ${host} is allowed, but cannot be reached: ${errno}.\n` };
+  const status = errno.endsWith("ETIMEDOUT") ? 504 : 502;
+  const text = `brig: ${host} is allowed, but cannot be reached: ${reasonOf(errno)}.\n`;
+  return { status, outcome: "failed", text };
+}
+
+/** What a proxy between this machine and the internet said is the proxy's, and not the host's. */
+function reasonOf(errno: string): string {
+  const [, ofProxy] = /^PROXY_(.+)$/.exec(errno) ?? [];
+  if (ofProxy === undefined) return errno;
+  const isStatus = /^\d+$/.test(ofProxy);
+  return isStatus
+    ? `the upstream proxy answered ${ofProxy}`
+    : `the upstream proxy cannot be used: ${ofProxy}`;
 }
 
 export function malformed(what: string): Refusal {

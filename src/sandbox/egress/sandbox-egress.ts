@@ -1,17 +1,14 @@
 import type { AskAboutHost } from "../../egress/ask-about-host.js";
 import type { EgressAttempt } from "../../egress/attempt.js";
-import type { Resolve } from "../../egress/dial.js";
-import { type Egress, openEgress } from "../../egress/open-egress.js";
+import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { BrigError } from "../../errors.js";
 import type { NetworkScope } from "../../policy/network.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { SandboxNetwork } from "../network/sandbox-network.js";
 import { DenialNotes } from "./denial-notes.js";
 
-interface SandboxEgressOptions {
-  hosts: readonly string[];
+interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" | "upstream"> {
   onEgress?: EgressListener | undefined;
-  resolve?: Resolve | undefined;
 }
 
 /** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
@@ -43,7 +40,7 @@ export class SandboxEgress {
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
-    { hosts, onEgress, resolve }: SandboxEgressOptions,
+    { onEgress, ...options }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
@@ -53,7 +50,7 @@ export class SandboxEgress {
       for (const listener of listeners) deliver(listener, attempt);
     };
     const network = new SandboxNetwork(link, (channel) => calls.get(channel) ?? null);
-    const egress = await openEgress(network, { hosts, onAttempt, resolve });
+    const egress = await openEgress(network, { ...options, onAttempt });
     return new SandboxEgress({ egress, notes, calls, listeners });
   }
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import { companyProxy } from "../../../support/company-proxy.js";
 import { eventually } from "../../../support/egress-place.js";
 import { testEngine } from "../../../support/engine.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
@@ -139,6 +140,38 @@ for path in ["/1", "/2", "/3"]:
     expect(() => opened.sandbox.setNetwork("full")).toThrow(/cannot get the full network/);
     expect(() => opened.sandbox.setNetwork("allowlist:*")).toThrow(/write @public/);
     opened.sandbox.setNetwork(allowed());
+  });
+
+  it("reaches the internet through the proxy of a company, whose password stays outside", async () => {
+    await using proxy = await companyProxy({ tunnelPorts: [ports.tls] });
+    await using chained = await openTestSandbox({
+      network: `allowlist:a.example,a.example:${ports.tls}`,
+      egressProxy: proxy.url,
+    });
+    await copyFile(certificate, join(chained.workspace, "ca.pem"));
+    const { stdout, stderr } = await chained.sandbox.exec([
+      ...["bash", "-c"],
+      `curl -sS http://a.example:${ports.plain}/x
+       curl -sS --cacert ca.pem -k https://a.example:${ports.tls}/
+       curl -sS --noproxy '*' -k https://a.example:${ports.tls}/
+       cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'`,
+    ]);
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(/^plain GET \/x\nover tls\nover tls\n/);
+    expect(stdout).toContain("HTTPS_PROXY=http://127.83.0.1:3128");
+    expect(stdout).not.toMatch(/p%40ss|p@ss/);
+    expect(proxy.asked.map(({ line }) => line)).toEqual([
+      `GET http://a.example:${ports.plain}/x`,
+      ...Array(2).fill(`CONNECT a.example:${ports.tls}`),
+    ]);
+  });
+
+  it("refuses a proxy that it cannot use before anything starts", async () => {
+    const opening = openTestSandbox({ network: allowed(), egressProxy: "socks5://a:secret@p:1" });
+    await expect(opening).rejects.toMatchObject({
+      code: "usage.invalid",
+      message: expect.not.stringContaining("secret"),
+    });
   });
 
   it("is closed and removed in order after its container was killed", async () => {
