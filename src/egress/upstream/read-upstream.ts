@@ -24,7 +24,7 @@ type Bypass = { port: number | null } & (
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Takes the proxy from the variables that other programs read. */
-export const FROM_ENVIRONMENT = "environment";
+const FROM_ENVIRONMENT = "environment";
 
 /**
  * Reads `http://user:password@proxy:3128`, or "environment"; null if that has none. Hosts of `NO_PROXY` are reached
