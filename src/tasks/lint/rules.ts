@@ -66,6 +66,20 @@ export const rules: readonly Rule[] = [
     },
   },
   {
+    name: "loads-code",
+    level: "warning",
+    check: ({ tests }) => {
+      const call = loadingCode.exec(withoutComments(tests))?.[0];
+      return call === undefined
+        ? []
+        : [
+            {
+              message: `the tests load files by ${call.trim()}, which runs code that is in them: load only data (JSON, safetensors, weights_only=True, yaml.safe_load), or load them as a user who can write neither the tests nor the reward`,
+            },
+          ];
+    },
+  },
+  {
     name: "no-reward",
     level: "error",
     check: (lint) =>
@@ -154,6 +168,10 @@ function looksAtRunningProgram(tests: string): boolean {
 
 const installing =
   /\b(?:apt(?:-get)?\s+(?:-\S+\s+)*(?:install|update)|apk\s+add|dnf\s+install|yum\s+install|pip3?\s+install|uv\s+(?:pip|add|sync|run)|uvx|npm\s+(?:install|ci|i)\b|npx|yarn\s+add|pnpm\s+(?:add|install)|cargo\s+install|go\s+(?:install|get)|gem\s+install|(?:curl|wget)\b[^\n|;&]*https?:\/\/(?!localhost|127\.)\S+)/;
+
+/** Loaders that do what a file says. */
+const loadingCode =
+  /\b(?:c?[pP]ickle|dill|cloudpickle|joblib|shelve)\.(?:load|loads|open|Unpickler)\b|\bpd\.read_pickle\b|\ballow_pickle\s{0,8}=\s{0,8}True|\bweights_only\s{0,8}=\s{0,8}False|\byaml\.(?:unsafe_load|full_load)\b|\byaml\.load\((?![^()\n]{0,200}SafeLoader)/;
 
 function withoutComments(script: string): string {
   return script.replace(/^\s*#.*$/gm, "");

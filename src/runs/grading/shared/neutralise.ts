@@ -4,10 +4,13 @@ import type { ContainerChange } from "../../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../../errors.js";
 import { openedSandboxOf, type Sandbox } from "../../../sandbox/sandbox.js";
 import type { FileStat, FileType } from "../../../sandbox/sandbox-types.js";
+import { closeOpenedDirectories } from "./opened-directories.js";
 import type { Originals } from "./originals.js";
 import { type SharedPlaces, type Treatment, treatmentOf } from "./treatment.js";
 import { withNumbersOf } from "./user-database.js";
 
+/** No work consists of so many, and each takes a while. */
+const MAX_PUT_BACK = 20_000;
 /** More findings than this say nothing more. */
 const MAX_FINDINGS = 100;
 const DATABASE_MAX_BYTES = 1024 * 1024;
@@ -34,10 +37,27 @@ export interface Neutralising {
  * each path. Nothing but brig's runner runs in the container, and no program of the container takes part.
  */
 export async function neutralise(sandbox: Sandbox, neutralising: Neutralising): Promise<string[]> {
+  const changes = neutralising.changes.toSorted(parentsFirst);
+  refuseTooMany(changes, neutralising.places);
   const work = new Neutraliser(sandbox, neutralising);
-  for (const change of neutralising.changes.toSorted(parentsFirst)) await work.look(change);
+  for (const change of changes) await work.look(change);
+  await work.closeDirectories(neutralising.changes);
   await work.rebuildLibraryCache();
   return work.findings;
+}
+
+/** What is in a directory that is removed needs no look of its own. */
+function refuseTooMany(changes: readonly ContainerChange[], places: SharedPlaces): void {
+  let [count, removed] = [0, ""];
+  for (const { path, kind } of changes) {
+    if ((removed !== "" && path.startsWith(`${removed}/`)) || treatmentOf(path, places) !== "restore")
+      continue;
+    if (kind === "added") removed = path;
+    if (++count > MAX_PUT_BACK)
+      throw new BrigError(`the agent has changed more than ${MAX_PUT_BACK} files that tests would obey`, {
+        code: "file.failed",
+      });
+  }
 }
 
 /** What is in a directory comes right after it, so that a link in place of a directory is gone before. */
@@ -99,6 +119,11 @@ class Neutraliser {
       if ((await this.#sandbox.exec([program], { cwd: "/", timeoutMs: 60_000 })).exitCode === 0) return;
   }
 
+  async closeDirectories(changes: readonly ContainerChange[]): Promise<void> {
+    const closed = await closeOpenedDirectories(this.#sandbox, { changes, originals: this.#originals });
+    for (const path of closed) this.#found(path, "was opened for others, and is closed");
+  }
+
   async #treat(change: ContainerChange, treatment: Treatment): Promise<void> {
     const { path, kind } = change;
     switch (treatment) {
@@ -123,7 +148,7 @@ class Neutraliser {
 
   async #putBack({ path, kind }: ContainerChange): Promise<void> {
     const isDirectory = (await this.#kindOf(path)) === "directory";
-    const original = await this.#originals.entry(path);
+    const original = await this.#originals.entry(path, { isOfImage: kind !== "added" });
     // The engine names a directory as changed when something in it is.
     if (kind === "changed" && isDirectory && original?.kind === "directory") return;
     if (path === LIBRARY_CACHE) this.#changesLibraryCache = true;

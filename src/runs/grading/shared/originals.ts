@@ -31,8 +31,9 @@ export class Originals {
     return given === null ? await this.#image.read(path) : streamTar([given]);
   }
 
-  /** What the path itself was, without what is in it. */
-  async entry(path: string): Promise<ReceivedEntry | null> {
+  /** What the path itself was, without what is in it. `isOfImage`: false where the engine says that the image has no such path. */
+  async entry(path: string, { isOfImage = true } = {}): Promise<ReceivedEntry | null> {
+    if (!isOfImage && (await this.#givenEntry(path)) === null) return null;
     const archive = await this.read(path);
     if (archive === null) return null;
     for await (const entry of readTar(archive)) return entry;

@@ -89,6 +89,16 @@ describe("lint", () => {
       script("curl -LsSf https://example.com/install.sh | sh"),
       ["error tests-install tests/test.sh"],
     ],
+    [
+      "tests that unpickle",
+      { "tests/check.py": 'import pickle\npickle.load(open("/app/out.txt", "rb"))\n' },
+      ["warning loads-code"],
+    ],
+    [
+      "tests that load YAML as data, and pickle nothing",
+      { "tests/check.py": "# pickle.load\nyaml.load(text, Loader=yaml.SafeLoader)\nyaml.safe_load(text)\n" },
+      [],
+    ],
     ["uvx", script("uvx -p 3.13 -w pytest pytest /tests"), ["error tests-install tests/test.sh"]],
     [
       "no reward",
