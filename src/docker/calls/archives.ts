@@ -1,3 +1,4 @@
+import { BrigError } from "../../errors.js";
 import { array, number, object, read, readOrNull, string } from "../../lib/json/json-shape.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 import { type Client, nullIfMissing, uploading } from "../client.js";
@@ -38,17 +39,38 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
 
     async containerChanges(id, { signal } = {}) {
       const request = { method: "GET", path: `${pathOf(id)}/changes` } as const;
-      const reply = await call(
-        "ask what the container has changed",
-        (api, limit) => api.json(request, limit),
-        { signal },
-      );
-      return read(changes, reply ?? []).map(({ Path, Kind }) => ({
+      const doing = "ask what the container has changed";
+      const reply = await call(doing, (api, limit) => api.stream(request, limit), { signal });
+      const text = await textWithin(reply, CHANGES_MAX_BYTES, doing);
+      return read(changes, parseJson(text) ?? []).map(({ Path, Kind }) => ({
         path: Path,
         kind: kinds[Kind] ?? "changed",
       }));
     },
   };
+}
+
+/** Some hundred thousand paths. Programs in a container can make any number, and paths of 4 KiB. */
+const CHANGES_MAX_BYTES = 64 * 1024 * 1024;
+
+/** Error: `engine.failed` with the errno EFBIG for more bytes. */
+async function textWithin(
+  stream: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  doing: string,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > maxBytes)
+      throw new BrigError(`cannot ${doing}: the answer has more than ${maxBytes} bytes`, {
+        code: "engine.failed",
+        errno: "EFBIG",
+      });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 const changes = array(object({ Path: string, Kind: number }));

@@ -24,7 +24,7 @@ interface ExportPlace {
 
 /**
  * Asks what the agent has changed, and takes the artifacts to the host. An agent can make trees whose paths are longer than any
- * engine can read: that gives no reward, and not another try. Errors: the engine's other ones, and those of the host's files.
+ * engine can read, or more files than can be looked at: that gives no reward, and not another try. Errors: the engine's other ones, and those of the host's files.
  */
 export async function exportWork(stopped: StoppedSandbox, place: ExportPlace): Promise<ExportedWork> {
   const { step, cwd, empty, folder, signal } = place;
@@ -34,13 +34,18 @@ export async function exportWork(stopped: StoppedSandbox, place: ExportPlace): P
     const manifest = await exportArtifacts(stopped, { artifacts, changes, empty, cwd, folder, signal });
     return { kind: "exported", changes, manifest };
   } catch (error) {
-    if (!isBrigError(error, "engine.failed") || error.errno !== "ENAMETOOLONG") throw error;
-    const message = "what the agent left has paths that are too long to be read";
+    const message = isBrigError(error, "engine.failed") ? tooMuch[error.errno ?? ""] : undefined;
+    if (message === undefined) throw error;
     const none = { rewards: null, exitCode: null, tests: null, time: null, findings: [] };
     const { mode } = step.verifier;
     return { kind: "not-copied", verification: { ...none, mode, verifier: "no-reward", message } };
   }
 }
+
+const tooMuch: Readonly<Record<string, string>> = {
+  ENAMETOOLONG: "what the agent left has paths that are too long to be read",
+  EFBIG: "the agent has changed too many files to look at",
+};
 
 /** Tests in the same container would see any change; others only see artifacts. */
 async function changesOf(

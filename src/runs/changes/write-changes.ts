@@ -8,6 +8,9 @@ import { type FoundSide, filesOnHost, sideInContainer, sideOnHost, sidesBelow } 
 
 export const CHANGES_FILE = "changes.diff";
 
+/** The engine takes a while for each file, and an attempt waits for it. */
+const LONGEST_MS = 30_000;
+
 const defaultLimits = { files: 1000, bytes: 8 * 1024 * 1024 };
 
 export interface ChangesRequest {
@@ -43,9 +46,10 @@ export async function writeChanges(stopped: StoppedContainer, request: ChangesRe
   await using image = new ImageFiles(engine, request.imageId);
   const patch = new Patch(request.limits ?? defaultLimits);
   const sources: Sources = { ...request, engine, stoppedId: containerId, image };
+  const until = performance.now() + LONGEST_MS;
   for (const one of changed) {
     signal?.throwIfAborted();
-    if (patch.isFull) patch.leaveOut();
+    if (patch.isFull || performance.now() > until) patch.leaveOut();
     else await addChange(patch, one, sources);
   }
   await addDeletedCopies(patch, sources, new Set(changed.map(({ name }) => name)));
@@ -164,7 +168,9 @@ class Patch {
   text(): string {
     const sorted = this.#pieces.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     const note =
-      this.#leftOut === 0 ? "" : `# ${this.#leftOut} more changes are left out, because they are too large\n`;
+      this.#leftOut === 0
+        ? ""
+        : `# ${this.#leftOut} more changes are left out, because they are too large or too many\n`;
     return sorted.map(({ text }) => text).join("") + note;
   }
 }

@@ -33,6 +33,9 @@ function parseObject(json: string): ParsedRewards {
   const value = parsedJson(json);
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return { kind: "invalid", reason: "reward.json is not a JSON object" };
+  const twice = repeatedKey(json);
+  if (twice !== null)
+    return { kind: "invalid", reason: `reward.json names ${JSON.stringify(twice.slice(0, 100))} twice` };
   const numbers = Object.entries(value).filter(
     (entry): entry is [string, number] => typeof entry[1] === "number",
   );
@@ -43,6 +46,25 @@ function parseObject(json: string): ParsedRewards {
       reason: `reward.json has no finite number for ${JSON.stringify(endless[0].slice(0, 100))}`,
     };
   return { kind: "rewards", rewards: Object.fromEntries(numbers) };
+}
+
+/**
+ * Programs that write JSON never name a key twice, but text of the agent that tests put between quotes can. `json` is a
+ * valid object; what is in its values is left out anyway.
+ */
+function repeatedKey(json: string): string | null {
+  const keys = new Set<string>();
+  let depth = 0;
+  for (const [token, text, colon] of json.matchAll(/("(?:[^"\\]|\\.)*")\s*(:?)|[{}[\]]/g)) {
+    if (token === "{" || token === "[") depth++;
+    else if (token === "}" || token === "]") depth--;
+    else if (depth === 1 && colon === ":") {
+      const key = String(JSON.parse(text ?? '""'));
+      if (keys.has(key)) return key;
+      keys.add(key);
+    }
+  }
+  return null;
 }
 
 function parsedJson(json: string): unknown {

@@ -34,6 +34,20 @@ describe("reward files", () => {
     },
   );
 
+  it.each([
+    '{"reward": 0, "note": "", "reward": 1}',
+    '{"reward": 0, "note": "\\"", "\\u0072eward": 1}',
+    '{"more": {"reward": 1}, "reward": 0 , "reward" : 1}',
+  ])("reward.json %j is invalid, because a key stands there twice", (text) => {
+    expect(json(text)).toMatchObject({ kind: "invalid", reason: 'reward.json names "reward" twice' });
+  });
+
+  it("may repeat keys and braces inside of values", () => {
+    const text =
+      '{"a": {"reward": 1, "b": [{"reward": 1}]}, "reward": 0, "c": "}\\", \\"reward\\": 1", "\\\\": 2}';
+    expect(json(text)).toEqual({ kind: "rewards", rewards: { reward: 0, "\\": 2 } });
+  });
+
   it("take the reward from reward.txt only if reward.json has none", () => {
     expect(parseRewards({ json: '{"reward": 0}', text: "1" })).toEqual({
       kind: "rewards",
