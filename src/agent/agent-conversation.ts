@@ -195,9 +195,11 @@ export class AgentConversation implements Conversation {
       },
       openTools: (ready, servers) => this.#openTools(ready, servers),
       onStart: (sandbox, startMs) => {
-        const signal = () => this.#turn?.signal ?? null;
-        const ask = lazyHostQuestions(this.#options, { setting: () => this.#setting, signal });
-        this.#parts.recorder.watch(sandbox, ask);
+        const situation = { setting: () => this.#setting, signal: () => this.#turn?.signal ?? null };
+        const ask = lazyHostQuestions(this.#options, situation);
+        const { network } = this.#setting;
+        const isChanged = network !== this.#options.setting.network;
+        this.#parts.recorder.watch(sandbox, { ask, changedNetwork: isChanged ? network : null });
         this.#parts.recorder.started(sandbox, { startMs, network: this.#setting.network });
       },
       // Without a sandbox the turn is over, even while the model is still answering.

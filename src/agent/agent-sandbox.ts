@@ -19,6 +19,8 @@ export interface AgentSandbox extends ToolSandbox {
     listener: (attempt: EgressAttempt) => void,
     options?: { ask?: AskAboutHost | undefined },
   ): void;
+  /** Replaces the allow-list. Absent where there is none. */
+  setNetwork?(network: string): void;
   /** May resolve to a receipt of what the session left on the host, which the session file records. */
   close(): Promise<unknown>;
   /**

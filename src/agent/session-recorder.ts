@@ -1,6 +1,7 @@
 import type { AskAboutHost } from "../egress/ask-about-host.js";
 import { isBrigError } from "../errors.js";
 import type { ResponseItem } from "../model/items.js";
+import { describeNetwork } from "../policy/network.js";
 import { describeTree, recordedTreeLimits, treeRecord } from "../session/read/session-tree.js";
 import { Receipts } from "../session/receipts.js";
 import type { SessionSetting } from "../session/setting.js";
@@ -70,8 +71,15 @@ export class SessionRecorder {
     for (const item of openingItems) this.#transcript.recordItem(item);
   }
 
-  /** For a sandbox that has run nothing yet. */
-  watch(sandbox: AgentSandbox, ask: AskAboutHost | undefined): void {
+  /** For a sandbox that has run nothing yet. It may replace one whose allow-list was changed. */
+  watch(
+    sandbox: AgentSandbox,
+    {
+      ask,
+      changedNetwork,
+    }: { ask: AskAboutHost | undefined; changedNetwork: SessionSetting["network"] | null },
+  ): void {
+    if (changedNetwork?.kind === "allowlist") sandbox.setNetwork?.(describeNetwork(changedNetwork));
     this.#egress.watch(sandbox, ask);
   }
 

@@ -88,3 +88,32 @@ describe("a program that wants to reach a host that is not allowed", () => {
     expect(done.stderr).toContain("no rule of this sandbox's network allow-list allows");
   });
 });
+
+describe("/network in a conversation", () => {
+  it("shows the list and what was tried, and changes the list in the same container", async () => {
+    const script = join(folder.path, "converse.json");
+    const step = { calls: [{ shell: { command: ["bash", "-c", `${curl()}; echo "ran"`] } }] };
+    await writeFile(script, JSON.stringify({ steps: [step, { text: "one" }, step, { text: "finished" }] }));
+    const args = ["-a", "never", "--network", "allowlist:a.example", "--script", script];
+    const terminal = await Terminal.open(args, { cwd: join(folder.path, "work"), env: env() });
+    onTestFinished(() => terminal[Symbol.asyncDispose]());
+    const say = async (line: string, answer: RegExp) => {
+      terminal.type(`${line}\r`);
+      await terminal.waitForScreen(answer);
+      await terminal.waitForScreen(/^(?![\s\S]*◦ )[\s\S]*\n›\s*\n/);
+    };
+    await terminal.waitForScreen(/^›\s*$/m);
+    await say("go", /one/);
+    await say("/network", /allowed +a\.example/);
+    expect(terminal.screen.history.join("\n")).toMatch(
+      new RegExp(`host\\.internal:${port} +denied +no-rule +curl`),
+    );
+    await say("/network deny b.example", /has no entry b\.example/);
+    await say(`/network allow host.internal:${port}`, /allowed from now on/);
+    await say("go", /finished/);
+    expect(terminal.screen.history.join("\n")).toContain("answer of the server");
+    await say("/network none", /from now on: no hosts/);
+    terminal.type("\x04");
+    expect((await terminal.end()).exitStatus).toBe(0);
+  });
+});

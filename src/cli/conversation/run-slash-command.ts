@@ -46,6 +46,10 @@ async function dispatch(name: SlashCommand["name"], call: SlashCall, parts: Slas
       return show({ kind: "report", title: "commands and keys", rows: helpRows() });
     case "mode":
       return await changeMode(call, parts);
+    case "network": {
+      const { networkCommand } = await import("./network-command.js");
+      return await networkCommand(call, parts);
+    }
     case "compact":
       return await compact(call, parts);
     case "quit":

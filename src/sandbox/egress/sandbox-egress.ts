@@ -71,6 +71,11 @@ export class SandboxEgress {
     if (ask !== undefined) this.#egress.askWith(ask);
   }
 
+  /** The entries of the list of the moment. */
+  get hosts(): readonly string[] {
+    return this.#egress.hosts;
+  }
+
   /** Error: `policy.not-enforced` for the network full, which this container does not have. */
   set(network: NetworkScope): void {
     if (network.kind === "full")

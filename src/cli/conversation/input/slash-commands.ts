@@ -8,7 +8,17 @@ export interface SlashCommand {
   waitsForTurn: boolean;
 }
 
-type SlashCommandName = "status" | "diff" | "apply" | "undo" | "compact" | "mode" | "tools" | "help" | "quit";
+type SlashCommandName =
+  | "status"
+  | "diff"
+  | "apply"
+  | "undo"
+  | "compact"
+  | "mode"
+  | "network"
+  | "tools"
+  | "help"
+  | "quit";
 
 export const slashCommands: readonly SlashCommand[] = [
   { name: "status", summary: "show this session's settings and token usage", waitsForTurn: false },
@@ -34,6 +44,12 @@ export const slashCommands: readonly SlashCommand[] = [
     name: "mode",
     argument: "MODE",
     summary: "continue in a new container with another mode",
+    waitsForTurn: true,
+  },
+  {
+    name: "network",
+    argument: "[allow HOST|deny HOST|none]",
+    summary: "show the allow-list and what was tried last, or change the list",
     waitsForTurn: true,
   },
   { name: "tools", summary: "list the tools, and why each is on or off", waitsForTurn: false },

@@ -1,0 +1,82 @@
+import { mergedEntries } from "../../egress/log/egress-log.js";
+import { normalPattern } from "../../policy/hosts/host-pattern.js";
+import { describeNetwork, isWithinNetwork, type NetworkScope } from "../../policy/network.js";
+import { egressOf } from "../../session/read/session-egress.js";
+import { readSessionLines } from "../../session/read/session-lines.js";
+import { egressRow } from "../egress/egress-text.js";
+import type { Block } from "./screen/block.js";
+import type { SlashCall, SlashParts } from "./slash-call.js";
+
+const SHOWN_ATTEMPTS = 10;
+const USAGE = "/network, /network allow HOST, /network deny HOST or /network none";
+
+/** Shows the list of allowed hosts and the last attempts, or changes the list while the sandbox runs. */
+export async function networkCommand({ argument, signal }: SlashCall, parts: SlashParts): Promise<void> {
+  const { conversation, show } = parts;
+  const sandbox = await conversation.sandbox;
+  const { Sandbox, openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const opened = sandbox instanceof Sandbox ? openedSandboxOf(sandbox) : null;
+  if (opened === null || opened.egress === null)
+    return show(
+      warning(
+        `this session has no allow-list; its network is ${describeNetwork(conversation.setting.network)}`,
+        "start it with --network allowlist:",
+      ),
+    );
+  const { hosts } = opened.egress;
+  if (argument === "") return show(await overview(hosts, { parts, signal }));
+  const wanted = changedHosts(argument, hosts);
+  if (wanted.kind === "refused") return show(warning(wanted.reason, USAGE));
+  const network: NetworkScope = { kind: "allowlist", hosts: wanted.hosts };
+  const { policy, name } = opened.settings.policy;
+  if (!policy.overrides.network && !isWithinNetwork(network, policy.network))
+    return show(warning(`the policy ${name} does not let the network be opened`));
+  opened.egress.set(network);
+  await conversation.changeSetting({ setting: { ...conversation.setting, network } });
+  show(notice(`allowed from now on: ${listText(wanted.hosts)}`));
+}
+
+type ChangedHosts = { kind: "changed"; hosts: readonly string[] } | { kind: "refused"; reason: string };
+
+/** The list after `allow HOST`, `deny HOST` or `none`. */
+export function changedHosts(argument: string, hosts: readonly string[]): ChangedHosts {
+  const [verb = "", host = "", ...more] = argument.split(/\s+/);
+  if (verb === "none" && host === "") return { kind: "changed", hosts: [] };
+  if ((verb !== "allow" && verb !== "deny") || host === "" || more.length > 0)
+    return { kind: "refused", reason: "this is no change of the network" };
+  const pattern = normalPattern(host);
+  if (pattern.kind === "refused") return pattern;
+  const others = hosts.filter((entry) => entry !== pattern.text);
+  if (verb === "allow") return { kind: "changed", hosts: [...others, pattern.text] };
+  if (others.length === hosts.length)
+    return { kind: "refused", reason: `the list has no entry ${pattern.text}, only: ${listText(hosts)}` };
+  return { kind: "changed", hosts: others };
+}
+
+async function overview(
+  hosts: readonly string[],
+  { parts, signal }: { parts: SlashParts; signal: AbortSignal },
+): Promise<Block> {
+  const { sessionFile } = parts.conversation;
+  const entries = [];
+  if (sessionFile !== null)
+    for await (const entry of egressOf(readSessionLines(sessionFile, { signal }))) entries.push(entry);
+  const last = mergedEntries(entries).slice(-SHOWN_ATTEMPTS);
+  const rows = last.map((entry) => {
+    const [, , program = "", host = "", request = "", outcome = "", reason = ""] = egressRow(entry);
+    return [host, [outcome, reason, program, request].filter((text) => text !== "").join("  ")] as const;
+  });
+  return { kind: "report", title: "network", rows: [["allowed", listText(hosts)], ...rows] };
+}
+
+function listText(hosts: readonly string[]): string {
+  return hosts.length === 0 ? "no hosts" : hosts.join(", ");
+}
+
+function notice(text: string): Block {
+  return { kind: "notice", tone: "quiet", text };
+}
+
+function warning(text: string, hint?: string): Block {
+  return { kind: "notice", tone: "warning", text, hint };
+}
