@@ -1,12 +1,14 @@
 import { createInterface, type Interface } from "node:readline";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import { pause } from "../../lib/time/pause.js";
 import type { AskedUser, UserQuestion } from "../../tools/session/request-user-input.js";
 import type { InputStream, OutputStream } from "../context.js";
 import { fitted } from "../render.js";
 
 /**
  * Asks the model's questions on standard error. An answer is the number of a choice or any other text. To
- * decline, the user presses Ctrl-D, or Escape and then Enter.
+ * decline, the user presses Ctrl-D, or Escape and then Enter. At a terminal, lines that were typed before the question
+ * was shown are no answers.
  */
 export function terminalUser(streams: { stdin: InputStream; stderr: OutputStream }): AskedUser {
   return {
@@ -18,7 +20,9 @@ export function terminalUser(streams: { stdin: InputStream; stderr: OutputStream
       };
       signal?.addEventListener("abort", abort, { once: true });
       try {
-        const answers = await askAll(questions, { lines, target: streams.stderr });
+        const typed = new TypedLines(lines);
+        if (streams.stdin.isTTY === true) await typed.discard(SETTLE_MS, signal);
+        const answers = await askAll(questions, { typed, target: streams.stderr });
         signal?.throwIfAborted();
         return answers;
       } finally {
@@ -31,9 +35,8 @@ export function terminalUser(streams: { stdin: InputStream; stderr: OutputStream
 
 async function askAll(
   questions: readonly UserQuestion[],
-  { lines, target }: { lines: Interface; target: OutputStream },
+  { typed, target }: { typed: TypedLines; target: OutputStream },
 ): Promise<Readonly<Record<string, readonly string[]>> | null> {
-  const typed = new TypedLines(lines);
   const answers: [string, readonly string[]][] = [];
   for (const { id, header, question, options = [] } of questions) {
     const choices = options.map(
@@ -58,6 +61,9 @@ async function nonEmpty(typed: TypedLines, target: OutputStream): Promise<string
   }
 }
 
+/** As for approvals: input that comes this soon after a question was typed before it could be read. */
+const SETTLE_MS = 150;
+
 /** brig reads whole lines here, so the Escape key arrives as a character of the line. */
 const ESCAPE = "\u001b";
 
@@ -76,6 +82,12 @@ class TypedLines {
       this.#isOver = true;
       this.#wake();
     });
+  }
+
+  /** Drops the lines that come in the next `ms` milliseconds. */
+  async discard(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    await pause(ms, signal);
+    this.#lines.length = 0;
   }
 
   /** Null at the end of the input. */

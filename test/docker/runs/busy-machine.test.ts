@@ -6,10 +6,13 @@ import { runAttempt } from "../../../src/runs/attempt/run-attempt.js";
 import { sandboxTest } from "../../support/sandbox.js";
 import { attemptAt, shellAgent, taskOf } from "../../support/task-attempts.js";
 
-/** Four programs for each processor, which do nothing but keep it busy. */
+/**
+ * Four programs for each processor, which do nothing but keep it busy. Each has a session of its own, because the kernel
+ * may share out the processors among sessions.
+ */
 async function besideNeighbours<T>(work: () => Promise<T>): Promise<T> {
   const neighbours = Array.from({ length: availableParallelism() * 4 }, () =>
-    spawn("/bin/sh", ["-c", "while :; do :; done"], { stdio: "ignore" }),
+    spawn("/bin/sh", ["-c", "while :; do :; done"], { stdio: "ignore", detached: true }),
   );
   try {
     return await work();

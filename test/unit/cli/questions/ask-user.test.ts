@@ -44,6 +44,16 @@ describe("a person at a terminal", () => {
     expect(await terminalUser(again).ask(questions, {})).toEqual({ when: ["\u001b[D"], why: ["Later"] });
   });
 
+  it("does not answer by what was typed before the question was shown", async () => {
+    const context = testContext();
+    Object.assign(context.stdin, { isTTY: true });
+    context.stdin.write("1\n1\n");
+    const answers = terminalUser(context).ask(questions, {});
+    await expect.poll(() => context.written().stderr).toContain("Type a number");
+    context.stdin.write("2\nbecause\n");
+    expect(await answers).toEqual({ when: ["Later"], why: ["because"] });
+  });
+
   it("is not waited for any longer after an abort", async () => {
     const stop = new AbortController();
     const answers = terminalUser(testContext()).ask(questions, { signal: stop.signal });
