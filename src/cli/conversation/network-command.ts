@@ -39,7 +39,7 @@ export async function networkCommand({ argument, signal }: SlashCall, parts: Sla
 type ChangedHosts = { kind: "changed"; hosts: readonly string[] } | { kind: "refused"; reason: string };
 
 /** The list after `allow HOST`, `deny HOST` or `none`. */
-export function changedHosts(argument: string, hosts: readonly string[]): ChangedHosts {
+function changedHosts(argument: string, hosts: readonly string[]): ChangedHosts {
   const [verb = "", host = "", ...more] = argument.split(/\s+/);
   if (verb === "none" && host === "") return { kind: "changed", hosts: [] };
   if ((verb !== "allow" && verb !== "deny") || host === "" || more.length > 0)
