@@ -1,5 +1,6 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
 import { errnoOf } from "../../lib/errno.js";
 
 export interface Joined {
@@ -50,8 +51,9 @@ export function closed(stream: Duplex): Promise<void> {
 /** Ends a connection so that the other end learns that it is not a proper end. */
 export function reset(stream: Duplex): void {
   if (stream.destroyed) return;
-  // A socket that is just ending cannot be reset (EINVAL), and Node would then never close it.
-  if (stream instanceof Socket && !stream.writableEnded) stream.resetAndDestroy();
+  // A socket that is just ending cannot be reset (EINVAL), and Node would then never close it. TLS cannot be reset either.
+  const canBeReset = stream instanceof Socket && !(stream instanceof TLSSocket) && !stream.writableEnded;
+  if (canBeReset) stream.resetAndDestroy();
   else stream.destroy();
 }
 

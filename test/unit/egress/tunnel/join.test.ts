@@ -1,8 +1,10 @@
 import { once } from "node:events";
-import type { Socket } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { connect as connectTls, createServer as createTlsServer } from "node:tls";
 import { describe, expect, it } from "vitest";
 import { reset } from "../../../../src/egress/tunnel/join.js";
 import { dialTo, eventually, tcpServer } from "../../../support/egress-place.js";
+import { selfSigned } from "../../../support/self-signed.js";
 
 describe("a reset", () => {
   it("tells the other side that the end is not a proper one", async () => {
@@ -24,6 +26,20 @@ describe("a reset", () => {
     await closed;
     expect(errors).toEqual([]);
     socket.destroy();
+  });
+
+  it("closes a connection by TLS, too", async () => {
+    const server = createTlsServer(selfSigned);
+    server.on("secureConnection", (peer) => peer.on("error", () => undefined));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const closed = once(socket, "close");
+    reset(socket);
+    await closed;
+    server.close();
   });
 });
 
