@@ -58,9 +58,9 @@ describe("a program that wants to reach a host that is not allowed", () => {
   it("waits for the user, who allows it for this command: all of its connections, and no other command's", async () => {
     const terminal = await onTerminal(`${curl()} & ${curl()} & wait; ${curl()}`, curl());
     await terminal.waitFor(question);
-    expect(terminal.screen.history.join(" ").replace(/\s+/g, " ")).toContain(
-      `The program "curl" in the sandbox wants to connect to host.internal:${port}`,
-    );
+    await expect
+      .poll(() => terminal.screen.history.join(" ").replace(/\s+/g, " "))
+      .toContain(`The program "curl" in the sandbox wants to connect to host.internal:${port}`);
     terminal.type("1\r");
     await terminal.waitFor(/answer of the server[\s\S]*Type a number, or your own answer: $/);
     terminal.type("it is not needed\r");
