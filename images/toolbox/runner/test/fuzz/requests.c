@@ -58,7 +58,7 @@ static void fuzz_spawn(const uint8_t *data, size_t size) {
 static void fuzz_file(const uint8_t *data, size_t size) {
     struct file_request request;
     if (!file_parse(data, size, &request)) return;
-    REQUIRE(request.operation >= FILE_READ && request.operation <= FILE_OWNERS);
+    REQUIRE(request.operation >= FILE_READ && request.operation <= FILE_WAITS);
     REQUIRE(size == 24 + 8 + (size_t)request.path_length + request.second_length);
     REQUIRE(request.operation == data[0] && request.flags == data[1]);
     REQUIRE(request.offset == get64(data + 8) && request.length == get64(data + 16));
