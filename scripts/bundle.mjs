@@ -64,19 +64,19 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes)|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes|read-egress|trust)|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|egress\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|sweep|network\/|egress\/(?:sandbox-egress|denial-notes))/,
+    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|sweep|network\/|egress\/(?:sandbox-egress|denial-notes|read-egress|trust))/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.
   {
     name: "network",
-    test: /\/src\/(?:egress\/(?!addresses)|sandbox\/(?:egress\/(?:sandbox-egress|denial-notes)|network\/))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
+    test: /\/src\/(?:egress\/(?!addresses|inspection|requests\/|secrets\/|tls\/)|sandbox\/(?:egress\/(?:sandbox-egress|denial-notes)|network\/))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
     priority: 2,
   },
   // Exactly what `brig run` needs until it has sent its first request: the group takes what its file imports.
@@ -85,6 +85,12 @@ const groups = [
   { name: "script", test: /\/src\/model\/script\/|\/node_modules\/yaml\//, priority: 2 },
   // Lower than "shared", so that it takes nothing with it that other commands need.
   { name: "exec-server", test: /\/src\/exec-server\//, priority: 0 },
+  // Only rules for requests and secrets need this. Low, so that it takes nothing with it that sandboxes without them need.
+  {
+    name: "inspection",
+    test: /\/src\/(?:egress\/(?:inspection|requests\/|secrets\/|tls\/)|sandbox\/egress\/(?:read-egress|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
+    priority: 0,
+  },
   { name: "queue", test: /\/src\/queue\/|\/node_modules\/(?:bullmq|ioredis|aws4fetch)\//, priority: 0 },
   {
     name: "shared",

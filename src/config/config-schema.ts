@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { APPROVAL_POLICIES, granularSchema } from "../policy/approval-policy.js";
+import { egressSchema } from "../policy/egress/egress-schema.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/modes.js";
 import { parseNetwork } from "../policy/network.js";
 import { agentsSchema } from "./agents-schema.js";
@@ -262,6 +263,9 @@ export const configSchema = z.object({
     .describe("Model endpoints, each under a name of your choice"),
   mcp_servers: mcpServersSchema.default({}).describe("MCP servers, each under a name of your choice"),
   agents: agentsSchema.prefault({}).describe("Agents that a session starts, and their roles"),
+  egress: egressSchema
+    .optional()
+    .describe("Rules for requests to the hosts of an allow-list, and secrets for them: see docs/network.md"),
   images: imagesSchema.prefault({}).describe("Images of tasks, for `brig batch`"),
   prices: pricesSchema
     .default({})

@@ -5,6 +5,7 @@ import type { AskAboutHost } from "./ask-about-host.js";
 import type { EgressAttempt, EgressOutcome, EgressWay } from "./attempt.js";
 import { dial, ownAddresses, type Resolve } from "./dial.js";
 import type { ConnectionOwner } from "./inside-network.js";
+import type { Inspection } from "./inspection.js";
 import type { EgressLimits } from "./limits.js";
 import { scopeOf } from "./rules/address-scope.js";
 import {
@@ -17,6 +18,7 @@ import {
 } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
 import { describeEndpoint } from "./rules/target.js";
+import type { ConnectedTls } from "./tls/connect-tls.js";
 import { reset } from "./tunnel/join.js";
 import type { UpstreamProxy } from "./upstream/read-upstream.js";
 
@@ -43,6 +45,7 @@ export interface Attempting {
 interface GateOptions {
   hosts: readonly string[];
   limits: EgressLimits;
+  inspection: Inspection | null;
   resolve: Resolve;
   onAttempt: (attempt: EgressAttempt) => void;
   upstream: UpstreamProxy | null;
@@ -51,6 +54,8 @@ interface GateOptions {
 /** The only place that connects to anything, and that knows the rules of the moment. */
 export class EgressGate {
   readonly limits: EgressLimits;
+  /** Null if there are no rules for requests and no secrets. */
+  readonly inspection: Inspection | null;
   readonly #resolve: Resolve;
   readonly #onAttempt: (attempt: EgressAttempt) => void;
   readonly #live = new Map<Socket, { endpoint: Endpoint; onCut: (denial: Denial) => void }>();
@@ -64,8 +69,9 @@ export class EgressGate {
   #rules: readonly EgressRule[];
   #isClosed = false;
 
-  constructor({ hosts, limits, resolve, onAttempt, upstream }: GateOptions) {
+  constructor({ hosts, limits, inspection, resolve, onAttempt, upstream }: GateOptions) {
     this.limits = limits;
+    this.inspection = inspection;
     this.#resolve = resolve;
     this.#onAttempt = onAttempt;
     this.#upstream = upstream;
@@ -150,6 +156,17 @@ export class EgressGate {
       return { ...dialled, kind: "open", rule, anyProtocol };
     dialled.socket.destroy();
     return { kind: "denied", denial: { kind: "rules-changed" }, rule: null };
+  }
+
+  /** Speaks TLS on in an open connection to a host that is inspected. */
+  async secure(socket: Socket, endpoint: Endpoint): Promise<ConnectedTls> {
+    if (this.inspection === null) {
+      socket.destroy();
+      return { kind: "failed", errno: "ECANCELED" };
+    }
+    const secured = await this.inspection.connect(socket, endpoint, this.limits.connectTimeoutMs);
+    if (secured.kind === "connected" && this.#chained.has(socket)) this.#chained.add(secured.socket);
+    return secured;
   }
 
   #stillAllows(endpoint: Endpoint, socket: Socket, own: readonly string[]): boolean {

@@ -4,6 +4,7 @@ import type { EgressAttempt } from "./attempt.js";
 import { type Resolve, resolveOnHost } from "./dial.js";
 import { EgressGate } from "./gate.js";
 import type { ConnectionOwner, InsideConnection, InsideNetwork } from "./inside-network.js";
+import type { Inspection } from "./inspection.js";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./limits.js";
 import { boundedLookups } from "./lookups.js";
 import { NameAddresses } from "./names/name-addresses.js";
@@ -21,6 +22,8 @@ export interface EgressOptions {
   hosts: readonly string[];
   onAttempt?: ((attempt: EgressAttempt) => void) | undefined;
   limits?: Partial<EgressLimits> | undefined;
+  /** Rules for requests, and secrets. Default: none. */
+  inspection?: Inspection | undefined;
   /** Default: as the host's own programs resolve names. */
   resolve?: Resolve | undefined;
   /** The proxy through which this machine reaches the internet. Default: it needs none. */
@@ -44,6 +47,7 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
   const gate = new EgressGate({
     hosts: options.hosts,
     limits,
+    inspection: options.inspection ?? null,
     resolve: boundedLookups(options.resolve ?? resolveOnHost, { timeoutMs: limits.connectTimeoutMs }),
     onAttempt: options.onAttempt ?? (() => undefined),
     upstream: options.upstream ?? null,

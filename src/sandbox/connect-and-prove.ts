@@ -1,5 +1,6 @@
 import { release } from "node:os";
 import type { Engine } from "../docker/engine-types.js";
+import type { InspectionOptions } from "../egress/inspection.js";
 import type { EgressOptions } from "../egress/open-egress.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
@@ -57,20 +58,24 @@ export async function connectAndProve(
   }
 }
 
+interface OpenEgressOptions
+  extends Pick<SandboxOptions, "onEgress">,
+    Pick<EgressOptions, "resolve" | "upstream"> {
+  inspection?: InspectionOptions | null | undefined;
+}
+
 /** Null for a plan without an allow-list. */
 export async function openEgressOf(
   link: RunnerLink,
-  { egress }: SandboxPlan,
-  {
-    onEgress,
-    resolve,
-    upstream,
-  }: Pick<SandboxOptions, "onEgress"> & Pick<EgressOptions, "resolve" | "upstream">,
+  { egress, imageEnvironment }: SandboxPlan,
+  { onEgress, resolve, upstream, inspection }: OpenEgressOptions,
 ): Promise<SandboxEgress | null> {
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");
   try {
-    const opened = await SandboxEgress.open(link, { hosts: egress.hosts, onEgress, resolve, upstream });
+    const opened = await SandboxEgress.open(link, {
+      ...{ hosts: egress.hosts, onEgress, resolve, upstream, inspection, imageEnvironment },
+    });
     step("the allow-list is in force");
     return opened;
   } catch (error) {

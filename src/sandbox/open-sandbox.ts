@@ -186,7 +186,7 @@ async function startProved(
   planned: SandboxPlan,
   { engine, settings, options, upstream, toolbox, imageId, recordFor, tree }: ProvedStart,
 ): Promise<OpenedSandbox> {
-  const { keep } = settings;
+  const { keep, inspection } = settings;
   const plan = tree === null ? planned : withoutWitnesses(planned);
   if (tree !== null && plan.kernel === "gvisor") throw noOverlay("they are not supported with gVisor");
   const token = randomBytes(TOKEN_BYTES);
@@ -216,7 +216,7 @@ async function startProved(
       await tree?.ready();
       tree?.requireSame(plan, report);
       step("the workspace's tree is ready");
-      const egress = await openEgressOf(running.link, plan, { ...options, upstream });
+      const egress = await openEgressOf(running.link, plan, { ...options, upstream, inspection });
       const release: OpenedSandbox["release"] = async (how) => {
         // If the container is gone, so are its listeners; it has to be removed all the same.
         await egress?.close().catch(warn);

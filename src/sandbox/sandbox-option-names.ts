@@ -31,6 +31,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   runtime: true,
   network: true,
   egressProxy: true,
+  egress: true,
   addDirs: true,
   writableRoots: true,
   leaseSeconds: true,

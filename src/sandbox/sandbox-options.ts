@@ -1,6 +1,7 @@
 import type { EngineConnection } from "../docker/engine-types.js";
 import type { EgressAttempt } from "../egress/attempt.js";
 import type { BrigError } from "../errors.js";
+import type { EgressSettings } from "../policy/egress/egress-schema.js";
 import type { SandboxMode } from "../policy/modes.js";
 import type { Snapshot } from "./changes/workspace-change.js";
 
@@ -58,6 +59,12 @@ export interface SandboxOptions {
    * or "environment" for that of HTTPS_PROXY. Nothing of it is visible inside. Default: BRIG_EGRESS_PROXY, else none.
    */
   egressProxy?: string | undefined;
+  /**
+   * Rules for requests to the hosts of an allow-list, and secrets that are put into requests outside of the sandbox,
+   * see docs/network.md. Commands find a placeholder for each secret in their environment. Error: `usage.invalid`
+   * with the network full.
+   */
+  egress?: EgressSettings | undefined;
   /** More writable directories of the host. */
   addDirs?: readonly string[] | undefined;
   /** Like `addDirs`, but a policy that permits none ignores them instead of refusing them. */

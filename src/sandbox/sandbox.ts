@@ -86,7 +86,7 @@ export class Sandbox {
     this.#context = {
       link,
       cwd: plan.workingDirectory,
-      env: commandEnvironment(plan),
+      env: commandEnvironment(plan, opened.egress?.environment),
       egress: opened.egress ?? undefined,
       onStuck: () => this.#endStuck(),
     };

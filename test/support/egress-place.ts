@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { vi } from "vitest";
 import { PROXY_ADDRESS } from "../../src/egress/addresses.js";
 import type { EgressAttempt } from "../../src/egress/attempt.js";
+import type { Inspection } from "../../src/egress/inspection.js";
 import type { EgressLimits } from "../../src/egress/limits.js";
 import { type Egress, openEgress } from "../../src/egress/open-egress.js";
 import type { UpstreamProxy } from "../../src/egress/upstream/read-upstream.js";
@@ -14,10 +15,12 @@ interface PlaceOptions {
   resolve?: (name: string) => Promise<readonly string[]>;
   limits?: Partial<EgressLimits>;
   upstream?: UpstreamProxy | null;
+  /** Rules for requests, and secrets. */
+  inspection?: Inspection;
 }
 
 /** Opens the egress of a sandbox that real sockets play, and closes it at the end of the block. */
-export async function egressPlace({ hosts, resolve, limits, upstream }: PlaceOptions) {
+export async function egressPlace({ hosts, resolve, limits, upstream, inspection }: PlaceOptions) {
   const network = new LoopbackNetwork();
   const attempts: EgressAttempt[] = [];
   const lookups: string[] = [];
@@ -25,6 +28,7 @@ export async function egressPlace({ hosts, resolve, limits, upstream }: PlaceOpt
     hosts,
     limits,
     upstream,
+    inspection,
     onAttempt: (attempt) => attempts.push(attempt),
     resolve: async (name) => {
       lookups.push(name);

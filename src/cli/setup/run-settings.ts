@@ -4,6 +4,7 @@ import { type LoadedConfig, loadConfig } from "../../config/settings/load-config
 import { commandVariables } from "../../config/shell-environment.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import type { ApprovalPolicy } from "../../policy/approval-policy.js";
+import type { EgressSettings } from "../../policy/egress/egress-schema.js";
 import { DEFAULT_MODE, type SandboxMode } from "../../policy/modes.js";
 import { loadChosenPolicy, type PolicyChoice } from "../../sandbox/settings/chosen-policy.js";
 import {
@@ -97,6 +98,7 @@ function withConfiguration(
     runtime: config.runtime,
     writableRoots: config.sandbox_workspace_write.writable_roots.map((root) => resolve(cwd, root)),
     leaseSeconds: config.lease_seconds,
+    configuredEgress: config.egress as EgressSettings | undefined,
     env: { ...commandVariables(config), ...flagged.env },
   };
 }

@@ -22,6 +22,7 @@ const rules: Readonly<Record<keyof Config, Rule>> = {
   chatgpt_base_url: "refused",
   oauth: "refused",
   policy: "refused",
+  egress: "refused",
   runtime: "refused",
   git: "refused",
   network: (_, value) => value === "none",

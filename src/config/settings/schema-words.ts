@@ -59,7 +59,8 @@ export function alternativesOf(schema: z.ZodType): string[] {
 
 function describeKind(schema: z.ZodType): string {
   if (schema instanceof z.ZodNumber) return describeNumber(schema);
-  if (schema instanceof z.ZodArray) return "a list of strings";
+  if (schema instanceof z.ZodArray)
+    return schema.element instanceof z.ZodObject ? "a list of tables" : "a list of strings";
   if (schema instanceof z.ZodObject) return `a table with ${Object.keys(schema.shape).join(", ")}`;
   if (schema instanceof z.ZodRecord)
     return unwrapped(schema.valueType as z.ZodType).inner instanceof z.ZodString

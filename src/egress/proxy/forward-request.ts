@@ -8,21 +8,17 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
-import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
-import type { Endpoint } from "../rules/decide.js";
+import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
 import { closed, errnoOrIo } from "../tunnel/join.js";
-import { authorizationHeader } from "../upstream/dial-upstream.js";
-import type { UpstreamProxy } from "../upstream/read-upstream.js";
-import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";
-import { failure, type Refusal, refusalOf } from "./refusal.js";
-import { readRequestTarget } from "./request-target.js";
+import { prepareRequest } from "./prepare-request.js";
+import { failure, type Refusal } from "./refusal.js";
 
 const RESPONSE_HEADERS_MAX_BYTES = 131_072;
 
-/** Sends one request of plain HTTP on to its target, and the answer back. */
+/** Sends one request on to its target, and the answer back. */
 export async function forwardRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -30,7 +26,7 @@ export async function forwardRequest(
 ): Promise<void> {
   const prepared = await prepareRequest(request, { gate, origin, isPlainHttp: true });
   if (prepared.kind === "refused") return answer(response, prepared.refusal);
-  const { socket, endpoint, authority, record, rule, upstream } = prepared;
+  const { socket, endpoint, path, headers, record, rule } = prepared;
   let cut: Denial | null = null;
   gate.watch(socket, endpoint, (denial) => {
     cut = denial;
@@ -46,18 +42,16 @@ export async function forwardRequest(
   };
   const outgoing = requestOn(socket, {
     method: request.method,
-    path: upstream === null ? prepared.path : `http://${authority}${prepared.path}`,
-    headers: [
-      ...requestHeaders(request, authority),
-      ...(upstream === null ? [] : authorizationHeader(upstream)),
-    ],
+    path,
+    headers: withBodyLength(request, headers),
     maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
   });
   if (outgoing === null) fail(UNSENDABLE);
   else {
     outgoing.once("response", (incoming) => {
-      if (!passHead(incoming, response)) return fail(UNSENDABLE);
-      pipeline(incoming, response, (error) => {
+      const answered = prepared.answer(incoming);
+      if (answered === null || !passHead(incoming, response, answered.headers)) return fail(UNSENDABLE);
+      pipeline([incoming, ...answered.through, response], (error) => {
         if (error) errno ??= errnoOrIo(error);
         socket.destroy();
       });
@@ -95,92 +89,23 @@ export function requestOn(socket: Socket, options: RequestOptions): ClientReques
 }
 
 /** False for a status or a reason that Node reads but does not write, such as status 99. */
-function passHead(incoming: IncomingMessage, response: ServerResponse): boolean {
-  const { statusCode = 0, statusMessage, rawHeaders } = incoming;
+function passHead(
+  { statusCode = 0, statusMessage }: IncomingMessage,
+  response: ServerResponse,
+  headers: string[],
+): boolean {
   try {
-    response.writeHead(statusCode, statusMessage, forwardedHeaders(rawHeaders));
+    response.writeHead(statusCode, statusMessage, headers);
     return true;
   } catch {
     return false;
   }
 }
 
-export type PreparedRequest =
-  | { kind: "refused"; refusal: Refusal }
-  | {
-      kind: "ready";
-      socket: Socket;
-      endpoint: Endpoint;
-      authority: string;
-      path: string;
-      rule: string;
-      record: RecordAttempt;
-      /** The proxy that gets the request in place of its target. */
-      upstream: UpstreamProxy | null;
-    };
-
-/** Decides about a request, and connects to its target. A refusal has been recorded. */
-export async function prepareRequest(
-  request: IncomingMessage,
-  {
-    gate,
-    origin: { attempting, fixed },
-    isPlainHttp = false,
-  }: { gate: EgressGate; origin: HttpOrigin; isPlainHttp?: boolean },
-): Promise<PreparedRequest> {
-  const wanted = readRequestTarget(request, fixed?.endpoint ?? null);
-  const asked = { method: request.method ?? null, path: null };
-  if (wanted.kind === "refused") {
-    const record = gate.begin(attempting, { ...asked, host: wanted.host, port: null });
-    await record({ kind: "denied", denial: wanted.denial });
-    return { kind: "refused", refusal: wanted.refusal };
-  }
-  const { endpoint, authority, path } = wanted;
-  const host = hostOf(endpoint.target);
-  const record = gate.begin(attempting, {
-    ...asked,
-    host,
-    port: endpoint.port,
-    path: path.replace(/\?.*$/s, ""),
-  });
-  const opened = await openFor(endpoint, { gate, attempting, fixed, isPlainHttp });
-  if (opened.kind !== "open") {
-    await record(outcomeOf(opened), { rule: opened.rule });
-    const shown = endpoint.port === 80 ? host : `${host}:${endpoint.port}`;
-    const refusal = opened.kind === "denied" ? refusalOf(opened.denial, shown) : failure(opened.errno, shown);
-    return { kind: "refused", refusal };
-  }
-  const { socket, rule, upstream } = opened;
-  return {
-    kind: "ready",
-    endpoint,
-    authority,
-    path,
-    record,
-    socket,
-    rule,
-    upstream: isPlainHttp ? upstream : null,
-  };
-}
-
-/** The connection that is open already serves for the first request; the rules still have to allow it. */
-async function openFor(
-  endpoint: Endpoint,
-  { gate, attempting, fixed, isPlainHttp }: HttpOrigin & { gate: EgressGate; isPlainHttp: boolean },
-): Promise<Opened> {
-  const ready = fixed?.takeSocket() ?? null;
-  if (ready === null) return await gate.open(endpoint, { ...attempting, isPlainHttp });
-  const decision = gate.decide(endpoint);
-  if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready, upstream: null };
-  ready.destroy();
-  return { ...decision, rule: null };
-}
-
-function requestHeaders(request: IncomingMessage, authority: string): string[] {
-  const headers = withHeader(forwardedHeaders(request.rawHeaders), "host", authority);
-  // Bodies without a length keep their encoding, which is "chunked" and nothing else.
-  if (request.headers["transfer-encoding"] !== undefined) headers.push("Transfer-Encoding", "chunked");
-  return headers;
+/** Bodies without a length keep their encoding, which is "chunked" and nothing else. */
+function withBodyLength(request: IncomingMessage, headers: readonly string[]): string[] {
+  const isChunked = request.headers["transfer-encoding"] !== undefined;
+  return isChunked ? [...headers, "Transfer-Encoding", "chunked"] : [...headers];
 }
 
 function answer(response: ServerResponse, { status, outcome, text }: Refusal): void {

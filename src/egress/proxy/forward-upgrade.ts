@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
 import { dropRest, errnoOrIo, join, reset } from "../tunnel/join.js";
-import { prepareRequest, requestOn, UNSENDABLE } from "./forward-request.js";
-import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
+import { requestOn, UNSENDABLE } from "./forward-request.js";
 import type { HttpOrigin } from "./http-origin.js";
+import { prepareRequest } from "./prepare-request.js";
 import { failure } from "./refusal.js";
 import { writeRefusal } from "./write-refusal.js";
 
@@ -19,7 +19,7 @@ export async function forwardUpgrade(
   stream.on("error", () => undefined);
   const prepared = await prepareRequest(request, { gate, origin });
   if (prepared.kind === "refused") return writeRefusal(stream, prepared.refusal);
-  const { socket, endpoint, authority, path, record, rule } = prepared;
+  const { socket, endpoint, path, headers, record, rule } = prepared;
   let cut: Denial | null = null;
   gate.watch(socket, endpoint, (denial) => {
     cut = denial;
@@ -27,10 +27,7 @@ export async function forwardUpgrade(
   const outgoing = requestOn(socket, {
     method: request.method,
     path,
-    headers: [
-      ...withHeader(forwardedHeaders(request.rawHeaders), "host", authority),
-      ...["Connection", "Upgrade", "Upgrade", "websocket"],
-    ],
+    headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],
   });
   if (outgoing === null) {
     socket.destroy();
@@ -57,9 +54,16 @@ export async function forwardUpgrade(
     return writeRefusal(stream, failure(result.errno, hostOf(endpoint.target)));
   }
   const { incoming, head } = result;
-  stream.write(headOf(incoming, head === null ? ["Connection", "close"] : []), "latin1");
+  const answered = prepared.answer(incoming);
+  if (answered === null) {
+    socket.destroy();
+    await record({ kind: "failed", errno: UNSENDABLE }, { rule });
+    return writeRefusal(stream, failure(UNSENDABLE, hostOf(endpoint.target)));
+  }
+  const hop = head === null ? ["Connection", "close"] : ["Connection", "Upgrade", "Upgrade", "websocket"];
+  stream.write(headOf(incoming, [...answered.headers, ...hop]), "latin1");
   if (head === null) {
-    incoming.pipe(stream);
+    [...answered.through, stream].reduce((from: Readable, to) => from.pipe(to), incoming);
     dropRest(stream);
     incoming.once("error", () => reset(stream));
     await new Promise<void>((resolve) => incoming.once("close", resolve));
@@ -67,13 +71,12 @@ export async function forwardUpgrade(
     return;
   }
   if (head.length > 0) socket.unshift(head);
-  const { errno, ...bytes } = await join(stream, socket);
+  const { errno, ...bytes } = await join(stream, socket, answered.through);
   if (cut !== null) await record({ kind: "denied", denial: cut }, { rule, ...bytes });
   else await record(errno === null ? { kind: "allowed" } : { kind: "failed", errno }, { rule, ...bytes });
 }
 
-function headOf({ statusCode, statusMessage, rawHeaders }: IncomingMessage, own: readonly string[]): string {
-  const headers = own.length === 0 ? rawHeaders : [...forwardedHeaders(rawHeaders), ...own];
+function headOf({ statusCode, statusMessage }: IncomingMessage, headers: readonly string[]): string {
   const lines = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1] ?? ""}`] : []));
   return [`HTTP/1.1 ${statusCode} ${statusMessage}`, ...lines, "", ""].join("\r\n");
 }

@@ -8,6 +8,8 @@ export interface HttpOrigin {
   /** Where it leads, if not to the proxy. */
   fixed: {
     endpoint: Endpoint;
+    /** Whether the program speaks TLS, which ends here. */
+    isTls: boolean;
     /** The connection that is already open to there, once. */
     takeSocket(): Socket | null;
   } | null;

@@ -45,8 +45,8 @@ export class HttpProxy {
     this.#server.emit("connection", stream);
   }
 
-  /** For tunnels in which plain HTTP is spoken. */
-  readonly serveHttp: ServeHttp = (stream, { attempting, endpoint, socket }) => {
+  /** For tunnels in which HTTP is spoken, plainly or in TLS that ends here. */
+  readonly serveHttp: ServeHttp = (stream, { attempting, endpoint, socket, isTls }) => {
     let ready: Socket | null = socket;
     const takeSocket = () => {
       const taken = ready;
@@ -54,7 +54,7 @@ export class HttpProxy {
       return taken?.writable && taken.readable ? taken : null;
     };
     stream.once("close", () => socket.destroy());
-    this.serve(stream, { attempting, fixed: { endpoint, takeSocket } });
+    this.serve(stream, { attempting, fixed: { endpoint, isTls, takeSocket } });
   };
 
   /** A program that opens a connection and says nothing, or says it byte by byte, is cut off. */

@@ -36,6 +36,7 @@ export function malformed(what: string): Refusal {
 function statusOf(denial: Denial): number {
   switch (denial.kind) {
     case "malformed":
+    case "ambiguous":
       return 400;
     case "method":
       return 405;
@@ -48,6 +49,9 @@ function statusOf(denial: Denial): number {
     case "address":
     case "no-name":
     case "unknown-protocol":
+    case "request":
+    case "secret":
+    case "unreadable":
     case "rules-changed":
       return 403;
     default:
@@ -60,5 +64,7 @@ function adviceFor(denial: Denial, host: string): string {
     return `Only the user can allow it, for example with --network allowlist:${host}\n`;
   if (denial.kind === "address")
     return `Only the user can allow it, with a rule for the address: --network allowlist:${host},${denial.address}\n`;
+  if (denial.kind === "request" || denial.kind === "secret")
+    return "Only the user can allow it, in [egress] of the configuration.\n";
   return "";
 }

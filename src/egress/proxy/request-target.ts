@@ -9,45 +9,58 @@ export type RequestTarget =
   | { kind: "refused"; refusal: Refusal; denial: Denial; host: string };
 
 const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
 
 /**
  * Reads where a plain HTTP request goes. `fixed` is where its connection leads already; without, the request names
  * its target, as requests to a proxy do. The Host header must agree, since servers go by it.
  */
-export function readRequestTarget(request: IncomingMessage, fixed: Endpoint | null): RequestTarget {
+export function readRequestTarget(
+  request: IncomingMessage,
+  fixed: { endpoint: Endpoint; isTls: boolean } | null,
+): RequestTarget {
   const url = request.url ?? "";
   const hosts = headerValues(request, "host");
   const [hostHeader = ""] = hosts;
   if (hosts.length > 1) return refused("a request must have one Host header", hostHeader);
   if (!hasClearLength(request)) return refused("the length of the request's body is ambiguous", hostHeader);
-  const absolute = /^http:\/\/([^/?#]*)([^#]*)$/i.exec(url);
+  const defaultPort = fixed?.isTls ? HTTPS_PORT : HTTP_PORT;
+  const absolute = fixed?.isTls ? null : /^http:\/\/([^/?#]*)([^#]*)$/i.exec(url);
   if (absolute === null) {
     if (fixed === null) return refused(wrongUrl(url), hostHeader);
     if (!url.startsWith("/") && url !== "*")
       return refused("the target of the request cannot be read", hostHeader);
-    return agreeing(request, fixed, { authority: hostHeader, path: url, hostHeader });
+    return agreeing(request, fixed.endpoint, { authority: hostHeader, path: url, hostHeader, defaultPort });
   }
   const [, authority = "", path = ""] = absolute;
   const endpoint = parseAuthority(authority, { defaultPort: HTTP_PORT });
   if (endpoint === null) return unreadable(authority);
-  if (fixed !== null && !isSameEndpoint(endpoint, fixed)) return otherName(fixed, authority);
-  return agreeing(request, endpoint, {
+  if (fixed !== null && !isSameEndpoint(endpoint, fixed.endpoint))
+    return otherName(fixed.endpoint, authority);
+  // The very same endpoint: the user may have allowed it for this connection only.
+  return agreeing(request, fixed?.endpoint ?? endpoint, {
     authority,
     path: path.startsWith("/") ? path : `/${path}`,
     hostHeader,
+    defaultPort,
   });
 }
 
 function agreeing(
   request: IncomingMessage,
   endpoint: Endpoint,
-  { authority, path, hostHeader }: { authority: string; path: string; hostHeader: string },
+  {
+    authority,
+    path,
+    hostHeader,
+    defaultPort,
+  }: { authority: string; path: string; hostHeader: string; defaultPort: number },
 ): RequestTarget {
   if (request.method === "TRACE") return denied({ kind: "method", method: "TRACE" }, shownHost(authority));
   // Requests of HTTP/1.0 need none.
   if (hostHeader === "" && request.httpVersion === "1.0" && authority !== "")
     return { kind: "target", endpoint, authority, path };
-  const named = parseAuthority(hostHeader, { defaultPort: HTTP_PORT });
+  const named = parseAuthority(hostHeader, { defaultPort });
   if (named === null) return unreadable(hostHeader);
   if (!isSameEndpoint(named, endpoint)) return otherName(endpoint, hostHeader);
   return { kind: "target", endpoint, authority: hostHeader, path };

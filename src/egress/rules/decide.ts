@@ -49,6 +49,11 @@ export function decideTarget(
   return { kind: "allowed", rule: (free ?? first).origin, anyProtocol: free !== undefined };
 }
 
+/** Whether an entry of an allow-list, in its normal spelling, is for this endpoint. */
+export function coversEndpoint(entry: string, { target, port }: Endpoint): boolean {
+  return patternsOf(entry).some((pattern) => matchesPort(pattern, port) && matchesTarget(pattern, target));
+}
+
 /** The ports on which a name can be connected to without a proxy. */
 export function portsOf(rules: readonly EgressRule[], name: string): number[] {
   const matching = rules.filter(({ pattern }) => matchesName(pattern, name));

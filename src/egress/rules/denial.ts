@@ -17,6 +17,14 @@ export type Denial =
   | { kind: "unknown-protocol" }
   | { kind: "method"; method: string }
   | { kind: "too-many"; limit: number }
+  /** The host has rules for requests, and none allows this one. */
+  | { kind: "request"; method: string; path: string }
+  /** Two programs may read the request in two ways, and rules have to decide about it. */
+  | { kind: "ambiguous"; what: string }
+  /** `where` is null if the secret is not for this host at all. */
+  | { kind: "secret"; name: string; where: string | null }
+  /** Requests to this host have to be seen, but are not HTTP/1 in a TLS connection that brig can end. */
+  | { kind: "unreadable"; errno: string | null }
   /** The rules were changed while the connection was open. */
   | { kind: "rules-changed" };
 
@@ -43,6 +51,18 @@ export function describeDenial(denial: Denial, host: string): string {
       return `the method ${denial.method} is not allowed`;
     case "too-many":
       return `this sandbox already has ${denial.limit} connections open`;
+    case "request":
+      return `no rule for requests to ${host} allows ${denial.method} ${denial.path}`;
+    case "ambiguous":
+      return `the request to ${host} can be read in two ways: ${denial.what}`;
+    case "secret":
+      return denial.where === null
+        ? `the secret ${denial.name} is not for ${host}, so its placeholder may not be sent there`
+        : `the secret ${denial.name} may not be sent to ${host} in ${denial.where}`;
+    case "unreadable":
+      return denial.errno === null
+        ? `rules for requests to ${host} need HTTP, and the connection is something else`
+        : `the program and brig cannot agree on TLS for ${host} (${denial.errno}): it has to speak HTTP/1.1 and to trust the certificates of SSL_CERT_FILE`;
     case "rules-changed":
       return `the network allow-list was changed, and no longer allows ${host}`;
     default:

@@ -7,7 +7,7 @@ export type FirstBytes =
   | { kind: "incomplete" }
   /** The parser of HTTP has to look at it. */
   | { kind: "http" }
-  | { kind: "pass" }
+  | { kind: "pass"; isTls: boolean }
   | { kind: "denied"; denial: Denial };
 
 const TLS_HANDSHAKE = 0x16;
@@ -42,7 +42,9 @@ export function judgeFirstBytes(
     return judgeHello(data, { target, anyProtocol });
   const http = looksLikeHttp(data);
   if (http !== "no") return { kind: http === "yes" ? "http" : "incomplete" };
-  return anyProtocol ? { kind: "pass" } : { kind: "denied", denial: { kind: "unknown-protocol" } };
+  return anyProtocol
+    ? { kind: "pass", isTls: false }
+    : { kind: "denied", denial: { kind: "unknown-protocol" } };
 }
 
 function judgeHello(
@@ -51,7 +53,7 @@ function judgeHello(
 ): FirstBytes {
   const hello = readClientHello(data);
   const unknown: FirstBytes = anyProtocol
-    ? { kind: "pass" }
+    ? { kind: "pass", isTls: false }
     : { kind: "denied", denial: { kind: "unknown-protocol" } };
   if (hello.kind === "malformed") return unknown;
   if (hello.kind === "incomplete") return data.length > 2 * CLIENT_HELLO_MAX_BYTES ? unknown : hello;
@@ -61,11 +63,11 @@ function judgeHello(
     // Addresses have no name to send, and there is only one server at an address and port that a rule names.
     const isNameless = target.kind === "address" || anyProtocol;
     return isNameless
-      ? { kind: "pass" }
+      ? { kind: "pass", isTls: true }
       : { kind: "denied", denial: { kind: "no-name", isEncrypted: false } };
   }
   const named = parseTarget(serverName);
-  if (named !== null && isSameTarget(named, target)) return { kind: "pass" };
+  if (named !== null && isSameTarget(named, target)) return { kind: "pass", isTls: true };
   return { kind: "denied", denial: { kind: "other-name", name: shownHost(serverName) } };
 }
 

@@ -12,9 +12,13 @@ export interface Joined {
 
 /**
  * Passes bytes both ways until both sides have ended. The end of one side ends only the direction that it sent in;
- * a broken side breaks the other one. `counted` is given for each amount of bytes, as they pass.
+ * a broken side breaks the other one. What comes from outside passes through the transforms, which never fail.
  */
-export async function join(inside: Duplex, outside: Duplex): Promise<Joined> {
+export async function join(
+  inside: Duplex,
+  outside: Duplex,
+  through: readonly Duplex[] = [],
+): Promise<Joined> {
   const joined: Joined = { bytesOut: 0, bytesIn: 0, errno: null };
   inside.on("data", (chunk: Buffer) => {
     joined.bytesOut += chunk.length;
@@ -28,7 +32,7 @@ export async function join(inside: Duplex, outside: Duplex): Promise<Joined> {
   inside.on("error", fail);
   outside.on("error", fail);
   inside.pipe(outside);
-  outside.pipe(inside);
+  [...through, inside].reduce((from: Duplex, to) => from.pipe(to), outside);
   await Promise.race([closed(inside), closed(outside)]);
   // A side that is closed although the other one has not ended was broken.
   const isWhole = [inside, outside].every((side) => side.readableEnded && side.writableFinished);

@@ -14,10 +14,13 @@ interface TunnelAnswers {
   failed(errno: string): void;
 }
 
-/** Serves a connection that turned out to speak plain HTTP. `socket` is already connected to the endpoint. */
+/**
+ * Serves a connection that turned out to speak plain HTTP, or whose TLS ends here with `isTls`. `socket` is already
+ * connected to the endpoint, without TLS.
+ */
 export type ServeHttp = (
   inside: Duplex,
-  tunnel: { attempting: Attempting; endpoint: Endpoint; socket: Socket; rule: string },
+  tunnel: { attempting: Attempting; endpoint: Endpoint; socket: Socket; rule: string; isTls: boolean },
 ) => void;
 
 /** A fatal alert "access denied" (RFC 8446, 6.2), so that a TLS client says more than "connection reset". */
@@ -47,7 +50,9 @@ export async function openTunnel(
     else answers.failed(opened.errno);
     return;
   }
-  const { socket, rule, anyProtocol } = opened;
+  const { socket, rule } = opened;
+  const isCovered = gate.inspection?.covers(endpoint) ?? false;
+  const anyProtocol = opened.anyProtocol && !isCovered;
   let cut: Denial | null = null;
   gate.watch(socket, endpoint, (denial) => {
     cut = denial;
@@ -55,7 +60,14 @@ export async function openTunnel(
   answers.accepted();
   const timeoutMs = gate.limits.headTimeoutMs;
   const opening = await judgeOpening(inside, socket, { target: endpoint.target, anyProtocol, timeoutMs });
-  if (opening.kind === "http") return serveHttp(inside, { attempting, endpoint, socket, rule });
+  if (opening.kind === "http") return serveHttp(inside, { attempting, endpoint, socket, rule, isTls: false });
+  if (opening.kind === "pass" && isCovered && gate.inspection !== null) {
+    const accepted = await gate.inspection.accept(inside, endpoint, timeoutMs);
+    if (accepted.kind === "accepted")
+      return serveHttp(accepted.stream, { attempting, endpoint, socket, rule, isTls: true });
+    socket.destroy();
+    return await record({ kind: "denied", denial: { kind: "unreadable", errno: accepted.errno } });
+  }
   if (opening.kind === "pass") {
     await passThrough(inside, socket, { record, rule, wasCut: () => cut });
     return;

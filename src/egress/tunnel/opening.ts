@@ -4,7 +4,7 @@ import type { Target } from "../rules/target.js";
 import { judgeFirstBytes } from "./first-bytes.js";
 
 export type Opening =
-  | { kind: "pass" }
+  | { kind: "pass"; isTls: boolean }
   | { kind: "http" }
   | { kind: "denied"; denial: Denial }
   /** Nothing that can be judged came: the program closed its end, broke it, or took too long. */
@@ -31,7 +31,8 @@ export async function judgeOpening(
     const data = Buffer.concat(chunks);
     const verdict = judgeFirstBytes(data, { target, anyProtocol });
     if (verdict.kind !== "incomplete") return verdict;
-    if (anyProtocol && (outside.readableLength > 0 || inside.readableEnded)) return { kind: "pass" };
+    if (anyProtocol && (outside.readableLength > 0 || inside.readableEnded))
+      return { kind: "pass", isTls: false };
     if (inside.readableEnded || inside.destroyed || outside.destroyed)
       return { kind: "ended", errno: "ECONNRESET" };
     return null;
@@ -50,7 +51,7 @@ export async function judgeOpening(
     };
     // A server that waits for a program that waits for the server: any protocol may begin like that.
     const timer = setTimeout(
-      () => settle(anyProtocol ? { kind: "pass" } : { kind: "ended", errno: "ETIMEDOUT" }),
+      () => settle(anyProtocol ? { kind: "pass", isTls: false } : { kind: "ended", errno: "ETIMEDOUT" }),
       timeoutMs,
     );
     for (const side of sides) side.on("readable", look).on("end", look);

@@ -1,5 +1,6 @@
 import type { AskAboutHost } from "../../egress/ask-about-host.js";
 import type { EgressAttempt } from "../../egress/attempt.js";
+import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
 import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { BrigError } from "../../errors.js";
 import type { NetworkScope } from "../../policy/network.js";
@@ -9,6 +10,10 @@ import { DenialNotes } from "./denial-notes.js";
 
 interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" | "upstream"> {
   onEgress?: EgressListener | undefined;
+  /** Rules for requests, and secrets. Default: none. */
+  inspection?: InspectionOptions | null | undefined;
+  /** The image's own variables. */
+  imageEnvironment: Readonly<Record<string, string>>;
 }
 
 /** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
@@ -29,18 +34,21 @@ export class SandboxEgress {
   readonly #notes: DenialNotes;
   readonly #calls: Map<number, string>;
   readonly #listeners: Set<EgressListener>;
+  /** Of commands: what makes programs trust brig's certificates, and the placeholders of secrets. */
+  readonly environment: EgressEnvironment;
 
   private constructor({ egress, ...parts }: EgressParts) {
     this.#egress = egress;
     this.#notes = parts.notes;
     this.#calls = parts.calls;
     this.#listeners = parts.listeners;
+    this.environment = parts.environment;
   }
 
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
-    { onEgress, ...options }: SandboxEgressOptions,
+    { onEgress, inspection: rules, imageEnvironment, ...options }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
@@ -50,8 +58,14 @@ export class SandboxEgress {
       for (const listener of listeners) deliver(listener, attempt);
     };
     const network = new SandboxNetwork(link, (channel) => calls.get(channel) ?? null);
-    const egress = await openEgress(network, { ...options, onAttempt });
-    return new SandboxEgress({ egress, notes, calls, listeners });
+    const inspection = rules ? await createInspection(rules) : undefined;
+    const egress = await openEgress(network, { ...options, onAttempt, inspection });
+    const trust = inspection ? await trustIn(link, inspection, imageEnvironment) : {};
+    const placeholders = rules?.secrets.map(({ name, placeholder }) => [name, placeholder]) ?? [];
+    return new SandboxEgress({
+      ...{ egress, notes, calls, listeners },
+      environment: { trust, placeholders: Object.fromEntries(placeholders) },
+    });
   }
 
   /** Attempts of the channel's processes belong to the call from now on. */
@@ -91,7 +105,13 @@ export class SandboxEgress {
   }
 }
 
+interface EgressEnvironment {
+  trust: Readonly<Record<string, string>>;
+  placeholders: Readonly<Record<string, string>>;
+}
+
 interface EgressParts {
+  environment: EgressEnvironment;
   egress: Egress;
   notes: DenialNotes;
   calls: Map<number, string>;
@@ -105,4 +125,19 @@ function deliver(listener: EgressListener, attempt: EgressAttempt): void {
   } catch (error) {
     process.emitWarning(error instanceof Error ? error : String(error));
   }
+}
+
+/** Loaded only where there are rules for requests, or secrets. */
+async function createInspection(options: InspectionOptions): Promise<Inspection> {
+  const { Inspection } = await import("../../egress/inspection.js");
+  return await Inspection.create(options);
+}
+
+async function trustIn(
+  link: RunnerLink,
+  { certificate }: Inspection,
+  imageEnvironment: Readonly<Record<string, string>>,
+): Promise<Record<string, string>> {
+  const { trustInside } = await import("./trust.js");
+  return await trustInside(link, certificate, imageEnvironment);
 }

@@ -34,13 +34,25 @@ export function applyImageSettings(plan: SandboxPlan, { env, labels, volumes }: 
 /**
  * The environment of commands. The caller's variables override the image's, and these override the defaults.
  * PATH ends with brig's own programs, so that every image has `apply_patch`; a PATH from the caller is used
- * unchanged.
+ * unchanged. A placeholder overrides everything: what has the name of a secret may be the secret.
  */
-export function commandEnvironment(plan: SandboxPlan): Record<string, string> {
+export function commandEnvironment(
+  plan: SandboxPlan,
+  {
+    trust = {},
+    placeholders = {},
+  }: { trust?: Readonly<Record<string, string>>; placeholders?: Readonly<Record<string, string>> } = {},
+): Record<string, string> {
   const { containerEnvironment, imageEnvironment, callerEnvironment } = plan;
   const found: Record<string, string> = { ...containerEnvironment, ...imageEnvironment, HOME: plan.home };
   if (found.PATH !== undefined) found.PATH = `${found.PATH}:${TOOLBOX_PATH}/bin`;
-  return { ...found, ...(plan.egress !== null && proxyEnvironment), ...callerEnvironment };
+  return {
+    ...found,
+    ...(plan.egress !== null && proxyEnvironment),
+    ...trust,
+    ...callerEnvironment,
+    ...placeholders,
+  };
 }
 
 /** The engine would mount a writable volume at each VOLUME, which the policy does not allow. */

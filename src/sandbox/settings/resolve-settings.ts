@@ -1,5 +1,8 @@
 import type { Environment } from "../../config/env.js";
+import type { InspectionOptions } from "../../egress/inspection.js";
 import { BrigError } from "../../errors.js";
+import type { EgressSettings } from "../../policy/egress/egress-schema.js";
+import type { LoadedPolicy } from "../../policy/policy.js";
 import { SessionBranch } from "../branch/session-branch.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import { DEFAULT_IMAGE } from "../plan/missing-image.js";
@@ -23,7 +26,10 @@ export interface UnresolvedSettings
       | "leaseSeconds"
       | "keep"
       | "env"
+      | "egress"
     > {
+  /** Like `egress`, but without effect where there is no list of allowed hosts. */
+  configuredEgress?: EgressSettings | undefined;
   workspace: string | null;
   environment: Environment;
 }
@@ -39,8 +45,10 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
   const branch = hasBranch(source)
     ? new SessionBranch({ ...gitSurroundings(source), hasOwnTree: !hasOverlay })
     : undefined;
+  const policy = await loadChosenPolicy(source);
   return {
-    policy: await loadChosenPolicy(source),
+    policy,
+    inspection: await inspectionOf(source, policy),
     workspace: source.workspace,
     branch,
     overlay:
@@ -56,6 +64,22 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
     keep,
     environment: source.environment,
   };
+}
+
+/** Error: `usage.invalid`. */
+async function inspectionOf(
+  { egress, configuredEgress, environment }: UnresolvedSettings,
+  { policy: { network } }: LoadedPolicy,
+): Promise<InspectionOptions | null> {
+  if (egress !== undefined && network.kind === "full")
+    throw new BrigError("rules for requests and secrets need a list of allowed hosts", {
+      code: "usage.invalid",
+      hint: 'leave out the option egress, or set network to "allowlist:HOST,…"',
+    });
+  const written = egress ?? configuredEgress;
+  if (written === undefined || network.kind !== "allowlist") return null;
+  const { readEgress } = await import("../egress/read-egress.js");
+  return await readEgress(written, environment);
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Environment } from "../../config/env.js";
+import type { InspectionOptions } from "../../egress/inspection.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { SessionBranch } from "../branch/session-branch.js";
 import type { SharedTree } from "../overlay/shared-tree.js";
@@ -30,6 +31,8 @@ export interface SandboxSettings {
   writableRoots: readonly string[];
   /** For commands, never for the container. */
   env: Readonly<Record<string, string>>;
+  /** Rules for requests to the hosts of an allow-list, and secrets for them. Default: none. */
+  inspection?: InspectionOptions | null | undefined;
   /** Default: none. */
   volumes?: readonly VolumeMount[] | undefined;
   /** What brig itself mounts read-only, besides the user's directories. Default: nothing. */

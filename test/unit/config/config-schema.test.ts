@@ -318,6 +318,13 @@ const rows: Row[] = [
     ],
   },
   { key: "agents.<name>.nickname_candidates", ...texts },
+  { key: "egress.rules", takes: [], refuses: [["1", "is 1: it must be a list of tables"]] },
+  // What is wrong in one is in the tests of its schema.
+  ...["hosts", "headers", "query", "plain_http", "env", "file", "command"].map((key) => ({
+    key: `egress.secrets.<name>.${key}`,
+    ...{ takes: [], refuses: [] },
+  })),
+  { key: "egress.ca_files", ...texts },
   { key: "images.alias", ...textTable },
   {
     key: "images.budget",
@@ -376,7 +383,9 @@ describe("the configuration", () => {
   it.each(
     rows.filter(
       ({ key }) =>
-        !/^(?:history|oauth|model_providers|mcp_servers|agents|images|prices|projects|profile)\b/.test(key),
+        !/^(?:history|oauth|model_providers|mcp_servers|agents|egress|images|prices|projects|profile)\b/.test(
+          key,
+        ),
     ),
   )("takes $key in a profile, and refuses there what it refuses above", async ({ key, takes, refuses }) => {
     const [value = ""] = takes;

@@ -18,8 +18,8 @@ beforeAll(async () => {
 
 describe("the first bytes of a connection", () => {
   it("pass if a real TLS greeting names the target, in whatever case", async () => {
-    expect(judge(named)).toEqual({ kind: "pass" });
-    expect(judge(await greeting("A.Example"))).toEqual({ kind: "pass" });
+    expect(judge(named)).toEqual({ kind: "pass", isTls: true });
+    expect(judge(await greeting("A.Example"))).toEqual({ kind: "pass", isTls: true });
   });
 
   it("do not pass if the greeting names another host", async () => {
@@ -31,8 +31,11 @@ describe("the first bytes of a connection", () => {
 
   it("do not pass without a name, unless the target has none or a rule names the port", () => {
     expect(judge(nameless)).toEqual({ kind: "denied", denial: { kind: "no-name", isEncrypted: false } });
-    expect(judge(nameless, { anyProtocol: true })).toEqual({ kind: "pass" });
-    expect(judgeFirstBytes(nameless, { target: address, anyProtocol: false })).toEqual({ kind: "pass" });
+    expect(judge(nameless, { anyProtocol: true })).toEqual({ kind: "pass", isTls: true });
+    expect(judgeFirstBytes(nameless, { target: address, anyProtocol: false })).toEqual({
+      kind: "pass",
+      isTls: true,
+    });
   });
 
   it("do not pass with an encrypted name, even beside the right one", () => {
@@ -76,7 +79,7 @@ describe("the first bytes of a connection", () => {
             const part = message.subarray(at === 0 ? 0 : ends[at - 1], end);
             return Buffer.concat([Buffer.from([22, 3, 1, part.length >> 8, part.length & 255]), part]);
           });
-          expect(judge(Buffer.concat(records))).toEqual({ kind: "pass" });
+          expect(judge(Buffer.concat(records))).toEqual({ kind: "pass", isTls: true });
         },
       ),
     );

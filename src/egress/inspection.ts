@@ -1,0 +1,116 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { RequestRule } from "../policy/egress/egress-schema.js";
+import { allowingRule, describeRule } from "./requests/decide-request.js";
+import { readRequest } from "./requests/read-request.js";
+import { coversEndpoint, type Endpoint } from "./rules/decide.js";
+import type { Denial } from "./rules/denial.js";
+import { hostOf } from "./rules/target.js";
+import { type AppliedSecrets, applySecrets, mayReceive, type RequestHead } from "./secrets/apply-secrets.js";
+import type { HeldSecret } from "./secrets/held-secret.js";
+import { formsOf } from "./secrets/mask.js";
+import { askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/masked-answer.js";
+import { type AcceptedTls, acceptTls } from "./tls/accept-tls.js";
+import { type ConnectedTls, connectTls } from "./tls/connect-tls.js";
+import { SessionAuthority } from "./tls/session-authority.js";
+
+export interface InspectionOptions {
+  rules: readonly RequestRule[];
+  secrets: readonly HeldSecret[];
+  /** Certificate authorities in PEM that servers may have besides those that Node trusts. */
+  authorities: readonly string[];
+}
+
+/** A request that a program has sent, before it is sent on. */
+export interface JudgedRequest extends RequestHead {
+  method: string;
+  /** As Node has parsed them. */
+  parsedHeaders: Readonly<IncomingHttpHeaders>;
+  endpoint: Endpoint;
+  isTls: boolean;
+}
+
+export type RequestDecision =
+  /** `rule` is null for a host that gets any request. */
+  | { kind: "allowed"; rule: string | null; headers: string[]; path: string }
+  | { kind: "denied"; denial: Denial };
+
+/** Looks into the requests to hosts that rules for requests or secrets name, and into their answers. */
+export class Inspection {
+  readonly #rules: readonly RequestRule[];
+  readonly #secrets: readonly HeldSecret[];
+  readonly #forms: readonly Buffer[];
+  readonly #authorities: readonly string[];
+  readonly #own: SessionAuthority;
+
+  private constructor({ rules, secrets, authorities }: InspectionOptions, own: SessionAuthority) {
+    this.#rules = rules;
+    this.#secrets = secrets;
+    this.#forms = secrets.flatMap(({ value }) => formsOf(value));
+    this.#authorities = authorities;
+    this.#own = own;
+  }
+
+  static async create(options: InspectionOptions): Promise<Inspection> {
+    return new Inspection(options, await SessionAuthority.create());
+  }
+
+  /** In PEM: what programs in the sandbox have to trust. */
+  get certificate(): string {
+    return this.#own.certificate;
+  }
+
+  /** Whether TLS to this endpoint is ended here. */
+  covers(endpoint: Endpoint): boolean {
+    return this.#ruled(endpoint).length > 0 || this.#hasSecretsFor(endpoint, true);
+  }
+
+  async accept(inside: Duplex, { target }: Endpoint, timeoutMs: number): Promise<AcceptedTls> {
+    return await acceptTls(inside, { secureContext: await this.#own.contextFor(hostOf(target)), timeoutMs });
+  }
+
+  async connect(socket: Socket, { target }: Endpoint, timeoutMs: number): Promise<ConnectedTls> {
+    return await connectTls(socket, { target, authorities: this.#authorities, timeoutMs });
+  }
+
+  judge({ method, parsedHeaders, endpoint, isTls, ...head }: JudgedRequest): RequestDecision {
+    const rules = this.#ruled(endpoint);
+    let rule: string | null = null;
+    if (rules.length > 0) {
+      const reading = readRequest(method, head.path, parsedHeaders);
+      if (reading.kind === "ambiguous") return { kind: "denied", denial: reading };
+      const allowing = allowingRule(rules, reading.request);
+      if (allowing === null)
+        return { kind: "denied", denial: { kind: "request", method, path: head.path.replace(/\?.*$/s, "") } };
+      rule = describeRule(allowing);
+    }
+    const applied: AppliedSecrets = applySecrets(head, { secrets: this.#secrets, endpoint, isTls });
+    if (applied.kind === "denied") return applied;
+    const headers = this.#hasSecretsFor(endpoint, isTls)
+      ? askForPlainAnswer(applied.headers)
+      : applied.headers;
+    return { kind: "allowed", rule, headers, path: applied.path };
+  }
+
+  /** What of an answer reaches the program. Null if it cannot be looked into. */
+  answer(
+    incoming: IncomingMessage,
+    {
+      endpoint,
+      isTls,
+      ...answer
+    }: { endpoint: Endpoint; isTls: boolean; headers: readonly string[]; method: string },
+  ): MaskedAnswer | null {
+    if (!this.#hasSecretsFor(endpoint, isTls)) return { headers: [...answer.headers], through: [] };
+    return maskAnswer(incoming, { ...answer, forms: this.#forms });
+  }
+
+  #ruled(endpoint: Endpoint): RequestRule[] {
+    return this.#rules.filter(({ host }) => coversEndpoint(host, endpoint));
+  }
+
+  #hasSecretsFor(endpoint: Endpoint, isTls: boolean): boolean {
+    return this.#secrets.some((secret) => mayReceive(secret, endpoint, isTls));
+  }
+}

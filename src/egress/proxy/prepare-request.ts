@@ -1,0 +1,130 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
+import type { RequestDecision } from "../inspection.js";
+import type { Endpoint } from "../rules/decide.js";
+import { hostOf } from "../rules/target.js";
+import type { MaskedAnswer } from "../secrets/masked-answer.js";
+import { authorizationHeader } from "../upstream/dial-upstream.js";
+import type { UpstreamProxy } from "../upstream/read-upstream.js";
+import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
+import type { HttpOrigin } from "./http-origin.js";
+import { failure, type Refusal, refusalOf } from "./refusal.js";
+import { readRequestTarget } from "./request-target.js";
+
+export type PreparedRequest =
+  | { kind: "refused"; refusal: Refusal }
+  | {
+      kind: "ready";
+      socket: Socket;
+      endpoint: Endpoint;
+      /** As they are sent: the path with its query, and names and values of headers in turn. */
+      path: string;
+      headers: string[];
+      rule: string;
+      record: RecordAttempt;
+      /** What of an answer the program gets; null if it may not get it. */
+      answer(incoming: IncomingMessage): MaskedAnswer | null;
+    };
+
+/**
+ * Decides about a request, and connects to its target. A refusal has been recorded. `isPlainHttp`: it is sent on as it
+ * is, so an upstream proxy gets it as a request for a URL, unless it came in TLS.
+ */
+export async function prepareRequest(
+  request: IncomingMessage,
+  {
+    gate,
+    origin: { attempting, fixed },
+    isPlainHttp = false,
+  }: { gate: EgressGate; origin: HttpOrigin; isPlainHttp?: boolean },
+): Promise<PreparedRequest> {
+  const isTls = fixed?.isTls ?? false;
+  // What was in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
+  const isForUpstream = isPlainHttp && !isTls;
+  const method = request.method ?? "GET";
+  const wanted = readRequestTarget(request, fixed);
+  if (wanted.kind === "refused") {
+    const record = gate.begin(attempting, { method, path: null, host: wanted.host, port: null });
+    await record({ kind: "denied", denial: wanted.denial });
+    return { kind: "refused", refusal: wanted.refusal };
+  }
+  const { endpoint, authority } = wanted;
+  const host = hostOf(endpoint.target);
+  const record = gate.begin(attempting, {
+    method,
+    host,
+    port: endpoint.port,
+    path: wanted.path.replace(/\?.*$/s, ""),
+  });
+  const shown = endpoint.port === (isTls ? 443 : 80) ? host : `${host}:${endpoint.port}`;
+  const headers = withHeader(forwardedHeaders(request.rawHeaders), "host", authority);
+  // Before anybody is asked about the host: an answer about a host is none about its requests.
+  const decision: RequestDecision =
+    gate.inspection === null
+      ? { kind: "allowed", rule: null, headers, path: wanted.path }
+      : gate.inspection.judge({ ...wanted, method, parsedHeaders: request.headers, headers, isTls });
+  if (decision.kind === "denied") {
+    const byHost = gate.decide(endpoint);
+    // A host that is not allowed at all is refused for that reason, unless the user could allow it.
+    const { denial } = byHost.kind === "denied" && gate.ask === null ? byHost : decision;
+    await record({ kind: "denied", denial });
+    return { kind: "refused", refusal: refusalOf(denial, shown) };
+  }
+  const opened = await openFor(endpoint, { gate, attempting, fixed, isPlainHttp: isForUpstream });
+  if (opened.kind !== "open") {
+    await record(outcomeOf(opened), { rule: opened.rule });
+    const refusal = opened.kind === "denied" ? refusalOf(opened.denial, shown) : failure(opened.errno, shown);
+    return { kind: "refused", refusal };
+  }
+  return {
+    ...{ kind: "ready", socket: opened.socket, endpoint, rule: decision.rule ?? opened.rule, record },
+    ...forUpstream(decision, { upstream: isForUpstream ? opened.upstream : null, authority }),
+    answer: (incoming) => {
+      const answered = { endpoint, isTls, headers: forwardedHeaders(incoming.rawHeaders), method };
+      return gate.inspection === null
+        ? { headers: answered.headers, through: [] }
+        : gate.inspection.answer(incoming, answered);
+    },
+  };
+}
+
+/** A proxy gets the whole URL, and its password, which no program sees. */
+function forUpstream(
+  { path, headers }: { path: string; headers: readonly string[] },
+  { upstream, authority }: { upstream: UpstreamProxy | null; authority: string },
+): { path: string; headers: string[] } {
+  if (upstream === null) return { path, headers: [...headers] };
+  return {
+    // `OPTIONS *` is a URL without a path for a proxy (RFC 9112, 3.2.4).
+    path: `http://${authority}${path === "*" ? "" : path}`,
+    headers: [...headers, ...authorizationHeader(upstream)],
+  };
+}
+
+interface Opening extends HttpOrigin {
+  gate: EgressGate;
+  isPlainHttp: boolean;
+}
+
+/** In TLS, if the program speaks TLS. */
+async function openFor(endpoint: Endpoint, opening: Opening): Promise<Opened> {
+  const opened = await openPlain(endpoint, opening);
+  if (opened.kind !== "open" || !opening.fixed?.isTls) return opened;
+  const secured = await opening.gate.secure(opened.socket, endpoint);
+  if (secured.kind === "connected") return { ...opened, socket: secured.socket };
+  return { ...secured, rule: opened.rule };
+}
+
+/** The connection that is open already serves for the first request; the rules still have to allow it. */
+async function openPlain(
+  endpoint: Endpoint,
+  { gate, attempting, fixed, isPlainHttp }: Opening,
+): Promise<Opened> {
+  const ready = fixed?.takeSocket() ?? null;
+  if (ready === null) return await gate.open(endpoint, { ...attempting, isPlainHttp });
+  const decision = gate.decide(endpoint);
+  if (decision.kind === "allowed") return { ...decision, kind: "open", socket: ready, upstream: null };
+  ready.destroy();
+  return { ...decision, rule: null };
+}

@@ -1,0 +1,33 @@
+import type { RequestRule } from "../../policy/egress/egress-schema.js";
+import { matchesPattern } from "./match-pattern.js";
+import type { ReadRequest } from "./read-request.js";
+
+/** The first rule that allows the request; null if none does. */
+export function allowingRule(
+  rules: readonly RequestRule[],
+  { method, path, query }: ReadRequest,
+): RequestRule | null {
+  const allows = (rule: RequestRule) =>
+    (rule.methods === undefined || rule.methods.includes(method)) &&
+    (rule.path === undefined || matchesPattern(rule.path, path)) &&
+    (rule.query === undefined || hasOnly(rule.query, query));
+  return rules.find(allows) ?? null;
+}
+
+/** A parameter that is there twice is refused, since programs differ in which one they take. */
+function hasOnly(allowed: Readonly<Record<string, string>>, query: ReadRequest["query"]): boolean {
+  const names = new Set(query.map(({ name }) => name));
+  if (names.size !== query.length) return false;
+  return query.every(({ name, value }) => {
+    const pattern = Object.hasOwn(allowed, name) ? allowed[name] : undefined;
+    // In a value a slash is nothing special.
+    return pattern !== undefined && matchesPattern(pattern.replaceAll(/\*+/g, "**"), value);
+  });
+}
+
+/** For messages and records, for example `GET,HEAD api.github.com /repos/acme/**`. */
+export function describeRule({ host, methods, path, query }: RequestRule): string {
+  const parameters = Object.entries(query ?? {}).map(([name, value]) => `${name}=${value}`);
+  const shownQuery = query === undefined ? "" : `?${parameters.join("&")}`;
+  return `${methods?.join(",") ?? "any method"} ${host} ${path ?? "any path"}${shownQuery}`;
+}

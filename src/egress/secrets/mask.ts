@@ -1,0 +1,65 @@
+import { Transform } from "node:stream";
+
+const STAR = "*".charCodeAt(0);
+/** How many characters of Base64 depend on the bytes before, when these end in the middle of a group of three. */
+const SHARED_CHARS = [0, 2, 3];
+
+/** How a secret can be written in an answer. */
+export function formsOf(secret: string): Buffer[] {
+  const bytes = Buffer.from(secret);
+  const base64 = SHARED_CHARS.flatMap((shared, before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
+    const whole = text.slice(shared, Math.floor(((before + bytes.length) * 8) / 6));
+    return [whole, whole.replaceAll("+", "-").replaceAll("/", "_")];
+  });
+  const hex = bytes.toString("hex");
+  const forms = [
+    secret,
+    encodeURIComponent(secret),
+    JSON.stringify(secret).slice(1, -1),
+    hex,
+    hex.toUpperCase(),
+  ];
+  return [...new Set([...forms, ...base64])].map((form) => Buffer.from(form));
+}
+
+/** Replaces each form by as many asterisks, in place, and returns the data. */
+export function maskIn(data: Buffer, forms: readonly Buffer[]): Buffer {
+  for (const form of forms)
+    for (let at = data.indexOf(form); at !== -1; at = data.indexOf(form, at + form.length))
+      data.fill(STAR, at, at + form.length);
+  return data;
+}
+
+export function maskText(text: string, forms: readonly Buffer[]): string {
+  return maskIn(Buffer.from(text, "latin1"), forms).toString("latin1");
+}
+
+/** Masks a stream. Only bytes that may be the beginning of a secret wait for what follows. */
+export function maskStream(forms: readonly Buffer[]): Transform {
+  let waiting: Buffer = Buffer.alloc(0);
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      const data = maskIn(Buffer.concat([waiting, chunk]), forms);
+      const end = data.length - beginningAtEnd(data, forms);
+      waiting = data.subarray(end);
+      done(null, data.subarray(0, end));
+    },
+    flush(done) {
+      done(null, waiting);
+    },
+  });
+}
+
+/** The length of the longest end of the data with which a form begins. */
+function beginningAtEnd(data: Buffer, forms: readonly Buffer[]): number {
+  let longest = 0;
+  for (const form of forms) {
+    const most = Math.min(form.length - 1, data.length);
+    for (let length = most; length > longest; length--) {
+      if (data.compare(form, 0, length, data.length - length) !== 0) continue;
+      longest = length;
+    }
+  }
+  return longest;
+}

@@ -1,0 +1,136 @@
+import { createHash, randomBytes, webcrypto } from "node:crypto";
+import { isIP } from "node:net";
+import { Integer, OctetString, Utf8String } from "asn1js";
+import {
+  AltName,
+  AttributeTypeAndValue,
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  Certificate,
+  CryptoEngine,
+  Extension,
+  ExtKeyUsage,
+  GeneralName,
+} from "pkijs";
+import { addressBytes } from "./address-bytes.js";
+
+export interface KeyPair extends webcrypto.CryptoKeyPair {
+  /** By which certificates refer to it. */
+  id: Uint8Array<ArrayBuffer>;
+}
+
+const OID = {
+  commonName: "2.5.4.3",
+  basicConstraints: "2.5.29.19",
+  keyUsage: "2.5.29.15",
+  extendedKeyUsage: "2.5.29.37",
+  subjectAltName: "2.5.29.17",
+  subjectKeyIdentifier: "2.5.29.14",
+  authorityKeyIdentifier: "2.5.29.35",
+  serverAuthentication: "1.3.6.1.5.5.7.3.1",
+} as const;
+
+/** DER of the BIT STRINGs of key usages: keyCertSign with cRLSign, and digitalSignature. */
+const KEY_USAGE = { authority: Buffer.from("03020106", "hex"), server: Buffer.from("03020780", "hex") };
+const DAY_MS = 86_400_000;
+/** Clocks inside are those of the engine's machine, which may not agree with this one. */
+const CLOCK_SKEW_MS = DAY_MS;
+/** Some clients refuse server certificates that are valid for longer than 398 days. */
+const VALID_MS = 90 * DAY_MS;
+const COMMON_NAME_MAX_CHARS = 64;
+
+const engine = new CryptoEngine({ name: "node", crypto: webcrypto as never });
+
+export async function newKeyPair(): Promise<KeyPair> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const publicKey = Buffer.from(await webcrypto.subtle.exportKey("spki", keys.publicKey));
+  return { ...keys, id: new Uint8Array(createHash("sha256").update(publicKey).digest().subarray(0, 20)) };
+}
+
+export async function keyToPem({ privateKey }: KeyPair): Promise<string> {
+  return pem("PRIVATE KEY", Buffer.from(await webcrypto.subtle.exportKey("pkcs8", privateKey)));
+}
+
+/** A certificate, in PEM, of an authority that signs itself. */
+export async function authorityCertificate(name: string, keys: KeyPair): Promise<string> {
+  const extensions = [
+    extension(OID.basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), {
+      critical: true,
+    }),
+    rawExtension(OID.keyUsage, KEY_USAGE.authority),
+    extension(OID.subjectKeyIdentifier, { toSchema: () => new OctetString({ valueHex: keys.id }) }),
+  ];
+  return await sign({ issuer: name, subject: name, extensions }, { publicKey: keys.publicKey, signer: keys });
+}
+
+/** A server's certificate, in PEM, for a name or an address. */
+export async function serverCertificate(
+  host: string,
+  { issuer, signer, keys }: { issuer: string; signer: KeyPair; keys: KeyPair },
+): Promise<string> {
+  const extensions = [
+    extension(OID.basicConstraints, new BasicConstraints({ cA: false }), { critical: true }),
+    rawExtension(OID.keyUsage, KEY_USAGE.server),
+    extension(OID.extendedKeyUsage, new ExtKeyUsage({ keyPurposes: [OID.serverAuthentication] })),
+    extension(OID.subjectAltName, new AltName({ altNames: [alternativeName(host)] })),
+    // Python refuses certificates without it.
+    extension(
+      OID.authorityKeyIdentifier,
+      new AuthorityKeyIdentifier({ keyIdentifier: new OctetString({ valueHex: signer.id }) }),
+    ),
+  ];
+  // A longer name stands among the alternative names only, which all clients read.
+  const subject = host.length > COMMON_NAME_MAX_CHARS ? "brig" : host;
+  return await sign({ issuer, subject, extensions }, { publicKey: keys.publicKey, signer });
+}
+
+async function sign(
+  { issuer, subject, extensions }: { issuer: string; subject: string; extensions: Extension[] },
+  { publicKey, signer }: { publicKey: webcrypto.CryptoKey; signer: KeyPair },
+): Promise<string> {
+  const certificate = new Certificate();
+  certificate.version = 2;
+  certificate.serialNumber = new Integer({ valueHex: serialNumber() });
+  certificate.issuer.typesAndValues.push(commonName(issuer));
+  certificate.subject.typesAndValues.push(commonName(subject));
+  certificate.notBefore.value = new Date(Date.now() - CLOCK_SKEW_MS);
+  certificate.notAfter.value = new Date(Date.now() + VALID_MS);
+  certificate.extensions = extensions;
+  await certificate.subjectPublicKeyInfo.importKey(publicKey, engine);
+  await certificate.sign(signer.privateKey, "SHA-256", engine);
+  return pem("CERTIFICATE", Buffer.from(certificate.toSchema(true).toBER(false)));
+}
+
+/** Positive, without leading zeros, and never the same twice: clients remember issuer and serial number. */
+function serialNumber(): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(randomBytes(16));
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes;
+}
+
+function alternativeName(host: string): GeneralName {
+  if (isIP(host) === 0) return new GeneralName({ type: 2, value: host });
+  return new GeneralName({ type: 7, value: new OctetString({ valueHex: addressBytes(host) }) });
+}
+
+function commonName(value: string): AttributeTypeAndValue {
+  return new AttributeTypeAndValue({ type: OID.commonName, value: new Utf8String({ value }) });
+}
+
+function extension(
+  extnID: string,
+  value: { toSchema(): { toBER(sizeOnly?: boolean): ArrayBuffer } },
+  { critical = false } = {},
+): Extension {
+  return new Extension({ extnID, critical, extnValue: value.toSchema().toBER(false) });
+}
+
+function rawExtension(extnID: string, der: Buffer): Extension {
+  return new Extension({ extnID, critical: true, extnValue: new Uint8Array(der).buffer });
+}
+
+function pem(label: string, der: Buffer): string {
+  const lines = der.toString("base64").match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
+}

@@ -1,0 +1,43 @@
+import type { Socket } from "node:net";
+import { connect, rootCertificates, type TLSSocket } from "node:tls";
+import { hostOf, type Target } from "../rules/target.js";
+import { errnoOrIo } from "../tunnel/join.js";
+
+export type ConnectedTls = { kind: "connected"; socket: TLSSocket } | { kind: "failed"; errno: string };
+
+interface ConnectOptions {
+  target: Target;
+  /** Certificate authorities in PEM, besides those that Node trusts. */
+  authorities: readonly string[];
+  timeoutMs: number;
+}
+
+/** Speaks TLS to a real server, whose certificate has to be valid for the target. */
+export async function connectTls(
+  socket: Socket,
+  { target, authorities, timeoutMs }: ConnectOptions,
+): Promise<ConnectedTls> {
+  const host = hostOf(target);
+  const secured = connect({
+    socket,
+    // A name of TLS is never an address; for an address its own entry in the certificate counts.
+    ...(target.kind === "name" ? { servername: host } : { host, servername: "" }),
+    ALPNProtocols: ["http/1.1"],
+    // Without this option, Node trusts its own roots and those of NODE_EXTRA_CA_CERTS.
+    ...(authorities.length > 0 && { ca: [...rootCertificates, ...authorities] }),
+  });
+  const errno = await new Promise<string | null>((resolve) => {
+    const timer = setTimeout(() => settle("ETIMEDOUT"), timeoutMs);
+    const settle = (result: string | null) => {
+      clearTimeout(timer);
+      resolve(result);
+    };
+    secured.once("secureConnect", () => settle(null));
+    secured.on("error", (error) => settle(errnoOrIo(error)));
+    secured.once("close", () => settle("ECONNRESET"));
+  });
+  if (errno === null) return { kind: "connected", socket: secured };
+  secured.destroy();
+  socket.destroy();
+  return { kind: "failed", errno };
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { normalPattern } from "../hosts/host-pattern.js";
+
+/** One entry of an allow-list, in its normal spelling. */
+const host = z.string().transform((text, context) => {
+  const pattern = normalPattern(text);
+  if (pattern.kind === "parsed" && !text.startsWith("@")) return pattern.text;
+  const message = pattern.kind === "refused" ? pattern.reason : `"${text}" is a list of hosts: name one host`;
+  context.issues.push({ code: "custom", message, input: text });
+  return z.NEVER;
+});
+
+const method = z
+  .string()
+  .refine((text) => /^[A-Z]{1,20}$/.test(text), { error: "must be a method in capitals, such as GET" });
+
+const path = z
+  .string()
+  .refine((text) => /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@/]*$/.test(text), {
+    error: "must be a path that begins with / and has neither % nor ?",
+  })
+  .refine((text) => !/\/\/|\/\.{1,2}(?:\/|$)/.test(text), { error: "must not have //, /./ or /../" })
+  .refine((text) => !text.includes("***"), { error: "must not have more than two * next to each other" });
+
+const ruleSchema = z.strictObject({
+  host: host.describe("The host, as in an allow-list; the allow-list has to allow it as well"),
+  methods: z.array(method).min(1).optional().describe("Allowed methods; without it, all"),
+  path: path
+    .optional()
+    .describe("Allowed paths: `*` stands for a part between slashes, `**` for anything; without it, all"),
+  query: z
+    .record(z.string().min(1), z.string())
+    .optional()
+    .describe(
+      "The only allowed parameters and their values, in which `*` stands for anything; without it, all",
+    ),
+});
+
+const headerName = z
+  .string()
+  .refine((text) => /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(text), { error: "must be the name of a header" })
+  .transform((name) => name.toLowerCase());
+
+const secretFields = {
+  hosts: z.array(host).min(1).describe("Where the secret is sent to, as in an allow-list"),
+  headers: z
+    .array(headerName)
+    .min(1)
+    .optional()
+    .describe("The headers in which the placeholder is replaced; without it, those that usually have keys"),
+  query: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("The parameters of a URL in which the placeholder is replaced"),
+  plain_http: z
+    .boolean()
+    .default(false)
+    .describe("Whether the secret is also sent without TLS, where anybody on the way can read it"),
+  env: z.string().min(1).optional().describe("The variable of this machine that has the secret"),
+  file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("The file of this machine that has the secret, without its last line end"),
+  command: z
+    .array(z.string())
+    .min(1)
+    .optional()
+    .describe("The program of this machine, with its arguments, that prints the secret"),
+};
+
+const configuredSecret = z
+  .strictObject(secretFields)
+  .refine((secret) => hasOne([secret.env, secret.file, secret.command]), {
+    error: "needs exactly one of env, file and command",
+  });
+
+const callersSecret = z
+  .strictObject({ ...secretFields, value: z.string().min(1).optional() })
+  .refine((secret) => hasOne([secret.env, secret.file, secret.command, secret.value]), {
+    error: "needs exactly one of env, file, command and value",
+  });
+
+function hasOne(values: readonly unknown[]): boolean {
+  return values.filter((value) => value !== undefined).length === 1;
+}
+
+const variable = z.string().refine((text) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(text), {
+  error: "must be the name of an environment variable",
+});
+
+/** What is decided about requests to the hosts of an allow-list. */
+function egressWith<Secret extends z.ZodType>(secret: Secret) {
+  return z.strictObject({
+    rules: z
+      .array(ruleSchema)
+      .default([])
+      .describe("The only requests that the named hosts get; other hosts get any"),
+    secrets: z
+      .record(variable, secret)
+      .default({})
+      .describe("By the variable in which commands find a placeholder"),
+    ca_files: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Files of certificate authorities, in PEM, that brig trusts besides those of Node.js"),
+  });
+}
+
+/** `[egress]` of the configuration. */
+export const egressSchema = egressWith(configuredSecret);
+/** The option `egress` of `Sandbox.create`. */
+export const egressOptionSchema = egressWith(callersSecret);
+
+type Egress = z.output<typeof egressOptionSchema>;
+export type RequestRule = Egress["rules"][number];
+export type SecretRule = Egress["secrets"][string];
+
+/**
+ * Rules for requests to the hosts of an allow-list, and secrets that are put into requests outside of the sandbox.
+ * Each secret has one of `env`, `file`, `command` and `value`.
+ */
+export type EgressSettings = z.input<typeof egressOptionSchema>;

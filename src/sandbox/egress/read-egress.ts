@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import { promisify } from "node:util";
+import { z } from "zod";
+import type { Environment } from "../../config/env.js";
+import type { InspectionOptions } from "../../egress/inspection.js";
+import { type HeldSecret, newPlaceholder, USUAL_HEADERS } from "../../egress/secrets/held-secret.js";
+import { BrigError } from "../../errors.js";
+import {
+  type EgressSettings,
+  egressOptionSchema,
+  type SecretRule,
+} from "../../policy/egress/egress-schema.js";
+
+const COMMAND_TIMEOUT_MS = 60_000;
+/** Shorter ones would be found in harmless parts of answers, and masked there. */
+const SECRET_MIN_CHARS = 8;
+const SECRET_MAX_CHARS = 8192;
+
+/**
+ * Reads rules for requests, and the secrets from where they are on this machine. Null if there are neither. Error:
+ * `usage.invalid`.
+ */
+export async function readEgress(
+  written: EgressSettings,
+  environment: Environment,
+): Promise<InspectionOptions | null> {
+  const parsed = egressOptionSchema.safeParse(written);
+  if (!parsed.success)
+    throw new BrigError(`the egress settings are not valid:\n${z.prettifyError(parsed.error)}`, {
+      code: "usage.invalid",
+      cause: parsed.error,
+    });
+  const { rules, secrets, ca_files: caFiles } = parsed.data;
+  if (rules.length === 0 && Object.keys(secrets).length === 0) return null;
+  const extra = environment.variables.NODE_EXTRA_CA_CERTS;
+  // Node reads this variable itself, but only where no other authorities are given.
+  const files = caFiles.length > 0 && extra ? [...caFiles, extra] : caFiles;
+  return {
+    rules,
+    secrets: await Promise.all(
+      Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
+    ),
+    authorities: await Promise.all(
+      files.map(
+        async (file) => await readText(file, { of: "a file of certificate authorities", environment }),
+      ),
+    ),
+  };
+}
+
+async function holdSecret(name: string, secret: SecretRule, environment: Environment): Promise<HeldSecret> {
+  const value = await readSecret(name, secret, environment);
+  if (value.length < SECRET_MIN_CHARS || value.length > SECRET_MAX_CHARS || !/^[\x21-\x7e]+$/.test(value))
+    throw new BrigError(
+      `the secret ${name} does not have ${SECRET_MIN_CHARS} to ${SECRET_MAX_CHARS} printable ASCII characters without spaces`,
+      { code: "usage.invalid", hint: "look at where the secret is read from" },
+    );
+  const { hosts, headers = USUAL_HEADERS, query, plain_http: plainHttp } = secret;
+  return { name, value, placeholder: newPlaceholder(value), hosts, headers, query, plainHttp };
+}
+
+async function readSecret(
+  name: string,
+  { env, file, command, value }: SecretRule,
+  environment: Environment,
+): Promise<string> {
+  if (value !== undefined) return value;
+  if (env !== undefined) {
+    const found = environment.variables[env];
+    if (found) return found;
+    throw new BrigError(`the secret ${name} cannot be read: the variable ${env} is not set`, {
+      code: "usage.invalid",
+      hint: `set ${env} for brig, or remove the secret from the configuration`,
+    });
+  }
+  const text =
+    command === undefined
+      ? await readText(file ?? "", { of: `the file of the secret ${name}`, environment })
+      : await runCommand(name, command);
+  return text.replace(/\r?\n$/, "");
+}
+
+async function readText(
+  written: string,
+  { of, environment }: { of: string; environment: Environment },
+): Promise<string> {
+  const path = written.startsWith("~/") ? join(environment.home, written.slice(2)) : written;
+  if (!isAbsolute(path))
+    throw new BrigError(`${of} is not an absolute path: ${JSON.stringify(written)}`, {
+      code: "usage.invalid",
+      hint: "begin it with / or ~/",
+    });
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    throw new BrigError(`${of} cannot be read: ${path}`, { code: "usage.invalid", cause });
+  }
+}
+
+/** What it prints may be a part of the secret, so it is in no message and no cause. */
+async function runCommand(name: string, [program = "", ...args]: readonly string[]): Promise<string> {
+  const run = promisify(execFile)(program, args, { timeout: COMMAND_TIMEOUT_MS });
+  const stdout = await run.then(
+    (result) => result.stdout,
+    () => null,
+  );
+  if (stdout !== null) return stdout;
+  throw new BrigError(`the secret ${name} cannot be read: ${JSON.stringify(program)} has failed`, {
+    code: "usage.invalid",
+    hint: "run the command by hand",
+  });
+}

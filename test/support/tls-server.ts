@@ -1,0 +1,31 @@
+import { once } from "node:events";
+import type { RequestListener } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import {
+  authorityCertificate,
+  keyToPem,
+  newKeyPair,
+  serverCertificate,
+} from "../../src/egress/tls/certificate.js";
+
+/** A server of HTTPS on a free port of 127.0.0.1, with a certificate of a company's own authority. */
+export async function tlsServer(host: string, onRequest: RequestListener) {
+  const [signer, keys] = await Promise.all([newKeyPair(), newKeyPair()]);
+  const issuer = "an authority of a test";
+  const authority = await authorityCertificate(issuer, signer);
+  const cert = await serverCertificate(host, { issuer, signer, keys });
+  const server = createServer({ cert, key: await keyToPem(keys) }, onRequest);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    /** In PEM. */
+    authority,
+    port: (server.address() as AddressInfo).port,
+    server,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { egressOptionSchema, egressSchema } from "../../../../src/policy/egress/egress-schema.js";
+
+const secret = { hosts: ["api.test"], env: "KEY" };
+
+describe("the egress settings", () => {
+  it("are brought into their normal form", () => {
+    const { rules, secrets } = egressSchema.parse({
+      rules: [{ host: "API.test:443", methods: ["GET"], path: "/a/*", query: { b: "*" } }],
+      secrets: { KEY: { ...secret, headers: ["X-Key"] } },
+    });
+    expect(rules[0]?.host).toBe("api.test:443");
+    expect(secrets.KEY).toEqual({ ...secret, headers: ["x-key"], query: [], plain_http: false });
+  });
+
+  it.each([
+    [{ rule: [] }, /rule/],
+    [{ rules: [{ host: "a.test", method: "GET" }] }, /method/],
+    [{ rules: [{ host: "@npm" }] }, /list of hosts/],
+    [{ rules: [{ host: "a.test", methods: ["get"] }] }, /capitals/],
+    [{ rules: [{ host: "a.test", methods: [] }] }, /methods/],
+    [{ rules: [{ host: "a.test", path: "a" }] }, /begins with/],
+    [{ rules: [{ host: "a.test", path: "/a/../b" }] }, /must not have/],
+    [{ rules: [{ host: "a.test", path: "/a%2f" }] }, /neither %/],
+    [{ secrets: { KEY: { hosts: [], env: "KEY" } } }, /hosts/],
+    [{ secrets: { KEY: { hosts: ["a.test"] } } }, /exactly one/],
+    [{ secrets: { KEY: { ...secret, file: "/k" } } }, /exactly one/],
+    [{ secrets: { "A B": secret } }, /variable/],
+    [{ secrets: { KEY: { hosts: ["a.test"], value: "secret-secret" } } }, /value/],
+  ])("refuse %j", (written, message) => {
+    expect(egressSchema.safeParse(written).error?.message).toMatch(message);
+  });
+
+  it("take a value from callers of the library only", () => {
+    const written = { secrets: { KEY: { hosts: ["a.test"], value: "secret-secret" } } };
+    expect(egressOptionSchema.safeParse(written).success).toBe(true);
+  });
+});
