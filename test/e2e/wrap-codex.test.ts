@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { request as sendRequest } from "node:http";
 import { dirname, join } from "node:path";
+import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
 import { realCodex } from "../support/real-codex.js";
@@ -13,6 +15,9 @@ import {
 } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
+import { tlsServer } from "../support/tls-server.js";
+
+const key = "key-of-the-person-0123456789abcdef";
 
 type Turn = (request: ReceivedRequest) => object[];
 
@@ -44,11 +49,18 @@ async function openPlace(turns: readonly Turn[]) {
   return {
     workspace: workspace ?? "",
     brigHome: brigHome ?? "",
+    url: server.url,
     requests: server.requests,
+    configure: async (text: string) => await writeFile(join(codexHome ?? "", "config.toml"), text),
+    write: async (name: string, text: string) => {
+      const path = join(directory.path, name);
+      await writeFile(path, text);
+      return path;
+    },
     env,
-    wrap: (args: string[]) => brig(["wrap", ...keys, ...args], { cwd: workspace ?? "", env }),
+    wrap: (args: string[]) => brig(["wrap", ...args], { cwd: workspace ?? "", env }),
     openTerminal: async (args: string[]) => {
-      const terminal = await Terminal.open(["wrap", ...keys, ...args], { cwd: workspace ?? "", env });
+      const terminal = await Terminal.open(["wrap", ...args], { cwd: workspace ?? "", env });
       onTestFinished(() => terminal[Symbol.asyncDispose]());
       // A real terminal answers what the program asks it, such as where the cursor is.
       terminal.screen.terminal.onData((answer) => terminal.type(answer));
@@ -56,9 +68,6 @@ async function openPlace(turns: readonly Turn[]) {
     },
   };
 }
-
-const keys = ["--env", "SCRIPTED_KEY=key-for-the-agent"];
-const key = "key-of-the-person-0123456789abcdef";
 
 function configuration(url: string, workspace: string): string {
   return `model = "gpt-5.6"
@@ -83,6 +92,49 @@ async function quit(terminal: Terminal): Promise<void> {
   terminal.type("\r");
 }
 
+/** HTTPS before a server of HTTP, with a certificate of an authority that only this test knows. */
+async function openTlsFront(url: string) {
+  const server = await tlsServer("host.internal", (incoming, response) => {
+    const { method, headers } = incoming;
+    // Codex asks for a web socket and for the list of models first, and does without.
+    if (method !== "POST") return void response.writeHead(404).end();
+    const passed = sendRequest(new URL(incoming.url ?? "/", url), { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    incoming.pipe(passed.on("error", () => response.destroy()));
+  });
+  return {
+    url: `https://host.internal:${server.port}/v1`,
+    authority: server.authority,
+    [Symbol.asyncDispose]: async () => await server[Symbol.asyncDispose](),
+  };
+}
+
+/** Codex keeps variables with the names of keys from its commands, unless it is told otherwise. */
+const showsVariables = '[shell_environment_policy]\ninherit = "all"\nignore_default_excludes = true\n';
+
+/** Its patterns do not match themselves. */
+const probe = String.raw`search() {
+  grep -alE "$1" /proc/[0-9]*/environ /proc/[0-9]*/cmdline
+  grep -rlaE "$1" /tmp /home /run /dev/shm /etc "$PWD"
+  for process in /proc/[0-9]*; do
+    grep " rw" $process/maps | while read -r range _; do
+      from=$((16#$(echo $range | cut -d- -f1))); to=$((16#$(echo $range | cut -d- -f2)))
+      dd if=$process/mem bs=4096 skip=$((from / 4096)) count=$(((to - from) / 4096)) | grep -qaE "$1" && echo "$process memory"
+    done
+  done
+}
+printf %s "$SCRIPTED_KEY" > /tmp/control
+(sleep 60; : $SCRIPTED_KEY) & sleeper=$!
+key=$(search 'KEY_START[KEY_END]' 2>/dev/null)
+hidden=$(printf %s "$SCRIPTED_KEY" | sed 's/\(.*\)\(.\)/\1[\2]/')
+placeholder=$(search "$hidden" 2>/dev/null)
+kill $sleeper
+printf '%s--\n%s\n' "$key" "$placeholder" > found.txt`
+  .replace("KEY_START", key.slice(0, -1))
+  .replace("KEY_END", key.slice(-1));
+
 const exec = ["codex", "exec", "--skip-git-repo-check"];
 
 describe.skipIf(realCodex === null)("brig wrap -- codex", () => {
@@ -106,7 +158,48 @@ describe.skipIf(realCodex === null)("brig wrap -- codex", () => {
     expect(output).not.toContain("auth.json");
     expect(output).toContain("no rule of this sandbox's network allow-list allows other.example");
     expect(stderr).toContain("config.toml: mcp_servers.tickets.env.TICKETS_TOKEN looks like a credential");
+    expect(place.requests.map(({ headers }) => headers.authorization)).toEqual(
+      Array(2).fill(`Bearer ${key}`),
+    );
+    expect(stderr).toContain("SCRIPTED_KEY stays outside, and is sent to host.internal:");
     expect(JSON.stringify(place.requests[0]?.body)).toContain("Be brief, says the user's own file.");
+  });
+
+  it("sends the key over TLS, and nobody in the sandbox can find it", async () => {
+    const place = await openPlace([run(probe)]);
+    await using front = await openTlsFront(place.url);
+    await place.configure(configuration(front.url, place.workspace) + showsVariables);
+    const env = { ...place.env, NODE_EXTRA_CA_CERTS: await place.write("authority.pem", front.authority) };
+    const { exitCode, stderr } = await brig(["wrap", "--name", "work", "--", ...exec, "go"], {
+      cwd: place.workspace,
+      env,
+    });
+    expect(exitCode, stderr).toBe(0);
+    expect(place.requests.map(({ headers }) => headers.authorization)).toEqual(
+      Array(2).fill(`Bearer ${key}`),
+    );
+    const found = await readFile(join(place.workspace, "found.txt"), "utf8");
+    const [ofKey = "", ofPlaceholder = ""] = found.split("--\n");
+    expect(ofKey).toBe("");
+    expect(ofPlaceholder).toMatch(/\/environ\n/);
+    expect(ofPlaceholder).toMatch(/ memory\n/);
+    expect(ofPlaceholder).toContain("/tmp/control");
+    const kept = await execa("grep", ["-rlaF", key, place.brigHome], { reject: false });
+    expect(kept.stdout).toBe("");
+  });
+
+  it("logs in to OpenAI with a placeholder of the key that Codex is logged in with outside", async () => {
+    const place = await openPlace([run("cat ~/.codex/auth.json")]);
+    await using front = await openTlsFront(place.url);
+    await place.configure(`model = "gpt-5.6"\nopenai_base_url = "${front.url}"\n`);
+    const env = { ...place.env, NODE_EXTRA_CA_CERTS: await place.write("authority.pem", front.authority) };
+    const { exitCode, stderr } = await brig(["wrap", "--", ...exec, "go"], { cwd: place.workspace, env });
+    expect(exitCode, stderr).toBe(0);
+    const sent = place.requests.map(({ headers }) => headers.authorization);
+    expect(new Set(sent)).toEqual(new Set(["Bearer sk-of-the-login-0123456789"]));
+    const output = JSON.stringify(place.requests.at(-1)?.body.input.at(-1));
+    expect(output).toContain("OPENAI_API_KEY");
+    expect(output).not.toContain("of-the-login");
   });
 
   it("passes on the exit status of Codex, and standard input and output without a terminal", async () => {
@@ -114,7 +207,7 @@ describe.skipIf(realCodex === null)("brig wrap -- codex", () => {
     const failed = await place.wrap(["--", "codex", "exec", "--no-such-option"]);
     expect(failed.exitCode).toBe(2);
     expect(failed.stderr).toContain("unexpected argument '--no-such-option'");
-    const call = await brig(["wrap", ...keys, "--", ...exec, "-"], {
+    const call = await brig(["wrap", "--", ...exec, "-"], {
       cwd: place.workspace,
       env: place.env,
       input: "the prompt from standard input",

@@ -1,4 +1,6 @@
+import { BrigError } from "../../errors.js";
 import { createProgress } from "../../lib/terminal/progress.js";
+import type { EgressSettings } from "../../policy/egress/egress-schema.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { HostMount } from "../../sandbox/volumes/host-mount.js";
@@ -22,11 +24,14 @@ export async function openWrapped(
   context: CliContext,
   { prepared, hostMounts, privateHome }: Wrapping,
 ): Promise<Sandbox> {
-  const network = networkFor(flags, prepared.hosts);
-  const unresolved = flaggedSettings(
-    { ...flags, network },
-    { ...context, cwd: directory, environment: context.environment },
-  );
+  const network = networkFor(flags, prepared);
+  const unresolved = {
+    ...flaggedSettings(
+      { ...flags, network },
+      { ...context, cwd: directory, environment: context.environment },
+    ),
+    ...(prepared.keys.length > 0 && network !== "none" && { egress: { secrets: secretsOf(prepared) } }),
+  };
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
@@ -43,11 +48,28 @@ const ALLOWLIST = "allowlist:";
 
 /**
  * What is asked for, and if that is a list, the agent's hosts. Without `--network` only the agent's hosts, unless a
- * policy file is given, which then decides.
+ * policy file is given, which then decides. Error: `usage.invalid`.
  */
-function networkFor({ network, policy }: WrapFlags, hosts: readonly string[]): string | undefined {
+function networkFor(
+  { network, policy }: WrapFlags,
+  { hosts, keys }: Pick<PreparedAgent, "hosts" | "keys">,
+): string | undefined {
   if (network === undefined && (policy !== undefined || hosts.length === 0)) return undefined;
+  if (network === "full" && keys.length > 0)
+    throw new BrigError(`with the network full, ${keys[0]?.variable} could not be kept outside`, {
+      code: "usage.invalid",
+      hint: "use --network allowlist:@public to allow every public host",
+    });
   if (network !== undefined && !network.startsWith(ALLOWLIST)) return network;
   const added = network?.slice(ALLOWLIST.length).split(",") ?? [];
   return `${ALLOWLIST}${[...new Set([...hosts, ...added.filter((host) => host !== "")])].join(",")}`;
+}
+
+function secretsOf({ keys }: PreparedAgent): NonNullable<EgressSettings["secrets"]> {
+  return Object.fromEntries(
+    keys.map(({ variable, hosts, value, isPlainHttp = false }) => [
+      variable,
+      { hosts: [...hosts], value, plain_http: isPlainHttp },
+    ]),
+  );
 }

@@ -12,6 +12,7 @@ import { commandDirectory } from "../setup/sandbox-flags.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 import { type PreparedAgent, prepareAgent } from "./agents/prepare-agent.js";
 import { copyConfiguration, linkConfiguration, mountsOf } from "./configuration/place-files.js";
+import { writeLogin } from "./configuration/write-login.js";
 import { openWrapped } from "./open-wrapped.js";
 import { findHostProgram, type ProgramSearch } from "./program/host-program.js";
 import { type InsideView, lookInside } from "./program/look-inside.js";
@@ -38,7 +39,7 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   const { flags } = call;
   const access = flags.configDir ?? "copy";
   const prepared = await prepareAgent(
-    { argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access },
+    { argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access, shown: flags.env ?? {} },
     context.environment,
   );
   const found = await programOnHost(prepared, call, context);
@@ -56,9 +57,11 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   const isConfigured = session?.record?.isConfigured === true && flags.configDir === undefined;
   if (!isConfigured || access === "read-only")
     await configure(sandbox, { prepared, access, inside, context });
+  if (prepared.login !== null)
+    await writeLogin(sandbox, prepared.login, { home: inside.home, signal: context.signal });
   const begun = recordOf(call, prepared, session?.record ?? null);
   await session?.save(begun);
-  await say(context.stderr, introduction(prepared, { inside, session, isConfigured, flags }));
+  await say(context.stderr, introduction(prepared, { inside, session, isConfigured }));
   await using _ = await publishPorts(sandbox, { publish: flags.publish, argv: call.argv }, context);
   const status = await runInside(sandbox, { prepared, inside, call }, context);
   await session?.save({ ...begun, exitCode: status.exitCode, usedAt: new Date().toISOString() });
@@ -136,19 +139,18 @@ interface Introduced {
   inside: InsideView & { kind: "ready" };
   session: WrappedSession | null;
   isConfigured: boolean;
-  flags: WrapFlags;
 }
 
 /** What the user should know before the agent has the terminal. */
-function introduction(prepared: PreparedAgent, { inside, session, isConfigured, flags }: Introduced): string {
+function introduction(prepared: PreparedAgent, { inside, session, isConfigured }: Introduced): string {
   const { agent, keys, configuration, notes } = prepared;
   const lines = [
     ...(inside.mountedFrom === null
       ? []
       : [`the program is ${inside.mountedFrom} of this machine, mounted read-only`]),
-    ...keys
-      .filter(({ variable }) => flags.env?.[variable] === undefined)
-      .map(({ variable }) => `${variable} is not passed on; --env ${variable}=VALUE shows it to the agent`),
+    ...keys.map(
+      ({ variable, hosts }) => `${variable} stays outside, and is sent to ${hosts.join(", ")} only`,
+    ),
     ...(isConfigured ? [] : configuration.leftOut.map((one) => `left out of the configuration: ${one}`)),
     ...notes,
     ...(session === null && agent !== null

@@ -1,10 +1,11 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { CliContext } from "../context.js";
 import { publishOption } from "../ports/published-ports.js";
 import { durationArgument } from "../setup/option-values.js";
 import { addSandboxOptions, READS_NO_CONFIGURATION } from "../setup/sandbox-flags.js";
+import type { AgentKey } from "./agents/known-agents.js";
 import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
 
 export function defineWrap(command: Command, context: CliContext): void {
@@ -23,6 +24,12 @@ export function defineWrap(command: Command, context: CliContext): void {
         "--config-dir <access>",
         "the agent's configuration: copied without credentials (default), mounted read-only, or none",
       ).choices(CONFIG_ACCESSES),
+    )
+    .addOption(
+      new Option(
+        "--secret <variable=host,…>",
+        "a variable whose value stays outside, and is sent only to these hosts; may be repeated",
+      ).argParser(collectSecret),
     )
     .addOption(
       new Option("--timeout <time>", "stop the agent after this time: 90, 1.5, 30s, 2m").argParser(
@@ -49,7 +56,7 @@ export function defineWrap(command: Command, context: CliContext): void {
 
 const help = `
 Of an agent that brig knows, the program of this machine is mounted if the image has none, its model's hosts are
-allowed. No variable of yours is passed on, its key neither, unless you say so with --env.
+allowed, and its key stays outside: the agent sees a placeholder. Of any other, say so with --network and --secret.
 
 Exit status: that of the agent; 124 if it timed out, 125 if brig failed, 127 if the program is not found.`;
 
@@ -67,4 +74,14 @@ function refuseContradictions(argv: readonly string[], flags: WrapFlags): void {
     throw invalid("the command is missing", "for example: brig wrap -- codex; see: brig wrap --help");
   if ((first === "list" || first === "remove") && argv.length > 0)
     throw invalid(`--${first} takes no command`, "leave it out");
+}
+
+function collectSecret(text: string, earlier: readonly AgentKey[] = []): AgentKey[] {
+  const [, variable, list = ""] = /^([A-Za-z_][A-Za-z0-9_]*)=(.+)$/.exec(text) ?? [];
+  const hosts = list
+    .split(",")
+    .map((host) => host.trim())
+    .filter((host) => host !== "");
+  if (variable !== undefined && hosts.length > 0) return [...earlier, { variable, hosts }];
+  throw new InvalidArgumentError("It must be VARIABLE=HOST, for example GITHUB_TOKEN=api.github.com.");
 }

@@ -1,7 +1,7 @@
 import { parse, stringify } from "smol-toml";
 import { anything, nullish, object, readOrNull, record, string } from "../../../lib/json/json-shape.js";
 import type { AgentKey } from "./known-agents.js";
-import { hostOf, seenFromInside } from "./model-address.js";
+import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
 
 /** What Codex's configuration says about its model. */
 export interface CodexProvider {
@@ -35,7 +35,7 @@ export function readCodexProvider(configuration: string): CodexProvider {
   const hosts = hostOf(address);
   const variables = own === null ? OPENAI_KEYS : [own.env_key ?? []].flat();
   return {
-    keys: variables.map((variable) => ({ variable, hosts })),
+    keys: variables.map((variable) => ({ variable, hosts, isPlainHttp: isPlainHttp(address) })),
     hosts,
     needsLogin: own === null,
     configuration:

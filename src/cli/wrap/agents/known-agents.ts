@@ -6,6 +6,10 @@ export interface AgentKey {
   variable: string;
   /** Entries of an allow-list. */
   hosts: readonly string[];
+  /** Whether the address of the hosts is one of plain HTTP, so that the key is sent without TLS. Default: false. */
+  isPlainHttp?: boolean;
+  /** If this variable of the host is set, the key is for the host of its URL instead. */
+  addressVariable?: string;
 }
 
 /** What brig knows about an agent's program. */
@@ -35,10 +39,22 @@ interface OwnSandbox {
   unless: RegExp;
 }
 
-const OPENAI: AgentKey = { variable: "OPENAI_API_KEY", hosts: ["api.openai.com"] };
-const ANTHROPIC: AgentKey = { variable: "ANTHROPIC_API_KEY", hosts: ["api.anthropic.com"] };
+const OPENAI: AgentKey = {
+  variable: "OPENAI_API_KEY",
+  hosts: ["api.openai.com"],
+  addressVariable: "OPENAI_BASE_URL",
+};
+const ANTHROPIC: AgentKey = {
+  variable: "ANTHROPIC_API_KEY",
+  hosts: ["api.anthropic.com"],
+  addressVariable: "ANTHROPIC_BASE_URL",
+};
 const GOOGLE_HOSTS = ["generativelanguage.googleapis.com"];
-const GEMINI: AgentKey = { variable: "GEMINI_API_KEY", hosts: GOOGLE_HOSTS };
+const GEMINI: AgentKey = {
+  variable: "GEMINI_API_KEY",
+  hosts: GOOGLE_HOSTS,
+  addressVariable: "GOOGLE_GEMINI_BASE_URL",
+};
 const OPENROUTER: AgentKey = { variable: "OPENROUTER_API_KEY", hosts: ["openrouter.ai"] };
 const DEEPSEEK: AgentKey = { variable: "DEEPSEEK_API_KEY", hosts: ["api.deepseek.com"] };
 const GROQ: AgentKey = { variable: "GROQ_API_KEY", hosts: ["api.groq.com"] };
@@ -88,7 +104,7 @@ export const knownAgents: readonly KnownAgent[] = [
   {
     name: "gemini",
     hosts: [],
-    keys: [GEMINI, { variable: "GOOGLE_API_KEY", hosts: GOOGLE_HOSTS }],
+    keys: [GEMINI, { ...GEMINI, variable: "GOOGLE_API_KEY" }],
     variables: ["GEMINI_MODEL"],
     files: ["settings.json", "GEMINI.md", "commands"].map((name) => `.gemini/${name}`),
     environment: { GEMINI_SANDBOX: "false" },
@@ -112,7 +128,7 @@ export function findAgent(argv: readonly string[], forced: string | undefined): 
   if (agent !== null || forced === undefined) return agent;
   throw new BrigError(`${JSON.stringify(forced)} is not an agent that brig knows`, {
     code: "usage.invalid",
-    hint: `use one of ${knownAgents.map((one) => one.name).join(", ")}; or leave out --agent, and say what it needs with --network and --env`,
+    hint: `use one of ${knownAgents.map((one) => one.name).join(", ")}; or leave out --agent, and say what it needs with --network and --secret`,
   });
 }
 

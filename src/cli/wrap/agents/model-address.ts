@@ -6,8 +6,14 @@ const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 export function hostOf(url: string): string[] {
   const parsed = parsedUrl(url);
   if (parsed === null || !/^https?:$/.test(parsed.protocol) || parsed.hostname === "") return [];
-  const port = parsed.port === "" && parsed.hostname === HOST_NAME ? defaultPort(parsed) : parsed.port;
+  // Only with a port is this machine allowed, and a key goes over plain HTTP to this port only.
+  const needsPort = parsed.hostname === HOST_NAME || parsed.protocol === "http:";
+  const port = parsed.port === "" && needsPort ? defaultPort(parsed) : parsed.port;
   return [port === "" ? parsed.hostname : `${parsed.hostname}:${port}`];
+}
+
+export function isPlainHttp(url: string): boolean {
+  return parsedUrl(url)?.protocol === "http:";
 }
 
 /** In a sandbox, loopback is the sandbox's own: a model that runs on this machine has another name there. */

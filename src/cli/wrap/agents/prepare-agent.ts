@@ -8,6 +8,7 @@ import { type Configuration, collectConfiguration } from "../configuration/colle
 import type { ConfigAccess } from "../wrap-flags.js";
 import { readCodexProvider } from "./codex-provider.js";
 import { type AgentKey, findAgent, type KnownAgent, withoutOwnSandbox } from "./known-agents.js";
+import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
 
 /** A key of this machine that the agent may use without seeing it. */
 interface HeldKey extends AgentKey {
@@ -25,7 +26,7 @@ export interface PreparedAgent {
   configuration: Configuration;
   /** Variables for the agent; no secrets. */
   variables: Readonly<Record<string, string>>;
-  /** For each file of a login that the agent needs inside, what is in it besides the placeholder of a key. */
+  /** The file of a login that the agent needs inside, and the variable whose placeholder is in it. */
   login: { path: string; key: string } | null;
   /** What the user should know, as sentences without a full stop. */
   notes: readonly string[];
@@ -36,6 +37,8 @@ export interface AgentRequest {
   agent: string | undefined;
   secrets: readonly AgentKey[];
   access: ConfigAccess;
+  /** Variables that the user shows to the agent, also if they are keys. */
+  shown: Readonly<Record<string, string>>;
 }
 
 const CODEX_CONFIG = ".codex/config.toml";
@@ -70,7 +73,7 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
         });
   const prepared =
     agent.name === "codex" ? await codex(configuration, environment) : plain(agent, environment);
-  const keys = [...prepared.keys, ...given];
+  const keys = [...prepared.keys, ...given].filter(({ variable }) => !Object.hasOwn(request.shown, variable));
   const argv = withoutOwnSandbox(request.argv, agent);
   return {
     agent,
@@ -78,7 +81,7 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
     keys,
     hosts: [...new Set([...agent.hosts, ...prepared.hosts, ...keys.flatMap(({ hosts }) => hosts)])],
     configuration: prepared.configuration ?? configuration,
-    variables: { ...agent.environment, ...setVariables(agent.variables, environment) },
+    variables: { ...agent.environment, ...setVariables(agent.variables, environment), ...prepared.variables },
     login: prepared.login ?? null,
     notes: [
       ...(argv.length > request.argv.length
@@ -97,11 +100,23 @@ interface PreparedKeys {
   /** Default: as it was read. */
   configuration?: Configuration;
   login?: PreparedAgent["login"];
+  /** Default: none. */
+  variables?: Readonly<Record<string, string>>;
 }
 
+/** An agent of one provider gets that provider's host even without a key. */
 function plain(agent: KnownAgent, environment: Environment): PreparedKeys {
-  const keys = agent.keys.map((key) => heldKey(key, environment)).filter((key) => key !== null);
-  return { wanted: agent.keys, keys, hosts: keys.length > 0 ? [] : (agent.keys[0]?.hosts ?? []) };
+  const variables: Record<string, string> = {};
+  const wanted = agent.keys.map((key): AgentKey => {
+    const { addressVariable = "" } = key;
+    const address = environment.variables[addressVariable];
+    if (address === undefined) return key;
+    const { url } = seenFromInside(address);
+    variables[addressVariable] = url;
+    return { ...key, hosts: hostOf(url), isPlainHttp: isPlainHttp(url) };
+  });
+  const keys = wanted.map((key) => heldKey(key, environment)).filter((key) => key !== null);
+  return { wanted, keys, hosts: keys.length > 0 ? [] : (wanted[0]?.hosts ?? []), variables };
 }
 
 /** Codex's configuration names the host and the variable; without a variable, its login may have a key. */
@@ -110,7 +125,9 @@ async function codex(configuration: Configuration, environment: Environment): Pr
   const provider = readCodexProvider(file?.text ?? "");
   const keys = provider.keys.map((key) => heldKey(key, environment)).filter((key) => key !== null);
   const ofLogin = keys.length === 0 && provider.needsLogin ? await keyOfLogin(environment) : null;
-  if (ofLogin !== null) keys.push({ variable: "OPENAI_API_KEY", hosts: provider.hosts, value: ofLogin });
+  const [wanted] = provider.keys;
+  if (ofLogin !== null && wanted !== undefined)
+    keys.push({ ...wanted, variable: "OPENAI_API_KEY", value: ofLogin });
   const files = configuration.files.map((one) =>
     one === file && provider.configuration !== one.text
       ? { ...one, text: provider.configuration, isUnchanged: false }

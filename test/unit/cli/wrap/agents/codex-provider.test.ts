@@ -6,7 +6,9 @@ const provider = (more: string) => `model_provider = "own"\n[model_providers.own
 describe("the provider that Codex's configuration chooses", () => {
   it("without one it is OpenAI's, which needs a login", () => {
     expect(readCodexProvider("")).toEqual({
-      keys: ["CODEX_API_KEY", "OPENAI_API_KEY"].map((variable) => ({ variable, hosts: ["api.openai.com"] })),
+      keys: ["CODEX_API_KEY", "OPENAI_API_KEY"].map((variable) => ({
+        ...{ variable, hosts: ["api.openai.com"], isPlainHttp: false },
+      })),
       hosts: ["api.openai.com"],
       needsLogin: true,
       configuration: "",
@@ -19,11 +21,19 @@ describe("the provider that Codex's configuration chooses", () => {
   it("another one has its own host and variable, and the configuration stays as it is", () => {
     const text = provider('base_url = "https://models.example/v1"\nenv_key = "OWN_KEY"');
     expect(readCodexProvider(text)).toEqual({
-      keys: [{ variable: "OWN_KEY", hosts: ["models.example"] }],
+      keys: [{ variable: "OWN_KEY", hosts: ["models.example"], isPlainHttp: false }],
       hosts: ["models.example"],
       needsLogin: false,
       configuration: text,
     });
+  });
+
+  it("has its key sent without TLS only where its address is one of plain HTTP", () => {
+    const sentPlainly = ["http", "https"].map((scheme) => {
+      const text = provider(`base_url = "${scheme}://models.example/v1"\nenv_key = "OWN_KEY"`);
+      return readCodexProvider(text).keys.map(({ isPlainHttp }) => isPlainHttp);
+    });
+    expect(sentPlainly).toEqual([[true], [false]]);
   });
 
   it.each(["127.0.0.1", "localhost", "[::1]"])(
