@@ -52,7 +52,11 @@ async function onTerminal(...scripts: string[]): Promise<Terminal> {
 
 const question = /Type a number, or your own answer: $/;
 const curl = () => `curl -s http://host.internal:${port}/`;
-const countOf = (text: string, part: string) => text.split(part).length - 1;
+/** How often it is on the screen in the end: while a command runs, its last lines are drawn again and again. */
+const lastingCount = (terminal: Terminal, part: string) =>
+  terminal.screen.history.join("\n").split(part).length - 1;
+/** A question is written once, and goes away with its answer. */
+const questionCount = (terminal: Terminal) => terminal.shown.split("Type a number").length - 1;
 
 describe("a program that wants to reach a host that is not allowed", () => {
   it("waits for the user, who allows it for this command: all of its connections, and no other command's", async () => {
@@ -65,8 +69,8 @@ describe("a program that wants to reach a host that is not allowed", () => {
     await terminal.waitFor(/answer of the server[\s\S]*Type a number, or your own answer: $/);
     terminal.type("it is not needed\r");
     expect((await terminal.end()).exitStatus).toBe(0);
-    expect(countOf(terminal.screen.history.join("\n"), "answer of the server")).toBe(3);
-    expect(countOf(terminal.shown, "Type a number")).toBe(2);
+    await expect.poll(() => lastingCount(terminal, "answer of the server")).toBe(3);
+    expect(questionCount(terminal)).toBe(2);
     expect(terminal.shown.replace(/\s+/g, " ")).toContain(
       `the user declined the connection to host.internal:${port}: it is not needed`,
     );
@@ -77,8 +81,8 @@ describe("a program that wants to reach a host that is not allowed", () => {
     await terminal.waitFor(question);
     terminal.type("2\r");
     expect((await terminal.end()).exitStatus).toBe(0);
-    expect(countOf(terminal.shown, "answer of the server")).toBe(3);
-    expect(countOf(terminal.shown, "Type a number")).toBe(1);
+    await expect.poll(() => lastingCount(terminal, "answer of the server")).toBe(3);
+    expect(questionCount(terminal)).toBe(1);
   });
 
   it("is refused at once where nobody can be asked", async () => {
