@@ -200,9 +200,9 @@ describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
     const submitted = queue.submit();
     const refused = expect(submitted).rejects.toMatchObject({ message: /is not what was put there/ });
     const packages = join(queue.folder, "store/packages");
-    await expect.poll(() => readdir(packages).catch(() => [])).toHaveLength(1);
-    const [name = ""] = await readdir(packages);
+    // Only now does the package have its name for good.
     await expect.poll(async () => (await readQueueStatus((await queue.connect()).queue)).waiting).toBe(1);
+    const [name = ""] = await readdir(packages);
     await writeFile(join(packages, name), "another archive");
     await queue.work();
     await refused;
