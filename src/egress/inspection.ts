@@ -25,7 +25,7 @@ export interface InspectionOptions {
 /** A request that a program has sent, before it is sent on. */
 export interface JudgedRequest extends RequestHead {
   method: string;
-  /** As Node has parsed them. */
+  /** Node's `IncomingMessage.headers`: names in lower case, equal ones joined. */
   parsedHeaders: Readonly<IncomingHttpHeaders>;
   endpoint: Endpoint;
   isTls: boolean;
@@ -102,7 +102,8 @@ export class Inspection {
       ...answer
     }: { endpoint: Endpoint; isTls: boolean; headers: readonly string[]; method: string },
   ): MaskedAnswer | null {
-    if (!this.#hasSecretsFor(endpoint, isTls)) return { headers: [...answer.headers], through: [] };
+    if (!this.#hasSecretsFor(endpoint, isTls))
+      return { reason: incoming.statusMessage ?? "", headers: [...answer.headers], through: [] };
     return maskAnswer(incoming, { ...answer, forms: this.#forms });
   }
 

@@ -68,7 +68,7 @@ export async function ask(
   proxyPort: number,
   path: string,
   { port, ca, method = "GET", headers, body, alpn, host = HOST }: AskOptions & { port: number; ca: string },
-): Promise<{ status: number; text: string; protocol: string | false | null }> {
+): Promise<{ status: number; reason: string; text: string; protocol: string | false | null }> {
   const tls = await tunnel(proxyPort, { host, port, ca, alpn });
   const outgoing = request({
     createConnection: () => tls,
@@ -78,7 +78,8 @@ export async function ask(
   const [incoming] = await once(outgoing, "response");
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk);
-  return { status: incoming.statusCode, text: Buffer.concat(chunks).toString(), protocol: tls.alpnProtocol };
+  const { statusCode: status, statusMessage: reason } = incoming;
+  return { status, reason, text: Buffer.concat(chunks).toString(), protocol: tls.alpnProtocol };
 }
 
 export async function tunnel(

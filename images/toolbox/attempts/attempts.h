@@ -54,7 +54,7 @@ struct mount_point {
 };
 void each_mount(void (*visit)(const struct mount_point *));
 
-/* prepare.c: makes a container without protection what the attempts expect of one. 0 or 1. */
+/* prepare.c: makes in a container without protection what the attempts need to succeed. Returns the exit status, 0 or 1. */
 int prepare(const char *workspace);
 
 #endif

@@ -3,7 +3,7 @@
  * a container without protection. It is static, so it runs in every image.
  *
  *   attempts all NAME=VALUE...   prints a line for each attempt: its name, a tab, its outcome
- *   attempts prepare DIRECTORY   makes a container without protection ready, as root
+ *   attempts prepare DIRECTORY   as root in a container without protection: makes there what the attempts need, so that they can succeed
  *   attempts wait SECONDS        is the first process of such a container
  *   attempts uid                 prints the effective user: what a setuid copy of this program is called with
  *

@@ -6,6 +6,11 @@ import { egressAttemptRecord } from "../../session/write/egress-records.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import type { Transcript } from "../turn/transcript.js";
 
+/** No call waits for a record that could report the error of a listener. */
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
+}
+
 /** Records and reports what programs in a session's sandboxes try to reach. */
 export class EgressRecorder {
   readonly #transcript: Transcript;
@@ -21,7 +26,7 @@ export class EgressRecorder {
   watch(sandbox: AgentSandbox, ask: AskAboutHost | undefined): void {
     const record = (attempt: EgressAttempt) => {
       this.#log ??= this.#open();
-      void this.#log.then((log) => log.add(attempt));
+      this.#log.then((log) => log.add(attempt)).catch(warn);
     };
     sandbox.watchEgress?.(record, { ask });
   }

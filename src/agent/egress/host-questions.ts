@@ -13,11 +13,14 @@ const ONCE = "yes, for this command";
 const SESSION = "yes, until the session ends";
 const NO = "no";
 
-/** Asks the user about hosts that the allow-list does not have, each of them once for all connections that wait. */
+/**
+ * Asks the user about hosts that the allow-list does not have. Connections that wait for the same host share a question,
+ * but a yes that is only for one command counts for no other.
+ */
 export class HostQuestions {
   readonly #user: AskedUser;
   readonly #signal: () => AbortSignal | null;
-  readonly #waiting = new Map<string, Promise<HostAnswer>>();
+  readonly #waiting = new Map<string, { answer: Promise<HostAnswer>; command: number | null }>();
   /** What was answered to the processes of a command, by its channel and the host. */
   readonly #answered = new Map<string, HostAnswer>();
   readonly #counts = new Map<number | null, number>();
@@ -30,18 +33,26 @@ export class HostQuestions {
 
   readonly ask: AskAboutHost = async (asked) => {
     const { host, owner } = asked;
-    const key = owner === null ? null : `${owner.channel} ${host}`;
-    const earlier = key === null ? undefined : this.#answered.get(key);
-    if (earlier !== undefined) return earlier;
-    let waiting = this.#waiting.get(host);
-    if (waiting === undefined) {
-      waiting = this.#question(asked).finally(() => this.#waiting.delete(host));
-      this.#waiting.set(host, waiting);
+    const command = owner?.channel ?? null;
+    const key = command === null ? null : `${command} ${host}`;
+    for (;;) {
+      const earlier = key === null ? undefined : this.#answered.get(key);
+      if (earlier !== undefined) return earlier;
+      const other = this.#waiting.get(host);
+      const answer = await (other?.answer ?? this.#begin(asked, command));
+      // A yes for one command is none for another, which then asks by itself.
+      if (other !== undefined && answer.kind === "once" && (command === null || other.command !== command))
+        continue;
+      if (key !== null && answer.kind !== "not-asked") this.#answered.set(key, answer);
+      return answer;
     }
-    const answer = await waiting;
-    if (key !== null && answer.kind !== "not-asked") this.#answered.set(key, answer);
-    return answer;
   };
+
+  #begin(asked: AskedHost, command: number | null): Promise<HostAnswer> {
+    const answer = this.#question(asked).finally(() => this.#waiting.delete(asked.host));
+    this.#waiting.set(asked.host, { answer, command });
+    return answer;
+  }
 
   async #question(asked: AskedHost): Promise<HostAnswer> {
     const turn = this.#signal();

@@ -3,6 +3,7 @@ import { array, number, object, read, readOrNull, string } from "../../lib/json/
 import { parseJson } from "../../lib/json/parse-json.js";
 import { type Client, nullIfMissing, uploading } from "../client.js";
 import type { ContainerChange, Engine, StatedPath } from "../engine-types.js";
+import { readAtMost, type Transport } from "../transport.js";
 import { pathOf } from "./containers.js";
 
 type ArchiveCalls = Pick<Engine, "putArchive" | "readArchive" | "statPath" | "containerChanges">;
@@ -40,9 +41,17 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
     async containerChanges(id, { signal } = {}) {
       const request = { method: "GET", path: `${pathOf(id)}/changes` } as const;
       const doing = "ask what the container has changed";
-      const reply = await call(doing, (api, limit) => api.stream(request, limit), { signal });
-      const text = await textWithin(reply, CHANGES_MAX_BYTES, doing);
-      return read(changes, parseJson(text) ?? []).map(({ Path, Kind }) => ({
+      const list = async (api: Transport, limit: AbortSignal) => {
+        const reply = await readAtMost(await api.stream(request, limit), CHANGES_MAX_BYTES);
+        if (reply === null)
+          throw new BrigError(`cannot ${doing}: the answer has more than ${CHANGES_MAX_BYTES} bytes`, {
+            code: "engine.failed",
+            errno: "EFBIG",
+          });
+        const text = reply.toString().trim();
+        return read(changes, text === "" ? [] : (JSON.parse(text) ?? []));
+      };
+      return (await call(doing, list, { signal })).map(({ Path, Kind }) => ({
         path: Path,
         kind: kinds[Kind] ?? "changed",
       }));
@@ -52,26 +61,6 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
 
 /** Some hundred thousand paths. Programs in a container can make any number, and paths of 4 KiB. */
 const CHANGES_MAX_BYTES = 64 * 1024 * 1024;
-
-/** Error: `engine.failed` with the errno EFBIG for more bytes. */
-async function textWithin(
-  stream: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-  doing: string,
-): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of stream) {
-    bytes += chunk.length;
-    if (bytes > maxBytes)
-      throw new BrigError(`cannot ${doing}: the answer has more than ${maxBytes} bytes`, {
-        code: "engine.failed",
-        errno: "EFBIG",
-      });
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
 
 const changes = array(object({ Path: string, Kind: number }));
 

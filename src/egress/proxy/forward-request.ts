@@ -11,6 +11,7 @@ import { pipeline } from "node:stream";
 import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
+import type { MaskedAnswer } from "../secrets/masked-answer.js";
 import { closed, errnoOrIo } from "../tunnel/join.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { prepareRequest } from "./prepare-request.js";
@@ -50,7 +51,8 @@ export async function forwardRequest(
   else {
     outgoing.once("response", (incoming) => {
       const answered = prepared.answer(incoming);
-      if (answered === null || !passHead(incoming, response, answered.headers)) return fail(UNSENDABLE);
+      if (answered === null || !passHead(response, incoming.statusCode ?? 0, answered))
+        return fail(UNSENDABLE);
       pipeline([incoming, ...answered.through, response], (error) => {
         if (error) errno ??= errnoOrIo(error);
         socket.destroy();
@@ -89,13 +91,9 @@ export function requestOn(socket: Socket, options: RequestOptions): ClientReques
 }
 
 /** False for a status or a reason that Node reads but does not write, such as status 99. */
-function passHead(
-  { statusCode = 0, statusMessage }: IncomingMessage,
-  response: ServerResponse,
-  headers: string[],
-): boolean {
+function passHead(response: ServerResponse, status: number, { reason, headers }: MaskedAnswer): boolean {
   try {
-    response.writeHead(statusCode, statusMessage, headers);
+    response.writeHead(status, reason, headers);
     return true;
   } catch {
     return false;

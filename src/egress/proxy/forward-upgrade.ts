@@ -3,6 +3,7 @@ import type { Duplex, Readable } from "node:stream";
 import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
+import type { MaskedAnswer } from "../secrets/masked-answer.js";
 import { dropRest, errnoOrIo, join, reset } from "../tunnel/join.js";
 import { requestOn, UNSENDABLE } from "./forward-request.js";
 import type { HttpOrigin } from "./http-origin.js";
@@ -61,7 +62,10 @@ export async function forwardUpgrade(
     return writeRefusal(stream, failure(UNSENDABLE, hostOf(endpoint.target)));
   }
   const hop = head === null ? ["Connection", "close"] : ["Connection", "Upgrade", "Upgrade", "websocket"];
-  stream.write(headOf(incoming, [...answered.headers, ...hop]), "latin1");
+  stream.write(
+    headOf(incoming.statusCode ?? 0, { ...answered, headers: [...answered.headers, ...hop] }),
+    "latin1",
+  );
   if (head === null) {
     [...answered.through, stream].reduce((from: Readable, to) => from.pipe(to), incoming);
     dropRest(stream);
@@ -76,7 +80,7 @@ export async function forwardUpgrade(
   else await record(errno === null ? { kind: "allowed" } : { kind: "failed", errno }, { rule, ...bytes });
 }
 
-function headOf({ statusCode, statusMessage }: IncomingMessage, headers: readonly string[]): string {
+function headOf(status: number, { reason, headers }: Pick<MaskedAnswer, "reason" | "headers">): string {
   const lines = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1] ?? ""}`] : []));
-  return [`HTTP/1.1 ${statusCode} ${statusMessage}`, ...lines, "", ""].join("\r\n");
+  return [`HTTP/1.1 ${status} ${reason}`, ...lines, "", ""].join("\r\n");
 }

@@ -81,10 +81,10 @@ export async function prepareRequest(
     ...{ kind: "ready", socket: opened.socket, endpoint, rule: decision.rule ?? opened.rule, record },
     ...forUpstream(decision, { upstream: isForUpstream ? opened.upstream : null, authority }),
     answer: (incoming) => {
-      const answered = { endpoint, isTls, headers: forwardedHeaders(incoming.rawHeaders), method };
+      const headers = forwardedHeaders(incoming.rawHeaders);
       return gate.inspection === null
-        ? { headers: answered.headers, through: [] }
-        : gate.inspection.answer(incoming, answered);
+        ? { reason: incoming.statusMessage ?? "", headers, through: [] }
+        : gate.inspection.answer(incoming, { endpoint, isTls, headers, method });
     },
   };
 }

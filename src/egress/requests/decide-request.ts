@@ -25,7 +25,7 @@ function hasOnly(allowed: Readonly<Record<string, string>>, query: ReadRequest["
   });
 }
 
-/** For messages and records, for example `GET,HEAD api.github.com /repos/acme/**`. */
+/** A rule in one line, for messages and records: `GET,HEAD api.github.com /repos/acme/**`. */
 export function describeRule({ host, methods, path, query }: RequestRule): string {
   const parameters = Object.entries(query ?? {}).map(([name, value]) => `${name}=${value}`);
   const shownQuery = query === undefined ? "" : `?${parameters.join("&")}`;

@@ -4,6 +4,8 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { maskStream, maskText } from "./mask.js";
 
 export interface MaskedAnswer {
+  /** What follows the status. */
+  reason: string;
   /** Names and values in turn. */
   headers: string[];
   /** Through which the body passes, in this order. */
@@ -18,16 +20,18 @@ export function askForPlainAnswer(headers: readonly string[]): string[] {
 
 /** Null for an answer whose encoding hides what is in it. `headers` are names and values in turn. */
 export function maskAnswer(
-  { headers: { "content-encoding": encoding }, statusCode }: IncomingMessage,
+  { headers: { "content-encoding": encoding }, statusCode, statusMessage = "" }: IncomingMessage,
   { headers, forms, method }: { headers: readonly string[]; forms: readonly Buffer[]; method: string },
 ): MaskedAnswer | null {
+  const reason = maskText(statusMessage, forms);
   const masked = headers.map((text, at) => (at % 2 === 0 ? text : maskText(text, forms)));
-  if (method === "HEAD" || statusCode === 204 || statusCode === 304) return { headers: masked, through: [] };
+  if (method === "HEAD" || statusCode === 204 || statusCode === 304)
+    return { reason, headers: masked, through: [] };
   const decoder = decoderFor(encoding?.trim().toLowerCase() ?? "identity");
   if (decoder === undefined) return null;
-  if (decoder === null) return { headers: masked, through: [maskStream(forms)] };
+  if (decoder === null) return { reason, headers: masked, through: [maskStream(forms)] };
   const plain = without(masked, ["content-encoding", "content-length"]);
-  return { headers: plain, through: [decoder, maskStream(forms)] };
+  return { reason, headers: plain, through: [decoder, maskStream(forms)] };
 }
 
 /** Null if nothing is to be decoded; undefined for an unknown encoding. */

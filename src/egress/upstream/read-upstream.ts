@@ -23,7 +23,7 @@ type Bypass = { port: number | null } & (
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Takes the proxy from the variables that other programs read. */
+/** The setting that stands for the proxy of `HTTPS_PROXY` or `ALL_PROXY`. */
 const FROM_ENVIRONMENT = "environment";
 
 /**

@@ -10,8 +10,8 @@ import { uploadDirectory } from "./upload-directory.js";
 const SETUP_LIMIT_MS = 600_000;
 
 /**
- * Makes a fresh container, which has the working directory, what the task describes: its files, and the health check
- * that succeeds. Error: `UnhealthyContainer`.
+ * Puts the task's files into the working directory of a new container, and waits until its health check succeeds. Error:
+ * `UnhealthyContainer`.
  */
 export async function prepareEnvironment(
   { sandbox, cwd, user }: OpenTaskSandbox,

@@ -1,19 +1,23 @@
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { X509Certificate } from "node:crypto";
 import { isAbsolute, join } from "node:path";
-import { promisify } from "node:util";
 import { z } from "zod";
 import type { Environment } from "../../config/env.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
 import { type HeldSecret, newPlaceholder, USUAL_HEADERS } from "../../egress/secrets/held-secret.js";
 import { BrigError } from "../../errors.js";
+import { readTextFile } from "../../lib/bounded-file.js";
 import {
   type EgressSettings,
   egressOptionSchema,
   type SecretRule,
 } from "../../policy/egress/egress-schema.js";
 
+/** A command may ask the user to unlock something. */
 const COMMAND_TIMEOUT_MS = 60_000;
+const LATE_OUTPUT_MS = 500;
+const FILE_MAX_BYTES = 8 * 1024 * 1024;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 /** Shorter ones would be found in harmless parts of answers, and masked there. */
 const SECRET_MIN_CHARS = 8;
 const SECRET_MAX_CHARS = 8192;
@@ -42,11 +46,7 @@ export async function readEgress(
     secrets: await Promise.all(
       Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
     ),
-    authorities: await Promise.all(
-      files.map(
-        async (file) => await readText(file, { of: "a file of certificate authorities", environment }),
-      ),
-    ),
+    authorities: await Promise.all(files.map(async (file) => await readAuthorities(file, environment))),
   };
 }
 
@@ -59,6 +59,20 @@ async function holdSecret(name: string, secret: SecretRule, environment: Environ
     );
   const { hosts, headers = USUAL_HEADERS, query, plain_http: plainHttp } = secret;
   return { name, value, placeholder: newPlaceholder(value), hosts, headers, query, plainHttp };
+}
+
+async function readAuthorities(file: string, environment: Environment): Promise<string> {
+  const of = "a file of certificate authorities";
+  const text = await readText(file, { of, environment });
+  try {
+    for (const certificate of text.match(CERTIFICATE) ?? [""]) new X509Certificate(certificate);
+    return text;
+  } catch (cause) {
+    throw new BrigError(`${of} has no certificates in PEM, or one that cannot be read: ${file}`, {
+      code: "usage.invalid",
+      cause,
+    });
+  }
 }
 
 async function readSecret(
@@ -92,20 +106,23 @@ async function readText(
       code: "usage.invalid",
       hint: "begin it with / or ~/",
     });
-  try {
-    return await readFile(path, "utf8");
-  } catch (cause) {
-    throw new BrigError(`${of} cannot be read: ${path}`, { code: "usage.invalid", cause });
-  }
+  const read = await readTextFile(path, FILE_MAX_BYTES);
+  if (read.kind === "text") return read.text;
+  const reason = read.kind === "missing" ? "does not exist" : read.reason;
+  throw new BrigError(`${of} cannot be used: ${path} ${reason}`, { code: "usage.invalid" });
 }
 
 /** What it prints may be a part of the secret, so it is in no message and no cause. */
 async function runCommand(name: string, [program = "", ...args]: readonly string[]): Promise<string> {
-  const run = promisify(execFile)(program, args, { timeout: COMMAND_TIMEOUT_MS });
-  const stdout = await run.then(
-    (result) => result.stdout,
-    () => null,
-  );
+  const stdout = await new Promise<string | null>((resolve) => {
+    const limit = { timeout: COMMAND_TIMEOUT_MS, killSignal: "SIGKILL" } as const;
+    const child = execFile(program, args, limit, (error, text) => resolve(error === null ? text : null));
+    // A process that it leaves behind may keep its output open for ever.
+    child.once("exit", () => {
+      const outputs = [child.stdout, child.stderr];
+      setTimeout(() => outputs.forEach((output) => void output?.destroy()), LATE_OUTPUT_MS).unref();
+    });
+  });
   if (stdout !== null) return stdout;
   throw new BrigError(`the secret ${name} cannot be read: ${JSON.stringify(program)} has failed`, {
     code: "usage.invalid",

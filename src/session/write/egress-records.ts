@@ -21,7 +21,7 @@ export function egressAttemptRecord(entry: EgressEntry): SessionRecord {
   return { type: ATTEMPTS, payload: wireEntry(entry) };
 }
 
-/** As it is in session files and in the events of `--json`. */
+/** The fields of an entry as session files and the events of `--json` name them. */
 export function wireEntry(entry: EgressEntry): Readonly<Record<string, unknown>> {
   return {
     started_at: new Date(entry.startedAtMs).toISOString(),

@@ -21,7 +21,7 @@ describe("TLS that ends at the proxy", () => {
     );
     const body = "x".repeat(300_000);
     const answer = await here.ask("/a?b=c", { method: "POST", body, alpn: ["h2", "http/1.1"] });
-    expect(answer).toEqual({ status: 200, text: body, protocol: "http/1.1" });
+    expect(answer).toEqual({ status: 200, reason: "OK", text: body, protocol: "http/1.1" });
     await eventually(() =>
       expect(here.egress.attempts).toMatchObject([
         { way: "connect", host: HOST, method: "POST", path: "/a", outcome: { kind: "allowed" } },
@@ -132,6 +132,7 @@ describe("secrets", () => {
       (incoming, response) => {
         received = incoming.headers.authorization ?? "";
         response.setHeader("x-echo", received);
+        response.statusMessage = `Took ${received}`;
         response.write(`${received.slice(0, 12)}`);
         setTimeout(() => response.end(`${received.slice(12)} ${Buffer.from(SECRET).toString("base64")}`), 20);
       },
@@ -140,6 +141,7 @@ describe("secrets", () => {
     const answer = await here.ask("/", { headers: { authorization: `Bearer ${PLACEHOLDER}` } });
     expect(received).toBe(`Bearer ${SECRET}`);
     expect(answer.status).toBe(200);
+    expect(answer.reason).toMatch(/^Took Bearer \*+$/);
     expect(answer.text).toMatch(/^Bearer \*+ \*{30,}[A-Za-z0-9+/]?=?=?$/);
     expect(JSON.stringify(here.egress.attempts)).not.toContain(SECRET);
   });

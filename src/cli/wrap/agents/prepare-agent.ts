@@ -37,7 +37,7 @@ export interface AgentRequest {
   agent: string | undefined;
   secrets: readonly AgentKey[];
   access: ConfigAccess;
-  /** Variables that the user shows to the agent, also if they are keys. */
+  /** The variables of `--env`, which the agent gets as they are. A key among them gets no placeholder. */
   shown: Readonly<Record<string, string>>;
 }
 

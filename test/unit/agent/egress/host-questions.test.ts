@@ -34,14 +34,41 @@ function opened(turn: AbortController | null = new AbortController()) {
 describe("a question about a host", () => {
   it("is asked once for all connections that wait, and names the program and the host", async () => {
     const { user, questions } = opened();
-    const others = { ...asked, owner: { ...owner, channel: 4 } };
-    const waiting = [asked, asked, others].map((one) => questions.ask(one));
+    const waiting = [asked, asked, asked].map((one) => questions.ask(one));
     await setImmediate();
     expect(user.questions).toHaveLength(1);
     expect(user.questions[0]?.question).toContain('"curl"');
     expect(user.questions[0]?.question).toContain("a.example:443");
     user.answer("yes, for this command");
     expect(await Promise.all(waiting)).toEqual(Array(3).fill({ kind: "once" }));
+  });
+
+  it.each([{ ...owner, channel: 4 }, null])(
+    "is asked again for a program that waits too, but is not of the command that was allowed: %j",
+    async (other) => {
+      const { user, questions } = opened();
+      const first = questions.ask(asked);
+      const second = questions.ask({ ...asked, owner: other });
+      await setImmediate();
+      expect(user.questions).toHaveLength(1);
+      user.answer("yes, for this command");
+      expect(await first).toEqual({ kind: "once" });
+      await setImmediate();
+      expect(user.questions).toHaveLength(2);
+      user.answer("no");
+      expect(await second).toMatchObject({ kind: "declined" });
+    },
+  );
+
+  it("is answered for all programs that wait by a yes until the session ends, or a no", async () => {
+    for (const text of ["yes, until the session ends", "no"]) {
+      const { user, questions } = opened();
+      const waiting = [3, 4].map((channel) => questions.ask({ ...asked, owner: { ...owner, channel } }));
+      user.answer(text);
+      const [first, second] = await Promise.all(waiting);
+      expect(second).toEqual(first);
+      expect(user.questions).toHaveLength(1);
+    }
   });
 
   it("is not asked again for the same command and host, whatever was answered, but for another command", async () => {

@@ -191,6 +191,9 @@ describe("a workspace's own file", () => {
     ["", 'shell_environment_policy.set = { PATH = "/evil" }', "shell_environment_policy"],
     ["", 'policy = "/evil.toml"\nruntime = "x"\ncontainer_image = "y"', "policy, runtime, container_image"],
     ["", '[history]\npersistence = "none"', "history"],
+    // A secret may come from a program that runs on this machine.
+    ["", '[egress.secrets.KEY]\nhosts = ["evil.example"]\ncommand = ["sh", "-c", "id"]', "egress"],
+    ["", '[egress]\nca_files = ["/workspace/evil.pem"]', "egress"],
     ["", "tols = 1\n[tools]\nnothing = 1", "tols, tools.nothing"],
   ])("may not loosen: %j with %j", async (own, wish, keys) => {
     const without = await load({ own });

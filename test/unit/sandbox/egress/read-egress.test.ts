@@ -1,0 +1,87 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readEnvironment } from "../../../../src/config/env.js";
+import type { EgressSettings } from "../../../../src/policy/egress/egress-schema.js";
+import { readEgress } from "../../../../src/sandbox/egress/read-egress.js";
+
+const VALUE = "sk-a-real-one-0123456789";
+let folder = "";
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "brig-egress-"));
+  writeFileSync(join(folder, "key"), `${VALUE}\n`);
+  writeFileSync(join(folder, "no-pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+  writeFileSync(join(folder, "empty"), "");
+  execFileSync("mkfifo", [join(folder, "fifo")]);
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const certificate = join(import.meta.dirname, "../../../fixtures/tls/certificate.pem");
+const environment = () => readEnvironment({ HOME: folder, THE_KEY: VALUE, EMPTY: "" });
+
+type Secret = NonNullable<EgressSettings["secrets"]>[string];
+
+async function held(source: Omit<Secret, "hosts">, more: EgressSettings = {}) {
+  const secrets = { KEY: { hosts: ["api.example"], ...source } as Secret };
+  return await readEgress({ secrets, ...more }, environment());
+}
+
+describe("a secret", () => {
+  it.each<[string, () => Omit<Secret, "hosts">]>([
+    ["a variable of this machine", () => ({ env: "THE_KEY" })],
+    ["a file", () => ({ file: join(folder, "key") })],
+    ["a file below the home directory", () => ({ file: "~/key" })],
+    ["what a program prints", () => ({ command: ["cat", join(folder, "key")] })],
+    ["the caller", () => ({ value: VALUE })],
+  ])("comes from %s, and has a placeholder without it", async (_, source) => {
+    const found = await held(source());
+    expect(found?.secrets).toMatchObject([{ name: "KEY", value: VALUE, hosts: ["api.example"] }]);
+    expect(found?.secrets[0]?.placeholder).toMatch(/^sk-[A-Za-z0-9]{40}$/);
+  });
+
+  it("is read although its program leaves a process behind that keeps the output open", async () => {
+    const script = `sleep 600 & echo $! > '${folder}/pid'; echo ${VALUE}`;
+    const found = await held({ command: ["sh", "-c", script] });
+    expect(found?.secrets[0]?.value).toBe(VALUE);
+    process.kill(Number(readFileSync(join(folder, "pid"), "utf8")));
+  });
+
+  it.each<[string, () => Omit<Secret, "hosts">, RegExp]>([
+    ["a variable that is not set", () => ({ env: "MISSING" }), /variable MISSING is not set/],
+    ["an empty variable", () => ({ env: "EMPTY" }), /variable EMPTY is not set/],
+    ["a file that is not there", () => ({ file: join(folder, "none") }), /does not exist/],
+    ["a FIFO that nobody writes to", () => ({ file: join(folder, "fifo") }), /not a regular file/],
+    ["a file without an end", () => ({ file: "/dev/zero" }), /not a regular file/],
+    ["a relative path", () => ({ file: "key" }), /not an absolute path/],
+    ["an empty file", () => ({ file: join(folder, "empty") }), /8 to 8192 printable/],
+    ["a program that fails", () => ({ command: ["sh", "-c", `echo ${VALUE}; exit 1`] }), /"sh" has failed/],
+    ["a program that is not there", () => ({ command: ["/none"] }), /has failed/],
+    ["output without an end", () => ({ command: ["cat", "/dev/zero"] }), /has failed/],
+    ["two sources", () => ({ env: "THE_KEY", file: join(folder, "key") }), /exactly one/],
+  ])("is refused from %s, by an error that does not have it", async (_, source, message) => {
+    const error = await held(source()).then(
+      () => null,
+      (reason: Error) => reason,
+    );
+    expect(error).toMatchObject({ code: "usage.invalid", message: expect.stringMatching(message) });
+    expect(JSON.stringify(error, ["message", "hint", "cause", "stdout", "cmd"])).not.toContain(VALUE);
+  });
+});
+
+describe("certificate authorities", () => {
+  it("are read from files", async () => {
+    const found = await held({ env: "THE_KEY" }, { ca_files: [certificate] });
+    expect(found?.authorities).toEqual([readFileSync(certificate, "utf8")]);
+  });
+
+  it.each(["no-pem", "empty"])("are refused before anything starts if the file is %s", async (name) => {
+    await expect(held({ env: "THE_KEY" }, { ca_files: [join(folder, name)] })).rejects.toMatchObject({
+      code: "usage.invalid",
+      message: expect.stringContaining("no certificates in PEM"),
+    });
+  });
+});
