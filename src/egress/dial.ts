@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
 import { scopeOf } from "./rules/address-scope.js";
-import { decideAddress, type EgressRule, type Endpoint } from "./rules/decide.js";
+import { decideAddress, type EgressRule, type Endpoint, type OwnAddresses } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
 import type { Target } from "./rules/target.js";
 import { errnoOrIo } from "./tunnel/join.js";
@@ -22,7 +22,7 @@ export type Resolve = (name: string) => Promise<readonly string[]>;
 interface DialOptions {
   rules: readonly EgressRule[];
   resolve: Resolve;
-  ownAddresses: readonly string[];
+  ownAddresses: OwnAddresses;
   connectTimeoutMs: number;
   upstream: UpstreamProxy | null;
   /** The connection is for one request of plain HTTP, which a proxy wants as a URL and not in a tunnel. */
@@ -69,7 +69,7 @@ function isForUpstream(
 ): boolean {
   const { target } = endpoint;
   if (target.kind === "name") return target.name !== HOST_NAME && !isBypassed(upstream, endpoint);
-  const isHere = scopeOf(target.address) === "loopback" || ownAddresses.includes(target.address);
+  const isHere = scopeOf(target.address) === "loopback" || ownAddresses().includes(target.address);
   return !isHere && !isBypassed(upstream, endpoint);
 }
 

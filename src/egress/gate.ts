@@ -13,6 +13,7 @@ import {
   decideTarget,
   type EgressRule,
   type Endpoint,
+  type OwnAddresses,
   rulesOf,
   type TargetDecision,
 } from "./rules/decide.js";
@@ -34,6 +35,15 @@ const ALLOWED_ONCE = "allowed once by the user";
 export function outcomeOf(opened: Exclude<Opened, { kind: "open" }>): EgressOutcome {
   if (opened.kind === "denied") return { kind: "denied", denial: opened.denial };
   return { kind: "failed", errno: opened.errno };
+}
+
+/** The same answer for one decision, or for all of one change. */
+function onceAsked(ask: OwnAddresses): OwnAddresses {
+  let answer: readonly string[] | null = null;
+  return () => {
+    answer ??= ask();
+    return answer;
+  };
 }
 
 /** Who makes an attempt, and how. */
@@ -86,7 +96,7 @@ export class EgressGate {
   setHosts(hosts: readonly string[]): void {
     this.#rules = rulesOf(hosts);
     this.#allowedOnce = new WeakSet();
-    const own = ownAddresses();
+    const own = onceAsked(ownAddresses);
     for (const [socket, { endpoint, onCut }] of this.#live) {
       if (this.#stillAllows(endpoint, socket, own)) continue;
       onCut({ kind: "rules-changed" });
@@ -95,7 +105,7 @@ export class EgressGate {
   }
 
   decide(endpoint: Endpoint): TargetDecision {
-    return decideTarget(this.#rulesFor(endpoint), endpoint, ownAddresses());
+    return decideTarget(this.#rulesFor(endpoint), endpoint, ownAddresses);
   }
 
   #rulesFor(endpoint: Endpoint): readonly EgressRule[] {
@@ -138,7 +148,7 @@ export class EgressGate {
     { owner, isPlainHttp }: Pick<Attempting, "owner"> & { isPlainHttp: boolean },
   ): Promise<Opened> {
     const decision = await this.#decideOrAsk(endpoint, owner);
-    const own = ownAddresses();
+    const own = onceAsked(ownAddresses);
     if (decision.kind === "denied") return { ...decision, rule: null };
     const { rule, anyProtocol } = decision;
     const dialled = await dial(endpoint, {
@@ -169,7 +179,12 @@ export class EgressGate {
     return secured;
   }
 
-  #stillAllows(endpoint: Endpoint, socket: Socket, own: readonly string[]): boolean {
+  /** Whether the rules of the moment allow an open connection, without anybody being asked. */
+  allows(socket: Socket, endpoint: Endpoint): boolean {
+    return !this.#isClosed && this.#stillAllows(endpoint, socket, ownAddresses);
+  }
+
+  #stillAllows(endpoint: Endpoint, socket: Socket, own: OwnAddresses): boolean {
     if (decideTarget(this.#rulesFor(endpoint), endpoint, own).kind === "denied") return false;
     if (this.#chained.has(socket)) return true;
     const address = normalAddress(socket.remoteAddress ?? "");
@@ -180,8 +195,8 @@ export class EgressGate {
 
   /** Cuts the connection when the rules no longer allow it, or the gate is closed. */
   watch(socket: Socket, endpoint: Endpoint, onCut: (denial: Denial) => void): void {
+    if (!this.#live.has(socket)) socket.once("close", () => this.#live.delete(socket));
     this.#live.set(socket, { endpoint, onCut });
-    socket.once("close", () => this.#live.delete(socket));
   }
 
   /** `record` is called once the attempt has ended. Whose it is is known by then. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { SecureContext } from "node:tls";
 import type { RequestRule } from "../policy/egress/egress-schema.js";
 import { allowingRule, describeRule } from "./requests/decide-request.js";
 import { readRequest } from "./requests/read-request.js";
@@ -12,7 +13,7 @@ import type { HeldSecret } from "./secrets/held-secret.js";
 import { formsOf } from "./secrets/mask.js";
 import { askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/masked-answer.js";
 import { type AcceptedTls, acceptTls } from "./tls/accept-tls.js";
-import { type ConnectedTls, connectTls } from "./tls/connect-tls.js";
+import { type ConnectedTls, connectTls, trusting } from "./tls/connect-tls.js";
 import { SessionAuthority } from "./tls/session-authority.js";
 
 export interface InspectionOptions {
@@ -41,14 +42,14 @@ export class Inspection {
   readonly #rules: readonly RequestRule[];
   readonly #secrets: readonly HeldSecret[];
   readonly #forms: readonly Buffer[];
-  readonly #authorities: readonly string[];
+  readonly #trusted: SecureContext;
   readonly #own: SessionAuthority;
 
   private constructor({ rules, secrets, authorities }: InspectionOptions, own: SessionAuthority) {
     this.#rules = rules;
     this.#secrets = secrets;
     this.#forms = secrets.flatMap(({ value }) => formsOf(value));
-    this.#authorities = authorities;
+    this.#trusted = trusting(authorities);
     this.#own = own;
   }
 
@@ -71,7 +72,7 @@ export class Inspection {
   }
 
   async connect(socket: Socket, { target }: Endpoint, timeoutMs: number): Promise<ConnectedTls> {
-    return await connectTls(socket, { target, authorities: this.#authorities, timeoutMs });
+    return await connectTls(socket, { target, secureContext: this.#trusted, timeoutMs });
   }
 
   judge({ method, parsedHeaders, endpoint, isTls, ...head }: JudgedRequest): RequestDecision {

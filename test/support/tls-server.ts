@@ -16,6 +16,10 @@ export async function tlsServer(host: string, onRequest: RequestListener) {
   const authority = await authorityCertificate(issuer, signer);
   const cert = await serverCertificate(host, { issuer, signer, keys });
   const server = createServer({ cert, key: await keyToPem(keys) }, onRequest);
+  let connections = 0;
+  server.on("secureConnection", () => {
+    connections += 1;
+  });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -23,6 +27,10 @@ export async function tlsServer(host: string, onRequest: RequestListener) {
     authority,
     port: (server.address() as AddressInfo).port,
     server,
+    /** How many there have been. */
+    get connections() {
+      return connections;
+    },
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
       server.close();

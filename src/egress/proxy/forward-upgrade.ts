@@ -5,7 +5,7 @@ import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
 import type { MaskedAnswer } from "../secrets/masked-answer.js";
 import { dropRest, errnoOrIo, join, reset } from "../tunnel/join.js";
-import { requestOn, UNSENDABLE } from "./forward-request.js";
+import { UNSENDABLE } from "./exchange.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { prepareRequest } from "./prepare-request.js";
 import { failure } from "./refusal.js";
@@ -20,12 +20,13 @@ export async function forwardUpgrade(
   stream.on("error", () => undefined);
   const prepared = await prepareRequest(request, { gate, origin });
   if (prepared.kind === "refused") return writeRefusal(stream, prepared.refusal);
-  const { socket, endpoint, path, headers, record, rule } = prepared;
+  const { connection, path, headers, record, rule } = prepared;
+  const { socket, endpoint } = connection;
   let cut: Denial | null = null;
   gate.watch(socket, endpoint, (denial) => {
     cut = denial;
   });
-  const outgoing = requestOn(socket, {
+  const outgoing = connection.request({
     method: request.method,
     path,
     headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],

@@ -9,6 +9,7 @@ import { forwardRequest } from "./forward-request.js";
 import { forwardUpgrade } from "./forward-upgrade.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { failure, malformed, type Refusal, refusalOf } from "./refusal.js";
+import { KeptConnection } from "./server-connection.js";
 import { writeRefusal } from "./write-refusal.js";
 
 const HEADERS_MAX_BYTES = 65_536;
@@ -38,8 +39,8 @@ export class HttpProxy {
     });
   }
 
-  serve(stream: Duplex, origin: HttpOrigin): void {
-    this.#origins.set(stream, origin);
+  serve(stream: Duplex, origin: Omit<HttpOrigin, "kept">): void {
+    this.#origins.set(stream, { ...origin, kept: new KeptConnection(stream) });
     this.#expectHead(stream);
     stream.once("close", () => clearTimeout(this.#waits.get(stream)));
     this.#server.emit("connection", stream);

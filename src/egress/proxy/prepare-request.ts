@@ -11,13 +11,15 @@ import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { failure, type Refusal, refusalOf } from "./refusal.js";
 import { readRequestTarget } from "./request-target.js";
+import { ServerConnection } from "./server-connection.js";
 
 export type PreparedRequest =
   | { kind: "refused"; refusal: Refusal }
   | {
       kind: "ready";
-      socket: Socket;
-      endpoint: Endpoint;
+      connection: ServerConnection;
+      /** Connects once more, after a kept connection turned out to be closed. Null if that is not possible now. */
+      reconnect(): Promise<ServerConnection | null>;
       /** As they are sent: the path with its query, and names and values of headers in turn. */
       path: string;
       headers: string[];
@@ -33,12 +35,9 @@ export type PreparedRequest =
  */
 export async function prepareRequest(
   request: IncomingMessage,
-  {
-    gate,
-    origin: { attempting, fixed },
-    isPlainHttp = false,
-  }: { gate: EgressGate; origin: HttpOrigin; isPlainHttp?: boolean },
+  { gate, origin, isPlainHttp = false }: { gate: EgressGate; origin: HttpOrigin; isPlainHttp?: boolean },
 ): Promise<PreparedRequest> {
+  const { attempting, fixed } = origin;
   const isTls = fixed?.isTls ?? false;
   // What was in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
   const isForUpstream = isPlainHttp && !isTls;
@@ -71,14 +70,29 @@ export async function prepareRequest(
     await record({ kind: "denied", denial });
     return { kind: "refused", refusal: refusalOf(denial, shown) };
   }
-  const opened = await openFor(endpoint, { gate, attempting, fixed, isPlainHttp: isForUpstream });
+  const opening = {
+    ...origin,
+    gate,
+    isPlainHttp: isForUpstream,
+    mayBeKept: isPlainHttp && isRepeatable(request),
+  };
+  const opened = await openFor(endpoint, opening);
   if (opened.kind !== "open") {
     await record(outcomeOf(opened), { rule: opened.rule });
     const refusal = opened.kind === "denied" ? refusalOf(opened.denial, shown) : failure(opened.errno, shown);
     return { kind: "refused", refusal };
   }
   return {
-    ...{ kind: "ready", socket: opened.socket, endpoint, rule: decision.rule ?? opened.rule, record },
+    ...{
+      kind: "ready",
+      connection: opened.connection,
+      rule: decision.rule ?? opened.connection.rule,
+      record,
+    },
+    reconnect: async () => {
+      const again = await openFor(endpoint, opening);
+      return again.kind === "open" ? again.connection : null;
+    },
     ...forUpstream(decision, { upstream: isForUpstream ? opened.upstream : null, authority }),
     answer: (incoming) => {
       const headers = forwardedHeaders(incoming.rawHeaders);
@@ -105,15 +119,41 @@ function forUpstream(
 interface Opening extends HttpOrigin {
   gate: EgressGate;
   isPlainHttp: boolean;
+  mayBeKept: boolean;
 }
 
+type OpenedConnection =
+  | { kind: "open"; connection: ServerConnection; upstream: UpstreamProxy | null }
+  | Exclude<Opened, { kind: "open" }>;
+
 /** In TLS, if the program speaks TLS. */
-async function openFor(endpoint: Endpoint, opening: Opening): Promise<Opened> {
+async function openFor(endpoint: Endpoint, opening: Opening): Promise<OpenedConnection> {
+  const { gate, kept, fixed, mayBeKept } = opening;
+  const ready = mayBeKept ? kept.takeFor(endpoint) : null;
+  if (ready !== null) {
+    if (gate.allows(ready.socket, endpoint)) return { kind: "open", connection: ready, upstream: null };
+    ready.socket.destroy();
+  }
   const opened = await openPlain(endpoint, opening);
-  if (opened.kind !== "open" || !opening.fixed?.isTls) return opened;
-  const secured = await opening.gate.secure(opened.socket, endpoint);
-  if (secured.kind === "connected") return { ...opened, socket: secured.socket };
-  return { ...secured, rule: opened.rule };
+  if (opened.kind !== "open") return opened;
+  const { rule, upstream } = opened;
+  // An upstream proxy gets each request of plain HTTP by itself.
+  const isForOne = upstream !== null && opening.isPlainHttp;
+  const connect = (socket: Socket) =>
+    new ServerConnection(socket, { endpoint, rule, mayBeKept: mayBeKept && !isForOne });
+  if (!fixed?.isTls) return { kind: "open", connection: connect(opened.socket), upstream };
+  const secured = await gate.secure(opened.socket, endpoint);
+  if (secured.kind === "connected") return { kind: "open", connection: connect(secured.socket), upstream };
+  return { ...secured, rule };
+}
+
+/**
+ * Requests without a body that may be sent twice. Others have a connection of their own: a server that takes a body for
+ * another request does not read on after the first one, and a kept connection that the server is just closing costs nothing.
+ */
+function isRepeatable({ method = "", headers }: IncomingMessage): boolean {
+  const hasBody = headers["transfer-encoding"] !== undefined || headers["content-length"] !== undefined;
+  return ["GET", "HEAD", "OPTIONS"].includes(method) && !hasBody;
 }
 
 /** The connection that is open already serves for the first request; the rules still have to allow it. */

@@ -25,6 +25,9 @@ export type TargetDecision =
   /** `anyProtocol`: not only HTTP and TLS. */
   { kind: "allowed"; rule: string; anyProtocol: boolean } | { kind: "denied"; denial: Denial };
 
+/** Asked only where it matters, because the answer takes as long as a short request. */
+export type OwnAddresses = () => readonly string[];
+
 export interface Endpoint {
   target: Target;
   port: number;
@@ -34,7 +37,7 @@ export interface Endpoint {
 export function decideTarget(
   rules: readonly EgressRule[],
   { target, port }: Endpoint,
-  ownAddresses: readonly string[],
+  ownAddresses: OwnAddresses,
 ): TargetDecision {
   const matching = rules.filter(
     ({ pattern }) => matchesPort(pattern, port) && matchesTarget(pattern, target),
@@ -69,11 +72,11 @@ export function portsOf(rules: readonly EgressRule[], name: string): number[] {
  */
 export function decideAddress(
   rules: readonly EgressRule[],
-  { target, port, address, ownAddresses }: Endpoint & { address: string; ownAddresses: readonly string[] },
+  { target, port, address, ownAddresses }: Endpoint & { address: string; ownAddresses: OwnAddresses },
 ): Denial | null {
   if (target.kind === "name" && target.name === HOST_NAME) return null;
   const general = scopeOf(address);
-  const scope = general !== "loopback" && ownAddresses.includes(address) ? "own" : general;
+  const scope = general !== "loopback" && ownAddresses().includes(address) ? "own" : general;
   if (scope === "public") return null;
   const ranges = rules.flatMap(({ pattern }) =>
     pattern.kind === "range" && matchesPort(pattern, port) ? [pattern.range] : [],

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { connect, rootCertificates, type TLSSocket } from "node:tls";
+import { connect, createSecureContext, rootCertificates, type SecureContext, type TLSSocket } from "node:tls";
 import { hostOf, type Target } from "../rules/target.js";
 import { errnoOrIo } from "../tunnel/join.js";
 
@@ -7,15 +7,24 @@ export type ConnectedTls = { kind: "connected"; socket: TLSSocket } | { kind: "f
 
 interface ConnectOptions {
   target: Target;
-  /** Certificate authorities in PEM, besides those that Node trusts. */
-  authorities: readonly string[];
+  /** Made by `trusting`. */
+  secureContext: SecureContext;
   timeoutMs: number;
+}
+
+/**
+ * Trusts the authorities that Node trusts, and these, in PEM. Made once for many connections, since reading all
+ * certificates takes longer than a connection.
+ */
+export function trusting(authorities: readonly string[]): SecureContext {
+  // Without this option, Node trusts its own roots and those of NODE_EXTRA_CA_CERTS.
+  return createSecureContext(authorities.length > 0 ? { ca: [...rootCertificates, ...authorities] } : {});
 }
 
 /** Speaks TLS to a real server, whose certificate has to be valid for the target. */
 export async function connectTls(
   socket: Socket,
-  { target, authorities, timeoutMs }: ConnectOptions,
+  { target, secureContext, timeoutMs }: ConnectOptions,
 ): Promise<ConnectedTls> {
   const host = hostOf(target);
   const secured = connect({
@@ -23,8 +32,7 @@ export async function connectTls(
     // A name of TLS is never an address; for an address its own entry in the certificate counts.
     ...(target.kind === "name" ? { servername: host } : { host, servername: "" }),
     ALPNProtocols: ["http/1.1"],
-    // Without this option, Node trusts its own roots and those of NODE_EXTRA_CA_CERTS.
-    ...(authorities.length > 0 && { ca: [...rootCertificates, ...authorities] }),
+    secureContext,
   });
   const errno = await new Promise<string | null>((resolve) => {
     const timer = setTimeout(() => settle("ETIMEDOUT"), timeoutMs);

@@ -113,6 +113,14 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
     }
   }
 
+  /** The head and the body of an answer, for example, which then arrive at once. */
+  override _writev(
+    chunks: { chunk: Buffer; encoding: BufferEncoding }[],
+    callback: (error?: Error | null) => void,
+  ): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), "buffer", callback);
+  }
+
   override _final(callback: (error?: Error | null) => void): void {
     this.#inputEnded = true;
     if (!this.#isOver) this.#link.send(FrameType.input, this.#channel, Buffer.alloc(0));

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { dialTo, egressPlace, eventually, tcpServer } from "../../../support/egress-place.js";
@@ -102,7 +103,7 @@ function textOf(
   return `${method} http://${target}:${port}${path} ${version}${first}${headers.join(second)}\r\n${last}${body}`;
 }
 
-/** What a strict reader finds wrong with the bytes of one connection to a server; null for one whole request. */
+/** What a strict reader finds wrong with the bytes of one connection to a server; null for whole requests, of which only the last has a body. */
 function fault(sent: string, port: number): string | null {
   const end = sent.indexOf("\r\n\r\n");
   if (end === -1) return sent === "" ? null : "no whole head";
@@ -126,38 +127,55 @@ function fault(sent: string, port: number): string | null {
     if (encodings[0] !== "chunked") return `the encoding ${encodings[0]}`;
     return /^(?:[1-9a-f][0-9a-f]*\r\n[\s\S]*?\r\n)*(?:0\r\n\r\n)?$/i.test(rest) ? null : "malformed chunks";
   }
+  if (lengths.length === 0 && /^(?:GET|HEAD|OPTIONS) /.test(line)) return fault(rest, port);
   const allowed = Number(lengths[0] ?? 0);
   return rest.length <= allowed ? null : `${rest.length} bytes of body instead of ${allowed}`;
 }
 
-/** A server that keeps what comes on each of its connections, and answers each of them once. */
-async function keepingServer() {
+/** A server that keeps what comes on each of its connections, and answers once, or whenever something comes. */
+async function keepingServer(answersOften: boolean) {
   const connections: string[] = [];
   const server = await tcpServer((socket) => {
     const at = connections.push("") - 1;
     socket.on("data", (chunk: Buffer) => {
       connections[at] += chunk.toString("latin1");
     });
-    const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     // Late enough that everything of the request has come, even what must not.
-    socket.once("data", () => setTimeout(() => socket.end(answer), 3));
+    if (answersOften) socket.on("data", () => setTimeout(() => socket.writable && socket.write(answer), 3));
+    else
+      socket.once("data", () =>
+        setTimeout(() => socket.end(answer.replace("\r\n\r", "\r\nConnection: close\r\n\r")), 3),
+      );
   });
   return { ...server, connections };
 }
 
 describe("random requests", () => {
-  it("reach only the allowed host, one whole request on each connection, whatever they consist of", async () => {
+  it.each([
+    ["one whole request on each connection", false],
+    ["whole requests on connections that servers keep open", true],
+  ])("reach only the allowed host, %s, whatever they consist of", async (_, answersOften) => {
     const places: Awaited<ReturnType<typeof egressPlace>>[] = [];
+    let reused = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 3 }), async (requests) => {
-        await using server = await keepingServer();
+        await using server = await keepingServer(answersOften);
         const place = await egressPlace({
           hosts: [`${ALLOWED}:${server.port}`, "127.0.0.1"],
           limits: { headTimeoutMs: 200, idleTimeoutMs: 200 },
         });
         places.push(place);
-        const { socket, ended } = await dialTo(place.proxyPort);
-        socket.end(requests.map((one) => one.text(server.port)).join(""), "latin1");
+        const { socket, received, ended } = await dialTo(place.proxyPort);
+        const writeAndWait = async (text: string) => {
+          const before = received().length;
+          socket.write(text, "latin1");
+          for (let round = 0; round < 30 && received().length === before; round += 1) await sleep(3);
+        };
+        const texts = requests.map((one) => one.text(server.port));
+        // One after the other, so that connections are used again.
+        if (answersOften) for (const text of texts) await writeAndWait(text);
+        socket.end(answersOften ? "" : texts.join(""), "latin1");
         await ended;
         socket.destroy();
         await eventually(() => {
@@ -171,6 +189,7 @@ describe("random requests", () => {
         await eventually(() => {
           const reached = place.attempts.filter(({ outcome }) => outcome.kind !== "denied");
           expect(reached.length).toBeGreaterThanOrEqual(server.connections.length);
+          reused += Math.max(0, reached.length - server.connections.length);
         });
       }),
       { numRuns: Number(process.env.BRIG_TEST_RUNS ?? 300) },
@@ -179,5 +198,7 @@ describe("random requests", () => {
       expect(places.filter(({ network }) => network.openConnections > 0)).toHaveLength(0),
     );
     for (const place of places) await place[Symbol.asyncDispose]();
+    // Otherwise the test would not have tried what it is for.
+    if (answersOften) expect(reused).toBeGreaterThan(0);
   });
 });

@@ -142,10 +142,10 @@ describe("an address that an allowed name stands for", () => {
 function decided(host: string, wanted: string) {
   const endpoint = parseAuthority(wanted);
   if (endpoint === null) throw new Error(`${wanted} cannot be read`);
-  return decideTarget(rulesOf(host === "" ? [] : [host]), endpoint, own);
+  return decideTarget(rulesOf(host === "" ? [] : [host]), endpoint, () => own);
 }
 
 function dialled(hosts: readonly string[], address: string) {
   const target = { kind: "name", name: "example.com" } as const;
-  return decideAddress(rulesOf(hosts), { target, port: 443, address, ownAddresses: own });
+  return decideAddress(rulesOf(hosts), { target, port: 443, address, ownAddresses: () => own });
 }

@@ -1,0 +1,134 @@
+import type { EventEmitter } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream";
+import type { EgressGate } from "../gate.js";
+import type { Denial } from "../rules/denial.js";
+import type { MaskedAnswer } from "../secrets/masked-answer.js";
+import { errnoOrIo } from "../tunnel/join.js";
+import type { ServerConnection } from "./server-connection.js";
+
+const RESPONSE_HEADERS_MAX_BYTES = 131_072;
+
+/** The errno of what one side has sent and the other side may not be sent, because it is no proper HTTP. */
+export const UNSENDABLE = "EPROTO";
+
+export interface ExchangeEnd {
+  bytesOut: number;
+  bytesIn: number;
+  /** Null if the whole answer was passed on. */
+  errno: string | null;
+  /** Why the connection was cut; null if it was not. */
+  cut: Denial | null;
+}
+
+interface ExchangeOptions {
+  gate: EgressGate;
+  connection: ServerConnection;
+  path: string;
+  headers: readonly string[];
+  answer(incoming: IncomingMessage): MaskedAnswer | null;
+}
+
+/**
+ * Sends a request on a connection, and passes the answer on. Resolves once the answer has been passed on, and the connection is closed
+ * or free for another request.
+ */
+export async function exchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { gate, connection, path, headers, answer }: ExchangeOptions,
+): Promise<ExchangeEnd> {
+  const { socket, endpoint } = connection;
+  const before = { out: socket.bytesWritten, in: socket.bytesRead };
+  let cut: Denial | null = null;
+  let errno: string | null = null;
+  let passedOn: Promise<void> | null = null;
+  gate.watch(socket, endpoint, (denial) => {
+    cut = denial;
+  });
+  socket.setTimeout(gate.limits.idleTimeoutMs);
+  const fail = (reason: string) => {
+    errno ??= reason;
+    socket.destroy();
+  };
+  // A program that goes away ends the request as well. Of answers that wait behind another one, only its connection tells.
+  const gone = listenForClose([response, request.socket], () => {
+    if (!response.writableFinished) fail("ECONNRESET");
+  });
+  const outgoing = connection.request({
+    method: request.method,
+    path,
+    headers: [
+      ...headers,
+      ...bodyLength(request),
+      // A server that takes the body for another request does not read on.
+      ...(connection.mayBeKept ? [] : ["Connection", "close"]),
+    ],
+    maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
+  });
+  if (outgoing === null) fail(UNSENDABLE);
+  else {
+    outgoing.once("response", (incoming) => {
+      const answered = answer(incoming);
+      if (answered === null || !passHead(response, incoming.statusCode ?? 0, answered))
+        return fail(UNSENDABLE);
+      passedOn = new Promise((resolve) => {
+        pipeline([incoming, ...answered.through, response], (error) => {
+          if (error) errno ??= errnoOrIo(error);
+          if (error || !connection.mayBeKept) socket.destroy();
+          resolve();
+        });
+      });
+    });
+    outgoing.once("error", (error) => fail(errnoOrIo(error)));
+    // Requests that may follow each other on one connection have no body.
+    if (connection.mayBeKept || request.readableEnded) {
+      request.resume();
+      outgoing.end();
+    } else
+      pipeline(request, outgoing, (error) => {
+        if (error && !response.writableEnded) outgoing.destroy();
+      });
+  }
+  await connection.settled();
+  await Promise.race([passedOn, gone.happened]);
+  gone.stop();
+  // An answer that switches to another protocol without being asked is none.
+  if (passedOn === null) errno ??= UNSENDABLE;
+  return { cut, errno, bytesOut: socket.bytesWritten - before.out, bytesIn: socket.bytesRead - before.in };
+}
+
+/** Calls the listener, and resolves, when the first one is closed. */
+function listenForClose(streams: readonly EventEmitter[], listener: () => void) {
+  let settle: () => void = () => undefined;
+  const happened = new Promise<void>((resolve) => {
+    settle = () => {
+      listener();
+      resolve();
+    };
+  });
+  for (const stream of streams) stream.once("close", settle);
+  return {
+    happened,
+    stop: () => {
+      for (const stream of streams) stream.off("close", settle);
+    },
+  };
+}
+
+/** False for a status or a reason that Node reads but does not write, such as status 99. */
+function passHead(response: ServerResponse, status: number, { reason, headers }: MaskedAnswer): boolean {
+  try {
+    response.writeHead(status, reason, headers);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Bodies without a length keep their encoding, which is "chunked" and nothing else. Node would take "POST" alone for such a body. */
+function bodyLength({ headers, method = "" }: IncomingMessage): string[] {
+  if (headers["transfer-encoding"] !== undefined) return ["Transfer-Encoding", "chunked"];
+  const saysLength = headers["content-length"] !== undefined;
+  return saysLength || ["GET", "HEAD", "OPTIONS"].includes(method) ? [] : ["Content-Length", "0"];
+}
