@@ -1,6 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { pipeline } from "node:stream";
+import { type Duplex, pipeline } from "node:stream";
 import type { EgressGate } from "../gate.js";
 import type { Denial } from "../rules/denial.js";
 import type { MaskedAnswer } from "../secrets/masked-answer.js";
@@ -72,12 +72,9 @@ export async function exchange(
       const answered = answer(incoming);
       if (answered === null || !passHead(response, incoming.statusCode ?? 0, answered))
         return fail(UNSENDABLE);
-      passedOn = new Promise((resolve) => {
-        pipeline([incoming, ...answered.through, response], (error) => {
-          if (error) errno ??= errnoOrIo(error);
-          if (error || !connection.mayBeKept) socket.destroy();
-          resolve();
-        });
+      passedOn = passOn([incoming, ...answered.through, response]).then((error) => {
+        if (error !== null) errno ??= errnoOrIo(error);
+        if (error !== null || !connection.mayBeKept) socket.destroy();
       });
     });
     outgoing.once("error", (error) => fail(errnoOrIo(error)));
@@ -96,6 +93,24 @@ export async function exchange(
   // An answer that switches to another protocol without being asked is none.
   if (passedOn === null) errno ??= UNSENDABLE;
   return { cut, errno, bytesOut: socket.bytesWritten - before.out, bytesIn: socket.bytesRead - before.in };
+}
+
+/** Null once everything has been passed on. A plain pipe where that is enough, which takes half the time of a pipeline. */
+function passOn(streams: [IncomingMessage, ...Duplex[], ServerResponse]): Promise<Error | null> {
+  const [incoming, next] = streams;
+  const response = streams.at(-1) as ServerResponse;
+  return new Promise((resolve) => {
+    if (next !== response) pipeline(streams, (error) => resolve(error ?? null));
+    else {
+      incoming.on("error", (error) => {
+        response.destroy();
+        resolve(error);
+      });
+      response.on("error", resolve);
+      response.once("finish", () => resolve(null));
+      incoming.pipe(response);
+    }
+  });
 }
 
 /** Calls the listener, and resolves, when the first one is closed. */
