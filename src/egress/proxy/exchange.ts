@@ -23,6 +23,8 @@ export interface ExchangeEnd {
 
 interface ExchangeOptions {
   gate: EgressGate;
+  /** The connection of the program. Node may take it out of the request meanwhile. */
+  inside: Duplex;
   connection: ServerConnection;
   path: string;
   headers: readonly string[];
@@ -36,7 +38,7 @@ interface ExchangeOptions {
 export async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
-  { gate, connection, path, headers, answer }: ExchangeOptions,
+  { gate, inside, connection, path, headers, answer }: ExchangeOptions,
 ): Promise<ExchangeEnd> {
   const { socket, endpoint } = connection;
   const before = { out: socket.bytesWritten, in: socket.bytesRead };
@@ -52,7 +54,7 @@ export async function exchange(
     socket.destroy();
   };
   // A program that goes away ends the request as well. Of answers that wait behind another one, only its connection tells.
-  const gone = listenForClose([response, request.socket], () => {
+  const gone = listenForClose([response, inside], () => {
     if (!response.writableFinished) fail("ECONNRESET");
   });
   const outgoing = connection.request({

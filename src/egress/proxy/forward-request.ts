@@ -12,18 +12,19 @@ export async function forwardRequest(
   response: ServerResponse,
   { gate, origin }: { gate: EgressGate; origin: HttpOrigin },
 ): Promise<void> {
+  const inside = request.socket;
   const prepared = await prepareRequest(request, { gate, origin, isPlainHttp: true });
   if (prepared.kind === "refused") return answer(response, prepared.refusal);
   const { record, rule } = prepared;
   let { connection } = prepared;
-  let end = await exchange(request, response, { ...prepared, gate });
+  let end = await exchange(request, response, { ...prepared, gate, inside });
   // A server may close a kept connection in the very moment in which a request is sent.
   const isStale = connection.wasKept && end.bytesIn === 0 && end.cut === null;
   if (isStale && !response.destroyed) {
     const again = await prepared.reconnect();
     if (again !== null) {
       connection = again;
-      end = await exchange(request, response, { ...prepared, connection, gate });
+      end = await exchange(request, response, { ...prepared, connection, gate, inside });
     }
   }
   if (connection.isFree) origin.kept.keep(connection);

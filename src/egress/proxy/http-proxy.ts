@@ -71,13 +71,15 @@ export class HttpProxy {
   }
 
   #forward(request: IncomingMessage, response: ServerResponse): void {
-    const origin = this.#begin(request.socket);
+    // Node takes the socket out of a request that asked for an upgrade.
+    const { socket } = request;
+    const origin = this.#begin(socket);
     if (origin === undefined) {
       request.destroy();
       return;
     }
     response.once("finish", () => {
-      if (!request.socket.destroyed) this.#expectHead(request.socket);
+      if (!socket.destroyed) this.#expectHead(socket);
     });
     response.sendDate = false;
     void forwardRequest(request, response, { gate: this.#gate, origin }).catch(() => response.destroy());
