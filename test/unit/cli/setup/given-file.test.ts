@@ -1,5 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { closeSync, constants, openSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -30,6 +39,17 @@ function writer(commands: string): ChildProcess {
 function hold(): () => void {
   const held = openSync(fifo, constants.O_RDWR);
   return () => closeSync(held);
+}
+
+function descriptorsOf(path: string): number {
+  const links = readdirSync("/proc/self/fd").map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return null;
+    }
+  });
+  return links.filter((link) => link === path).length;
 }
 
 /** The state of a process, as `ps` shows it: "S" is a process that waits. */
@@ -89,7 +109,8 @@ describe("a file that was named", () => {
   it("is refused when it is a pipe whose writer goes without a word", async () => {
     const silent = openSync(fifo, constants.O_RDWR);
     const wait = readGivenFile(fifo, never);
-    await sleep(30);
+    // Its second descriptor: by then it has seen that there is a writer.
+    await expect.poll(() => descriptorsOf(fifo)).toBe(3);
     closeSync(silent);
     await expect(wait).rejects.toThrow("it is a pipe, and its writer wrote nothing");
   });

@@ -192,7 +192,7 @@ describe("random requests", () => {
           reused += Math.max(0, reached.length - server.connections.length);
         });
       }),
-      { numRuns: Number(process.env.BRIG_TEST_RUNS ?? 300) },
+      { numRuns: Number(process.env.BRIG_TEST_RUNS ?? (answersOften ? 100 : 300)) },
     );
     await eventually(() =>
       expect(places.filter(({ network }) => network.openConnections > 0)).toHaveLength(0),
