@@ -6,6 +6,8 @@ const INTERVAL_MS = 5000;
 /** The engine looks at every file that was written, which may take long: this share of the time, at most. */
 const WORKING_SHARE = 0.05;
 
+const MEBIBYTE = 1024 ** 2;
+
 export interface DiskWatch {
   containerId: string;
   limitBytes: number;
@@ -34,4 +36,15 @@ export async function watchDisk(engine: Pick<Engine, "writtenBytes">, watch: Dis
   } catch (error) {
     if (!signal.aborted) throw error;
   }
+}
+
+/** Of the agent's container, or of that of the tests. */
+export function describeExceeded(whose: string, { writtenBytes, limitBytes }: ExceededDisk): string {
+  const [written, limit] = [writtenBytes, limitBytes].map((bytes) => Math.round(bytes / MEBIBYTE));
+  return `${whose} container had written ${written} MiB, and the task allows ${limit} MiB`;
+}
+
+export interface ExceededDisk {
+  writtenBytes: number;
+  limitBytes: number;
 }

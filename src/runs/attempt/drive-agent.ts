@@ -10,7 +10,7 @@ import type { ImageUser } from "../place/image-user.js";
 import { prepareStep } from "../place/prepare-environment.js";
 import { ExtendedLimit, type TimeTaken, timeAllowed } from "../processors/extended-limit.js";
 import type { Attempt } from "./attempt.js";
-import { watchDisk } from "./disk-watch.js";
+import { describeExceeded, watchDisk } from "./disk-watch.js";
 
 /** How long an agent may take to end after its time is over. This is not part of its time. */
 const ENDING_MARGIN_MS = 30_000;
@@ -121,8 +121,7 @@ function outOfDisk({ reason }: AbortSignal, outcome: AgentOutcome): AgentRun["ou
 }
 
 function diskIsFull(writtenBytes: number, limitBytes: number): BrigError {
-  const [written, limit] = [writtenBytes, limitBytes].map((bytes) => Math.round(bytes / MEBIBYTE));
-  return new BrigError(`the agent's container had written ${written} MiB, and the task allows ${limit} MiB`, {
+  return new BrigError(describeExceeded("the agent's", { writtenBytes, limitBytes }), {
     code: "turn.timed-out",
   });
 }

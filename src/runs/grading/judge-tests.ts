@@ -4,6 +4,7 @@ import { invalidReasons } from "../../tasks/parsers/grade.js";
 import { gradeParsedOutput } from "../../tasks/parsers/grade-parsed-output.js";
 import { gradeSweBench } from "../../tasks/parsers/grade-swe-bench.js";
 import type { TaskCheck } from "../../tasks/task.js";
+import { describeExceeded } from "../attempt/disk-watch.js";
 import type { TimeTaken } from "../processors/extended-limit.js";
 import { mainReward } from "./parse-rewards.js";
 import { readRewardFiles } from "./reward-files.js";
@@ -20,6 +21,10 @@ export async function judgeTests(
   const { exitCode, period, time } = run;
   const none = { exitCode, tests: null, time };
   if (run.isTimedOut) return { ...none, rewards: null, verifier: "timed-out", message: timeIsOver(time) };
+  if (run.diskExceeded !== null) {
+    const message = describeExceeded("the tests'", run.diskExceeded);
+    return { ...none, rewards: null, verifier: "no-reward", message };
+  }
   if (check.kind === "command")
     return { ...none, rewards: { reward: exitCode === 0 ? 1 : 0 }, verifier: "scored", message: null };
   if (check.kind === "reward-files") {

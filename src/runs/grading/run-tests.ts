@@ -1,9 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import type { Engine } from "../../docker/engine-types.js";
 import { BrigError, type ErrorCode, isBrigError } from "../../errors.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskCheck } from "../../tasks/task.js";
+import { type ExceededDisk, watchDisk } from "../attempt/disk-watch.js";
 import { makeExactly } from "../place/make-directories.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { ExtendedLimit, type TimeAllowed, type TimeTaken } from "../processors/extended-limit.js";
@@ -19,6 +21,7 @@ export const TEST_OUTPUT = "test-output.txt";
 const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 const TIME_IS_OVER = new Error("the time of the tests is over");
+const DISK_IS_FULL = new Error("the tests wrote more than they may");
 /** As of timeout(1). */
 const TIMEOUT_EXIT_CODE = 124;
 
@@ -31,12 +34,21 @@ export interface TestRun {
   user: { uid: number; gid: number };
   env: Readonly<Record<string, string>>;
   allowed: TimeAllowed;
+  disk: TestDisk;
   signal?: AbortSignal | undefined;
+}
+
+/** What tests may write, besides what was there when they began; null for no limit. */
+export interface TestDisk {
+  engine: Pick<Engine, "writtenBytes">;
+  limitMb: number | null;
 }
 
 export interface TestsRun {
   exitCode: number;
   isTimedOut: boolean;
+  /** Null unless the tests were ended because they wrote more than they may. */
+  diskExceeded: ExceededDisk | null;
   output: string;
   time: TimeTaken;
   /** When the tests began and ended, by the clock of the container; null where nothing is judged by it. */
@@ -74,7 +86,9 @@ async function execWithin(
   { argv, run, write }: { argv: string[]; run: TestRun; write(chunk: Uint8Array): Promise<void> },
 ): Promise<Omit<TestsRun, "period">> {
   using limit = new ExtendedLimit(asRoot, { allowed: run.allowed, reason: TIME_IS_OVER });
-  using either = new AnySignal([run.signal, limit.signal]);
+  using disk = await DiskLimit.start(asRoot, run.disk);
+  using either = new AnySignal([run.signal, limit.signal, disk.signal]);
+  const ended = { exitCode: TIMEOUT_EXIT_CODE, isTimedOut: false, diskExceeded: null, output: "" };
   try {
     const { exitCode, output } = await asTests.exec(argv, {
       cwd: run.cwd,
@@ -85,10 +99,44 @@ async function execWithin(
       onStdout: write,
       onStderr: write,
     });
-    return { exitCode, isTimedOut: false, output, time: await limit.end() };
+    return { ...ended, exitCode, output, time: await limit.end() };
   } catch (error) {
-    if (error !== TIME_IS_OVER) throw error;
-    return { exitCode: TIMEOUT_EXIT_CODE, isTimedOut: true, output: "", time: await limit.end() };
+    if (error === TIME_IS_OVER) return { ...ended, isTimedOut: true, time: await limit.end() };
+    if (error === DISK_IS_FULL) return { ...ended, diskExceeded: disk.exceeded, time: await limit.end() };
+    throw error;
+  }
+}
+
+/** Ends the tests when they have written too much. */
+class DiskLimit implements Disposable {
+  readonly #full = new AbortController();
+  readonly #ended = new AbortController();
+  exceeded: ExceededDisk | null = null;
+
+  static async start(sandbox: Sandbox, { engine, limitMb }: TestDisk): Promise<DiskLimit> {
+    const limit = new DiskLimit();
+    if (limitMb === null) return limit;
+    const { containerId } = sandbox;
+    const before = await engine.writtenBytes(containerId).catch(() => null);
+    const limitBytes = limitMb * 1024 ** 2;
+    void watchDisk(engine, {
+      containerId,
+      limitBytes: (before ?? 0) + limitBytes,
+      onExceeded: (written) => {
+        limit.exceeded = { writtenBytes: written - (before ?? 0), limitBytes };
+        limit.#full.abort(DISK_IS_FULL);
+      },
+      signal: limit.#ended.signal,
+    });
+    return limit;
+  }
+
+  get signal(): AbortSignal {
+    return this.#full.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#ended.abort();
   }
 }
 

@@ -47,7 +47,8 @@ export async function verifySeparately(
   const { cwd, user } = opened;
   await makeDirectories(sandbox, [{ path: cwd, mode: 0o755, owner: user }]);
   await prepareEnvironment(opened, environment, place);
-  const test = { check: verifier.check, folder, cwd, user, env: verifier.env, allowed, signal };
+  const disk = { engine: place.engine, limitMb: environment.limits.storageMb };
+  const test = { check: verifier.check, folder, cwd, user, env: verifier.env, allowed, disk, signal };
   const judge = async () => {
     using container = await openTestContainer(sandbox, { owner: user, tests: user });
     await placeArtifacts(container.asRoot, { manifest, folder });

@@ -24,7 +24,7 @@ describe("the disk space of an agent", () => {
       const result = await tried(directory, { writesMb: 80, allowedMb: 40 });
       expect(result).toMatchObject({ status: "scored", reward: 1, failure: null });
       expect(result.steps[0]).toMatchObject({ agent: "out-of-disk" });
-      expect(result.steps[0]?.agentMessage).toMatch(/written 80 MiB, and the task allows 40 MiB$/);
+      expect(result.steps[0]?.agentMessage).toMatch(/written [4-8]\d MiB, and the task allows 40 MiB$/);
     },
   );
 
@@ -32,4 +32,25 @@ describe("the disk space of an agent", () => {
     const result = await tried(directory, { writesMb: 20, allowedMb: 40 });
     expect(result.steps[0]).toMatchObject({ agent: "completed" });
   });
+});
+
+describe("the disk space of tests", () => {
+  sandboxTest.for(["separate", "shared"] as const)(
+    "is limited as well, and tests of which too much is written give no reward: mode %s",
+    async (mode, { directory }) => {
+      const limits = { cpus: null, memoryMb: null, storageMb: 40 };
+      // What the agent left, up to the limit, is not the tests'.
+      const testScript =
+        "#!/bin/sh\necho 1 > /logs/verifier/reward.txt; head -c 80M /dev/zero > /var/tmp/more; sleep 600\n";
+      const task = await taskOf(directory, { environment: { limits }, testScript, verifier: { mode } });
+      const agent = shellAgent("head -c 30M /dev/zero > /var/tmp/big");
+      const result = await runAttempt(await attemptAt(directory, { task, agent }));
+      expect(result).toMatchObject({ status: "scored", reward: 0, failure: null });
+      expect(result.steps[0]?.verification).toMatchObject({ mode, verifier: "no-reward" });
+      expect(result.steps[0]?.verification?.message).toMatch(
+        // It may still be writing when it is measured.
+        /^the tests' container had written [4-8]\d MiB, and the task allows 40 MiB$/,
+      );
+    },
+  );
 });

@@ -61,7 +61,8 @@ export async function verifyShared(verification: SharedVerification): Promise<Ve
     await writeProof({ folder, name: VERIFIER_PROOF }, opened.asTests.proof);
     findings.push(...(await putBack(opened.asRoot, verification, places)));
     const env = { PATH: path, ...step.verifier.env };
-    const run = await runTests(opened, { check, folder, cwd, user, env, allowed, signal });
+    const disk = { engine: stopped.engine, limitMb: verification.task.environment.limits.storageMb };
+    const run = await runTests(opened, { check, folder, cwd, user, env, allowed, disk, signal });
     const again = await container.stop();
     return await judgeTests(async () => again, { check, run, uid: user.uid });
   };
