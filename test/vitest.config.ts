@@ -17,8 +17,9 @@ const usesEngine = {
   globalSetup: ["test/support/global-setup.ts"],
 };
 
-/** What takes long and is rarely changed by a change: long runs, the runner's own tests and fuzzing, and tests of this suite itself. */
+/** What takes long and is rarely changed by a change: long runs, figures, the runner's own tests and fuzzing, and tests of this suite itself. */
 const deep = [
+  "test/docker/figures/*.test.ts",
   "test/docker/runner-native.test.ts",
   "test/docker/sandbox/soak.test.ts",
   "test/docker/test-run.test.ts",
