@@ -1,5 +1,5 @@
 import type { Sandbox } from "brigbox";
-import { type Ratio, type Round, ratioOfMedians, type Summary, summarize } from "./statistics.js";
+import { type Ratio, type Round, ratioOfQuantiles, type Summary, summarize } from "./statistics.js";
 
 /** One subject that is measured. A new one is a file in `benches` and a line in main.ts. */
 export interface Bench {
@@ -38,8 +38,10 @@ export interface RatioRow {
   unit: Unit;
   ours: Side;
   rival: Side;
-  /** Which median is divided by which. */
+  /** Which side is divided by which. */
   direction: Direction;
+  /** Of what of the samples the ratio is. */
+  judged: "median" | "p95";
   ratio: Ratio;
   target: Target | null;
   isMet: boolean | null;
@@ -52,7 +54,7 @@ export interface QuantityRow {
   unit: Unit;
   ours: Side;
   /** The sample that the target judges. */
-  judged: "median" | "max";
+  judged: "median" | "p95" | "max";
   target: Target | null;
   isMet: boolean | null;
 }
@@ -71,16 +73,18 @@ export interface Comparison {
   title: string;
   unit: Unit;
   direction: Direction;
+  /** Default: the medians. */
+  judged?: "median" | "p95";
   target?: Target;
 }
 
 export function compare(ours: Samples, rival: Samples, comparison: Comparison): RatioRow {
-  const { title, unit, direction, target = null } = comparison;
+  const { title, unit, direction, judged = "median", target = null } = comparison;
   const [over, under] = direction === "rival / ours" ? [rival, ours] : [ours, rival];
   const rounds = over.rounds.map(
     (numerator, index): Round => ({ numerator, denominator: under.rounds[index] ?? [] }),
   );
-  const ratio = ratioOfMedians(rounds);
+  const ratio = ratioOfQuantiles(rounds, { fraction: judged === "p95" ? 0.95 : 0.5 });
   return {
     kind: "ratio",
     title,
@@ -88,6 +92,7 @@ export function compare(ours: Samples, rival: Samples, comparison: Comparison): 
     ours: side(ours),
     rival: side(rival),
     direction,
+    judged,
     ratio,
     target,
     isMet: target && meets(ratio.value, target),
@@ -107,7 +112,7 @@ export function quantity(
 interface QuantityOptions {
   title: string;
   unit: Unit;
-  judged?: "median" | "max";
+  judged?: "median" | "p95" | "max";
   target?: Target;
 }
 

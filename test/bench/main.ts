@@ -7,11 +7,13 @@ import type { Bench, BenchContext } from "./bench.js";
 import { applyPatch } from "./benches/apply-patch.js";
 import { batches } from "./benches/batches.js";
 import { callLatency } from "./benches/call-latency.js";
+import { cancels } from "./benches/cancels.js";
 import { cliStart } from "./benches/cli-start.js";
 import { codexExecServer } from "./benches/codex-exec-server.js";
 import { crowdedSandbox } from "./benches/crowded-sandbox.js";
 import { egress } from "./benches/egress.js";
 import { growth } from "./benches/growth.js";
+import { hostileNeighbours } from "./benches/hostile-neighbours.js";
 import { longSession } from "./benches/long-session.js";
 import { lookingTools } from "./benches/looking-tools.js";
 import { manySandboxes } from "./benches/many-sandboxes.js";
@@ -46,6 +48,8 @@ const benches: Bench[] = [
   cliStart,
   oneCommand,
   crowdedSandbox,
+  cancels,
+  hostileNeighbours,
   roundTrip,
   network,
   egress,

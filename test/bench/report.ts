@@ -35,13 +35,14 @@ export function reportAsText(report: Report): string {
 function lines(row: Row): string[][] {
   const target = row.target ? [describeTarget(row.target), row.isMet ? "met" : "missed"] : ["", ""];
   if (row.kind === "quantity") {
-    const shown = row.judged === "max" ? `max ${number(row.ours.summary.max)}` : "";
+    const shown = row.judged === "median" ? "" : `${row.judged} ${number(row.ours.summary[row.judged])}`;
     return [[row.title, ...sideCells(row.ours, row.unit), shown, "", ...target]];
   }
   const { value, low, high } = row.ratio;
   const interval = `${number(low)} – ${number(high)}`;
+  const shown = `${row.judged === "median" ? "" : `${row.judged} `}× ${number(value)}`;
   return [
-    [row.title, ...sideCells(row.ours, row.unit), `× ${number(value)}`, interval, ...target],
+    [row.title, ...sideCells(row.ours, row.unit), shown, interval, ...target],
     [row.direction, ...sideCells(row.rival, row.unit), "", "", "", ""],
   ];
 }

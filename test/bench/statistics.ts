@@ -5,10 +5,11 @@ export interface Summary {
   p10: number;
   median: number;
   p90: number;
+  p95: number;
   max: number;
 }
 
-/** A ratio of two medians with the interval in which it would fall if the run were repeated. */
+/** A ratio of two quantiles with the interval in which it would fall if the run were repeated. */
 export interface Ratio {
   value: number;
   low: number;
@@ -24,6 +25,8 @@ export interface Round {
 }
 
 export interface BootstrapOptions {
+  /** Which quantile of each side: 0.95 for what all but the slowest twentieth stay below. Default 0.5, the medians. */
+  fraction?: number | undefined;
   /** Default 1000. */
   resamples?: number | undefined;
   /** Default 0.95. */
@@ -40,42 +43,41 @@ export function summarize(samples: readonly number[]): Summary {
     p10: quantile(sorted, 0.1),
     median: quantile(sorted, 0.5),
     p90: quantile(sorted, 0.9),
+    p95: quantile(sorted, 0.95),
     max: quantile(sorted, 1),
   };
 }
 
 /**
- * The ratio of the medians over all rounds. Its interval is a bootstrap that draws whole rounds, both sides of each
+ * The ratio of the medians, or of another quantile, over all rounds. Its interval is a bootstrap that draws whole rounds, both sides of each
  * together: a machine that is slow for a while slows both, and that must not widen the interval.
  */
-export function ratioOfMedians(rounds: readonly Round[], options: BootstrapOptions = {}): Ratio {
-  const { resamples = 1000, confidence = 0.95, random = fixedSequence() } = options;
+export function ratioOfQuantiles(rounds: readonly Round[], options: BootstrapOptions = {}): Ratio {
+  const { fraction = 0.5, resamples = 1000, confidence = 0.95, random = fixedSequence() } = options;
   const ratios = Array.from({ length: resamples }, () =>
-    pooledRatio(rounds.map(() => drawn(rounds, random))),
+    pooledRatio(
+      rounds.map(() => drawn(rounds, random)),
+      fraction,
+    ),
   );
   const sorted = ascending(ratios);
   const outside = (1 - confidence) / 2;
   return {
-    value: pooledRatio(rounds),
+    value: pooledRatio(rounds, fraction),
     low: quantile(sorted, outside),
     high: quantile(sorted, 1 - outside),
     confidence,
   };
 }
 
-function pooledRatio(rounds: readonly Round[]): number {
-  return (
-    median(rounds.flatMap(({ numerator }) => numerator)) /
-    median(rounds.flatMap(({ denominator }) => denominator))
-  );
+function pooledRatio(rounds: readonly Round[], fraction: number): number {
+  const numerators = rounds.flatMap(({ numerator }) => numerator);
+  const denominators = rounds.flatMap(({ denominator }) => denominator);
+  return quantileOf(numerators, fraction) / quantileOf(denominators, fraction);
 }
 
 function drawn(rounds: readonly Round[], random: () => number): Round {
   return rounds[Math.floor(random() * rounds.length)] ?? { numerator: [], denominator: [] };
-}
-
-function median(samples: readonly number[]): number {
-  return quantile(ascending(samples), 0.5);
 }
 
 function ascending(samples: readonly number[]): Float64Array {

@@ -13,7 +13,7 @@
 
 #define FREEZE_ROUNDS 16
 #define SKIP_4 " %*s %*s %*s %*s"
-#define SKIP_16 SKIP_4 SKIP_4 SKIP_4 SKIP_4
+#define SKIP_15 SKIP_4 SKIP_4 SKIP_4 " %*s %*s %*s"
 
 struct process {
     pid_t pid, parent;
@@ -38,11 +38,13 @@ static bool read_process(pid_t pid, struct process *out) {
     text[n] = 0;
     const char *end = strrchr(text, ')');
     char state;
-    int parent;
+    int parent, threads;
     unsigned long long started;
-    static const char fields[] = " %c %d" SKIP_16 " %*s %llu"; /* fields 3, 4, 5 to 21 and 22 of proc(5) */
-    if (!end || sscanf(end + 1, fields, &state, &parent, &started) != 3) return false;
-    *out = (struct process){.pid = pid, .parent = parent, .started = started, .zombie = state == 'Z' || state == 'X'};
+    static const char fields[] = " %c %d" SKIP_15 " %d %*s %llu"; /* fields 3, 4, 5 to 19, 20, 21 and 22 of proc(5) */
+    if (!end || sscanf(end + 1, fields, &state, &parent, &threads, &started) != 4) return false;
+    /* The state is that of the first thread. Where only that one has ended, the others go on, and the process is no zombie. */
+    bool zombie = (state == 'Z' || state == 'X') && threads <= 1;
+    *out = (struct process){.pid = pid, .parent = parent, .started = started, .zombie = zombie};
     return true;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import { failures, isFull, printFigures, times } from "../../support/figures.js";
-import { beginHostility, HOSTILE, type Hostility } from "../../support/neighbours.js";
+import { beginHostility, HOSTILE, HOSTILE_LIMITS, type Hostility } from "../../support/neighbours.js";
 import type { BreakableSandbox } from "../../support/open-sandbox.js";
 import { changedPolicy } from "../../support/policies.js";
 import { sandboxTest } from "../../support/sandbox.js";
@@ -9,16 +9,13 @@ import { sandboxTest } from "../../support/sandbox.js";
 const VICTIMS = 4;
 const callCount = isFull ? 200 : 40;
 
-/** Smaller than usual, so that each of them is reached soon. Processor time is limited by nothing but the others' share. */
-const LIMITS = { memoryMb: 512, pids: 128, sizeMb: 64, shmMb: 16 };
-
 describe(`${VICTIMS} sandboxes beside hostile neighbours`, () => {
   sandboxTest(
     "lose no call, and get what they asked for",
     async ({ open, directory }) => {
       const victims = await Promise.all(Array.from({ length: VICTIMS }, () => open()));
       const alone = await callsOf(victims);
-      const policyFile = await changedPolicy(directory, LIMITS);
+      const policyFile = await changedPolicy(directory, HOSTILE_LIMITS);
       const hostile = await Promise.all(
         (Object.keys(HOSTILE) as Hostility[]).map(async (name) => ({
           name,

@@ -18,6 +18,7 @@ const escapes = [
   "nested",
   "respawning",
   "writes-late",
+  "headless",
 ];
 
 /** The session is as good as before. */

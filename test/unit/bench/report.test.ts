@@ -39,6 +39,17 @@ describe("a comparison", () => {
     expect([row.ratio.value, row.isMet]).toEqual([20, false]);
   });
 
+  it("is of the slowest twentieths where nobody may wait long", () => {
+    const slow = { name: "slow", rounds: [[...Array<number>(18).fill(1), 30, 30]] };
+    const even = { name: "even", rounds: [Array<number>(20).fill(2)] };
+    const asked = { title: "wait", unit: "ms", direction: "ours / rival", judged: "p95" } as const;
+    const row = compare(slow, even, { ...asked, target: { kind: "at-most", value: 3 } });
+    expect([row.ratio.value, row.isMet]).toEqual([15, false]);
+    const measured = { machine, isQuick: false, runtime: null };
+    const text = reportAsText({ ...measured, benches: [{ name: "one", rows: [row], failure: null }] });
+    expect(text).toMatch(/^wait .* p95 × 15\.0 /m);
+  });
+
   it("is neither met nor missed without a target", () => {
     expect(compare(ours, rival, { title: "", unit: "ms", direction: "ours / rival" }).isMet).toBeNull();
   });
@@ -50,6 +61,7 @@ describe("a quantity", () => {
     const target = { kind: "at-most", value: 32 } as const;
     expect(quantity(samples, { title: "", unit: "MB", target }).isMet).toBe(true);
     expect(quantity(samples, { title: "", unit: "MB", judged: "max", target }).isMet).toBe(false);
+    expect(quantity(samples, { title: "", unit: "MB", judged: "p95", target }).isMet).toBe(true);
   });
 });
 

@@ -1,7 +1,9 @@
 /* Tests of the parts that need no event loop. Each prints one line. The first condition that does not hold ends the run. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -612,6 +614,48 @@ static void a_tree_is_killed_with_its_daemons(void) {
     close(ends[1]);
 }
 
+static void *say_that_it_runs(void *ready) {
+    if (write_all(*(int *)ready, "x", 1) != 0) abort();
+    for (;;) pause();
+}
+
+static void a_process_whose_first_thread_has_ended_is_killed(void) {
+    int ends[2];
+    char byte;
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, say_that_it_runs, &ends[1]) != 0) abort();
+        syscall(SYS_exit, 0);
+    }
+    REQUIRE(pid > 0 && read(ends[0], &byte, 1) == 1);
+    siginfo_t info = {0};
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    while (!strstr(text, ") Z ")) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = read(fd, text, sizeof text - 1);
+        REQUIRE(n > 0);
+        text[n] = 0;
+        close(fd);
+    }
+    REQUIRE(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0);
+    REQUIRE(tree_kill(getpid()) == 1);
+    int status;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_zombie_is_not_killed_again(void) {
+    pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    siginfo_t info;
+    REQUIRE(pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+    REQUIRE(tree_kill(getpid()) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
 static void a_parent_is_found_behind_any_name(void) {
     REQUIRE(prctl(PR_SET_NAME, "a) R 1 (b") == 0);
     REQUIRE(parent_of(getpid()) == getppid() && parent_of(0) == -1);
@@ -657,6 +701,8 @@ static const struct {
     TEST(a_link_does_not_make_a_path_too_long),
     TEST(the_name_of_a_temporary_file_is_not_cut),
     TEST(a_tree_is_killed_with_its_daemons),
+    TEST(a_process_whose_first_thread_has_ended_is_killed),
+    TEST(a_zombie_is_not_killed_again),
     TEST(a_parent_is_found_behind_any_name),
 };
 
