@@ -42,7 +42,7 @@ const slow = [
 ];
 
 /** Random tests of which `npm test` runs a short form. */
-const shortOtherwise = ["test/docker/apply-patch-program.test.ts"];
+const shortOtherwise = ["test/docker/apply-patch-program.test.ts", "test/unit/**/random-*.test.ts"];
 
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),

@@ -19,6 +19,8 @@ const LATEST_MS = 300;
 interface Cancel {
   name: Adversary;
   afterMs: number;
+  /** From when that counts: its first word, when it is as hard to end as it can be, or the call, before which it may not have begun. */
+  since: "word" | "call";
   /** After how long it ends if it is one that does: about then, since it takes a moment to start. */
   diesAfterMs: number;
   /** More than a pipe takes, so that some of it is still on its way. Nobody reads it. */
@@ -63,28 +65,34 @@ describe(`${cancelCount} cancels of commands that do what they can to stay (seed
   );
 });
 
-/** Every adversary equally often, in random order of time. */
+/** Every adversary equally often. */
 function cancels(count: number, random: () => number): Cancel[] {
   return Array.from({ length: count }, (_, index) => {
     const afterMs = Math.floor(random() * LATEST_MS);
     const diesAfterMs = Math.max(0, afterMs - Math.floor(random() * 120));
     const name = ADVERSARIES[index % ADVERSARIES.length] as Adversary;
-    return { name, afterMs, diesAfterMs, hasStdin: random() < 0.3 };
+    const since = random() < 0.6 ? "word" : "call";
+    return { name, afterMs, since, diesAfterMs, hasStdin: random() < 0.3 };
   });
 }
 
 async function cancelled(sandbox: BreakableSandbox, cancel: Cancel): Promise<Outcome> {
-  const { name, afterMs, diesAfterMs, hasStdin } = cancel;
+  const { name, afterMs, since, diesAfterMs, hasStdin } = cancel;
   const controller = new AbortController();
   const reason = new Error("cancelled");
   let abortedAt = Number.NaN;
-  const timer = setTimeout(() => {
-    abortedAt = performance.now();
-    controller.abort(reason);
-  }, afterMs);
+  let timer: NodeJS.Timeout | undefined;
+  const begin = () => {
+    timer ??= setTimeout(() => {
+      abortedAt = performance.now();
+      controller.abort(reason);
+    }, afterMs);
+  };
+  if (since === "call") begin();
   const ended = await sandbox
     .exec(adversary(name, diesAfterMs), {
       signal: controller.signal,
+      onStdout: begin,
       endsTree: true,
       maxOutputBytes: 4096,
       ...(hasStdin ? { stdin: Buffer.alloc(300_000) } : {}),

@@ -125,6 +125,11 @@ export class FakeRunner {
     if (!this.isSilent) this.#connection?.write(multiplexed(stream, bytes));
   }
 
+  /** Passes on what the engine sends, multiplexing and all, as it is. */
+  passOn(bytes: Uint8Array): void {
+    this.#connection?.write(bytes);
+  }
+
   /** Sends a frame, and again after a break if it counts and was not acknowledged. */
   send(type: number, channel: number, payload?: Uint8Array): void {
     const bytes = frame(type, channel, payload);

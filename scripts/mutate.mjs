@@ -1,0 +1,78 @@
+// Measures how many faults the tests would notice: puts a small fault into a file, one at a time, in a copy of the project, and runs the tests
+// nearest to that file. Writes every fault that no test noticed, with its place. See CONTRIBUTING.md.
+import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { copyProject } from "./mutate/copy.js";
+import { runnerMutants } from "./mutate/c-mutants.js";
+import { describeScores, describeSurvivors } from "./mutate/report.js";
+import { openRunnerTests } from "./mutate/runner-tests.js";
+import { drawn } from "./mutate/sample.js";
+import { sourceMutants } from "./mutate/source-mutants.js";
+import { TestRuns } from "./mutate/test-runs.js";
+
+const places = ["src/sandbox", "src/policy", "src/docker", "images/toolbox/runner"];
+
+const { values } = parseArgs({
+  options: {
+    in: { type: "string", multiple: true, default: places },
+    sample: { type: "string", default: "100" },
+    seed: { type: "string", default: "1" },
+    tests: { type: "string", default: "12" },
+    engine: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
+    out: { type: "string", default: ".bench/mutation.json" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+const usage = `usage: node scripts/mutate.mjs [options]
+  --in PLACE     a directory whose files get faults; may be repeated (default: ${places.join(", ")})
+  --sample N     how many faults for each place, drawn at random (default 100; 0 is all of them)
+  --seed N       which ones are drawn (default 1)
+  --only TEXT    only faults whose FILE:LINE: KIND contains this
+  --tests N      how many test files are run for a fault, the nearest first (default 12)
+  --engine       run tests with containers for those that no unit test notices
+  --out FILE     where the results are written as JSON (default .bench/mutation.json)
+`;
+
+if (values.help) process.stdout.write(usage);
+else await measure();
+
+async function measure() {
+  const copy = await copyProject();
+  const end = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => end.abort());
+  const results = [];
+  try {
+    for (const place of values.in) {
+      const isRunner = place.startsWith("images/");
+      const all = (isRunner ? await runnerMutants(place) : await sourceMutants(place)).filter((mutant) =>
+        nameOf(mutant).includes(values.only),
+      );
+      const sample = drawn(all, { count: Number(values.sample), seed: Number(values.seed) });
+      process.stderr.write(`${place}: ${sample.length} of ${all.length} faults\n`);
+      const runs = new TestRuns(copy.path, { testCount: Number(values.tests), signal: end.signal });
+      const runner = isRunner ? await openRunnerTests(end.signal) : null;
+      try {
+        for (const mutant of sample) {
+          if (end.signal.aborted) break;
+          let outcome = runner ? await runner.outcomeOf(mutant) : await runs.outcomeOf(mutant, "unit");
+          if (outcome === "survived" && values.engine) outcome = await runs.outcomeOf(mutant, "docker");
+          if (outcome === "interrupted") break;
+          results.push({ place, ...mutant, outcome });
+          process.stderr.write(`  ${outcome}: ${nameOf(mutant)}\n`);
+          await writeFile(values.out, `${JSON.stringify({ ...values, results }, null, 2)}\n`);
+        }
+      } finally {
+        await runner?.close();
+      }
+    }
+  } finally {
+    await copy.remove();
+  }
+  process.stdout.write(`${describeSurvivors(results)}${describeScores(results)}`);
+}
+
+function nameOf({ file, line, kind }) {
+  return `${file}:${line}: ${kind}`;
+}
