@@ -2,8 +2,8 @@
 // nearest to that file. Writes every fault that no test noticed, with its place. See CONTRIBUTING.md.
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { copyProject } from "./mutate/copy.js";
 import { runnerMutants } from "./mutate/c-mutants.js";
+import { copyProject } from "./mutate/copy.js";
 import { describeScores, describeSurvivors } from "./mutate/report.js";
 import { openRunnerTests } from "./mutate/runner-tests.js";
 import { drawn } from "./mutate/sample.js";
@@ -57,7 +57,8 @@ async function measure() {
         for (const mutant of sample) {
           if (end.signal.aborted) break;
           let outcome = runner ? await runner.outcomeOf(mutant) : await runs.outcomeOf(mutant, "unit");
-          if (outcome === "survived" && values.engine) outcome = await runs.outcomeOf(mutant, "docker");
+          if (["survived", "untested"].includes(outcome) && values.engine)
+            outcome = await runs.outcomeOf(mutant, "docker");
           if (outcome === "interrupted") break;
           results.push({ place, ...mutant, outcome });
           process.stderr.write(`  ${outcome}: ${nameOf(mutant)}\n`);

@@ -43,7 +43,8 @@ export function mutantsOf(file, source) {
     if (token.text === "!") add(token, "", "without !");
     if (token.text === "true" || token.text === "false")
       add(token, token.text === "true" ? "false" : "true", `${token.text} becomes its opposite`);
-    if (/^\d+$/.test(token.text)) add(token, String(Number(token.text) + 1), `${token.text} becomes one more`);
+    if (/^\d+$/.test(token.text))
+      add(token, String(Number(token.text) + 1), `${token.text} becomes one more`);
     if (token.text === "if" && tokens[at + 1]?.text === "(") {
       const condition = { start: tokens[at + 1].end, end: closing(tokens, at + 1).start };
       for (const value of ["1", "0"]) add(condition, value, `the condition is ${value}`);
@@ -77,7 +78,19 @@ function closing(tokens, open) {
 
 /** A call or an assignment up to its semicolon; null for declarations and for what steers the way through a function. */
 function wholeStatement(tokens, at) {
-  const STEERS = ["if", "else", "for", "while", "do", "switch", "case", "default", "return", "goto", "static"];
+  const STEERS = [
+    "if",
+    "else",
+    "for",
+    "while",
+    "do",
+    "switch",
+    "case",
+    "default",
+    "return",
+    "goto",
+    "static",
+  ];
   const first = tokens[at];
   const next = tokens[at + 1]?.text ?? "";
   if (STEERS.includes(first.text)) return null;

@@ -3,7 +3,10 @@ export function describeSurvivors(results) {
   return results
     .filter(({ outcome }) => outcome === "survived" || outcome === "untested")
     .map(({ file, line, kind, before, text, outcome }) => {
-      const shown = [...before.split("\n").map((one) => `  - ${one}`), ...text.split("\n").map((one) => `  + ${one}`)];
+      const shown = [
+        ...before.split("\n").map((one) => `  - ${one}`),
+        ...text.split("\n").map((one) => `  + ${one}`),
+      ];
       return `${file}:${line}: ${kind} (${outcome})\n${shown.join("\n")}\n`;
     })
     .join("");
@@ -29,7 +32,8 @@ export function interval(successes, count) {
   const z = 1.96;
   const part = successes / count;
   const middle = (part + z ** 2 / (2 * count)) / (1 + z ** 2 / count);
-  const spread = (z / (1 + z ** 2 / count)) * Math.sqrt((part * (1 - part)) / count + z ** 2 / (4 * count ** 2));
+  const spread =
+    (z / (1 + z ** 2 / count)) * Math.sqrt((part * (1 - part)) / count + z ** 2 / (4 * count ** 2));
   return [Math.max(0, middle - spread), Math.min(1, middle + spread)];
 }
 

@@ -28,7 +28,10 @@ export class TestRuns {
     const source = await readFile(file, "utf8");
     await writeFile(file, applied(source, mutant));
     try {
-      if (isRunner && (await this.#run([process.execPath, "dist/cli/main.js", "image", "build"], project)) !== "passed")
+      if (
+        isRunner &&
+        (await this.#run([process.execPath, "dist/cli/main.js", "image", "build"], project)) !== "passed"
+      )
         return "invalid";
       const names = project === "docker" ? ["docker", "slow"] : [project];
       const projects = names.flatMap((name) => ["--project", name]);
@@ -89,7 +92,9 @@ export class TestRuns {
     if (known !== undefined) return known;
     const source = await readFile(join(this.#path, file), "utf8").catch(() => "");
     const names = [...source.matchAll(/^(?!import type)[^\n]*?(?:from|import) ?\(?"(\.[^"]*)\.js"/gm)];
-    const imports = names.map(([, name]) => relative(this.#path, join(this.#path, dirname(file), `${name}.ts`)));
+    const imports = names.map(([, name]) =>
+      relative(this.#path, join(this.#path, dirname(file), `${name}.ts`)),
+    );
     this.#imports.set(file, imports);
     return imports;
   }

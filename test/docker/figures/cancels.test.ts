@@ -53,6 +53,7 @@ describe(`${cancelCount} cancels of commands that do what they can to stay (seed
         failures("with something left", left.length, outcomes.length),
         `ended by themselves before: ${outcomes.length - confirmed.length}`,
         times("from the cancel to the word that nothing is left, of which 500 ms are the grace", confirmed),
+        `the slowest: ${slowest(outcomes)}`,
       ]);
       expect(left).toEqual([]);
       expect(outcomes).toHaveLength(cancelCount);
@@ -102,6 +103,12 @@ async function cancelled(sandbox: BreakableSandbox, cancel: Cancel): Promise<Out
   clearTimeout(timer);
   if (confirmedMs === null) requireEnd(cancel, ended);
   return { ...cancel, confirmedMs, left: await othersIn(sandbox) };
+}
+
+function slowest(outcomes: readonly Outcome[]): string {
+  const late = outcomes.toSorted((one, other) => (other.confirmedMs ?? 0) - (one.confirmedMs ?? 0));
+  const shown = late.slice(0, 8).map(({ name, confirmedMs }) => `${name} ${confirmedMs?.toFixed(0)} ms`);
+  return shown.join(", ");
 }
 
 /** Only these may be over before they are cancelled. */

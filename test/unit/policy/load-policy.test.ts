@@ -268,6 +268,16 @@ describe("a policy's text", () => {
     expect(policy.network).toEqual({ kind: "allowlist", hosts: ["api.github.com", "*.npmjs.org:443"] });
   });
 
+  it.each([
+    ["capabilities", ["none", "full-access", "engine-default"]],
+    ["seccomp", ["brig", "full-access", "engine-default"]],
+  ] as const)("takes each way of %s there is, and no other", async (field, ways) => {
+    const whole = (await parsedReadOnly()) as Record<string, unknown>;
+    for (const way of ways) expect(policySchema.parse({ ...whole, [field]: way })[field]).toBe(way);
+    for (const way of ["", "None", "all", "engine-default "])
+      expect(policySchema.safeParse({ ...whole, [field]: way }).success, way).toBe(false);
+  });
+
   it("never becomes a policy when a key is added anywhere or a value is replaced by something else", async () => {
     const whole = (await parsedReadOnly()) as Record<string, unknown>;
     fc.assert(

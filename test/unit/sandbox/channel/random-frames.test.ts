@@ -13,7 +13,13 @@ import { exitPayload, FakeRunner, frame, multiplexed, uint32, uint64 } from "./f
 const conversation = [
   multiplexed(1, frame(FrameType.stdout, 1, Buffer.from("out"))),
   multiplexed(1, frame(FrameType.creditFromRunner, 1, uint32(1000))),
-  multiplexed(1, Buffer.concat([frame(FrameType.stderr, 1, Buffer.from("err")), frame(FrameType.ackFromRunner, 0, uint64(2))])),
+  multiplexed(
+    1,
+    Buffer.concat([
+      frame(FrameType.stderr, 1, Buffer.from("err")),
+      frame(FrameType.ackFromRunner, 0, uint64(2)),
+    ]),
+  ),
   multiplexed(2, Buffer.from("the bridge says something")),
   multiplexed(1, frame(FrameType.exit, 2, Buffer.concat([exitPayload(0, 4), Buffer.alloc(72, 1)]))),
   multiplexed(1, frame(FrameType.stdout, 3, Buffer.concat([uint32(20), Buffer.alloc(20, 0x2f)]))),
@@ -60,7 +66,9 @@ describe("a runner that says nearly what is right", () => {
         const [command, ...others] = await Promise.all(calls);
         for (const outcome of [command, ...others])
           if (outcome instanceof Error)
-            expect(outcome).toMatchObject({ code: expect.stringMatching(/^(?:protocol|sandbox|file|exec)\./) });
+            expect(outcome).toMatchObject({
+              code: expect.stringMatching(/^(?:protocol|sandbox|file|exec)\./),
+            });
         if (!(command instanceof Error)) {
           results++;
           const { output } = command as { output: string };

@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+// @ts-expect-error -- a plain script without types
+import { mutantsOf as ofC } from "../../../scripts/mutate/c-mutants.js";
+// @ts-expect-error -- a plain script without types
+import { applied } from "../../../scripts/mutate/mutant.js";
+// @ts-expect-error -- a plain script without types
+import { describeScores, interval } from "../../../scripts/mutate/report.js";
+// @ts-expect-error -- a plain script without types
+import { drawn } from "../../../scripts/mutate/sample.js";
+// @ts-expect-error -- a plain script without types
+import { mutantsOf as ofTypeScript } from "../../../scripts/mutate/source-mutants.js";
+
+interface Fault {
+  line: number;
+  kind: string;
+  before: string;
+}
+
+const changes = (found: readonly object[], source: string) =>
+  found.map((mutant) => applied(source, mutant).trim());
+
+describe("faults of a TypeScript file", () => {
+  it("are in what runs, one at a time", () => {
+    const source = "const a: 1 | 2 = b < 3 && !c;";
+    expect(changes(ofTypeScript("a.ts", source), source)).toEqual([
+      "const a: 1 | 2 = b < 3 || !c;",
+      "const a: 1 | 2 = b <= 3 && !c;",
+      "const a: 1 | 2 = b < 4 && !c;",
+      "const a: 1 | 2 = b < 3 && c;",
+    ]);
+  });
+
+  it("leave statements, results and errors out, and know both ways of a condition", () => {
+    const source = 'import x from "y";\nif (a) b();\nelse throw c;\nfunction f() { return d; }';
+    const rest = (text: string) => source.replace("if (a) b();\nelse throw c;", text);
+    expect(changes(ofTypeScript("a.ts", source), source)).toEqual([
+      rest("if (true) b();\nelse throw c;"),
+      rest("if (false) b();\nelse throw c;"),
+      rest("if (a) ;\nelse throw c;"),
+      rest("if (a) b();\nelse ;"),
+      source.replace("return d;", "return undefined;"),
+    ]);
+  });
+
+  it("leave sentences for people as they are, and empty words that code compares", () => {
+    const found = ofTypeScript("a.ts", 'const a = b("does not exist", "policy.invalid");');
+    expect(found.map(({ kind }: Fault) => kind)).toEqual(['"policy.invalid" is empty']);
+  });
+
+  it("say in which line they are", () => {
+    expect(ofTypeScript("a.ts", "const a = 1;\n\nconst b = true;").map(({ line }: Fault) => line)).toEqual([1, 3]);
+  });
+});
+
+describe("faults of a C file", () => {
+  it("are in the bodies of functions, not in comments, texts, pointers and declarations", () => {
+    const source =
+      '#define A 1\nint *f(char *p) {\n    char *q = p; /* a < b */\n    return p && *q ? "1 < 2" : 0;\n}';
+    expect(ofC("a.c", source).map(({ line, kind }: Fault) => `${line}: ${kind}`)).toEqual([
+      "4: && becomes ||",
+      "4: 0 becomes one more",
+    ]);
+  });
+
+  it("leave out whole statements, also after a condition, but nothing from the head of a loop", () => {
+    const source = "void f(void) { if (a) b(c); for (i = x; y; i = z) d = e; }";
+    const found = ofC("a.c", source).filter(({ kind }: Fault) => kind.includes("left out"));
+    expect(found.map(({ before }: Fault) => before)).toEqual(["b(c);", "d = e;"]);
+    const [, ...conditions] = ofC("a.c", source).filter(({ kind }: Fault) => kind.includes("condition"));
+    expect(conditions).toHaveLength(1);
+  });
+});
+
+describe("a sample of faults", () => {
+  const all = Array.from({ length: 50 }, (_, index) => index);
+
+  it("is the same for the same seed, another for another, and has nothing twice", () => {
+    const first = drawn(all, { count: 20, seed: 1 });
+    expect(drawn(all, { count: 20, seed: 1 })).toEqual(first);
+    expect(drawn(all, { count: 20, seed: 2 })).not.toEqual(first);
+    expect(new Set(first).size).toBe(20);
+  });
+
+  it("is all of them where fewer are there than asked for", () => {
+    expect(drawn(all, { count: 0, seed: 1 })).toEqual(all);
+    expect(drawn(all, { count: 100, seed: 1 })).toEqual(all);
+  });
+
+  it("has an interval that is narrower with more samples, and never outside of 0 and 1", () => {
+    const [low, high] = interval(90, 100);
+    expect([low, high]).toEqual([expect.closeTo(0.826, 3), expect.closeTo(0.945, 3)]);
+    expect(interval(9, 10)[0]).toBeLessThan(low);
+    expect(interval(0, 0)).toEqual([0, 1]);
+    expect(interval(5, 5)[1]).toBe(1);
+  });
+
+  it("counts those that end in no time as noticed, and those that do not compile not at all", () => {
+    const results = ["killed", "timed-out", "survived", "invalid"].map((outcome) => ({
+      place: "src/a",
+      outcome,
+    }));
+    expect(describeScores(results)).toMatch(/^src\/a: 2 of 3 noticed, 66\.7 % \(95 %: 20\.8 % – 93\.9 %\)$/m);
+  });
+});
