@@ -52,6 +52,9 @@ export async function attack(engine: Engine, options: AttackOptions): Promise<At
   return attacked;
 }
 
+/** How long the attempts may take together. They end by themselves, each after 20 seconds, but a kernel may keep that from happening. */
+const ATTEMPTS_MS = 300_000;
+
 interface Surroundings extends AttackOptions {
   targets: HostTargets;
   /** Which of several sandboxes this is. */
@@ -74,7 +77,7 @@ async function attackOne(
   const control = twin === null ? null : await controlsIn(twin, onProgress);
   onProgress(`making the attempts in the sandbox${count}`);
   const argv = targets.attempts({ ...placeIn(opened, policy), workspace: workspace.path, setuidProgram });
-  const { stdout, stderr, exitCode } = await sandbox.exec(argv, { cwd: "/", signal });
+  const { stdout, stderr, exitCode } = await sandbox.exec(argv, { cwd: "/", signal, timeoutMs: ATTEMPTS_MS });
   const outcomes = parseOutcomes(stdout);
   if (Object.keys(outcomes).length === 0)
     throw new BrigError(`the attempts could not be made in the sandbox: exit ${exitCode}, ${stderr.trim()}`, {
@@ -143,6 +146,6 @@ function placeIn({ plan }: OpenedSandbox, policy: Policy) {
     protectedNames: policy.workspace.protected,
     mayLeave: policy.network.kind !== "full",
     memoryBytes: plan.limits.memoryBytes,
-    pids: plan.limits.pids,
+    pids: plan.kernel === "gvisor" ? null : plan.limits.pids,
   };
 }

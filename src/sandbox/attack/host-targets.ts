@@ -31,9 +31,9 @@ interface Place {
   firstProcess?: number | undefined;
   /** Whether to try addresses of the internet: only where that is refused, so that nothing leaves this machine. */
   mayLeave: boolean;
-  /** The memory and the number of processes that the sandbox is limited to. */
+  /** The memory and the number of processes that the sandbox is limited to. Null leaves out the attempt to start more. */
   memoryBytes: number;
-  pids: number;
+  pids: number | null;
 }
 
 /** Limits of files that are larger are believed and not tried out. */
@@ -102,7 +102,7 @@ function placeArguments(place: Place): string[] {
     ...pairs("firstProcess", [firstProcess]),
     ...pairs("mayLeave", place.mayLeave ? [1] : []),
     ...pairs("memoryBytes", [place.memoryBytes]),
-    ...pairs("manyProcesses", [place.pids + 1]),
+    ...pairs("manyProcesses", place.pids === null ? [] : [place.pids + 1]),
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { Policy } from "../../policy/policy.js";
 import type { Kernel } from "../plan/plan.js";
 import { type Attempt, controlSucceeded, isRefused } from "./attempts/attempt.js";
+import { gvisorDifferences } from "./attempts/gvisor-differences.js";
 import { permissionFor } from "./attempts/permissions.js";
 import type { Outcomes } from "./outcomes.js";
 
@@ -40,6 +41,8 @@ interface Evidence {
 
 const UNTRIED = "untried: ";
 const NO_ANSWER = "no answer";
+/** There is nothing of the kind that could be opened. */
+const NOTHING_THERE = "nothing";
 
 export function judge(attempt: Attempt, evidence: Evidence): Judgement {
   const outcome = evidence.outcomes[attempt.attempt] ?? NO_ANSWER;
@@ -70,7 +73,12 @@ function verdictOn(
       reason: `the policy says ${permission.setting}`,
       advice: `to have it refused: ${permission.instead}`,
     };
+  const difference = kernel === "gvisor" ? gvisorDifferences[attempt.attempt] : undefined;
+  if (difference !== undefined && difference.outcome.test(outcome))
+    return { verdict: difference.verdict, reason: difference.reason, advice: null };
   if (isUntried) return { verdict: "untried", reason: outcome.slice(UNTRIED.length), advice: null };
+  if (kernel === "gvisor" && attempt.concernsKernel && outcome === NOTHING_THERE)
+    return { verdict: "held", reason: null, advice: null };
   if (succeeded(outcome) && kernel === "gvisor" && attempt.concernsKernel)
     return { verdict: "allowed", reason: "the kernel is gVisor's own, and not the host's", advice: null };
   if (succeeded(outcome))

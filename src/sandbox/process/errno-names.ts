@@ -41,6 +41,7 @@ const names: Readonly<Record<number, string>> = {
   105: "ENOBUFS",
   110: "ETIMEDOUT",
   111: "ECONNREFUSED",
+  113: "EHOSTUNREACH",
   116: "ESTALE",
   122: "EDQUOT",
   125: "ECANCELED",

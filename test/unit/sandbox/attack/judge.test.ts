@@ -109,4 +109,29 @@ describe("an attempt", () => {
     expect(judged("mounts", { outcome: "done", kernel: "gvisor" }).verdict).toBe("allowed");
     expect(judged("engine-socket", { outcome: "done", kernel: "gvisor" }).verdict).toBe("failed");
   });
+
+  it.each([
+    ["processes-without-limit", "untried: there is nothing to try it on", "untried"],
+    ["device-nodes", "found /dev/net/tun /dev/fuse", "allowed"],
+    ["device-nodes", "found /dev/fuse", "allowed"],
+    ["writable-places", "found /dev", "allowed"],
+    ["files-without-limit", "found /tmp /run", "allowed"],
+    ["memory-without-size", "found 14004 MiB", "allowed"],
+    ["container-log", "done", "allowed"],
+    ["control-groups", "nothing", "held"],
+    ["metadata-service", "EHOSTUNREACH", "held"],
+  ])("%s that came to %j is judged by what gVisor is under gVisor only", (name, outcome, verdict) => {
+    expect(judged(name, { outcome, kernel: "gvisor" }).verdict).toBe(verdict);
+    if (verdict === "allowed") expect(judged(name, { outcome }).verdict).toBe("failed");
+    if (outcome === "nothing") expect(judged(name, { outcome }).verdict).toBe("unjudged");
+  });
+
+  it.each([
+    ["device-nodes", "found /dev/fuse /dev/sda"],
+    ["device-nodes", "found /dev/fuse-of-the-host"],
+    ["writable-places", "found /dev /etc"],
+    ["memory-without-size", "found a directory without a size"],
+  ])("%s that came to %j did not hold under gVisor either", (name, outcome) => {
+    expect(judged(name, { outcome, kernel: "gvisor" }).verdict).toBe("failed");
+  });
 });
