@@ -38,10 +38,10 @@ function defaultRuntime({ DefaultRuntime }, { Components }) {
   return part === undefined ? name : `${name} ${upstream(part.Version)}`;
 }
 
-/** `runsc version release-20240729.0` is the first line of gVisor's answer. */
+/** `runsc version release-20240729.0` is the first line of gVisor's answer, and `0.0~20240729.0` what Debian makes of it. */
 async function describeProgram(path) {
   const { stdout } = await run(path, ["--version"], { timeout: ANSWER_MS });
-  const [, name, version] = /^(\S+) version (?:release-)?([0-9.]+)/.exec(stdout) ?? [];
+  const [, name, version] = /^(\S+) version (?:release-|0\.0~)?([0-9.]+)/.exec(stdout) ?? [];
   if (name === undefined) throw new Error(`${path} does not say which version it is`);
   return `${name === "runsc" ? "gVisor" : name} ${version}`;
 }

@@ -101,6 +101,16 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
     expect(await volumes()).toEqual([]);
   });
 
+  it("refuses an allow-list, for which Podman would show the host's name servers and names", async () => {
+    await expect(open({ network: "allowlist:allowed.example" })).rejects.toMatchObject({
+      code: "policy.not-enforced",
+      message: expect.stringContaining("name server"),
+      hint: expect.stringContaining("use Docker"),
+    });
+    expect(await volumes()).toEqual([]);
+    expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
+  });
+
   it.each(["work,readonly=false", 'work"quoted'])("refuses a workspace called %s", async (name) => {
     const workspace = join(directory, name);
     await mkdir(workspace);

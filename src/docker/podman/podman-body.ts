@@ -8,11 +8,12 @@ const closed = "ro,nosuid,nodev,noexec,size=65536,nr_inodes=16,mode=755";
 
 /**
  * The body with hidden paths where Podman looks for them, and without the writable directories that it would add. Errors:
- * `policy.not-enforced` for a runtime, which Podman would ignore, and for a path that it would misread.
+ * `policy.not-enforced` for a runtime and a name server, which Podman would ignore, and for a path that it would misread.
  */
 export function asPodmanTakesIt(body: ContainerBody): ContainerBody {
   requireNoRuntime(body);
   requirePlainPaths(body);
+  requireNoNameServer(body);
   const { Mounts, MaskedPaths, SecurityOpt, ReadonlyRootfs, Tmpfs } = body.HostConfig;
   const added = ReadonlyRootfs ? openedByPodman.filter((path) => !(path in Tmpfs)) : [];
   return {
@@ -44,5 +45,14 @@ function requirePlainPaths({ HostConfig: { Mounts } }: ContainerBody): void {
   throw new BrigError(`Podman cannot mount ${JSON.stringify(odd)}`, {
     code: "policy.not-enforced",
     hint: "use a path without commas, double quotes and line breaks",
+  });
+}
+
+/** Podman 4.3 gives a container without a network the host's name servers, and its /etc/hosts with the names and addresses in it. */
+function requireNoNameServer({ HostConfig: { Dns } }: ContainerBody): void {
+  if (Dns === undefined) return;
+  throw new BrigError("Podman cannot give a sandbox with a list of allowed hosts brig's name server", {
+    code: "policy.not-enforced",
+    hint: "nothing was run; use Docker for --network allowlist:…, or another --network",
   });
 }

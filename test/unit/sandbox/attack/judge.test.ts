@@ -121,7 +121,9 @@ describe("an attempt", () => {
     ["control-groups", "nothing", "held"],
     ["metadata-service", "EHOSTUNREACH", "held"],
   ])("%s that came to %j is judged by what gVisor is under gVisor only", (name, outcome, verdict) => {
-    expect(judged(name, { outcome, kernel: "gvisor" }).verdict).toBe(verdict);
+    const judgement = judged(name, { outcome, kernel: "gvisor" });
+    expect(judgement.verdict).toBe(verdict);
+    if (verdict !== "held") expect(judgement.reason).toContain("gVisor");
     if (verdict === "allowed") expect(judged(name, { outcome }).verdict).toBe("failed");
     if (outcome === "nothing") expect(judged(name, { outcome }).verdict).toBe("unjudged");
   });
