@@ -63,6 +63,8 @@ const infoReply = object({
   Runtimes: nullish(record(nullish(runtimeReply))),
   DefaultRuntime: nullish(string),
   SecurityOptions: nullish(array(string)),
+  /** Podman says it here, and Docker in its security options. */
+  Rootless: nullish(boolean),
   Driver: string,
   DockerRootDir: nullish(string),
   NCPU: number,
@@ -75,6 +77,8 @@ const infoReply = object({
   Plugins: nullish(object({ Authorization: nullish(array(string)) })),
 });
 type InfoReply = Shaped<typeof infoReply>;
+
+const ROOTLESS = "name=rootless";
 
 async function askInfo(client: Client): Promise<EngineInfo> {
   const { version, product, apiVersion, call, earlyInfo } = client;
@@ -95,7 +99,7 @@ async function askInfo(client: Client): Promise<EngineInfo> {
       asRuntime(name, runtime ?? {}),
     ),
     defaultRuntime: info.DefaultRuntime ?? "",
-    securityOptions: info.SecurityOptions ?? [],
+    securityOptions: securityOptionsOf(info),
     components: Object.fromEntries(components.map((part) => [part.Name, exactVersion(part)])),
     storageDriver: info.Driver,
     dockerRootDir: info.DockerRootDir ?? "",
@@ -113,14 +117,21 @@ function asRuntime(
   return { name, program, args: path ? (runtimeArgs ?? []) : null };
 }
 
+function securityOptionsOf({ SecurityOptions, Rootless }: InfoReply): string[] {
+  const options = SecurityOptions ?? [];
+  return Rootless && !options.includes(ROOTLESS) ? [...options, ROOTLESS] : options;
+}
+
 function asHealth(info: InfoReply): EngineHealth {
   const engineTime = Date.parse(info.SystemTime ?? "");
+  // Version 1 cannot be delegated to a user. Podman names what the kernel could do for root.
+  const mayLimit = info.CgroupVersion === "2" || !securityOptionsOf(info).includes(ROOTLESS);
   return {
     limits: {
-      memory: info.MemoryLimit ?? false,
-      swap: info.SwapLimit ?? false,
-      cpu: info.CpuCfsQuota ?? false,
-      pids: info.PidsLimit ?? false,
+      memory: mayLimit && (info.MemoryLimit ?? false),
+      swap: mayLimit && (info.SwapLimit ?? false),
+      cpu: mayLimit && (info.CpuCfsQuota ?? false),
+      pids: mayLimit && (info.PidsLimit ?? false),
     },
     clockSkewMs: Number.isNaN(engineTime) ? 0 : engineTime - Date.now(),
     authorizationPlugins: info.Plugins?.Authorization ?? [],

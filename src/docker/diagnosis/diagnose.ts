@@ -63,16 +63,24 @@ function checkApi({ apiVersion }: EngineInfo): Check {
   return check({ id: "api", title: "Engine API", found: `brig uses version ${apiVersion}` });
 }
 
-function checkCgroups({ cgroupVersion, cgroupDriver }: EngineInfo): Check {
-  return check(
-    { id: "cgroups", title: "control groups", found: `version ${cgroupVersion}, driver ${cgroupDriver}` },
-    cgroupVersion === "1"
-      ? {
-          status: "warn",
-          advice: "the limits are enforced; to get version 2, boot with systemd.unified_cgroup_hierarchy=1",
-        }
-      : undefined,
-  );
+function checkCgroups({ cgroupVersion, cgroupDriver, securityOptions }: EngineInfo): Check {
+  const about = {
+    id: "cgroups",
+    title: "control groups",
+    found: `version ${cgroupVersion}, driver ${cgroupDriver}`,
+  };
+  if (cgroupVersion !== "1") return check(about);
+  if (securityOptions.includes("name=rootless"))
+    return check(about, {
+      status: "fail",
+      advice:
+        "a rootless engine enforces no limits with version 1, so brig runs nothing there; to get version 2, boot with " +
+        "systemd.unified_cgroup_hierarchy=1, or use an engine that runs as root",
+    });
+  return check(about, {
+    status: "warn",
+    advice: "the limits are enforced; to get version 2, boot with systemd.unified_cgroup_hierarchy=1",
+  });
 }
 
 function checkLimits({ limits }: EngineHealth): Check {

@@ -18,6 +18,21 @@ it("is asked together with the version, and only once", async () => {
   expect(urls).toEqual(["/v1.44/info"]);
 });
 
+it.each([
+  [{ Rootless: true, CgroupVersion: "1" }, ["name=rootless"], false],
+  [{ Rootless: true, CgroupVersion: "2" }, ["name=rootless"], true],
+  [{ SecurityOptions: ["name=rootless"], CgroupVersion: "1" }, ["name=rootless"], false],
+  [{ Rootless: true, SecurityOptions: ["name=rootless"], CgroupVersion: "2" }, ["name=rootless"], true],
+  [{ Rootless: false, CgroupVersion: "1" }, [], true],
+])("tells from %j who has the engine, and whether it can limit anything", async (says, options, limits) => {
+  const limited = { MemoryLimit: true, SwapLimit: true, CpuCfsQuota: true, PidsLimit: true };
+  await using fake = await fakeEngine((_, response) => reply(response, 200, { ...info, ...limited, ...says }));
+  const engine = await connectEngine({ env, endpoint: fake.address });
+  expect((await engine.info()).securityOptions).toEqual(options);
+  const all = { memory: limits, swap: limits, cpu: limits, pids: limits };
+  expect((await engine.health()).limits).toEqual(all);
+});
+
 it("is asked again in the API version of an older engine, which refused it", async () => {
   const answer: Answer = ({ url }, response) =>
     url === "/v1.41/info" ? reply(response, 200, info) : reply(response, 400, { message: "too new" });

@@ -94,4 +94,10 @@ describe("diagnose", () => {
     expect(found(far)).toBe("not visible from here");
     expect(found(near)).toMatch(/ [KMGT]iB at \//);
   });
+
+  it("fails a rootless engine on version 1 of control groups, and only warns of any other there", async () => {
+    expect(await statusOf("cgroups", { info: { cgroupVersion: "1" } })).toBe("fail");
+    const securityOptions = info.securityOptions.filter((option) => option !== "name=rootless");
+    expect(await statusOf("cgroups", { info: { cgroupVersion: "1", securityOptions } })).toBe("warn");
+  });
 });
