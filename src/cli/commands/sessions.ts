@@ -22,6 +22,7 @@ import type { CliContext } from "../context.js";
 import { fittingRows, inFamilies, sessionHeader, sessionRow } from "../display/session-rows.js";
 import { shownSession, shownStep } from "../display/session-text.js";
 import { defineEgress } from "../egress/egress-command.js";
+import { defineProof } from "../proof/proof-command.js";
 import { say, write, writeJson, writeTable } from "../render.js";
 import { defineSteps } from "../steps/steps-command.js";
 import { deleteSessions } from "./delete-sessions.js";
@@ -52,6 +53,7 @@ export function defineSessions(command: Command, context: CliContext): void {
     .action((id: string, flags: ShowFlags) => show(id, flags, context));
   defineSteps(command.command("steps"), context, (id) => sessionFile(id, context));
   defineEgress(command.command("egress"), context, (id) => sessionFile(id, context));
+  defineProof(command.command("proof"), context, (id) => sessionFile(id, context));
   command
     .command("fork")
     .description("copy a session, or its beginning, into a new one")
