@@ -13,9 +13,17 @@ const programs = [
   ["@openai/codex@0.153.0"],
   ["@modelcontextprotocol/server-everything@2026.8.31"],
   ["@modelcontextprotocol/server-filesystem@2026.8.31"],
+  ["@google/gemini-cli@0.61.0"],
+  // Each is one program of several hundred megabytes, so they are installed on request. The tests of them are skipped otherwise.
+  ...(process.env.BRIG_TEST_ALL_AGENTS === "1"
+    ? [["@anthropic-ai/claude-code@2.1.330"], ["opencode-ai@1.18.33"]]
+    : []),
   // It needs Node 22, which the package "node" brings.
   ["@modelcontextprotocol/conformance@0.1.16", "node@22.23.3"],
 ];
+
+/** These cannot be used before their installation scripts have put a program in place. */
+const needsScript = /^(?:node|@anthropic-ai\/claude-code|opencode-ai)@/;
 
 for (const packages of programs) {
   const name = packages[0].replace(/^@[^/]*\//, "").replace("@", "-");
@@ -23,8 +31,7 @@ for (const packages of programs) {
   if (existsSync(`${folder}/node_modules/.bin`)) continue;
   process.stderr.write(`installing ${name} for the tests\n`);
   const quietly = ["--no-audit", "--no-fund", "--fetch-retries=0"];
-  // Only the package "node" cannot be used before its installation script has run.
-  const scripts = packages.some((one) => one.startsWith("node@")) ? [] : ["--ignore-scripts"];
+  const scripts = packages.some((one) => needsScript.test(one)) ? [] : ["--ignore-scripts"];
   const { status } = spawnSync("npm", ["install", "--prefix", folder, ...quietly, ...scripts, ...packages], {
     stdio: ["ignore", "ignore", "inherit"],
   });

@@ -23,6 +23,8 @@ export interface KnownAgent {
   variables: readonly string[];
   /** Where its configuration is if this variable of the host is set, in place of the first directory of `files`. */
   directoryVariable?: string;
+  /** What it takes for the home directory if this variable of the host is set. */
+  homeVariable?: string;
   /** Its configuration: files and directories, relative to the home directory. Logins are not among them. */
   files: readonly string[];
   /** Variables that it gets inside. */
@@ -55,6 +57,12 @@ const GEMINI: AgentKey = {
   hosts: GOOGLE_HOSTS,
   addressVariable: "GOOGLE_GEMINI_BASE_URL",
 };
+/** Gemini by Google Cloud, for which a key is enough. */
+const VERTEX: AgentKey = {
+  variable: "GOOGLE_API_KEY",
+  hosts: ["aiplatform.googleapis.com"],
+  addressVariable: "GOOGLE_VERTEX_BASE_URL",
+};
 const OPENROUTER: AgentKey = { variable: "OPENROUTER_API_KEY", hosts: ["openrouter.ai"] };
 const DEEPSEEK: AgentKey = { variable: "DEEPSEEK_API_KEY", hosts: ["api.deepseek.com"] };
 const GROQ: AgentKey = { variable: "GROQ_API_KEY", hosts: ["api.groq.com"] };
@@ -80,33 +88,59 @@ export const knownAgents: readonly KnownAgent[] = [
   {
     name: "claude",
     hosts: [],
-    keys: [ANTHROPIC, { ...ANTHROPIC, variable: "CLAUDE_CODE_OAUTH_TOKEN" }],
-    variables: ["ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"],
+    keys: [
+      ANTHROPIC,
+      { ...ANTHROPIC, variable: "ANTHROPIC_AUTH_TOKEN" },
+      { ...ANTHROPIC, variable: "CLAUDE_CODE_OAUTH_TOKEN" },
+    ],
+    variables: [
+      "ANTHROPIC_MODEL",
+      "ANTHROPIC_SMALL_FAST_MODEL",
+      ...["OPUS", "SONNET", "HAIKU"].map((model) => `ANTHROPIC_DEFAULT_${model}_MODEL`),
+      "CLAUDE_CODE_SUBAGENT_MODEL",
+    ],
     directoryVariable: "CLAUDE_CONFIG_DIR",
-    files: ["settings.json", "CLAUDE.md", "commands", "agents", "skills", "output-styles"].map(
-      (name) => `.claude/${name}`,
-    ),
-    // Without these it reports usage to, and looks for updates at, hosts that are not its model's.
+    files: [
+      ...["settings.json", "CLAUDE.md", "rules", "commands", "agents", "skills", "output-styles"],
+      "keybindings.json",
+    ].map((name) => `.claude/${name}`),
+    // With the last two it neither reports usage to, nor looks for updates at, hosts that are not its model's. Without the
+    // first it refuses --dangerously-skip-permissions to uid 0, which has no capabilities in a sandbox.
     environment: { IS_SANDBOX: "1", DISABLE_AUTOUPDATER: "1", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1" },
     continueArguments: ["--continue"],
   },
   {
     name: "opencode",
-    hosts: ["models.dev"],
-    keys: [ANTHROPIC, OPENAI, GEMINI, OPENROUTER, DEEPSEEK, GROQ, MISTRAL],
+    // The list of models; it does without. From npm it installs plug-ins, so a configuration with some needs @npm.
+    hosts: ["models.opencode.ai"],
+    keys: [
+      ...[ANTHROPIC, OPENAI, GEMINI, { ...GEMINI, variable: "GOOGLE_GENERATIVE_AI_API_KEY" }],
+      ...[OPENROUTER, DEEPSEEK, GROQ, MISTRAL],
+    ],
     variables: [],
-    files: ["opencode.json", "opencode.jsonc", "AGENTS.md", "agent", "command", "mode", "themes"].map(
-      (name) => `.config/opencode/${name}`,
-    ),
+    directoryVariable: "XDG_CONFIG_HOME",
+    files: [
+      ...["config.json", "opencode.json", "opencode.jsonc", "tui.json", "AGENTS.md", "themes"],
+      ...["agent", "command", "mode", "plugin", "skill", "tool"].flatMap((name) => [name, `${name}s`]),
+    ].map((name) => `.config/opencode/${name}`),
     environment: { OPENCODE_DISABLE_AUTOUPDATE: "true" },
     continueArguments: ["--continue"],
   },
   {
     name: "gemini",
     hosts: [],
-    keys: [GEMINI, { ...GEMINI, variable: "GOOGLE_API_KEY" }],
-    variables: ["GEMINI_MODEL"],
-    files: ["settings.json", "GEMINI.md", "commands"].map((name) => `.gemini/${name}`),
+    keys: [GEMINI, VERTEX],
+    variables: [
+      ...["GEMINI_MODEL", "GEMINI_API_KEY_AUTH_MECHANISM", "GOOGLE_GENAI_API_VERSION"],
+      ...["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"],
+    ],
+    homeVariable: "GEMINI_CLI_HOME",
+    files: [
+      ...["settings.json", "trustedFolders.json", "keybindings.json", "GEMINI.md"],
+      ...["commands", "skills", "agents", "policies", "extensions"],
+    ].map((name) => `.gemini/${name}`),
+    // This comes before a sandbox of its own in its settings. It reports usage to play.googleapis.com, which is refused: only
+    // a setting of the user, privacy.usageStatisticsEnabled, keeps it from that.
     environment: { GEMINI_SANDBOX: "false" },
     continueArguments: ["--resume", "latest"],
   },

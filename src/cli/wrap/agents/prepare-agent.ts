@@ -4,9 +4,14 @@ import { BrigError } from "../../../errors.js";
 import { readTextFile } from "../../../lib/bounded-file.js";
 import { nullish, object, readOrNull, string } from "../../../lib/json/json-shape.js";
 import { parseJson } from "../../../lib/json/parse-json.js";
-import { type Configuration, collectConfiguration } from "../configuration/collect-files.js";
+import {
+  type Configuration,
+  type ConfigurationFile,
+  collectConfiguration,
+} from "../configuration/collect-files.js";
 import type { ConfigAccess } from "../wrap-flags.js";
 import { readCodexProvider } from "./codex-provider.js";
+import { addressReaders } from "./configured-address.js";
 import { type AgentKey, findAgent, type KnownAgent, withoutOwnSandbox } from "./known-agents.js";
 import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
 
@@ -72,7 +77,9 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
           secrets: [...secrets, ...given.map(({ value }) => value)],
         });
   const prepared =
-    agent.name === "codex" ? await codex(configuration, environment) : plain(agent, environment);
+    agent.name === "codex"
+      ? await codex(configuration, environment)
+      : plain(agent, configuration, environment);
   const keys = [...prepared.keys, ...given].filter(({ variable }) => !Object.hasOwn(request.shown, variable));
   const argv = withoutOwnSandbox(request.argv, agent);
   return {
@@ -104,10 +111,14 @@ interface PreparedKeys {
   variables?: Readonly<Record<string, string>>;
 }
 
-/** An agent of one provider gets that provider's host even without a key. */
-function plain(agent: KnownAgent, environment: Environment): PreparedKeys {
+/**
+ * Addresses in the agent's own configuration come before those of variables, as they do for the agent. An agent of one
+ * provider gets that provider's host even without a key.
+ */
+function plain(agent: KnownAgent, configuration: Configuration, environment: Environment): PreparedKeys {
+  const { files, keys: configured, hosts } = configuredAddresses(agent, configuration);
   const variables: Record<string, string> = {};
-  const wanted = agent.keys.map((key): AgentKey => {
+  const known = agent.keys.map((key): AgentKey => {
     const { addressVariable = "" } = key;
     const address = environment.variables[addressVariable];
     if (address === undefined) return key;
@@ -115,8 +126,49 @@ function plain(agent: KnownAgent, environment: Environment): PreparedKeys {
     variables[addressVariable] = url;
     return { ...key, hosts: hostOf(url), isPlainHttp: isPlainHttp(url) };
   });
+  const isConfigured = ({ variable }: AgentKey) => configured.some((one) => one.variable === variable);
+  const wanted = [...mergedKeys(configured), ...known.filter((key) => !isConfigured(key))];
   const keys = wanted.map((key) => heldKey(key, environment)).filter((key) => key !== null);
-  return { wanted, keys, hosts: keys.length > 0 ? [] : (wanted[0]?.hosts ?? []), variables };
+  const needed = keys.length > 0 ? [] : (wanted[0]?.hosts ?? []);
+  return {
+    wanted,
+    keys,
+    hosts: [...hosts, ...needed],
+    variables,
+    configuration: { ...configuration, files },
+  };
+}
+
+/** A variable that several addresses need is for all their hosts, and sent without TLS only if none of them has it. */
+function mergedKeys(keys: readonly AgentKey[]): AgentKey[] {
+  const merged = new Map<string, AgentKey>();
+  for (const key of keys) {
+    const { hosts = [], isPlainHttp: isPlain = true } = merged.get(key.variable) ?? {};
+    merged.set(key.variable, {
+      ...key,
+      hosts: [...new Set([...hosts, ...key.hosts])],
+      isPlainHttp: isPlain && key.isPlainHttp === true,
+    });
+  }
+  return [...merged.values()];
+}
+
+/** What the files of the configuration say about addresses, and the files as the sandbox needs them. */
+function configuredAddresses(
+  { name, keys: known }: KnownAgent,
+  { files }: Configuration,
+): { files: ConfigurationFile[]; keys: AgentKey[]; hosts: string[] } {
+  const reader = addressReaders.get(name);
+  const keys: AgentKey[] = [];
+  const hosts: string[] = [];
+  const changed = files.map((file) => {
+    if (reader === undefined || !reader.files.includes(file.path)) return file;
+    const found = reader.read(file.text, known);
+    keys.push(...found.keys);
+    hosts.push(...found.hosts);
+    return found.text === file.text ? file : { ...file, text: found.text, isUnchanged: false };
+  });
+  return { files: changed, keys, hosts };
 }
 
 /** Codex's configuration names the host and the variable; without a variable, its login may have a key. */
@@ -156,10 +208,19 @@ function isSecretVariable(name: string, { keys }: KnownAgent): boolean {
   return keys.some(({ variable }) => variable === name) || /(?:KEY|TOKEN|SECRET|PASSWORD)$/i.test(name);
 }
 
-function locate(path: string, { directoryVariable }: KnownAgent, { home, variables }: Environment): string {
-  const directory = directoryVariable === undefined ? undefined : variables[directoryVariable];
+function locate(
+  path: string,
+  { directoryVariable = "", homeVariable = "" }: KnownAgent,
+  { home, variables }: Environment,
+): string {
+  const absolute = (variable: string) => {
+    const value = variables[variable];
+    return value?.startsWith("/") === true ? value : undefined;
+  };
+  const directory = absolute(directoryVariable);
   const inside = path.indexOf("/");
-  return directory === undefined || inside < 0 ? join(home, path) : join(directory, path.slice(inside + 1));
+  if (directory !== undefined && inside >= 0) return join(directory, path.slice(inside + 1));
+  return join(absolute(homeVariable) ?? home, path);
 }
 
 function heldKey(key: AgentKey, { variables }: Environment): HeldKey | null {
