@@ -62,7 +62,7 @@ export const commands: CommandEntry[] = [
   },
   {
     name: "port",
-    summary: "list the ports of sandboxes that are reachable from this machine",
+    summary: "list, open and close ports of sandboxes that are reachable from this machine",
     load: async () => (await import("./ports/port-command.js")).definePort,
   },
   {

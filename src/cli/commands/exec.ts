@@ -66,7 +66,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
       hint: "leave out one of them",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
-  await using _ = await publishPorts(sandbox, { publish: flags.publish, argv }, context);
+  await publishPorts(sandbox, { publish: flags.publish, session: null, command: argv.join(" ") }, context);
   const egress = await watchEgress(sandbox, flags, context);
   const status = await runIn(sandbox, { argv, flags, context, egress }).catch(async (error: unknown) => {
     // What was interrupted may have left commits or changes all the same.

@@ -17,6 +17,7 @@ import { PausableOutput } from "../display/pausable-output.js";
 import { showRun } from "../display/run-display.js";
 import { usageText } from "../display/usage-text.js";
 import { exitStatusOf } from "../exit-status.js";
+import { publishOption } from "../ports/published-ports.js";
 import { say, usesColour, write } from "../render.js";
 import { type AgentFlags, addAgentOptions } from "../setup/agent-flags.js";
 import { type AgentUse, type EarlierSession, prepareAgent } from "../setup/agent-setup.js";
@@ -45,6 +46,7 @@ export function defineRun(command: Command, context: CliContext): void {
 
 export function addRunOptions(command: Command): Command {
   return addAgentOptions(command)
+    .addOption(publishOption())
     .option("--json", "print only events on stdout, one JSON object per line")
     .option("-o, --output-last-message <file>", "also write the final message to this file");
 }

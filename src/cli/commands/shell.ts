@@ -36,7 +36,7 @@ async function runShell(flags: ShellFlags, context: CliContext): Promise<number>
       hint: "to run a script: brig exec -i -- sh < FILE",
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
-  await using _ = await publishPorts(sandbox, { publish: flags.publish, argv: ["brig", "shell"] }, context);
+  await publishPorts(sandbox, { publish: flags.publish, session: null, command: "brig shell" }, context);
   const program = await sandbox.spawn(shell, {
     cwd: commandDirectory(flags),
     signal: context.signal,

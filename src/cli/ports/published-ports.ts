@@ -2,6 +2,8 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
+import { offerPorts } from "./offer-ports.js";
+import { type SandboxLabel, SandboxPorts } from "./sandbox-ports.js";
 
 /** A port of the sandbox that is reachable on this machine. */
 export interface PublishedPort {
@@ -18,35 +20,42 @@ export function publishOption(): Option {
 }
 
 export function publishedPort(text: string): PublishedPort {
-  const match = /^(?:([0-9]{1,5}):)?([0-9]{1,5})$/.exec(text);
-  const sandboxPort = Number(match?.[2]);
-  const hostPort = Number(match?.[1] ?? sandboxPort);
-  if (match !== null && sandboxPort >= 1 && sandboxPort <= 0xffff && hostPort <= 0xffff)
-    return { hostPort, sandboxPort };
+  const port = portPair(text);
+  if (port !== null) return port;
   throw new InvalidArgumentError("It must be a port from 1 to 65535, or HOST:PORT, for example 8080:3000.");
 }
 
+/** Null for what is neither `PORT` nor `HOST:PORT`. */
+export function portPair(text: string): PublishedPort | null {
+  const match = /^(?:([0-9]{1,5}):)?([0-9]{1,5})$/.exec(text);
+  const sandboxPort = Number(match?.[2]);
+  const hostPort = Number(match?.[1] ?? sandboxPort);
+  const isPair = match !== null && sandboxPort >= 1 && sandboxPort <= 0xffff && hostPort <= 0xffff;
+  return isPair ? { hostPort, sandboxPort } : null;
+}
+
+interface Publishing extends SandboxLabel {
+  publish: readonly PublishedPort[] | undefined;
+  /** Called when the sandbox is closed. */
+  onClose?: () => void;
+}
+
 /**
- * Publishes the ports, says where each is, and lists them for `brig port` until it is disposed of. Error:
- * `sandbox.port-in-use`.
+ * Publishes the ports and says where each is. Lists them for `brig port`, which may open others and close them, until the
+ * sandbox is closed. Error: `sandbox.port-in-use`.
  */
 export async function publishPorts(
   sandbox: Sandbox,
-  { publish = [], argv }: { publish: readonly PublishedPort[] | undefined; argv: readonly string[] },
+  { publish = [], onClose, ...label }: Publishing,
   { stderr, environment }: Pick<CliContext, "stderr" | "environment">,
-): Promise<AsyncDisposable> {
-  const forget: (() => Promise<void>)[] = [];
-  for (const { hostPort, sandboxPort } of publish) {
-    // Loaded on demand: most commands publish nothing.
-    const { recordPort } = await import("../../sandbox/network/port-records.js");
-    const { port, url } = await sandbox.forward(sandboxPort, { hostPort });
-    const place = { sandbox: sandbox.id, sandboxPort, port, url, workingDirectory: sandbox.workingDirectory };
-    forget.push(await recordPort(environment.brigHome, { ...place, command: argv.join(" ") }));
-    await say(stderr, `brig: port ${sandboxPort} of the sandbox is at ${url}\n`);
+): Promise<void> {
+  const { closeWith } = await import("../../sandbox/sandbox.js");
+  const ports = new SandboxPorts(sandbox, label, environment.brigHome);
+  closeWith(sandbox, ports);
+  for (const one of publish) {
+    const { url } = await ports.open(one);
+    await say(stderr, `brig: port ${one.sandboxPort} of the sandbox is at ${url}\n`);
   }
-  return {
-    async [Symbol.asyncDispose]() {
-      for (const one of forget) await one();
-    },
-  };
+  closeWith(sandbox, offerPorts(ports, environment.brigHome));
+  if (onClose !== undefined) closeWith(sandbox, { [Symbol.asyncDispose]: async () => onClose() });
 }

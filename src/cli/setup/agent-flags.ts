@@ -3,6 +3,7 @@ import { DEFAULT_MODEL } from "../../config/config-schema.js";
 import type { ConfigChoice } from "../../config/settings/load-config.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
 import type { SandboxMode } from "../../policy/modes.js";
+import type { PublishedPort } from "../ports/published-ports.js";
 import { addConfigOptions } from "./config-choice.js";
 import { collect } from "./option-values.js";
 import { addSandboxOptions, type SandboxFlags } from "./sandbox-flags.js";
@@ -19,6 +20,7 @@ export interface AgentFlags extends SandboxFlags {
   image?: string[];
   ephemeral?: boolean;
   treeRecord?: boolean;
+  publish?: PublishedPort[];
   /** Not a flag: the defaults of a program that replaces another one, such as `codex`. */
   caller?: CallerDefaults;
 }

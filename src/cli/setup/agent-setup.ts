@@ -111,12 +111,12 @@ export async function prepareAgent(
   const isOverlay = config.workspace_kind === "overlay" && sandbox.workspace !== null;
   const { stderr } = context;
   const { from, loss } = await workspaceStart(earlierWorkspace, sandbox, { isOverlay, stderr });
-  const openRunSandbox = sessionSandboxes(from, context);
+  const threadId = use.earlier?.threadId ?? createThreadId(new Date());
+  const openRunSandbox = sessionSandboxes({ from, threadId, publish: flags.publish }, context);
   // A conversation needs no check: it starts its container before the first request and shows the error
   // there. The engine may come back while the conversation lasts.
   const engineCheck = use.hasManyTurns ? Promise.resolve() : checkEngine(sandbox);
   engineCheck.catch(() => undefined);
-  const threadId = use.earlier?.threadId ?? createThreadId(new Date());
   const mcpServers = await openerOf(run, context, { ...use, waitsForSandbox: from !== null });
   const models = { config, context, threadId, hasManyTurns: use.hasManyTurns, before: use.earlier?.model };
   const { model, openAgentModel } = await openModels(flags, models);

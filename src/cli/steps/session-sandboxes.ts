@@ -1,6 +1,7 @@
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 import type { CliContext } from "../context.js";
+import { type PublishedPort, publishPorts } from "../ports/published-ports.js";
 import { say } from "../render.js";
 import { keptNote, openSandbox } from "../setup/open-sandbox.js";
 import type { WorkspaceStart } from "./resumed-workspace.js";
@@ -8,16 +9,45 @@ import type { WorkspaceStart } from "./resumed-workspace.js";
 /** Opens a sandbox of a session. */
 export type OpenSessionSandbox = (settings: SandboxSettings) => Promise<Sandbox>;
 
+interface SessionPlace extends Pick<WorkspaceStart, "from"> {
+  threadId: string;
+  /** Ports of the first sandbox, and once that is closed of the next one. */
+  publish: readonly PublishedPort[] | undefined;
+}
+
 /**
  * Opens the sandboxes of a session, which share a workspace: the first one that starts makes it what it is to be,
  * and later ones find it so.
  */
-export function sessionSandboxes(from: WorkspaceStart["from"], context: CliContext): OpenSessionSandbox {
+export function sessionSandboxes(
+  { from, threadId, publish }: SessionPlace,
+  context: CliContext,
+): OpenSessionSandbox {
   let isMade = from === null;
+  let hasPorts = false;
   return async (settings) => {
     const sandbox = await openSandbox(() => settings, context, isMade ? null : from);
     isMade = true;
     if (settings.keep) await say(context.stderr, keptNote(sandbox));
+    const isFirst = !hasPorts;
+    hasPorts = true;
+    try {
+      await publishPorts(
+        sandbox,
+        {
+          publish: isFirst ? publish : [],
+          session: threadId,
+          command: "brig run",
+          onClose: () => {
+            if (isFirst) hasPorts = false;
+          },
+        },
+        context,
+      );
+    } catch (error) {
+      await sandbox[Symbol.asyncDispose]();
+      throw error;
+    }
     return sandbox;
   };
 }

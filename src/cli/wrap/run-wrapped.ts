@@ -62,7 +62,8 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   const begun = recordOf(call, prepared, session?.record ?? null);
   await session?.save(begun);
   await say(context.stderr, introduction(prepared, { inside, session, isConfigured }));
-  await using _ = await publishPorts(sandbox, { publish: flags.publish, argv: call.argv }, context);
+  const label = { session: session?.name ?? null, command: call.argv.join(" ") };
+  await publishPorts(sandbox, { publish: flags.publish, ...label }, context);
   const status = await runInside(sandbox, { prepared, inside, call }, context);
   await session?.save({ ...begun, exitCode: status.exitCode, usedAt: new Date().toISOString() });
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));

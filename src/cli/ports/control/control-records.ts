@@ -1,0 +1,39 @@
+import { lstat, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { BrigError } from "../../../errors.js";
+import { nullable, type Shaped, strictObject, string, stringLike } from "../../../lib/json/json-shape.js";
+import { OwnedRecords } from "../../../lib/owned-records.js";
+
+/**
+ * What the name of an abstract socket begins with. It goes on to the greatest length that a name can have: some versions
+ * of Node fill shorter ones up with zeros, others do not, and would not find each other's.
+ */
+export const ABSTRACT_START = "\0brig-";
+
+const recordShape = strictObject({
+  sandbox: stringLike(/^[0-9a-f-]{36}$/),
+  session: nullable(string),
+  command: string,
+  workingDirectory: string,
+  /** The path of the socket; on Linux that of an abstract one, which begins with a zero byte. */
+  address: stringLike(/^(?:\0brig-[0-9a-f]{102}|\/[^\0]{1,200})$/),
+  token: stringLike(/^[0-9a-f]{64}$/),
+});
+
+/** A sandbox whose owner takes requests. */
+export type ControlRecord = Shaped<typeof recordShape>;
+
+/** Opens `$BRIG_HOME/control`, in which the tokens are. Error: `usage.invalid` if it is not the user's alone. */
+export async function openControlRecords(
+  brigHome: string,
+): Promise<{ directory: string; records: OwnedRecords<ControlRecord> }> {
+  const directory = join(brigHome, "control");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const { uid, mode } = await lstat(directory);
+  if ((mode & 0o170_777) === 0o040_700 && uid === process.geteuid?.())
+    return { directory, records: new OwnedRecords(directory, recordShape) };
+  throw new BrigError(`${directory} is not a directory that only you can use`, {
+    code: "usage.invalid",
+    hint: "remove it, or make it yours and run chmod 700 on it; brig keeps there what lets you open ports of running sandboxes",
+  });
+}

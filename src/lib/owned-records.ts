@@ -1,0 +1,80 @@
+import { mkdir, readdir, rename, unlink, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { readTextFile } from "./bounded-file.js";
+import { errnoOf } from "./errno.js";
+import { nullable, object, positiveInteger, readOrNull, type Shape, string } from "./json/json-shape.js";
+import { parseJson } from "./json/parse-json.js";
+import { ownerOf, ownerState, readHostProcesses } from "./owner.js";
+
+const MAX_BYTES = 64 * 1024;
+
+const ownedShape = object({
+  owner: object({
+    pid: positiveInteger,
+    startedAt: nullable(string),
+    bootId: nullable(string),
+    host: string,
+  }),
+});
+
+/**
+ * What processes of this machine own as long as they live, each thing in a file of its own, in a directory that is the
+ * user's alone. Files that cannot be read are left out; those of processes that have ended are removed.
+ */
+export class OwnedRecords<T extends object> {
+  readonly #directory: string;
+  readonly #shape: Shape<T>;
+
+  constructor(directory: string, shape: Shape<T>) {
+    this.#directory = directory;
+    this.#shape = shape;
+  }
+
+  /** Records something of this process until the returned function is called. Error: that of the system. */
+  async add(number: number, value: T): Promise<() => Promise<void>> {
+    const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
+    const name = `${owner.pid}.${number}.json`;
+    const temporary = join(this.#directory, `.${name}.tmp`);
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await writeFile(temporary, `${JSON.stringify({ ...value, owner })}\n`, { mode: 0o600 });
+    await rename(temporary, join(this.#directory, name));
+    return async () => await removeFile(join(this.#directory, name));
+  }
+
+  /** Those of processes that live, in no order. */
+  async list(): Promise<(T & { pid: number })[]> {
+    const processes = await readHostProcesses(hostname());
+    const living: (T & { pid: number })[] = [];
+    for (const name of await this.#names()) {
+      const path = join(this.#directory, name);
+      const file = await readTextFile(path, MAX_BYTES);
+      const parsed = file.kind === "text" ? parseJson(file.text) : null;
+      const owned = readOrNull(ownedShape, parsed);
+      if (owned === null) continue;
+      const { owner: _, ...rest } = parsed as Record<string, unknown>;
+      const value = readOrNull(this.#shape, rest);
+      const state = await ownerState(owned.owner, processes);
+      if (state === "gone") await removeFile(path);
+      if (state === "alive" && value !== null) living.push({ ...value, pid: owned.owner.pid });
+    }
+    return living;
+  }
+
+  async #names(): Promise<string[]> {
+    try {
+      return (await readdir(this.#directory)).filter((name) => /^[0-9]{1,10}\.[0-9]{1,5}\.json$/.test(name));
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return [];
+      throw error;
+    }
+  }
+}
+
+async function removeFile(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+  }
+}
