@@ -59,6 +59,7 @@ export { bearerKey, noCredentials } from "./model/static-credentials.js";
 export type { OutputPart } from "./output/output-part.js";
 export type { TruncationPolicy } from "./output/truncation.js";
 export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js";
+export type { CallCause, FullPlace } from "./policy/call-cause.js";
 export type { EgressSettings } from "./policy/egress/egress-schema.js";
 export type { SandboxMode } from "./policy/modes.js";
 export type { NetworkScope } from "./policy/network.js";

@@ -1,5 +1,6 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
+import { wireCauses } from "../session/write/cause-records.js";
 import { wireEntry } from "../session/write/egress-records.js";
 import { shellQuote } from "../tools/command/shell-quote.js";
 import type { FileChange } from "../tools/review/action.js";
@@ -8,6 +9,8 @@ import { AgentJson } from "./agents/agent-json.js";
 import type { AgentEvent } from "./turn/events.js";
 import type { JsonEvent } from "./turn/json-event.js";
 import type { WebSearch } from "./turn/web-search-event.js";
+
+type WireCauses = ReturnType<typeof wireCauses>;
 
 interface OpenCommand {
   id: string;
@@ -58,6 +61,7 @@ export class JsonEvents {
         return this.#endCommand(event.callId, {
           output: event.output,
           exitCode: event.exitCode,
+          causes: wireCauses(event.causes),
           status: event.exitCode === 0 ? "completed" : "failed",
         });
       case "command-declined":
@@ -145,7 +149,7 @@ export class JsonEvents {
 
   #endCommand(
     callId: string,
-    end: { output: string; exitCode: number | null; status: "completed" | "failed" },
+    end: { output: string; exitCode: number | null; status: "completed" | "failed"; causes?: WireCauses },
   ): JsonEvent[] {
     const open = this.#commands.get(callId);
     if (open === undefined) return [];
@@ -246,9 +250,15 @@ function failureOf({ message, code, hint }: BrigError): Readonly<Record<string, 
 
 function commandItem(
   { id, command }: Pick<OpenCommand, "id" | "command">,
-  { output, exitCode, status }: { output: string; exitCode: number | null; status: string },
+  {
+    output,
+    exitCode,
+    status,
+    causes,
+  }: { output: string; exitCode: number | null; status: string; causes?: WireCauses },
 ) {
-  return { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode, status };
+  const item = { id, type: "command_execution", command, aggregated_output: output, exit_code: exitCode };
+  return { ...item, status, causes };
 }
 
 /** Changes are sorted by path. If a patch changes a file twice, the last change counts. */

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import type { CallCause } from "../policy/call-cause.js";
 
 /** How to run one command. Durations are in milliseconds, sizes in bytes. */
 export interface ExecOptions {
@@ -45,10 +46,12 @@ export interface ExecResult<Output = string> {
   truncated: boolean;
   /** The bytes that `maxOutputBytes` left out of stdout and stderr. */
   omittedBytes: { stdout: number; stderr: number };
-  /** While the command ran, the kernel killed a process of this sandbox because memory ran out. */
+  /** The kernel killed a process of this command because memory ran out; `causes` says whose. */
   outOfMemory: boolean;
   /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
+  /** What is known of why it failed; empty if nothing is, and of a command that did not fail. */
+  causes: readonly CallCause[];
   /** CPU time and peak memory of the command and the children it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
 }
@@ -89,6 +92,8 @@ export interface ExitStatus {
   outOfMemory: boolean;
   /** Processes outlived the main process, and were ended as `endsTree` asks. */
   treeEnded: boolean;
+  /** What is known of why it failed; empty if nothing is, and of a command that did not fail. */
+  causes: readonly CallCause[];
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
   /** Set when the program could not be started; exitCode is then 127 or 126. */

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import type { CallCause } from "../policy/call-cause.js";
 import type { PatchFiles } from "./patch/patch-files.js";
 
 /** What the tools need of a sandbox. */
@@ -97,6 +98,8 @@ export interface ToolExit {
   outOfMemory: boolean;
   /** `endsTree` was set and the main process had left others running. */
   treeEnded: boolean;
+  /** What is known of why it failed. Default: nothing. */
+  causes?: readonly CallCause[] | undefined;
   durationMs: number;
   usage: ResourceUsage;
   /** Null if the program was started. */

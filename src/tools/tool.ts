@@ -1,4 +1,5 @@
 import type { OutputPart } from "../output/output-part.js";
+import type { CallCause } from "../policy/call-cause.js";
 import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import type { AgentState } from "./agents/agents.js";
 import type { JsonSchema } from "./json-schema.js";
@@ -63,7 +64,15 @@ export interface CallOrigin {
 export type ToolActivity =
   | { kind: "command-started"; argv: readonly string[]; cwd: string }
   | { kind: "command-output"; chunk: Uint8Array }
-  | { kind: "command-ended"; exitCode: number; output: string; durationMs: number; usage: ResourceUsage }
+  | {
+      kind: "command-ended";
+      exitCode: number;
+      output: string;
+      /** What is known of why it failed. */
+      causes?: readonly CallCause[] | undefined;
+      durationMs: number;
+      usage: ResourceUsage;
+    }
   /** The command does not start; `reason` is the text for the model. */
   | { kind: "command-declined"; argv: readonly string[]; cwd: string; reason: string }
   /** A person is asked. `approval-answered` follows. */

@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "causes.h"
 #include "channel-input.h"
 #include "channel-output.h"
 #include "channel-tree.h"
-#include "memory-kills.h"
 #include "runner.h"
 
 /* How long a stream or a process that outlives its command may delay the result. */
@@ -94,17 +94,6 @@ void channel_on_output(struct runner *r, struct source *s, uint32_t events) {
 
 /* ---- what the worker reports ------------------------------------------------------------------------------------- */
 
-static bool has_failed(const struct worker_report *report) {
-    return report->kind == EXIT_SIGNALLED || report->kind == EXIT_LOST || (report->kind == EXIT_EXITED && report->code != 0);
-}
-
-/* The kernel only counts the processes it killed, so a new one is put down to the call that failed next. */
-static void note_memory_kills(struct runner *r, struct channel *c) {
-    uint64_t kills = memory_kills();
-    if (kills > r->memory_kills) c->exit_flags |= EXIT_OUT_OF_MEMORY;
-    r->memory_kills = kills;
-}
-
 static void write_exit(struct channel *c, const struct worker_report *report, const uint8_t *result) {
     uint8_t head[EXIT_HEAD_BYTES] = {(uint8_t)report->kind};
     put16(head + 2, (uint16_t)report->code);
@@ -120,9 +109,9 @@ static void write_exit(struct channel *c, const struct worker_report *report, co
 
 void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result) {
     if (c->phase >= CHANNEL_ENDED) return; /* it was given up before, and its worker reports after all */
-    if (has_failed(report)) note_memory_kills(r, c);
-    if (c->kind == CHANNEL_FILE_OPERATION) r->file_ended_ms = now_ms();
     write_exit(c, report, result);
+    if (c->kind == CHANNEL_FILE_OPERATION) r->file_ended_ms = now_ms();
+    else if (causes_append(r, c, report, &c->exit)) c->exit_flags |= EXIT_OUT_OF_MEMORY;
     c->phase = CHANNEL_ENDED;
     channel_retry_terminal(r, c);
     c->hold_ms = now_ms() + HOLD_MS;

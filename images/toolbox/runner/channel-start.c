@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "causes.h"
 #include "channel-end.h"
 #include "channel-input.h"
 #include "channel-output.h"
@@ -57,6 +58,7 @@ static void start_job(struct runner *r, struct channel *c, const struct frame *r
     enum job_kind kind = request->type == FRAME_SPAWN ? JOB_SPAWN : JOB_FILE;
     struct job job = {.kind = kind, .channel = c->id, .payload = request->payload, .length = request->length, .fd_count = streams->count};
     memcpy(job.fds, streams->fds, sizeof job.fds);
+    if (kind == JOB_SPAWN) causes_note_start(r, c);
     c->worker = pool_start_job(r, c, &job, &channel_job_events);
     int error = errno;
     streams_close(streams);

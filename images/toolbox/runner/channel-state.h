@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "buffer.h"
+#include "causes.h"
 #include "loop.h"
 #include "pool.h"
 
@@ -78,6 +79,7 @@ struct channel {
     enum timeout_state timeout;
     uint64_t deadline_ms;
 
+    struct before_call before;
     uint64_t started_us;
     uint64_t hold_ms; /* until then EXIT waits for streams and processes that outlive the main process */
     uint8_t exit_flags;

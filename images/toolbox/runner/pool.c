@@ -174,8 +174,10 @@ static struct worker *start_worker(struct runner *r) {
         close_all_but(r, control);
         worker_main(control, r->slots, w->slot);
     }
+    int error = errno;
     close(pair[1]);
     if (pid < 0) {
+        if (error == EAGAIN) r->refused_forks++;
         close(pair[0]);
         free(w);
         return NULL;

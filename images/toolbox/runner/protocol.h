@@ -80,6 +80,22 @@ enum exit_flag {
     EXIT_TREE_ENDED = 32,
 };
 
+/* Behind the head of a failed command's EXIT: what is known of why it failed. */
+#define CAUSE_HEAD_BYTES 12u
+
+enum cause_kind {
+    CAUSE_MEMORY = 1,
+    CAUSE_PROCESSES = 2,
+    CAUSE_FULL_MEMORY = 3,
+    CAUSE_FULL_DISK = 4,
+};
+
+enum cause_flag {
+    CAUSE_OUTSIDE = 1,
+    CAUSE_FILES = 2,
+    CAUSE_BEFORE = 4,
+};
+
 /* What failed when a command could not be started. */
 enum stage {
     STAGE_NONE = 0,

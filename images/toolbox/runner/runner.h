@@ -47,9 +47,11 @@
  * In PID 1:
  *   loop.c             the event loop's clock, timer and descriptors
  *   runner.h           what PID 1 knows
- *   memory-kills.c     processes the kernel killed for lack of memory
+ *   counters.c         what the kernel counts for this container
+ *   rooms.c            file systems that can be full
  *   pool.c             the workers: forked ahead of time, given jobs, replaced
  *   channel-state.h    one command or file operation
+ *   causes.c           what is known of why it failed
  *   channel-input.c    its input
  *   channel-output.c   its output
  *   channel-tree.c     signals to it, and ending everything it started
@@ -115,8 +117,9 @@ struct runner {
     bool network_waits; /* as output_waits, for sockets */
     bool output_waits; /* some stream is not read because the link is full */
     struct queued_file *queue_first, *queue_last;
-    uint64_t file_ended_ms; /* when the last file operation came to its end */
-    uint64_t memory_kills;  /* those that a call has already been told of */
+    uint64_t file_ended_ms;  /* when the last file operation came to its end */
+    uint64_t refused_forks;  /* how often a worker could not be forked because of a limit of processes */
+    struct watched *watched; /* by which causes of failures are known, or NULL */
 
     struct worker *workers, *retired_workers;
     struct worker_slot *slots;

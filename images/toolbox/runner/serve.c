@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "bridge.h"
+#include "causes.h"
 #include "channel-end.h"
 #include "channel-start.h"
 #include "channel.h"
@@ -179,6 +180,7 @@ int serve(const uint8_t token_hash[32], uint64_t lease_ms, bool has_stream, bool
         fprintf(stderr, "brig: the runner cannot start: %s\n", strerror(errno));
         return 1;
     }
+    r->watched = causes_open(r);
     if (has_stream) take_standard_streams(r);
     if (!leave_standard_streams()) return 1;
     r->alone_since_ms = now_ms();

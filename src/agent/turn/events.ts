@@ -1,6 +1,7 @@
 import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import type { BrigError } from "../../errors.js";
 import type { TokenUsage } from "../../model/model-client.js";
+import type { CallCause } from "../../policy/call-cause.js";
 import type { SessionReceipt } from "../../session/receipts.js";
 import type { PointChange } from "../../session/restore-point.js";
 import type { AgentState } from "../../tools/agents/agents.js";
@@ -54,6 +55,8 @@ export type AgentEvent =
       callId: string;
       exitCode: number;
       output: string;
+      /** What is known of why it failed. */
+      causes?: readonly CallCause[] | undefined;
       durationMs: number;
       usage: ResourceUsage;
     }

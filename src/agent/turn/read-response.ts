@@ -6,7 +6,6 @@ import { AGENT_NAMESPACE } from "../../tools/agents/agent-namespace.js";
 import { type CallOutcome, CallScheduler, type ToolCall } from "../../tools/call-scheduler.js";
 import type { ToolRegistry } from "../../tools/registry.js";
 import type { ToolActivity } from "../../tools/tool.js";
-import type { ResourceUsage } from "../../tools/tool-sandbox.js";
 import type { AgentSandbox } from "../agent-sandbox.js";
 import { isContextOverflow } from "../compaction/compaction-request.js";
 import type { RestorePoints } from "../restore-points/restore-points.js";
@@ -77,7 +76,7 @@ class ResponseCalls {
   readonly #context: ResponseContext;
   readonly #scheduler: CallScheduler;
   readonly #started: StartedCall[] = [];
-  readonly #commands = new Map<string, { exitCode: number; usage: ResourceUsage }>();
+  readonly #commands = new Map<string, ToolActivity & { kind: "command-ended" }>();
   readonly #advice: string[] = [];
 
   constructor(context: ResponseContext) {
@@ -118,8 +117,8 @@ class ResponseCalls {
     try {
       const outcome = await this.#scheduler.run(call);
       transcript.emit({ kind: "call-ended", callId, name, ...outcome });
-      const { exitCode, usage } = this.#commands.get(callId) ?? {};
-      transcript.keep(callRecord({ callId, name, ...outcome, exitCode, usage }));
+      const { exitCode, causes, usage } = this.#commands.get(callId) ?? {};
+      transcript.keep(callRecord({ callId, name, ...outcome, exitCode, causes, usage }));
       return outcome;
     } catch (error) {
       stop.abort(error);

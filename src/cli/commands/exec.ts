@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { step } from "../../lib/steps.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import { causeSentences } from "../../policy/call-cause.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
@@ -152,13 +153,14 @@ async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request
 /** brig's own exit code for a missing program, and that of a shell. */
 const NOT_FOUND = 127;
 
-function remark({ exitCode, timedOut, outOfMemory, durationMs }: ExitStatus, image: string): string {
+function remark({ exitCode, timedOut, causes, durationMs, startFailure }: ExitStatus, image: string): string {
+  const remarks = startFailure === null ? causeSentences(causes) : [];
+  if (timedOut) remarks.push(`stopped after ${formatDuration(durationMs)}, the limit of --timeout`);
   if (exitCode === NOT_FOUND)
-    return `brig: a program was not found in the image ${image}; use --container-image NAME for another image\n`;
-  if (timedOut) return `brig: stopped after ${formatDuration(durationMs)}, the limit of --timeout\n`;
-  return outOfMemory
-    ? "brig: the kernel killed a process of this command because the sandbox ran out of memory\n"
-    : "";
+    remarks.push(
+      `a program was not found in the image ${image}; use --container-image NAME for another image`,
+    );
+  return remarks.map((one) => `brig: ${one}\n`).join("");
 }
 
 async function jsonInput({ stdin, signal }: CliContext): Promise<Uint8Array> {

@@ -64,6 +64,13 @@ export const ExitFlag = {
   treeEnded: 32,
 } as const;
 
+/** Behind the head of a failed command's EXIT: what is known of why it failed. */
+export const CAUSE_HEAD_BYTES = 12;
+
+export const CauseKind = { memory: 1, processes: 2, fullMemory: 3, fullDisk: 4 } as const;
+
+export const CauseFlag = { outside: 1, files: 2, before: 4 } as const;
+
 /** What failed when a command could not be started. */
 export const Stage = { none: 0, fork: 1, cwd: 2, exec: 3, streams: 4, request: 5 } as const;
 

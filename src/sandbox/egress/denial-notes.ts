@@ -1,10 +1,12 @@
 import type { EgressAttempt } from "../../egress/attempt.js";
 import { describeDenial } from "../../egress/rules/denial.js";
+import type { CallCause } from "../../policy/call-cause.js";
 
 interface Denied {
   /** Null for a name that was looked up: datagrams do not say whose they are. */
   channel: number | null;
   sentence: string;
+  cause: CallCause;
   atMs: number;
 }
 
@@ -21,8 +23,15 @@ export class DenialNotes {
     if (outcome.kind !== "denied") return;
     const shown = port === null ? host : `${host}:${port}`;
     const sentence = describeDenial(outcome.denial, shown);
-    this.#denied.push({ channel: owner?.channel ?? null, sentence, atMs: startedAtMs });
+    const cause: CallCause = { kind: "network-rule", host, port, denial: outcome.denial.kind };
+    this.#denied.push({ channel: owner?.channel ?? null, sentence, cause, atMs: startedAtMs });
     if (this.#denied.length > MAX_KEPT) this.#denied = this.#denied.slice(-MAX_KEPT / 2);
+  }
+
+  /** Without names that were looked up, since it is not known by which command. Each is there once. */
+  causesFor(channel: number): CallCause[] {
+    const own = this.#denied.filter((one) => one.channel === channel);
+    return [...new Map(own.map(({ sentence, cause }) => [sentence, cause])).values()].slice(0, MAX_SHOWN);
   }
 
   /** For the end of a command's output; empty if nothing was refused. */

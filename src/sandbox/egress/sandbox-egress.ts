@@ -3,6 +3,7 @@ import type { EgressAttempt } from "../../egress/attempt.js";
 import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
 import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { BrigError } from "../../errors.js";
+import type { CallCause } from "../../policy/call-cause.js";
 import type { NetworkScope } from "../../policy/network.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { SandboxNetwork } from "../network/sandbox-network.js";
@@ -77,6 +78,10 @@ export class SandboxEgress {
 
   textFor(command: { channel: number; startedAtMs: number }): string {
     return this.#notes.textFor(command);
+  }
+
+  causesFor(channel: number): CallCause[] {
+    return this.#notes.causesFor(channel);
   }
 
   /** Receives each attempt from now on, after it has ended. */

@@ -1,9 +1,11 @@
 import { BrigError } from "../../errors.js";
 import { namesByNumber } from "../../lib/names-by-number.js";
+import { type CallCause, describeCause } from "../../policy/call-cause.js";
 import { protocolError } from "../channel/frames.js";
 import { EXIT_HEAD_BYTES, ExitFlag, ExitKind, Stage } from "../channel/protocol.js";
 import type { ExitStatus, StartFailure } from "../sandbox-types.js";
 import { errnoName } from "./errno-names.js";
+import { parseCauses } from "./exit-causes.js";
 import { signalName } from "./signals.js";
 
 const TIMEOUT_EXIT_CODE = 124;
@@ -28,7 +30,10 @@ export interface ExitRecord {
   treeEnded: boolean;
   durationMs: number;
   usage: { userMs: number; systemMs: number; maxRssBytes: number };
+  /** Of a file operation. */
   result: Buffer;
+  /** Of a command that has failed. */
+  causes: CallCause[];
 }
 
 export function parseExit(payload: Buffer): ExitRecord {
@@ -37,6 +42,8 @@ export function parseExit(payload: Buffer): ExitRecord {
   const stage = stages.get(payload.readUInt32LE(8));
   if (!kind || !stage) throw protocolError("an EXIT of unknown kind");
   const flags = payload.readUInt8(1);
+  const rest = payload.subarray(EXIT_HEAD_BYTES);
+  const isOfFile = kind === "file" || kind === "socket";
   return {
     kind,
     stage,
@@ -52,7 +59,8 @@ export function parseExit(payload: Buffer): ExitRecord {
       maxRssBytes: Number(payload.readBigUInt64LE(28)),
     },
     durationMs: Number(payload.readBigUInt64LE(36)) / 1000,
-    result: Buffer.from(payload.subarray(EXIT_HEAD_BYTES)),
+    result: Buffer.from(rest),
+    causes: isOfFile || rest.length === 0 ? [] : parseCauses(rest),
   };
 }
 
@@ -71,7 +79,7 @@ export const LEFTOVERS_ENDED =
 
 /** As shells do: 128 + n for signal n, 124 for a timeout, 126 and 127 if it could not be started. */
 export function exitStatus(record: ExitRecord, program: string): ExitStatus {
-  const { timedOut, outOfMemory, treeEnded, durationMs, usage } = record;
+  const { timedOut, outOfMemory, treeEnded, causes, durationMs, usage } = record;
   const bySignal = record.kind === "signalled" || record.kind === "lost";
   const startFailure = record.kind === "not-started" ? startFailureOf(record, program) : null;
   const ownCode = bySignal ? 128 + record.code : record.code;
@@ -82,6 +90,7 @@ export function exitStatus(record: ExitRecord, program: string): ExitStatus {
     timedOut,
     outOfMemory,
     treeEnded,
+    causes,
     durationMs,
     usage,
     startFailure,
@@ -97,8 +106,11 @@ function startFailureOf(record: ExitRecord, program: string): StartFailure {
 
 function describeStartFailure(record: ExitRecord, program: string): string {
   const name = errnoName(record.errno);
-  if (record.stage === "fork")
-    return `no process can be started: ${name} (the sandbox's process or memory limit is reached)`;
+  if (record.stage === "fork") {
+    const [cause] = record.causes;
+    const reason = cause ? describeCause(cause) : "the sandbox's process or memory limit is reached";
+    return `no process can be started: ${name} (${reason})`;
+  }
   if (record.stage === "streams") return `no stream for the command can be opened: ${name}`;
   if (isNotFound(record)) return `${program}: command not found`;
   if (name === "EACCES") return `${program}: permission denied`;

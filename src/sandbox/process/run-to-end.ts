@@ -65,7 +65,7 @@ class CollectedOutput {
       this.#options.encoding === "buffer" ? Buffer.concat([kept.head, kept.tail]) : textOf(kept);
     const streams = { stdout: read(stdout), stderr: read(stderr) };
     const omittedBytes = { stdout: stdout.omittedBytes, stderr: stderr.omittedBytes };
-    const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, usage } = status;
+    const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, causes, usage } = status;
     return {
       exitCode,
       signal,
@@ -77,6 +77,7 @@ class CollectedOutput {
       omittedBytes,
       outOfMemory,
       treeEnded,
+      causes,
       usage,
     };
   }

@@ -1,3 +1,4 @@
+import type { CallCause } from "../../policy/call-cause.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";
@@ -21,6 +22,8 @@ interface CommandEgress {
   nameCall(channel: number, callId: string): void;
   /** What was refused, for the end of the command's output; may be empty. */
   textFor(command: { channel: number; startedAtMs: number }): string;
+  /** What was refused to processes of the channel. */
+  causesFor(channel: number): CallCause[];
 }
 
 interface StartOptions extends Omit<SpawnOptions, "stdin"> {
@@ -72,7 +75,9 @@ export function startCommand(
     const failure = startError(record, { argv, cwd });
     if (failure) throw failure;
     if (record.treeLeft) context.onStuck();
-    return exitStatus(record, String(argv[0]));
+    const status = exitStatus(record, String(argv[0]));
+    const refused = status.exitCode === 0 ? [] : (context.egress?.causesFor(command.channel) ?? []);
+    return { ...status, causes: [...status.causes, ...refused] };
   });
   const notes = () => {
     const leftovers = command.endedLeftovers ? LEFTOVERS_ENDED : "";

@@ -1,11 +1,13 @@
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import type { TruncationPolicy } from "../../output/truncation.js";
+import type { CallCause } from "../../policy/call-cause.js";
 import type { ActionToReview } from "../../tools/review/action.js";
 import type { AnsweredApproval, ApprovalQuestion } from "../../tools/tool.js";
 import type { SessionReceipt } from "../receipts.js";
 import type { SessionRestorePoint, UndoneChanges } from "../restore-point.js";
 import { localDate, type SessionSetting } from "../setting.js";
+import { wireCauses } from "./cause-records.js";
 import type { SessionRecord } from "./session-file.js";
 
 export function sessionMeta(session: {
@@ -198,6 +200,8 @@ export function callRecord(call: {
   durationMs: number;
   /** Undefined for a call that ran no command, or whose command is still running. */
   exitCode: number | undefined;
+  /** What is known of why the command failed. */
+  causes: readonly CallCause[] | undefined;
   usage: { userMs: number; systemMs: number; maxRssBytes: number } | undefined;
 }): SessionRecord {
   return {
@@ -208,6 +212,7 @@ export function callRecord(call: {
       success: call.success,
       duration_ms: call.durationMs,
       exit_code: call.exitCode,
+      causes: wireCauses(call.causes),
       user_ms: call.usage?.userMs,
       system_ms: call.usage?.systemMs,
       max_rss_bytes: call.usage?.maxRssBytes,

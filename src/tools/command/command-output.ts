@@ -1,9 +1,16 @@
 import { type CapturedOutput, captured, countLines } from "../../output/captured-output.js";
 import { type TruncationPolicy, truncateOutput, truncateWithLineCount } from "../../output/truncation.js";
+import { type CallCause, causeSentences } from "../../policy/call-cause.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =
   "\n[what it left running was ended: outside the sandbox nothing goes on after its command]\n";
+
+/** Added to the output of a command that failed, if it is known why. May be empty. */
+export function causeNotice(causes: readonly CallCause[] = []): string {
+  const sentences = causeSentences(causes);
+  return sentences.length === 0 ? "" : `\n[${sentences.join(";\n")}]\n`;
+}
 
 interface Ended {
   exitCode: number;

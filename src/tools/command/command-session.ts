@@ -4,7 +4,7 @@ import { type CapturedOutput, renderOutput } from "../../output/captured-output.
 import { OutputCapture } from "../../output/output-capture.js";
 import type { ToolCallOptions } from "../tool.js";
 import type { ToolExit, ToolProcess } from "../tool-sandbox.js";
-import { TREE_ENDED } from "./command-output.js";
+import { causeNotice, TREE_ENDED } from "./command-output.js";
 import { eachChunk, endOf } from "./run-process.js";
 
 /** A process that later calls can refer to. Its output is read all the time, so that it never blocks. */
@@ -85,13 +85,15 @@ export class CommandSession {
       onActivity?.({ kind: "command-output", chunk });
     });
     const exit = await endOf(this.#process, reading);
-    if (exit.treeEnded) for (const output of [this.#unread, transcript]) output.push(Buffer.from(TREE_ENDED));
+    const notice = Buffer.from(causeNotice(exit.causes) + (exit.treeEnded ? TREE_ENDED : ""));
+    if (notice.length > 0) for (const output of [this.#unread, transcript]) output.push(notice);
     this.exit = exit;
     if (this.#isAbandoned) return;
     onActivity?.({
       kind: "command-ended",
       exitCode: exit.exitCode,
       output: exit.startFailure?.message ?? renderOutput(transcript.take()),
+      causes: exit.causes,
       durationMs: exit.durationMs,
       usage: exit.usage,
     });

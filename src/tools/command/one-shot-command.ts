@@ -10,7 +10,7 @@ import { failure } from "../tool-failure.js";
 import { type CommandEnvironment, environmentIn, type OutputLimit } from "../tool-needs.js";
 import type { ToolExit } from "../tool-sandbox.js";
 import { signalError, startError } from "./command-failure.js";
-import { type CommandOutcome, TREE_ENDED, withTimeout } from "./command-output.js";
+import { type CommandOutcome, causeNotice, TREE_ENDED, withTimeout } from "./command-output.js";
 import { adviseOfMissingProgram, type MissingProgramNeeds } from "./missing-programs.js";
 import { runProcess } from "./run-process.js";
 
@@ -35,8 +35,6 @@ type OneShotResult = { kind: "ended"; outcome: CommandOutcome } | { kind: "faile
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
-const OUT_OF_MEMORY_NOTICE =
-  "\n[the sandbox ran out of memory: the kernel killed a process of this command]\n";
 
 export const oneShotParameters = {
   workdir: z.string().optional().describe("Directory to run in. Default: the session's."),
@@ -110,6 +108,7 @@ async function attempt(
     kind: "command-ended",
     exitCode: exit.exitCode,
     output: exit.startFailure?.message ?? renderOutput(withTimeout({ ...exit, output })),
+    causes: exit.causes,
     durationMs: exit.durationMs,
     usage: exit.usage,
   });
@@ -125,7 +124,7 @@ function aggregate(stdout: CapturedOutput, stderr: CapturedOutput, exit: ToolExi
   return captured(
     shrinkOutput(stdout, KEPT_OUTPUT_BYTES - stderrBytes),
     shrinkOutput(stderr, stderrBytes),
-    exit.outOfMemory ? OUT_OF_MEMORY_NOTICE : "",
+    causeNotice(exit.causes),
     exit.treeEnded ? TREE_ENDED : "",
   );
 }

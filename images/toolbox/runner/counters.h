@@ -1,0 +1,36 @@
+/* What the kernel counts for this container, under cgroup v2 or v1. */
+#ifndef BRIG_COUNTERS_H
+#define BRIG_COUNTERS_H
+
+#include <stdint.h>
+
+/* A number that the kernel does not say, as under gVisor. */
+#define COUNT_UNKNOWN UINT64_MAX
+
+struct counts {
+    uint64_t memory_kills;  /* processes of this container that were killed for lack of memory, whoever lacked it */
+    uint64_t limit_hits;    /* how often nothing was left of the container's own memory; v1 does not say */
+    uint64_t refused_forks; /* how often no process could be started because of a limit of their number */
+};
+
+/* Opened before the first command runs, because a file that is open cannot be hidden or replaced. */
+struct counters {
+    int memory_events;  /* v2: both counts of memory */
+    int memory_kills;   /* v1 */
+    int most_memory[2]; /* v1: without and with swap. Its memory.failcnt stays 0 with some kernels */
+    int memory_limit;
+    int refused_forks, process_limit, most_processes;
+};
+
+void counters_open(struct counters *c);
+struct counts counters_read(const struct counters *c);
+
+/*
+ * The container's own memory limit, or COUNT_UNKNOWN if it was not reached between two readings, so that only an outer one can have
+ * been. Of v1 is only known whether it was ever reached.
+ */
+uint64_t counters_memory_limit(const struct counters *c, const struct counts *before, const struct counts *now);
+/* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer one can have been. */
+uint64_t counters_process_limit(const struct counters *c);
+
+#endif

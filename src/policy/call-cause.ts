@@ -1,0 +1,70 @@
+import { formatBytes } from "../lib/bytes.js";
+
+/**
+ * What is known of why a command failed. Each is a fact that the kernel or brig has counted while it ran, and none is
+ * a guess from its output. What could also be another command's is not given.
+ */
+export type CallCause =
+  /** The kernel killed a process of it, because the sandbox had reached its memory limit. Null: the size is unknown. */
+  | { kind: "memory-limit"; limitBytes: number | null }
+  /** The same below the sandbox's own limit: the machine, or something else that contains the sandbox, had no more memory. */
+  | { kind: "machine-memory" }
+  /** A process or thread could not be started. Null: because of a limit outside of the sandbox. */
+  | { kind: "process-limit"; limit: number | null }
+  /** A directory in memory (tmpfs) is full. */
+  | ({ kind: "full-directory" } & FullPlace)
+  /** The disk that holds this directory is full. */
+  | ({ kind: "disk-full" } & FullPlace)
+  /** The allow-list refused a connection of one of its processes. `denial` is the kind of a `Denial`. */
+  | { kind: "network-rule"; host: string; port: number | null; denial: string };
+
+export interface FullPlace {
+  path: string;
+  lacks: "bytes" | "files";
+  /** How many bytes or files there can be at all. */
+  limit: number;
+  /** It was full when the command began, and files came or went there meanwhile. */
+  wasFull: boolean;
+}
+
+/** One sentence for people and models, without its full stop. */
+export function describeCause(cause: CallCause): string {
+  switch (cause.kind) {
+    case "memory-limit": {
+      const limit = cause.limitBytes === null ? "" : ` of ${formatBytes(cause.limitBytes)}`;
+      return `the sandbox ran out of memory: the kernel killed a process of this command at the limit${limit}`;
+    }
+    case "machine-memory":
+      return "the kernel killed a process of this command although the sandbox was below its memory limit, because the machine or a limit around the sandbox had no more memory";
+    case "process-limit":
+      return cause.limit === null
+        ? "a process could not be started because of a limit outside of the sandbox"
+        : `a process could not be started because the sandbox had reached its limit of ${cause.limit} processes and threads`;
+    case "full-directory":
+      return `${shownPath(cause.path)} is full: ${whatIsUsed(cause)}`;
+    case "disk-full":
+      return `the disk that holds ${shownPath(cause.path)} is full: ${whatIsUsed(cause)}`;
+    case "network-rule":
+      return `the allow-list refused a connection to ${cause.port === null ? cause.host : `${cause.host}:${cause.port}`}`;
+    default:
+      return cause satisfies never;
+  }
+}
+
+function whatIsUsed({ lacks, limit, wasFull }: FullPlace): string {
+  const used = lacks === "bytes" ? `${formatBytes(limit)} are used` : `there are ${limit} files`;
+  return wasFull ? `${used}, as before this command` : used;
+}
+
+/** The name of a directory may contain any character but NUL. */
+function shownPath(path: string): string {
+  return /^[\x21-\x7e]+$/.test(path) ? path : JSON.stringify(path);
+}
+
+/**
+ * The sentences that follow a command's own output. What the allow-list refused is in the output already, with more
+ * words.
+ */
+export function causeSentences(causes: readonly CallCause[]): string[] {
+  return causes.filter(({ kind }) => kind !== "network-rule").map(describeCause);
+}
