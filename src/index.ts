@@ -29,6 +29,7 @@ export type { AgentEvent, AgentListener, CompactionReason } from "./agent/turn/e
 export type { WebSearch } from "./agent/turn/web-search-event.js";
 export { runBatch } from "./batch/run-batch.js";
 export type { BatchAgent, RunBatchOptions, RunBatchResult } from "./batch/run-batch-options.js";
+export type { CallCause, FullPlace } from "./output/call-cause.js";
 export type { EngineConnection } from "./docker/engine-types.js";
 export type { AskAboutHost, AskedHost, HostAnswer } from "./egress/ask-about-host.js";
 export type { EgressAttempt, EgressOutcome, EgressWay } from "./egress/attempt.js";
@@ -59,7 +60,6 @@ export { bearerKey, noCredentials } from "./model/static-credentials.js";
 export type { OutputPart } from "./output/output-part.js";
 export type { TruncationPolicy } from "./output/truncation.js";
 export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js";
-export type { CallCause, FullPlace } from "./policy/call-cause.js";
 export type { EgressSettings } from "./policy/egress/egress-schema.js";
 export type { SandboxMode } from "./policy/modes.js";
 export type { NetworkScope } from "./policy/network.js";

@@ -244,8 +244,8 @@ export class JsonEvents {
 }
 
 /** Codex prints the message alone; brig adds a code for programs and a hint for people. */
-function failureOf({ message, code, hint }: BrigError): Readonly<Record<string, unknown>> {
-  return { message, code, hint };
+function failureOf({ message, code, hint, reason }: BrigError): Readonly<Record<string, unknown>> {
+  return { message, code, hint, reason };
 }
 
 function commandItem(

@@ -1,5 +1,6 @@
 import type { Duplex, Readable } from "node:stream";
 import type { BuildOptions, PullOptions } from "./build-options.js";
+import type { ContainerEvent } from "./container-event.js";
 
 /** The fields of the API's request to create a container that brig uses, under the API's own names. */
 export interface ContainerBody {
@@ -261,8 +262,8 @@ export interface Engine extends EngineConnection {
    * and sticky. A link at its end is not followed. Null if there is no such path, or if the engine does not say.
    */
   statPath(id: string, path: string, options?: { signal?: AbortSignal }): Promise<StatedPath | null>;
-  /** What the engine has seen of a container since its own start: "create", "start", "kill" by somebody outside, "die". */
-  containerEvents(id: string, options?: { signal?: AbortSignal }): Promise<string[]>;
+  /** What the engine has seen of a container since its own start. */
+  containerEvents(id: string, options?: { signal?: AbortSignal }): Promise<ContainerEvent[]>;
   /** What differs from the image, in volumes and memory nothing. */
   containerChanges(id: string, options?: { signal?: AbortSignal }): Promise<ContainerChange[]>;
   /** The standard streams of the container's main program. Nothing is lost if attached before the start. */

@@ -6,6 +6,7 @@ import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
 import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
+import { endedContainer } from "./process/ended-container.js";
 import { requireAsRequested } from "./proof/compare-created.js";
 import { removeAndConfirm, waitForContainer, withRetries } from "./removal.js";
 import { notRecorded, removeRecord, type SandboxRecord, writeRecord } from "./sandbox-records.js";
@@ -185,12 +186,7 @@ export class SandboxContainer {
   async diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
     const state = await this.#engine.inspectContainer(this.id);
     if (state?.running) return state.paused ? "paused" : "runs";
-    const reason = state?.oomKilled ? "oom" : leaseIsOver ? "lease" : "killed";
-    const messages = {
-      oom: "the sandbox ran out of memory and its container was killed",
-      lease: "the sandbox ended because nobody was connected for the length of its lease",
-      killed: "the sandbox's container was killed or removed from outside",
-    };
-    return new BrigError(messages[reason], { code: "sandbox.gone", reason, hint: "create another sandbox" });
+    const events = await this.#engine.containerEvents(this.id).catch(() => null);
+    return endedContainer({ state, events, leaseIsOver });
   }
 }

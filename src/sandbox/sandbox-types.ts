@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import type { CallCause } from "../policy/call-cause.js";
+import type { CallCause } from "../output/call-cause.js";
 
 /** How to run one command. Durations are in milliseconds, sizes in bytes. */
 export interface ExecOptions {

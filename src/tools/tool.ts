@@ -1,5 +1,5 @@
+import type { CallCause } from "../output/call-cause.js";
 import type { OutputPart } from "../output/output-part.js";
-import type { CallCause } from "../policy/call-cause.js";
 import type { SandboxDenial } from "../policy/sandbox-denial.js";
 import type { AgentState } from "./agents/agents.js";
 import type { JsonSchema } from "./json-schema.js";

@@ -45,6 +45,9 @@ enum frame_type {
     FRAME_DATAGRAM_FROM_RUNNER = 0xa4,
 };
 
+/* The exit status of the runner when its lease is over. */
+#define LEASE_OVER_STATUS 70
+
 #define TOKEN_BYTES 32u
 #define HELLO_BYTES 44u
 #define WELCOME_BYTES 20u
@@ -83,18 +86,9 @@ enum exit_flag {
 /* Behind the head of a failed command's EXIT: what is known of why it failed. */
 #define CAUSE_HEAD_BYTES 12u
 
-enum cause_kind {
-    CAUSE_MEMORY = 1,
-    CAUSE_PROCESSES = 2,
-    CAUSE_FULL_MEMORY = 3,
-    CAUSE_FULL_DISK = 4,
-};
+enum cause_kind { CAUSE_MEMORY = 1, CAUSE_PROCESSES = 2, CAUSE_FULL_MEMORY = 3, CAUSE_FULL_DISK = 4 };
 
-enum cause_flag {
-    CAUSE_OUTSIDE = 1,
-    CAUSE_FILES = 2,
-    CAUSE_BEFORE = 4,
-};
+enum cause_flag { CAUSE_OUTSIDE = 1, CAUSE_FILES = 2, CAUSE_BEFORE = 4 };
 
 /* What failed when a command could not be started. */
 enum stage {

@@ -21,13 +21,20 @@ static bool is_on_disk(const char *type) {
     return false;
 }
 
+static bool is_octal(const char *digits) {
+    return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' && digits[2] >= '0' && digits[2] <= '7';
+}
+
 /* The kernel writes spaces, tabs, line breaks and backslashes of a path as \ooo. */
 static void unescape(char *text) {
     char *to = text;
     for (const char *from = text; *from; to++) {
-        bool is_octal = from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' && from[2] <= '7' && from[3] >= '0' && from[3] <= '7';
-        *to = is_octal ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
-        from += is_octal ? 4 : 1;
+        if (from[0] == '\\' && is_octal(from + 1)) {
+            *to = (char)((unsigned char)(from[1] - '0') * 64 + (unsigned char)(from[2] - '0') * 8 + (unsigned char)(from[3] - '0'));
+            from += 4;
+        } else {
+            *to = *from++;
+        }
     }
     *to = 0;
 }

@@ -158,7 +158,7 @@ static void turn(struct runner *r) {
         channels_tick(r, now);
         network_tick(r);
         bridges_tick(r, now);
-        if (lease_is_over(r, now)) exit(0);
+        if (lease_is_over(r, now)) exit(LEASE_OVER_STATUS);
     }
     channels_start_queued(r);
     channels_resume_output(r);

@@ -52,7 +52,7 @@ function recordEnding(ending: TurnEnding, { id, transcript }: { id: string; tran
       transcript.emit({ kind: "turn-interrupted" });
       break;
     case "failed":
-      transcript.keep(records.errorEvent(ending.error.message));
+      transcript.keep(records.errorEvent(ending.error));
       transcript.emit({ kind: "turn-failed", error: ending.error });
       break;
     default:

@@ -1,8 +1,13 @@
 import { text } from "node:stream/consumers";
-import { object, read, string } from "../../lib/json/json-shape.js";
+import { nullish, number, object, read, record, string } from "../../lib/json/json-shape.js";
 import type { Client } from "../client.js";
+import type { ContainerEvent } from "../container-event.js";
 
-const event = object({ Action: string });
+const event = object({
+  Action: string,
+  Actor: nullish(object({ Attributes: nullish(record(string)) })),
+  timeNano: nullish(number),
+});
 
 /** Covers what the clocks of this machine and the engine's differ by. */
 const AHEAD_MS = 250;
@@ -12,7 +17,7 @@ export async function containerEvents(
   { call }: Client,
   id: string,
   { signal }: { signal?: AbortSignal } = {},
-): Promise<string[]> {
+): Promise<ContainerEvent[]> {
   const reply = await call(
     "ask what happened to the container",
     async (api, limit) => {
@@ -26,5 +31,13 @@ export async function containerEvents(
     { signal, limitMs: 10_000 },
   );
   const lines = reply.split("\n").filter((line) => line.trim() !== "");
-  return lines.map((line) => read(event, JSON.parse(line)).Action);
+  return lines.map((line) => {
+    const { Action, Actor, timeNano } = read(event, JSON.parse(line));
+    const exitCode = /^\d{1,3}$/.exec(Actor?.Attributes?.exitCode ?? "");
+    return {
+      action: Action,
+      atMs: (timeNano ?? 0) / 1e6,
+      exitCode: exitCode === null ? null : Number(exitCode[0]),
+    };
+  });
 }

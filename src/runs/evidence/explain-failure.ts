@@ -49,7 +49,8 @@ async function gatherFacts(engine: Engine, failed: FailedAttempt): Promise<Facts
 
 async function askAbout(engine: Engine, id: string): Promise<Pick<Facts, "container" | "events">> {
   const container = (await engine.inspectContainer(id)) ?? "removed";
-  return { container, events: await engine.containerEvents(id).catch(() => null) };
+  const events = await engine.containerEvents(id).catch(() => null);
+  return { container, events: events?.map(({ action }) => action) ?? null };
 }
 
 async function hostFacts(

@@ -7,6 +7,7 @@ import { proveLink } from "../connect-and-prove.js";
 import type { OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
+import { endedContainer } from "../process/ended-container.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../sandbox.js";
 
 /** The link asks again about a silent stream every two seconds. */
@@ -80,7 +81,10 @@ function diagnosis(
   let askedAt = Number.NEGATIVE_INFINITY;
   return async (brokenForMs) => {
     const container = await engine.inspectContainer(containerId);
-    if (container?.running !== true) return runnerEnded(container?.oomKilled === true ? "oom" : "killed");
+    if (container?.running !== true) {
+      const events = await engine.containerEvents(containerId).catch(() => null);
+      return endedContainer({ state: container, events, leaseIsOver: false });
+    }
     if (brokenForMs > 0 || !(await runner.inspect()).running) return runnerEnded();
     await link.ping();
     const now = performance.now();
@@ -90,10 +94,10 @@ function diagnosis(
   };
 }
 
-function runnerEnded(reason: "oom" | "killed" = "killed"): BrigError {
+function runnerEnded(): BrigError {
   return new BrigError("the runner beside the sandbox's own has ended", {
     code: "sandbox.gone",
-    reason,
+    reason: "killed",
     hint: "something in the container may have killed it; create another sandbox",
   });
 }

@@ -43,6 +43,9 @@ export const FrameType = {
   datagramFromRunner: 0xa4,
 } as const;
 
+/** The exit status of the runner when its lease is over. */
+export const LEASE_OVER_STATUS = 70;
+
 export const TOKEN_BYTES = 32;
 export const HELLO_BYTES = 44;
 export const WELCOME_BYTES = 20;

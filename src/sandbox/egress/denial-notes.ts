@@ -1,6 +1,6 @@
 import type { EgressAttempt } from "../../egress/attempt.js";
 import { describeDenial } from "../../egress/rules/denial.js";
-import type { CallCause } from "../../policy/call-cause.js";
+import type { CallCause } from "../../output/call-cause.js";
 
 interface Denied {
   /** Null for a name that was looked up: datagrams do not say whose they are. */

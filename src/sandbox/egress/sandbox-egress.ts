@@ -3,7 +3,7 @@ import type { EgressAttempt } from "../../egress/attempt.js";
 import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
 import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { BrigError } from "../../errors.js";
-import type { CallCause } from "../../policy/call-cause.js";
+import type { CallCause } from "../../output/call-cause.js";
 import type { NetworkScope } from "../../policy/network.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { SandboxNetwork } from "../network/sandbox-network.js";

@@ -1,4 +1,4 @@
-import type { CallCause } from "../../policy/call-cause.js";
+import type { CallCause } from "../../output/call-cause.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox-types.js";

@@ -1,4 +1,4 @@
-import type { CallCause } from "../../policy/call-cause.js";
+import type { CallCause } from "../../output/call-cause.js";
 
 /** As in session files and in `--json`. Undefined, and so left out, if there are none. */
 export function wireCauses(

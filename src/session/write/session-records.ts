@@ -1,7 +1,8 @@
+import type { CallCause } from "../../output/call-cause.js";
+import type { BrigError } from "../../errors.js";
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
 import type { TruncationPolicy } from "../../output/truncation.js";
-import type { CallCause } from "../../policy/call-cause.js";
 import type { ActionToReview } from "../../tools/review/action.js";
 import type { AnsweredApproval, ApprovalQuestion } from "../../tools/tool.js";
 import type { SessionReceipt } from "../receipts.js";
@@ -118,8 +119,9 @@ export function turnAbortedEvent(turnId: string): SessionRecord {
   return event({ type: "turn_aborted", turn_id: turnId, reason: "interrupted" });
 }
 
-export function errorEvent(message: string): SessionRecord {
-  return event({ type: "error", message });
+/** Codex records the message alone. */
+export function errorEvent({ message, code, reason }: BrigError): SessionRecord {
+  return event({ type: "error", message, code, reason });
 }
 
 /** Lets a list of sessions read the number of turns from the end of a file. `number` counts from 1. */

@@ -1,6 +1,6 @@
+import { type CallCause, causeSentences } from "../../output/call-cause.js";
 import { type CapturedOutput, captured, countLines } from "../../output/captured-output.js";
 import { type TruncationPolicy, truncateOutput, truncateWithLineCount } from "../../output/truncation.js";
-import { type CallCause, causeSentences } from "../../policy/call-cause.js";
 
 /** Added to the output of a command outside the sandbox that left processes running. */
 export const TREE_ENDED =

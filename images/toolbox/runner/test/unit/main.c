@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,7 +31,9 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
 #undef open
 
 #include "../../buffer.h"
+#include "../../counters.h"
 #include "../../link.h"
+#include "../../rooms.h"
 #include "../../sha256.h"
 #include "../../tree.h"
 #include "require.h"
@@ -661,6 +664,88 @@ static void a_parent_is_found_behind_any_name(void) {
     REQUIRE(parent_of(getpid()) == getppid() && parent_of(0) == -1);
 }
 
+/* ---- why commands fail -------------------------------------------------------------------------------------------- */
+
+static int file_with(const char *text) {
+    int fd = memfd_create("counter", MFD_CLOEXEC);
+    REQUIRE(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    return fd;
+}
+
+static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1};
+
+static void counts_are_read_under_both_versions_of_cgroup(void) {
+    struct counts unknown = counters_read(&none);
+    REQUIRE(unknown.memory_kills == COUNT_UNKNOWN && unknown.limit_hits == COUNT_UNKNOWN && unknown.refused_forks == COUNT_UNKNOWN);
+    struct counters v2 = none, v1 = none;
+    v2.memory_events = file_with("low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 5\n");
+    v2.refused_forks = file_with("max 18446744073709551614\n");
+    struct counts counts = counters_read(&v2);
+    REQUIRE(counts.memory_kills == 3 && counts.limit_hits == 2 && counts.refused_forks == UINT64_MAX - 1);
+    v1.memory_kills = file_with("oom_kill_disable 7\nunder_oom 8\noom_kill 4\n");
+    v1.refused_forks = file_with("");
+    counts = counters_read(&v1);
+    REQUIRE(counts.memory_kills == 4 && counts.limit_hits == COUNT_UNKNOWN && counts.refused_forks == COUNT_UNKNOWN);
+}
+
+static void a_limit_is_the_containers_own_only_if_it_was_reached(void) {
+    struct counters c = none;
+    struct counts before = {.limit_hits = 2}, now = before;
+    c.memory_limit = file_with("1073741824\n");
+    REQUIRE(counters_memory_limit(&c, &before, &now) == COUNT_UNKNOWN);
+    now.limit_hits = 3;
+    REQUIRE(counters_memory_limit(&c, &before, &now) == 1u << 30);
+    before.limit_hits = now.limit_hits = COUNT_UNKNOWN;
+    REQUIRE(counters_memory_limit(&c, &before, &now) == COUNT_UNKNOWN);
+    c.most_memory[0] = file_with("1000000000\n");
+    REQUIRE(counters_memory_limit(&c, &before, &now) == COUNT_UNKNOWN);
+    c.most_memory[1] = file_with("1073733632\n");
+    REQUIRE(counters_memory_limit(&c, &before, &now) == 1u << 30);
+    c.process_limit = file_with("64\n");
+    REQUIRE(counters_process_limit(&c) == 64); /* a kernel that does not say how many there were */
+    c.most_processes = file_with("63\n");
+    REQUIRE(counters_process_limit(&c) == COUNT_UNKNOWN);
+    c.most_processes = file_with("64\n");
+    REQUIRE(counters_process_limit(&c) == 64);
+    c.process_limit = file_with("max\n");
+    REQUIRE(counters_process_limit(&c) == COUNT_UNKNOWN);
+}
+
+static void require_room(const struct room *room, const char *path, bool is_in_memory, uint64_t device) {
+    REQUIRE(strcmp(room->path, path) == 0 && room->is_in_memory == is_in_memory && room->device == device);
+}
+
+static void rooms_are_what_can_be_written_to_and_is_on_this_machine(void) {
+    char mountinfo[] = "1 0 0:5 / / ro,relatime - overlay overlay rw,lowerdir=a\n"
+                       "2 1 0:6 / /tmp rw,nosuid - tmpfs tmpfs rw,size=1k\n"
+                       "3 1 254:1 /a\\040b /a\\040b\\134\\012c rw shared:1 master:2 - ext4 /dev/vda rw\n"
+                       "4 1 0:7 / /far rw - nfs4 server:/ rw\n"
+                       "5 1 0:8 / /served rw - fuse.sshfs a rw\n"
+                       "6 1 0:9 / /proc/acpi rw - tmpfs tmpfs rw\n"
+                       "7 1 0:10 / /processes rw - tmpfs tmpfs rw\n"
+                       "8 1 0:11 / /rwx norw,rwx - tmpfs tmpfs rw\n"
+                       "9 1 0:12 / relative rw - tmpfs tmpfs rw\n"
+                       "10 1 x:y / /bad rw - tmpfs tmpfs rw\n"
+                       "11 1 0:13 / /cut rw\n"
+                       "12";
+    struct rooms rooms = {.count = 0};
+    rooms_parse(&rooms, mountinfo);
+    REQUIRE(rooms.count == 3);
+    require_room(&rooms.list[0], "/tmp", true, 6);
+    require_room(&rooms.list[1], "/a b\\\nc", false, UINT64_C(254) << 32 | 1);
+    require_room(&rooms.list[2], "/processes", true, 10);
+    for (int i = 0; i < rooms.count; i++) free(rooms.list[i].path);
+}
+
+static void there_are_no_more_rooms_than_there_is_place_for(void) {
+    char mountinfo[8192] = "";
+    for (int i = 0; i < 2 * ROOMS_MAX; i++) strcat(mountinfo, "2 1 0:6 / /tmp rw - tmpfs tmpfs rw\n");
+    struct rooms rooms = {.count = 0};
+    rooms_parse(&rooms, mountinfo);
+    REQUIRE(rooms.count == ROOMS_MAX);
+    for (int i = 0; i < rooms.count; i++) free(rooms.list[i].path);
+}
+
 /* ------------------------------------------------------------------------------------------------------------------- */
 
 #define TEST(name) {#name, name}
@@ -704,6 +789,10 @@ static const struct {
     TEST(a_process_whose_first_thread_has_ended_is_killed),
     TEST(a_zombie_is_not_killed_again),
     TEST(a_parent_is_found_behind_any_name),
+    TEST(counts_are_read_under_both_versions_of_cgroup),
+    TEST(a_limit_is_the_containers_own_only_if_it_was_reached),
+    TEST(rooms_are_what_can_be_written_to_and_is_on_this_machine),
+    TEST(there_are_no_more_rooms_than_there_is_place_for),
 };
 
 int main(void) {

@@ -207,6 +207,100 @@ static void who_has_a_parent_inside_gets_no_place(void) {
     close_runner();
 }
 
+/* ---- why commands fail -------------------------------------------------------------------------------------------- */
+
+static struct watched watched;
+
+static void set_counter(int *fd, const char *text) {
+    if (*fd >= 0) close(*fd);
+    *fd = memfd_create("counter", MFD_CLOEXEC);
+    REQUIRE(*fd >= 0 && write(*fd, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+static void open_watched(void) {
+    open_welcomed();
+    watched = (struct watched){.counters = {-1, -1, {-1, -1}, -1, -1, -1, -1}};
+    set_counter(&watched.counters.memory_events, "oom 0\noom_kill 0\n");
+    set_counter(&watched.counters.refused_forks, "max 0\n");
+    set_counter(&watched.counters.memory_limit, "1048576\n");
+    set_counter(&watched.counters.process_limit, "64\n");
+    s.r.watched = &watched;
+}
+
+static void close_watched(void) {
+    s.r.watched = NULL;
+    finish();
+    close_runner();
+    const struct counters *c = &watched.counters;
+    const int files[] = {c->memory_events, c->refused_forks, c->memory_limit, c->process_limit};
+    for (size_t i = 0; i < 4; i++) close(files[i]);
+}
+
+/* The kinds and flags of the causes of such an end of the command, "" for none. */
+static const char *causes_of(const struct fake *f, struct worker_report report) {
+    static char text[64];
+    struct buffer out = {.data = NULL};
+    bool lacked_memory = causes_append(&s.r, channel_find(&s.r, f->channel), &report, &out);
+    size_t at = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < buffer_length(&out); i += CAUSE_HEAD_BYTES)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%u:%u:%u ", buffer_front(&out)[i], buffer_front(&out)[i + 1],
+                               (unsigned)get64(buffer_front(&out) + i + 4));
+    buffer_free(&out);
+    REQUIRE(lacked_memory == (text[0] == '1'));
+    return text;
+}
+
+#define REQUIRE_CAUSES(f, expected, ...) REQUIRE(strcmp(causes_of(f, (struct worker_report){__VA_ARGS__}), expected) == 0)
+
+static void a_command_alone_has_what_was_counted_while_it_ran(void) {
+    open_watched();
+    set_counter(&watched.counters.memory_events, "oom 5\noom_kill 5\n");
+    set_counter(&watched.counters.refused_forks, "max 5\n");
+    struct fake *f = start_one();
+    s.r.channels[f->channel % CHANNEL_BUCKETS]->before.had_company = false; /* this process is not PID 1 */
+    REQUIRE_CAUSES(f, "", .kind = EXIT_EXITED, .code = 1);
+    set_counter(&watched.counters.memory_events, "oom 6\noom_kill 6\n");
+    set_counter(&watched.counters.refused_forks, "max 6\n");
+    REQUIRE_CAUSES(f, "1:0:1048576 2:0:64 ", .kind = EXIT_EXITED, .code = 1);
+    REQUIRE_CAUSES(f, "", .kind = EXIT_EXITED, .code = 0);
+    set_counter(&watched.counters.memory_events, "oom 5\noom_kill 6\n");
+    set_counter(&watched.counters.refused_forks, "max 5\n");
+    REQUIRE_CAUSES(f, "1:1:0 ", .kind = EXIT_EXITED, .code = 1);
+    close_watched();
+}
+
+static void what_was_refused_to_the_runner_itself_is_no_cause(void) {
+    open_watched();
+    struct fake *f = start_one();
+    s.r.channels[f->channel % CHANNEL_BUCKETS]->before.had_company = false;
+    set_counter(&watched.counters.refused_forks, "max 3\n");
+    s.r.refused_forks += 3;
+    REQUIRE_CAUSES(f, "", .kind = EXIT_EXITED, .code = 1);
+    REQUIRE_CAUSES(f, "2:0:64 ", .kind = EXIT_NOT_STARTED, .stage = STAGE_FORK, .error = EAGAIN);
+    REQUIRE_CAUSES(f, "", .kind = EXIT_NOT_STARTED, .stage = STAGE_FORK, .error = ENOMEM);
+    REQUIRE_CAUSES(f, "", .kind = EXIT_NOT_STARTED, .stage = STAGE_EXEC, .error = EAGAIN);
+    set_counter(&watched.counters.refused_forks, "max 4\n");
+    REQUIRE_CAUSES(f, "2:0:64 ", .kind = EXIT_EXITED, .code = 1);
+    close_watched();
+}
+
+static void in_company_a_command_has_only_what_is_certainly_its_own(void) {
+    open_watched();
+    struct fake *f = start_one();
+    s.r.channels[f->channel % CHANNEL_BUCKETS]->before.had_company = false;
+    start_one();
+    set_counter(&watched.counters.memory_events, "oom 1\noom_kill 1\n");
+    set_counter(&watched.counters.refused_forks, "max 1\n");
+    REQUIRE_CAUSES(f, "", .kind = EXIT_EXITED, .code = 1);
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGTERM);
+    REQUIRE_CAUSES(f, "1:0:1048576 ", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    REQUIRE_CAUSES(f, "1:0:1048576 ", .kind = EXIT_EXITED, .code = 137);
+    channel_find(&s.r, f->channel)->exit_flags |= EXIT_TIMED_OUT;
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    close_watched();
+}
+
 /* ----------------------------------------------------------------------------------------------------------------- */
 
 #define TEST(name) {#name, name}
@@ -222,6 +316,9 @@ static const struct {
     TEST(a_connection_keeps_no_more_than_it_may_and_drops_a_host_that_sends_more),
     TEST(only_loopback_may_be_listened_on),
     TEST(what_came_before_a_reset_arrives_once_there_is_credit_for_it),
+    TEST(a_command_alone_has_what_was_counted_while_it_ran),
+    TEST(what_was_refused_to_the_runner_itself_is_no_cause),
+    TEST(in_company_a_command_has_only_what_is_certainly_its_own),
 };
 
 int main(void) {

@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import type { Sandbox } from "../../../src/sandbox/sandbox.js";
+import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
+import { forEachHostUser } from "../../support/each-host-user.js";
+import { changedPolicy } from "../../support/policies.js";
+import { differs, titled } from "../../support/runtime-differences.js";
+
+const MEMORY_MB = 160;
+const small = { memoryMb: MEMORY_MB, sizeMb: 16, shmMb: 8, maxInodes: 500, pids: 64 };
+
+const hog = ["python3", "-c", "x = bytearray(400_000_000); x[::4096] = b'x' * len(x[::4096])"];
+const memoryLimit = { kind: "memory-limit", limitBytes: MEMORY_MB * 1024 ** 2 };
+const processLimit = { kind: "process-limit", limit: 64 };
+const fullTmp = {
+  kind: "full-directory",
+  path: "/tmp",
+  lacks: "bytes",
+  limit: 16 * 1024 ** 2,
+  wasFull: false,
+};
+
+/** Starts processes until that fails, ends them, and exits with the code. bash itself would try again for seconds. */
+const fork = (code: number) => `python3 - <<'END'
+import os, signal, sys, time
+children = []
+try:
+    for _ in range(100):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+        children.append(child)
+except OSError as error:
+    print(error, file=sys.stderr)
+for child in children: os.kill(child, signal.SIGKILL)
+sys.exit(${code})
+END`;
+const fill = (file: string) => `head -c 100000000 /dev/zero > ${file} 2>/dev/null`;
+
+const run = (sandbox: Sandbox, script: string, options?: ExecOptions): Promise<ExecResult> =>
+  sandbox.exec(["bash", "-c", script], options);
+
+/** Runs a script until it has printed a line, and returns what ends it. */
+async function startReady(sandbox: Sandbox, script: string) {
+  const process = await sandbox.spawn(["bash", "-c", script]);
+  await new Promise((resolve) => process.stdout.once("data", resolve));
+  return process;
+}
+
+forEachHostUser((test, { uid }) => {
+  test.skipIf(differs("limits.memory"))(
+    titled("limits.memory", "memory: the command whose process was killed has the limit as its cause"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+      expect(await sandbox.exec(hog)).toMatchObject({
+        exitCode: 137,
+        outOfMemory: true,
+        causes: [memoryLimit],
+      });
+      const outlived = await sandbox.exec(["sh", "-c", `"$@"; exit 3`, "sh", ...hog]);
+      expect(outlived).toMatchObject({ exitCode: 3, outOfMemory: true, causes: [memoryLimit] });
+      const succeeded = await sandbox.exec(["sh", "-c", `"$@"; exit 0`, "sh", ...hog]);
+      expect(succeeded).toMatchObject({ exitCode: 0, outOfMemory: false, causes: [] });
+      // A kill that brought down no command is not put down to the next one that fails.
+      expect(await run(sandbox, "exit 4")).toMatchObject({ exitCode: 4, outOfMemory: false, causes: [] });
+      expect(await run(sandbox, "kill -9 $$")).toMatchObject({
+        signal: "SIGKILL",
+        outOfMemory: false,
+        causes: [],
+      });
+    },
+  );
+
+  test.skipIf(differs("limits.memory"))(
+    titled("limits.memory", "memory: beside another command each is told what happened to itself"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+      const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
+      expect(await sandbox.exec(hog)).toMatchObject({ exitCode: 137, causes: [memoryLimit] });
+      const inShell = await sandbox.exec(["sh", "-c", `"$@"; exit $?`, "sh", ...hog]);
+      expect(inShell).toMatchObject({ exitCode: 137, causes: [memoryLimit] });
+      bystander.stdin?.end("\n");
+      expect(await bystander.exit).toMatchObject({ exitCode: 5, outOfMemory: false, causes: [] });
+    },
+  );
+
+  test.skipIf(differs("limits.pids"))(
+    titled("limits.pids", "processes: a command that was refused one has the limit as its cause"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+      expect(await run(sandbox, fork(9))).toMatchObject({ exitCode: 9, causes: [processLimit] });
+      expect(await run(sandbox, fork(0))).toMatchObject({
+        exitCode: 0,
+        causes: [],
+      });
+      expect(await run(sandbox, "exit 4")).toMatchObject({ exitCode: 4, causes: [] });
+    },
+  );
+
+  test.skipIf(differs("limits.pids") || uid === 0)(
+    titled("limits.pids", "processes: a limit that the command has set itself is not the sandbox's"),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+      const result = await run(sandbox, `ulimit -u 8; ${fork(9)}`);
+      expect(result.stderr).toContain("Resource temporarily unavailable");
+      expect(result).toMatchObject({ causes: [] });
+    },
+  );
+
+  test.skipIf(differs("limits.pids"))(
+    titled(
+      "limits.pids",
+      "processes: neither a command beside another, nor one beside what is left, has its cause",
+    ),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+      const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
+      expect(await run(sandbox, fork(9))).toMatchObject({ exitCode: 9, causes: [] });
+      bystander.stdin?.end("\n");
+      expect(await bystander.exit).toMatchObject({ exitCode: 5, causes: [] });
+      const leaving = "(while :; do sleep 30 & done) > /dev/null 2>&1 &";
+      expect(await run(sandbox, leaving)).toMatchObject({ exitCode: 0 });
+      await sleep(300);
+      expect(await sandbox.exec(["false"])).toMatchObject({ exitCode: 1, causes: [] });
+    },
+  );
+
+  test("a full directory: by bytes, by files, and which one", async ({ open, directory }) => {
+    const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    expect(await run(sandbox, fill("/tmp/x"))).toMatchObject({ exitCode: 1, causes: [fullTmp] });
+    await run(sandbox, "rm /tmp/x");
+    expect(await run(sandbox, fill("/dev/shm/x"))).toMatchObject({
+      causes: [{ ...fullTmp, path: "/dev/shm", limit: 8 * 1024 ** 2 }],
+    });
+    await run(sandbox, "rm /dev/shm/x");
+    const files = "for i in $(seq 600); do : > ~/$i || exit 6; done 2>/dev/null";
+    expect(await run(sandbox, files)).toMatchObject({
+      exitCode: 6,
+      causes: [{ ...fullTmp, path: "/home/brig", lacks: "files", limit: 500 }],
+    });
+  });
+
+  test("a full directory is no cause of what has nothing to do with it", async ({ open, directory }) => {
+    const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    const says = "echo 'write error: No space left on device' >&2; exit 1";
+    expect(await run(sandbox, says)).toMatchObject({ exitCode: 1, causes: [] });
+    const succeeds = `${fill("/tmp/x")}; exit 0`;
+    expect(await run(sandbox, succeeds)).toMatchObject({ exitCode: 0, causes: [] });
+    expect(await sandbox.exec(["false"])).toMatchObject({ exitCode: 1, causes: [] });
+    expect(await run(sandbox, says)).toMatchObject({ exitCode: 1, causes: [] });
+    // It was full before, and this one needed it.
+    expect(await run(sandbox, "echo more > /tmp/y")).toMatchObject({
+      exitCode: 1,
+      causes: [{ ...fullTmp, wasFull: true }],
+    });
+    // It was full only in between.
+    expect(await run(sandbox, "rm /tmp/x; exit 2")).toMatchObject({ exitCode: 2, causes: [] });
+  });
+
+  test("a full directory: a command beside the one that fills it does not have its cause", async ({
+    open,
+    directory,
+  }) => {
+    const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
+    expect(await run(sandbox, fill("/tmp/x"))).toMatchObject({ exitCode: 1 });
+    bystander.stdin?.end("\n");
+    expect(await bystander.exit).toMatchObject({ exitCode: 5, causes: [] });
+  });
+
+  test("a refused connection: with the host, and only for the command that made it", async ({ open }) => {
+    const sandbox = await open({ network: "allowlist:allowed.example" });
+    const refused =
+      "python3 -c \"import urllib.request as r; r.urlopen('http://denied.example/x')\" 2>/dev/null";
+    const cause = { kind: "network-rule", host: "denied.example", port: 80, denial: "no-rule" };
+    const [denied, other] = await Promise.all([run(sandbox, refused), run(sandbox, "sleep 0.5; exit 3")]);
+    expect(denied).toMatchObject({ exitCode: 1, causes: [cause] });
+    expect(other).toMatchObject({ exitCode: 3, causes: [] });
+    expect(await run(sandbox, `${refused}; exit 0`)).toMatchObject({ exitCode: 0, causes: [] });
+  });
+});
