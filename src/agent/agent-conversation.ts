@@ -195,6 +195,7 @@ export class AgentConversation implements Conversation {
       },
       openTools: (ready, servers) => this.#openTools(ready, servers),
       onStart: (sandbox, startMs) => {
+        if (sandbox.maskSecrets) this.#parts.transcript.maskWith(sandbox.maskSecrets);
         const situation = { setting: () => this.#setting, signal: () => this.#turn?.signal ?? null };
         const ask = lazyHostQuestions(this.#options, situation);
         const { network } = this.#setting;

@@ -12,6 +12,7 @@ import { type AppliedSecrets, applySecrets, mayReceive, type RequestHead } from 
 import type { HeldSecret } from "./secrets/held-secret.js";
 import { formsOf } from "./secrets/mask.js";
 import { askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/masked-answer.js";
+import type { SecretMask } from "./secrets/secret-mask.js";
 import { type AcceptedTls, acceptTls } from "./tls/accept-tls.js";
 import { type ConnectedTls, connectTls, trusting } from "./tls/connect-tls.js";
 import { SessionAuthority } from "./tls/session-authority.js";
@@ -21,6 +22,8 @@ export interface InspectionOptions {
   secrets: readonly HeldSecret[];
   /** Certificate authorities in PEM that servers may have besides those that Node trusts. */
   authorities: readonly string[];
+  /** Hides the secrets in what leaves the sandbox. Absent without secrets. */
+  mask?: SecretMask | undefined;
 }
 
 /** A request that a program has sent, before it is sent on. */

@@ -2,6 +2,7 @@ import { release } from "node:os";
 import type { Engine } from "../docker/engine-types.js";
 import type { InspectionOptions } from "../egress/inspection.js";
 import type { EgressOptions } from "../egress/open-egress.js";
+import type { SecretMask } from "../egress/secrets/secret-mask.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
@@ -26,6 +27,7 @@ interface StartedSandbox {
   token: Buffer;
   signal?: AbortSignal | undefined;
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
+  mask?: SecretMask | undefined;
 }
 
 export interface ConnectedSandbox {
@@ -92,7 +94,7 @@ export async function openEgressOf(
 }
 
 async function connect(container: SandboxContainer, started: StartedSandbox): Promise<RunnerLink> {
-  const { engine, plan, token, onLateOutput } = started;
+  const { engine, plan, token, onLateOutput, mask } = started;
   const leaseMs = plan.leaseSeconds * 1000;
   return await RunnerLink.open({
     token,
@@ -100,7 +102,7 @@ async function connect(container: SandboxContainer, started: StartedSandbox): Pr
     dial: () => openBridge(engine, container.id, plan),
     diagnose: (brokenForMs) => container.diagnose(leaseMs > 0 && brokenForMs >= leaseMs),
     reconnectForMs: leaseMs > 0 ? Math.min(leaseMs, RECONNECT_MS) : RECONNECT_MS,
-    onLate: (call, data) => deliverLate(onLateOutput, Buffer.from(data), call),
+    onLate: (call, data) => deliverLate(onLateOutput, mask?.bytes(data) ?? Buffer.from(data), call),
   });
 }
 

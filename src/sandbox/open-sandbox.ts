@@ -212,6 +212,7 @@ async function startProved(
         token,
         signal: options.signal,
         onLateOutput: options.onLateOutput,
+        mask: inspection?.mask,
       });
       await tree?.ready();
       tree?.requireSame(plan, report);

@@ -18,15 +18,8 @@ import { endCommands } from "./receipt/end-commands.js";
 import type { Receipt } from "./receipt/receipt.js";
 import * as known from "./sandbox-option-names.js";
 import type { SandboxOptions } from "./sandbox-options.js";
-import type {
-  ExecOptions,
-  ExecResult,
-  ForwardedPort,
-  ForwardOptions,
-  SandboxFiles,
-  SandboxProcess,
-  SpawnOptions,
-} from "./sandbox-types.js";
+import type * as ports from "./sandbox-types.js";
+import type { ExecOptions, ExecResult, SandboxFiles, SandboxProcess, SpawnOptions } from "./sandbox-types.js";
 import { queueClose } from "./start-queue.js";
 
 let construct: (opened: OpenedSandbox) => Sandbox;
@@ -68,6 +61,8 @@ export class Sandbox {
   /** Where commands start: the workspace at the host's own path, or `/` without one. */
   readonly workingDirectory: string;
   readonly files: SandboxFiles;
+  /** Replaces the sandbox's secrets by asterisks, as in the output of its commands. Null without secrets. */
+  readonly maskSecrets: ((text: string) => string) | null;
   readonly #opened: OpenedSandbox;
   readonly #context: CommandContext;
   readonly #channelsUsedByProof: number;
@@ -83,6 +78,7 @@ export class Sandbox {
 
   private constructor(opened: OpenedSandbox) {
     const { plan, link } = opened;
+    const { mask } = opened.settings.inspection ?? {};
     this.id = plan.sessionId;
     this.containerId = opened.containerId;
     this.proof = opened.proof;
@@ -95,9 +91,11 @@ export class Sandbox {
       cwd: plan.workingDirectory,
       env: commandEnvironment(plan, opened.egress?.environment),
       egress: opened.egress ?? undefined,
+      mask,
       onStuck: () => this.#endStuck(),
     };
     this.files = sandboxFiles(this.#context);
+    this.maskSecrets = mask === undefined ? null : (text) => mask.text(text);
     if (!plan.outlivesProcesses) link.onGone = () => void this.#closeOrWarn();
   }
 
@@ -136,7 +134,7 @@ export class Sandbox {
    * Makes a server in the sandbox reachable on 127.0.0.1 of this machine, until the sandbox is closed. Without a
    * server inside, connections are reset. Errors: `sandbox.port-in-use`, `sandbox.port-failed`, `usage.invalid`.
    */
-  async forward(port: number, options: ForwardOptions = {}): Promise<ForwardedPort> {
+  async forward(port: number, options: ports.ForwardOptions = {}): Promise<ports.ForwardedPort> {
     refuseUnknownOptions(options, known.forwardOptionNames, { of: "sandbox.forward" });
     const { forwardPort } = await import("./network/forward-port.js");
     const forwarded = await forwardPort(this.#opened.link, port, options);

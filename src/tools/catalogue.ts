@@ -15,6 +15,7 @@ import { fileSearchTool } from "./files/file-search.js";
 import { grepFilesForPrograms, grepFilesTool } from "./files/grep-files.js";
 import { listDirForPrograms, listDirTool } from "./files/list-dir/list-dir.js";
 import { readFileForPrograms, readFileTool } from "./files/read-file/read-file.js";
+import type { MaskedTools } from "./masked-tools.js";
 import {
   listMcpResourcesTool,
   listMcpResourceTemplatesTool,
@@ -42,7 +43,9 @@ export interface ToolDependencies
     JsReplNeeds,
     McpResourceNeeds,
     SearchToolsNeeds,
-    WebSearchNeeds {}
+    WebSearchNeeds {
+  readonly masked: MaskedTools;
+}
 
 /** All tools by name, in the order in which a model sees them. */
 const factories = {
@@ -116,7 +119,7 @@ export function createTools(needs: ToolDependencies): {
   const tools = new Map<string, Tool>(
     Object.entries<(needs: ToolDependencies) => Tool>(factories).map(([name, create]) => [
       name,
-      create(needs),
+      needs.masked.over(create(needs)),
     ]),
   );
   const realNames = new Map<string, string>(Object.entries(aliases));

@@ -11,6 +11,7 @@ import { MissingPrograms } from "./command/missing-programs.js";
 import { DEFAULT_MAX_POLL_MS } from "./command/session-report.js";
 import { findUserShell, type UserShell } from "./command/user-shell.js";
 import { strictSchema } from "./json-schema.js";
+import { MaskedTools } from "./masked-tools.js";
 import type { Elicit, McpServers } from "./mcp/mcp-servers.js";
 import { McpToolSet } from "./mcp/mcp-tool-set.js";
 import type { PatchInterceptionNeeds } from "./patch/patch-interception.js";
@@ -146,8 +147,8 @@ export function createToolRegistry(
       }
     },
   });
-  const { tools, find: findOwn } = createTools(dependencies);
   const { mcpTools } = dependencies;
+  const { tools, find: findOwn } = createTools(dependencies);
   const find = (name: string) => findOwn(name) ?? mcpTools.find(name);
   const gatesNow = () => ({ ...gates, search_tool_bm25: mcpTools.isSearched });
   const all = () => [...tools, ...mcpTools.all.flatMap(({ modelName }) => mcpTools.find(modelName) ?? [])];
@@ -235,6 +236,7 @@ function createDependencies(
     foundTools = new Set<string>(),
     truncation = { mode: "tokens", limit: 10_000 },
   } = options;
+  const masked = new MaskedTools(sandbox, { waits: options.mcp !== undefined });
   let shell: Promise<UserShell> | undefined;
   const dependencies: ToolDependencies = {
     cwd: options.cwd,
@@ -258,7 +260,9 @@ function createDependencies(
     },
     mcp: options.mcp ?? null,
     foundTools,
+    masked,
     mcpTools: new McpToolSet({
+      masked,
       mcp: options.mcp ?? null,
       foundTools,
       searchesTools: gates.search_tool_bm25 ?? null,

@@ -8,6 +8,8 @@ export interface ToolSandbox {
   /** Starts a program. If it cannot be started, the `exit` of the returned process says why. */
   spawn(argv: readonly string[], options?: ToolSpawnOptions): Promise<ToolProcess>;
   readonly files: ToolFiles & PatchFiles;
+  /** Replaces the sandbox's secrets by asterisks. Null or absent without secrets. */
+  readonly maskSecrets?: ((text: string) => string) | null;
 }
 
 /**

@@ -1,4 +1,11 @@
-import { isToolCall, messageText, type ResponseItem, type ToolCallItem } from "../../model/items.js";
+import { mapTexts } from "../../lib/json/map-texts.js";
+import {
+  isToolCall,
+  isToolOutput,
+  messageText,
+  type ResponseItem,
+  type ToolCallItem,
+} from "../../model/items.js";
 import { noUsage, type TokenUsage, usageTogether } from "../../model/model-client.js";
 import type { TruncationPolicy } from "../../output/truncation.js";
 import type { SessionLog, SessionRecord } from "../../session/write/session-file.js";
@@ -18,6 +25,7 @@ export class Transcript {
   readonly #history: History;
   readonly #log: SessionLog;
   readonly #onEvent: AgentListener;
+  readonly #masks: ((text: string) => string)[] = [];
 
   /** The tools of MCP servers that the model has found by a search; the search adds to them. */
   readonly foundTools: Set<string>;
@@ -65,19 +73,25 @@ export class Transcript {
     return this.#history.toInput();
   }
 
+  /** From now on, secrets are hidden in records, events and outputs. A session may have several sandboxes. */
+  maskWith(mask: (text: string) => string): void {
+    this.#masks.push(mask);
+  }
+
   emit(event: AgentEvent): void {
-    this.#onEvent(event);
+    this.#onEvent(this.#masked(event));
   }
 
   /** Warns when records can no longer be written. */
   keep(record: SessionRecord): void {
     const wasComplete = this.#log.trouble === null;
-    this.#log.append(record);
+    this.#log.append(this.#masked(record));
     const { trouble } = this.#log;
     if (wasComplete && trouble !== null) this.emit({ kind: "warning", message: trouble });
   }
 
-  recordItem(item: ResponseItem): void {
+  recordItem(made: ResponseItem): void {
+    const item = isToolOutput(made) ? this.#masked(made) : made;
     this.keep(responseItem(this.#history.record(item)));
     const event = eventOfItem(item);
     if (event !== null) this.keep(event);
@@ -109,5 +123,9 @@ export class Transcript {
     this.#history.count(usage);
     this.usage = usageTogether(this.usage, usage);
     this.keep(tokenCountEvent(this.usage, usage));
+  }
+
+  #masked<Value>(value: Value): Value {
+    return this.#masks.reduce<Value>((masked, mask) => mapTexts(masked, mask), value);
   }
 }

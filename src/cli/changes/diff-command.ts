@@ -1,5 +1,7 @@
 import type { Command } from "commander";
+import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import type { EgressSettings } from "../../policy/egress/egress-schema.js";
 import type { WorkspaceChange } from "../../sandbox/changes/workspace-change.js";
 import type { CliContext } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
@@ -23,7 +25,8 @@ export function defineDiff(command: Command, context: CliContext): void {
 
 const help = `
 Compares what a session with --workspace overlay has changed with your files as they are now. The patch is in git's
-format: brig diff | git apply does the same as brig apply, but for binary files.`;
+format: brig diff | git apply does the same as brig apply, but for binary files and for secrets of [egress.secrets], which
+are masked in the patch.`;
 
 async function list({ json }: DiffFlags, { environment, stdout }: CliContext): Promise<void> {
   const all = await allKept(environment.brigHome);
@@ -37,10 +40,11 @@ async function list({ json }: DiffFlags, { environment, stdout }: CliContext): P
 }
 
 async function diff(paths: string[], flags: DiffFlags, context: CliContext): Promise<void> {
-  const { sandbox, kept } = await openKept(flags, context);
+  const isShort = flags.nameOnly === true;
+  const mask = isShort ? undefined : await configuredMask(context);
+  const { sandbox, kept } = await openKept(flags, context, { mask });
   await using _closes = sandbox;
   const { stdout, stderr, signal } = context;
-  const isShort = flags.nameOnly === true;
   const options = { paths: paths.length === 0 ? undefined : paths, patches: !isShort, signal };
   if (flags.json === true) {
     const { changes, ...counts } = await sandbox.diff(options);
@@ -55,6 +59,19 @@ async function diff(paths: string[], flags: DiffFlags, context: CliContext): Pro
   if (count === 0) await say(stderr, "brig: nothing differs from your files\n");
   if (tooLarge > 0) await say(stderr, `brig: ${tooLarge} changed files are too large to be shown\n`);
   if (notEntered > 0) await say(stderr, `brig: ${notEntered} directories could not be looked into\n`);
+}
+
+/** What hides the secrets of the user's configuration. One that cannot be read now is not hidden, which is said. */
+async function configuredMask({ environment, stderr }: CliContext): Promise<SecretMask | undefined> {
+  const { loadConfig } = await import("../../config/settings/load-config.js");
+  const { config } = await loadConfig(environment);
+  if (config.egress === undefined || Object.keys(config.egress.secrets).length === 0) return undefined;
+  const { readableSecrets } = await import("../../sandbox/egress/read-egress.js");
+  const { SecretMask } = await import("../../egress/secrets/secret-mask.js");
+  const { secrets, unreadable } = await readableSecrets(config.egress as EgressSettings, environment);
+  for (const { message } of unreadable)
+    await say(stderr, `brig: ${neutralise(message)}, so it is not masked\n`);
+  return new SecretMask(secrets);
 }
 
 /** If standard output is not a terminal, the patch is written unchanged, so that `git apply` can read it. */

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import type { ApplyOptions, ApplyResult } from "../../sandbox/changes/workspace-change.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
@@ -56,6 +57,7 @@ interface OpenedState {
 export async function openKept(
   { id }: ChangesFlags,
   { environment, signal, stderr, cwd }: CliContext,
+  { mask }: { mask?: SecretMask | undefined } = {},
 ): Promise<OpenedState> {
   const { brigHome } = environment;
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
@@ -64,7 +66,10 @@ export async function openKept(
   const { connectEngine } = await import("../../docker/connect.js");
   const { sandboxFrom } = await import("../../sandbox/sandbox.js");
   const opened = await openFromSnapshot(
-    (workspace) => resolveSettings({ workspace, workspaceKind: "overlay", environment }),
+    async (workspace) => {
+      const settings = await resolveSettings({ workspace, workspaceKind: "overlay", environment });
+      return { ...settings, inspection: mask && { rules: [], secrets: [], authorities: [], mask } };
+    },
     {
       id: kept.id,
       brigHome,

@@ -1,6 +1,6 @@
 import { Transform } from "node:stream";
+import { cover, StreamMask } from "./stream-mask.js";
 
-const STAR = "*".charCodeAt(0);
 /** How many characters of Base64 depend on the bytes before, when these end in the middle of a group of three. */
 const SHARED_CHARS = [0, 2, 3];
 
@@ -25,9 +25,7 @@ export function formsOf(secret: string): Buffer[] {
 
 /** Replaces each form by as many asterisks, in place, and returns the data. */
 export function maskIn(data: Buffer, forms: readonly Buffer[]): Buffer {
-  for (const form of forms)
-    for (let at = data.indexOf(form); at !== -1; at = data.indexOf(form, at + form.length))
-      data.fill(STAR, at, at + form.length);
+  cover(Buffer.from(data), data, forms);
   return data;
 }
 
@@ -37,29 +35,13 @@ export function maskText(text: string, forms: readonly Buffer[]): string {
 
 /** Masks a stream. Only bytes that may be the beginning of a secret wait for what follows. */
 export function maskStream(forms: readonly Buffer[]): Transform {
-  let waiting: Buffer = Buffer.alloc(0);
+  const mask = new StreamMask(forms);
   return new Transform({
     transform(chunk: Buffer, _, done) {
-      const data = maskIn(Buffer.concat([waiting, chunk]), forms);
-      const end = data.length - beginningAtEnd(data, forms);
-      waiting = data.subarray(end);
-      done(null, data.subarray(0, end));
+      done(null, mask.push(chunk));
     },
     flush(done) {
-      done(null, waiting);
+      done(null, mask.end());
     },
   });
-}
-
-/** The length of the longest end of the data with which a form begins. */
-function beginningAtEnd(data: Buffer, forms: readonly Buffer[]): number {
-  let longest = 0;
-  for (const form of forms) {
-    const most = Math.min(form.length - 1, data.length);
-    for (let length = most; length > longest; length--) {
-      if (data.compare(form, 0, length, data.length - length) !== 0) continue;
-      longest = length;
-    }
-  }
-  return longest;
 }

@@ -1,3 +1,4 @@
+import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { isBrigError } from "../../errors.js";
 import { Gate } from "../../lib/time/gate.js";
 import type { BaseState, FileState, PresentState } from "../tree/tree-state.js";
@@ -15,7 +16,7 @@ const PATCHES_AT_ONCE = 8;
 /** Errors: those of a scan, `usage.invalid` for a path outside the workspace, the signal's reason. */
 export async function diffWorkspace(
   source: LiveChanges,
-  options: DiffOptions & PathChoice,
+  options: DiffOptions & PathChoice & { mask?: SecretMask | undefined },
 ): Promise<WorkspaceDiff> {
   const { signal, onChange, patches = true, maxPatchBytes = DEFAULT_MAX_PATCH_BYTES } = options;
   const isWanted = pathFilter(source.workspace, options);
@@ -33,7 +34,7 @@ export async function diffWorkspace(
       const wanted = changes.filter(({ path }) => isWanted(path));
       const made = await Promise.all(wanted.map(make));
       for (const [at, change] of wanted.entries()) {
-        const patch = withinLimit(made[at] ?? noPatch, bytesLeft);
+        const patch = masked(withinLimit(made[at] ?? noPatch, bytesLeft), options.mask);
         bytesLeft -= patch.text === null ? 0 : Buffer.byteLength(patch.text);
         diff.count++;
         if (patch.isTooLarge) diff.tooLarge++;
@@ -58,6 +59,10 @@ const patchTooLarge: MadePatch = { ...noPatch, isTooLarge: true };
 function withinLimit(patch: MadePatch, bytesLeft: number): MadePatch {
   const isTooLong = patch.text !== null && Buffer.byteLength(patch.text) > bytesLeft;
   return isTooLong ? { ...patch, text: null, isTooLarge: true } : patch;
+}
+
+function masked(patch: MadePatch, mask: SecretMask | undefined): MadePatch {
+  return mask === undefined || patch.text === null ? patch : { ...patch, text: mask.text(patch.text) };
 }
 
 function describe({ path, change, before, now }: SeenChange, { text, isBinary }: MadePatch): WorkspaceChange {

@@ -39,7 +39,8 @@ const forks = new WeakMap<WorkspaceTree, Fork>();
 
 export async function diffSandbox(opened: Opened, options: DiffOptions): Promise<WorkspaceDiff> {
   const changes = changesOf(requireTree(opened, "diff"));
-  return await diffWorkspace(changes, { ...options, withoutRepository: opened.branch !== null });
+  const { mask } = opened.settings.inspection ?? {};
+  return await diffWorkspace(changes, { ...options, mask, withoutRepository: opened.branch !== null });
 }
 
 /** If the workspace has restore points, there is another one afterwards, in which these paths are no changes. */
@@ -160,7 +161,8 @@ function rememberFork(forked: OpenedSandbox, point: Fork["point"]): void {
 }
 
 export async function diffOfFork(opened: Opened, options: ForkPathOptions): Promise<ForkDiff> {
-  return await diffFork(requireFork(opened, "changesSinceFork"), options);
+  const { files, text } = await diffFork(requireFork(opened, "changesSinceFork"), options);
+  return { files, text: opened.settings.inspection?.mask?.text(text) ?? text };
 }
 
 /** Error: `workspace.invalid` if it is not a fork of that sandbox. */

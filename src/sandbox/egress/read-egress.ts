@@ -5,7 +5,8 @@ import { z } from "zod";
 import type { Environment } from "../../config/env.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
 import { type HeldSecret, newPlaceholder, USUAL_HEADERS } from "../../egress/secrets/held-secret.js";
-import { BrigError } from "../../errors.js";
+import { SecretMask } from "../../egress/secrets/secret-mask.js";
+import { BrigError, isBrigError } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
 import {
   type EgressSettings,
@@ -30,24 +31,46 @@ export async function readEgress(
   written: EgressSettings,
   environment: Environment,
 ): Promise<InspectionOptions | null> {
-  const parsed = egressOptionSchema.safeParse(written);
-  if (!parsed.success)
-    throw new BrigError(`the egress settings are not valid:\n${z.prettifyError(parsed.error)}`, {
-      code: "usage.invalid",
-      cause: parsed.error,
-    });
-  const { rules, secrets, ca_files: caFiles } = parsed.data;
+  const { rules, secrets, ca_files: caFiles } = parsedSettings(written);
   if (rules.length === 0 && Object.keys(secrets).length === 0) return null;
   const extra = environment.variables.NODE_EXTRA_CA_CERTS;
   // Node reads this variable itself, but only where no other authorities are given.
   const files = caFiles.length > 0 && extra ? [...caFiles, extra] : caFiles;
+  const held = await Promise.all(
+    Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
+  );
   return {
     rules,
-    secrets: await Promise.all(
-      Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
-    ),
+    secrets: held,
+    mask: held.length > 0 ? new SecretMask(held) : undefined,
     authorities: await Promise.all(files.map(async (file) => await readAuthorities(file, environment))),
   };
+}
+
+/** Reads those secrets that can be read now, only to hide them in what is shown. Error: `usage.invalid`. */
+export async function readableSecrets(
+  written: EgressSettings,
+  environment: Environment,
+): Promise<{ secrets: HeldSecret[]; unreadable: BrigError[] }> {
+  const { secrets } = parsedSettings(written);
+  const read = await Promise.allSettled(
+    Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
+  );
+  const unreadable = read.flatMap((one): BrigError[] => {
+    if (one.status === "fulfilled") return [];
+    if (isBrigError(one.reason)) return [one.reason];
+    throw one.reason;
+  });
+  return { secrets: read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])), unreadable };
+}
+
+function parsedSettings(written: EgressSettings) {
+  const parsed = egressOptionSchema.safeParse(written);
+  if (parsed.success) return parsed.data;
+  throw new BrigError(`the egress settings are not valid:\n${z.prettifyError(parsed.error)}`, {
+    code: "usage.invalid",
+    cause: parsed.error,
+  });
 }
 
 async function holdSecret(name: string, secret: SecretRule, environment: Environment): Promise<HeldSecret> {

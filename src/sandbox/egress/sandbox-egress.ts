@@ -54,7 +54,8 @@ export class SandboxEgress {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
     const listeners = new Set<EgressListener>(onEgress === undefined ? [] : [onEgress]);
-    const onAttempt = (attempt: EgressAttempt) => {
+    const onAttempt = (seen: EgressAttempt) => {
+      const attempt = rules?.mask?.within(seen) ?? seen;
       notes.add(attempt);
       for (const listener of listeners) deliver(listener, attempt);
     };

@@ -1,3 +1,4 @@
+import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import type { CallCause } from "../../output/call-cause.js";
 import { FrameType } from "../channel/protocol.js";
 import type { RunnerLink } from "../channel/runner-link.js";
@@ -13,6 +14,8 @@ export interface CommandContext {
   env: Readonly<Record<string, string>>;
   /** The sandbox's allow-list at work. */
   egress?: CommandEgress | undefined;
+  /** Hides the sandbox's secrets in the output of its commands. Absent without secrets. */
+  mask?: SecretMask | undefined;
   /** Called when the runner cannot end a process tree, so that the container has to be killed. */
   onStuck(): void;
 }
@@ -59,18 +62,20 @@ export function startCommand(
     endsTree: options.endsTree ?? false,
   });
   const startedAtMs = Date.now();
+  const masked = context.mask?.output(onOutput) ?? null;
   const command = new Command(
     context.link,
     { type: FrameType.spawn, payload, timeoutMs, signal },
     {
-      onOutput,
+      onOutput: masked === null ? onOutput : (data, isStderr) => masked.take(data, isStderr),
       onStuck: context.onStuck,
       onChannel(channel) {
         if (callId !== undefined) context.egress?.nameCall(channel, callId);
       },
     },
   );
-  const exit = command.ended.then((record) => {
+  const ended = masked === null ? command.ended : command.ended.finally(() => masked.end());
+  const exit = ended.then((record) => {
     signal?.throwIfAborted();
     const failure = startError(record, { argv, cwd });
     if (failure) throw failure;

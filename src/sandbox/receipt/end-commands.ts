@@ -28,7 +28,10 @@ async function bringCommits(
   { hasRun, context }: EndRequest,
 ): Promise<BranchArrival | null> {
   if (branch === null) return null;
-  return hasRun ? await branch.arrive(context) : { kind: "nothing-new", notTaken: [] };
+  // What git sends has to arrive as it is.
+  return hasRun
+    ? await branch.arrive({ ...context, mask: undefined })
+    : { kind: "nothing-new", notTaken: [] };
 }
 
 async function receiptOf(

@@ -1,3 +1,4 @@
+import type { MaskedTools } from "../masked-tools.js";
 import type { Tool } from "../tool.js";
 import type { McpServers, McpTool } from "./mcp-servers.js";
 import { type McpToolNeeds, mcpTool } from "./mcp-tool.js";
@@ -17,6 +18,7 @@ export interface McpToolSetNeeds extends McpToolNeeds {
   readonly foundTools: Set<string>;
   /** Whether tools are found by a search. Null: if there are 100 of them or more. */
   readonly searchesTools: boolean | null;
+  readonly masked: MaskedTools;
 }
 
 /** The tools of the session's MCP servers. A server may add and remove tools at any time. */
@@ -62,7 +64,7 @@ export class McpToolSet {
     if (known !== undefined) return known;
     const { mcp, foundTools } = this.#needs;
     if (mcp === null) throw new TypeError("a tool belongs to a server");
-    const tool = mcpTool(mcp, described, this.#needs);
+    const tool = this.#needs.masked.over(mcpTool(mcp, described, this.#needs));
     const noting: Tool = {
       ...tool,
       execute(args, call) {
