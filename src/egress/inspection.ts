@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
-import type { RequestRule } from "../policy/egress/egress-schema.js";
-import { allowingRule, describeRule } from "./requests/decide-request.js";
+import type { SourcedRule } from "../policy/egress/egress-schema.js";
+import { allowingRules, describeRule } from "./requests/decide-request.js";
 import { readRequest } from "./requests/read-request.js";
 import { coversEndpoint, type Endpoint } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
@@ -18,7 +18,7 @@ import { type ConnectedTls, connectTls, trusting } from "./tls/connect-tls.js";
 import { SessionAuthority } from "./tls/session-authority.js";
 
 export interface InspectionOptions {
-  rules: readonly RequestRule[];
+  rules: readonly SourcedRule[];
   secrets: readonly HeldSecret[];
   /** Certificate authorities in PEM that servers may have besides those that Node trusts. */
   authorities: readonly string[];
@@ -42,7 +42,7 @@ export type RequestDecision =
 
 /** Looks into the requests to hosts that rules for requests or secrets name, and into their answers. */
 export class Inspection {
-  readonly #rules: readonly RequestRule[];
+  readonly #rules: readonly SourcedRule[];
   readonly #secrets: readonly HeldSecret[];
   readonly #forms: readonly Buffer[];
   readonly #trusted: SecureContext;
@@ -84,10 +84,10 @@ export class Inspection {
     if (rules.length > 0) {
       const reading = readRequest(method, head.path, parsedHeaders);
       if (reading.kind === "ambiguous") return { kind: "denied", denial: reading };
-      const allowing = allowingRule(rules, reading.request);
+      const allowing = allowingRules(rules, reading.request);
       if (allowing === null)
         return { kind: "denied", denial: { kind: "request", method, path: head.path.replace(/\?.*$/s, "") } };
-      rule = describeRule(allowing);
+      rule = allowing.map(describeRule).join(" and ");
     }
     const applied: AppliedSecrets = applySecrets(head, { secrets: this.#secrets, endpoint, isTls });
     if (applied.kind === "denied") return applied;
@@ -111,7 +111,7 @@ export class Inspection {
     return maskAnswer(incoming, { ...answer, forms: this.#forms });
   }
 
-  #ruled(endpoint: Endpoint): RequestRule[] {
+  #ruled(endpoint: Endpoint): SourcedRule[] {
     return this.#rules.filter(({ host }) => coversEndpoint(host, endpoint));
   }
 

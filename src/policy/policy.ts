@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { z } from "zod";
+import { egressSchema } from "./egress/egress-schema.js";
 import { parseNetwork } from "./network.js";
 
 const access = z.enum(["ro", "rw"]);
@@ -67,7 +68,7 @@ const overridesSchema = z.strictObject({
   writableRoots: z.boolean().describe("Whether --add-dir and writable_roots may add writable directories"),
 });
 
-/** A sandbox policy, as in its TOML file. No field is optional: nothing is left to a default. */
+/** A sandbox policy, as in its TOML file. No field but `egress` is optional: nothing is left to a default. */
 export const policySchema = z
   .strictObject({
     rootfs: access.describe("The image's own file system: ro or rw"),
@@ -85,6 +86,11 @@ export const policySchema = z
     tmpfs: z.array(tmpfsSchema).describe("Memory-backed directories, always nosuid and nodev"),
     limits: limitsSchema.describe("Limits of the whole sandbox"),
     overrides: overridesSchema.describe("What a flag or the configuration may loosen"),
+    egress: egressSchema
+      .optional()
+      .describe(
+        "Rules for requests to the hosts of an allow-list, and secrets for them: see docs/network.md",
+      ),
   })
   .superRefine((policy, context) => {
     const refuse = (path: string[], message: string) => {

@@ -54,9 +54,16 @@ export function summaryOf(judgements: readonly Judgement[]): string {
 }
 
 /** Who and what was attempted. */
-export function headingOf({ policy, image, runtime, kernel, user }: AttackedPolicy): string {
+export function headingOf({ policy, image, runtime, kernel, user, egress }: AttackedPolicy): string {
   const on = kernel === "gvisor" ? `gVisor (${runtime ?? "the engine's default"})` : runtime;
-  return `${policy}: image ${image}, commands as ${user.uid}:${user.gid}${on === null ? "" : `, runtime ${on}`}`;
+  return `${policy}: image ${image}, commands as ${user.uid}:${user.gid}${on === null ? "" : `, runtime ${on}`}${egressWords(egress)}`;
+}
+
+function egressWords(egress: AttackedPolicy["egress"]): string {
+  const { ruledHosts = [], secrets = [] } = egress ?? {};
+  const rules = ruledHosts.length > 0 ? [`rules for requests to ${ruledHosts.join(", ")}`] : [];
+  const outside = secrets.length > 0 ? [`secrets that stay outside: ${secrets.join(", ")}`] : [];
+  return [...rules, ...outside].map((words) => `; ${words}`).join("");
 }
 
 export function attackText(attacked: readonly AttackedPolicy[], shown: Shown): string {

@@ -17,9 +17,10 @@ import { durationArgument } from "../setup/option-values.js";
 import {
   addSandboxOptions,
   commandDirectory,
-  READS_NO_CONFIGURATION,
+  READS_ONLY_EGRESS,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
+import { secretOption } from "../setup/secret-option.js";
 import { readInput } from "../streams.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 
@@ -45,10 +46,11 @@ export function defineExec(command: Command, context: CliContext): void {
       ),
     )
     .addOption(publishOption())
+    .addOption(secretOption())
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
     .option("--json", "print one JSON object when the command has ended, and nothing before")
-    .addHelpText("after", READS_NO_CONFIGURATION + exitCodes)
+    .addHelpText("after", READS_ONLY_EGRESS + exitCodes)
     .action(async (argv: string[], flags: ExecFlags) => {
       context.setExitStatus(await runExec(argv, flags, context));
     });

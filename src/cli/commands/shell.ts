@@ -8,9 +8,10 @@ import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
   addSandboxOptions,
   commandDirectory,
-  READS_NO_CONFIGURATION,
+  READS_ONLY_EGRESS,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
+import { secretOption } from "../setup/secret-option.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 
 /** Bash if the image has it, else sh. */
@@ -23,7 +24,8 @@ interface ShellFlags extends SandboxFlags {
 export function defineShell(command: Command, context: CliContext): void {
   addSandboxOptions(command)
     .addOption(publishOption())
-    .addHelpText("after", READS_NO_CONFIGURATION)
+    .addOption(secretOption())
+    .addHelpText("after", READS_ONLY_EGRESS)
     .action(async (flags: ShellFlags) => {
       context.setExitStatus(await runShell(flags, context));
     });

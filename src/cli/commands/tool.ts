@@ -9,7 +9,7 @@ import { openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
   addSandboxOptions,
   commandDirectory,
-  READS_NO_CONFIGURATION,
+  READS_ONLY_EGRESS,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
 import { requireTool } from "../setup/tool-catalogue.js";
@@ -26,7 +26,7 @@ export function defineTool(command: Command, context: CliContext): void {
     .argument("<name>", "the tool, for example shell_command; list them with: brig tools")
     .argument("[arguments]", "a JSON object, or - to read one from standard input", "{}")
     .option("--json", "print the result as a JSON object")
-    .addHelpText("after", READS_NO_CONFIGURATION)
+    .addHelpText("after", READS_ONLY_EGRESS)
     .action(async (name: string, source: string, flags: ToolFlags) => {
       requireTool(name);
       const output = await callTool({ name, args: await readArguments(source, context) }, flags, context);

@@ -6,16 +6,19 @@ import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { fitted } from "../render.js";
 import { flaggedSettings, type SandboxFlags } from "./sandbox-flags.js";
+import { egressChoice, requireUsed } from "./secret-option.js";
 
 /** Shows progress on a terminal only: otherwise stderr belongs to the command. */
 export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {
-  const unresolved = flaggedSettings(flags, context);
+  const unresolved = { ...flaggedSettings(flags, context), ...egressChoice(flags.secret, context) };
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
     return await openSandbox(async () => {
       const { resolveSettings } = await import("../../sandbox/settings/resolve-settings.js");
-      return await resolveSettings(unresolved);
+      const settings = await resolveSettings(unresolved);
+      requireUsed(flags.secret, settings);
+      return settings;
     }, context);
   } finally {
     progress.close();

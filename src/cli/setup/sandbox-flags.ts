@@ -11,6 +11,7 @@ import {
 import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { CliContext } from "../context.js";
 import { collect } from "./option-values.js";
+import type { GivenSecret } from "./secret-option.js";
 
 /** The flags of every command that opens a sandbox. */
 export interface SandboxFlags {
@@ -25,6 +26,7 @@ export interface SandboxFlags {
   addDir?: string[];
   keep?: boolean;
   env?: Record<string, string>;
+  secret?: GivenSecret[];
 }
 
 export function addSandboxOptions(command: Command): Command {
@@ -64,6 +66,9 @@ export function addContainerOptions(command: Command): Command {
 
 export const READS_NO_CONFIGURATION =
   "\nThis command reads no config.toml: options that are not given have their defaults.\n";
+
+export const READS_ONLY_EGRESS =
+  "\nThis command reads no config.toml, except for [egress] with a list of allowed hosts: options that are not given have their defaults.\n";
 
 /** Resolves relative paths against the current directory. Error: `usage.invalid`. */
 export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliContext): UnresolvedSettings {

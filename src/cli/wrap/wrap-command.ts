@@ -1,11 +1,11 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { CliContext } from "../context.js";
 import { publishOption } from "../ports/published-ports.js";
 import { durationArgument } from "../setup/option-values.js";
 import { addSandboxOptions, READS_NO_CONFIGURATION } from "../setup/sandbox-flags.js";
-import type { AgentKey } from "./agents/known-agents.js";
+import { secretOption } from "../setup/secret-option.js";
 import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
 
 export function defineWrap(command: Command, context: CliContext): void {
@@ -25,12 +25,7 @@ export function defineWrap(command: Command, context: CliContext): void {
         "the agent's configuration: copied without credentials (default), mounted read-only, or none",
       ).choices(CONFIG_ACCESSES),
     )
-    .addOption(
-      new Option(
-        "--secret <variable=host,…>",
-        "a variable whose value stays outside, and is sent only to these hosts; may be repeated",
-      ).argParser(collectSecret),
-    )
+    .addOption(secretOption())
     .addOption(
       new Option("--timeout <time>", "stop the agent after this time: 90, 1.5, 30s, 2m").argParser(
         durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
@@ -74,14 +69,4 @@ function refuseContradictions(argv: readonly string[], flags: WrapFlags): void {
     throw invalid("the command is missing", "for example: brig wrap -- codex; see: brig wrap --help");
   if ((first === "list" || first === "remove") && argv.length > 0)
     throw invalid(`--${first} takes no command`, "leave it out");
-}
-
-function collectSecret(text: string, earlier: readonly AgentKey[] = []): AgentKey[] {
-  const [, variable, list = ""] = /^([A-Za-z_][A-Za-z0-9_]*)=(.+)$/.exec(text) ?? [];
-  const hosts = list
-    .split(",")
-    .map((host) => host.trim())
-    .filter((host) => host !== "");
-  if (variable !== undefined && hosts.length > 0) return [...earlier, { variable, hosts }];
-  throw new InvalidArgumentError("It must be VARIABLE=HOST, for example GITHUB_TOKEN=api.github.com.");
 }

@@ -1,9 +1,21 @@
-import type { RequestRule } from "../../policy/egress/egress-schema.js";
+import type { RequestRule, SourcedRule } from "../../policy/egress/egress-schema.js";
 import { matchesPattern } from "./match-pattern.js";
 import type { ReadRequest } from "./read-request.js";
 
-/** The first rule that allows the request; null if none does. */
-export function allowingRule(
+/** For each source, its first rule that allows the request; null if one of the sources has none. */
+export function allowingRules(rules: readonly SourcedRule[], request: ReadRequest): RequestRule[] | null {
+  const sources = [...new Set(rules.map(({ source = 0 }) => source))];
+  const allowing = sources.flatMap((one) => {
+    const rule = allowingRule(
+      rules.filter(({ source = 0 }) => source === one),
+      request,
+    );
+    return rule === null ? [] : [rule];
+  });
+  return allowing.length === sources.length ? allowing : null;
+}
+
+function allowingRule(
   rules: readonly RequestRule[],
   { method, path, query }: ReadRequest,
 ): RequestRule | null {

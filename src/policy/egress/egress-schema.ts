@@ -114,6 +114,11 @@ export const egressOptionSchema = egressWith(callersSecret);
 
 type Egress = z.output<typeof egressOptionSchema>;
 export type RequestRule = Egress["rules"][number];
+/**
+ * A rule of one of several sources, such as the configuration and a policy. Each source that names a host has to allow
+ * the request.
+ */
+export type SourcedRule = RequestRule & { source?: number | undefined };
 export type SecretRule = Egress["secrets"][string];
 
 /**

@@ -25,6 +25,13 @@ export interface AttackedPolicy {
   kernel: SandboxPlan["kernel"];
   /** Who the commands are. */
   user: { uid: number; gid: number };
+  /** Rules for requests and secrets, which no attempt is about. Null without any. */
+  egress: {
+    /** The hosts to which each request needs a rule. */
+    ruledHosts: string[];
+    /** The names of the secrets that stay outside. */
+    secrets: string[];
+  } | null;
   judgements: Judgement[];
 }
 
@@ -88,6 +95,12 @@ async function attackOne(
   return {
     policy: name,
     ...{ image: plan.image, runtime: plan.runtime, kernel: plan.kernel, user: { uid, gid } },
+    egress: settings.inspection
+      ? {
+          ruledHosts: [...new Set(settings.inspection.rules.map(({ host }) => host))],
+          secrets: settings.inspection.secrets.map(({ name: variable }) => variable),
+        }
+      : null,
     judgements: allAttempts.map((one) => judge(one, { policy, kernel: plan.kernel, outcomes, control })),
   };
 }

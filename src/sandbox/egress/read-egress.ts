@@ -24,14 +24,17 @@ const SECRET_MIN_CHARS = 8;
 const SECRET_MAX_CHARS = 8192;
 
 /**
- * Reads rules for requests, and the secrets from where they are on this machine. Null if there are neither. Error:
- * `usage.invalid`.
+ * Reads rules for requests, and the secrets from where they are on this machine. Null if there are neither. Of several
+ * sources each has to allow a request, and the first one that names a secret decides about it. Error: `usage.invalid`.
  */
 export async function readEgress(
-  written: EgressSettings,
+  sources: readonly EgressSettings[],
   environment: Environment,
 ): Promise<InspectionOptions | null> {
-  const { rules, secrets, ca_files: caFiles } = parsedSettings(written);
+  const parsed = sources.map(parsedSettings);
+  const rules = parsed.flatMap(({ rules }, source) => rules.map((rule) => ({ ...rule, source })));
+  const secrets = Object.assign({}, ...parsed.map(({ secrets }) => secrets).reverse()) as ParsedSecrets;
+  const caFiles = [...new Set(parsed.flatMap(({ ca_files: files }) => files))];
   if (rules.length === 0 && Object.keys(secrets).length === 0) return null;
   const extra = environment.variables.NODE_EXTRA_CA_CERTS;
   // Node reads this variable itself, but only where no other authorities are given.
@@ -63,6 +66,8 @@ export async function readableSecrets(
   });
   return { secrets: read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])), unreadable };
 }
+
+type ParsedSecrets = ReturnType<typeof parsedSettings>["secrets"];
 
 function parsedSettings(written: EgressSettings) {
   const parsed = egressOptionSchema.safeParse(written);

@@ -28,8 +28,11 @@ export interface UnresolvedSettings
       | "env"
       | "egress"
     > {
-  /** Like `egress`, but without effect where there is no list of allowed hosts. */
-  configuredEgress?: EgressSettings | undefined;
+  /**
+   * Like `egress`, but without effect where there is no list of allowed hosts. A function is called only where there is
+   * one. Both apply, and what a policy file says as well.
+   */
+  configuredEgress?: EgressSettings | (() => Promise<EgressSettings | undefined>) | undefined;
   workspace: string | null;
   environment: Environment;
 }
@@ -66,18 +69,25 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
   };
 }
 
-/** Error: `usage.invalid`. */
+/** Errors: `usage.invalid`, `policy.invalid`. */
 async function inspectionOf(
   { egress, configuredEgress, environment }: UnresolvedSettings,
-  { policy: { network } }: LoadedPolicy,
+  loaded: LoadedPolicy,
 ): Promise<InspectionOptions | null> {
-  if (egress !== undefined && network.kind === "full")
+  const { network, egress: ofPolicy } = loaded.policy;
+  if ((egress ?? ofPolicy) !== undefined && network.kind === "full")
     throw new BrigError("rules for requests and secrets need a list of allowed hosts", {
       code: "usage.invalid",
-      hint: 'leave out the option egress, or set network to "allowlist:HOST,…"',
+      hint: `leave out ${egress === undefined ? "[egress] of the policy" : "the option egress"}, or set network to "allowlist:HOST,…"`,
     });
-  const written = egress ?? configuredEgress;
-  if (written === undefined || network.kind !== "allowlist") return null;
+  if (network.kind !== "allowlist") return null;
+  const configured = typeof configuredEgress === "function" ? await configuredEgress() : configuredEgress;
+  const written = [egress, configured, ofPolicy].filter((one) => one !== undefined);
+  if (written.length === 0) return null;
+  if (ofPolicy !== undefined) {
+    const { checkPolicyEgress } = await import("../egress/policy-egress.js");
+    await checkPolicyEgress({ ...loaded, egress: ofPolicy }, { others: [egress, configured], environment });
+  }
   const { readEgress } = await import("../egress/read-egress.js");
   return await readEgress(written, environment);
 }

@@ -10,6 +10,7 @@ const attacked: AttackedPolicy = {
   runtime: null,
   kernel: "shared",
   user: { uid: 1000, gid: 1000 },
+  egress: null,
   judgements: [
     {
       id: "A2",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { allowingRule, describeRule } from "../../../../src/egress/requests/decide-request.js";
+import { allowingRules, describeRule } from "../../../../src/egress/requests/decide-request.js";
 import { readRequest } from "../../../../src/egress/requests/read-request.js";
 
 const host = "api.test";
@@ -11,8 +11,27 @@ function isAllowed(
 ): boolean | string {
   const reading = readRequest(method, target, {});
   if (reading.kind === "ambiguous") return reading.what;
-  return allowingRule([{ host, ...rule }], reading.request) !== null;
+  return allowingRules([{ host, ...rule }], reading.request) !== null;
 }
+
+describe("rules of several sources", () => {
+  const asked = (target: string) => {
+    const reading = readRequest("GET", target, {});
+    if (reading.kind === "ambiguous") throw new Error(reading.what);
+    return reading.request;
+  };
+  const wide = { host, path: "/repos/**", source: 0 };
+  const other = { host, path: "/search", source: 0 };
+  const narrow = { host, path: "/repos/acme/*", source: 1 };
+
+  it("allow a request only together", () => {
+    const rules = [wide, other, narrow];
+    expect(allowingRules(rules, asked("/repos/acme/one"))).toEqual([wide, narrow]);
+    expect(allowingRules(rules, asked("/repos/else/one"))).toBeNull();
+    expect(allowingRules(rules, asked("/search"))).toBeNull();
+    expect(allowingRules([wide, other], asked("/search"))).toEqual([other]);
+  });
+});
 
 describe("a rule for requests", () => {
   it.each([

@@ -27,7 +27,7 @@ type Secret = NonNullable<EgressSettings["secrets"]>[string];
 
 async function held(source: Omit<Secret, "hosts">, more: EgressSettings = {}) {
   const secrets = { KEY: { hosts: ["api.example"], ...source } as Secret };
-  return await readEgress({ secrets, ...more }, environment());
+  return await readEgress([{ secrets, ...more }], environment());
 }
 
 describe("a secret", () => {
