@@ -12,6 +12,7 @@ export const conversationOptionNames: OptionNames<ConversationOptions> = {
   approver: true,
   escalatedSandbox: true,
   agents: true,
+  rememberHost: true,
   onClose: true,
   instructions: true,
   context: true,

@@ -52,6 +52,11 @@ export interface ConversationOptions {
    * cannot start any.
    */
   agents?: AgentsOptions | undefined;
+  /**
+   * Keeps a host that the user allows for later sessions, too, as it can stand in an allow-list. Default: the user is not
+   * offered that.
+   */
+  rememberHost?: ((host: string) => Promise<void>) | undefined;
   /** Called once when the conversation is closed, after its sandboxes. */
   onClose?: (() => Promise<void>) | undefined;
   /** The base instructions. Default: brig's own. */

@@ -13,6 +13,7 @@ import {
   decideTarget,
   type EgressRule,
   type Endpoint,
+  namesAddress,
   type OwnAddresses,
   rulesOf,
   type TargetDecision,
@@ -105,7 +106,11 @@ export class EgressGate {
   }
 
   decide(endpoint: Endpoint): TargetDecision {
-    return decideTarget(this.#rulesFor(endpoint), endpoint, ownAddresses);
+    const decision = decideTarget(this.#rulesFor(endpoint), endpoint, ownAddresses);
+    const isUnnamed = isPublicAddress(endpoint) && !namesAddress(this.#rules, endpoint);
+    if (this.inspection?.hasRules === true && isUnnamed)
+      return { kind: "denied", denial: { kind: "bare-address" } };
+    return decision;
   }
 
   #rulesFor(endpoint: Endpoint): readonly EgressRule[] {
@@ -120,7 +125,7 @@ export class EgressGate {
     const { target } = endpoint;
     if (decision.kind !== "denied" || decision.denial.kind !== "no-rule" || this.ask === null)
       return decision;
-    if (target.kind === "address" && scopeOf(target.address) !== "public") return decision;
+    if (target.kind === "address" && !isPublicAddress(endpoint)) return decision;
     const host = describeEndpoint(endpoint);
     const isOwnMachine = target.kind === "name" && target.name === HOST_NAME;
     const answer = await this.ask({ host, isOwnMachine, owner: await owner });
@@ -217,6 +222,10 @@ export class EgressGate {
     this.#rules = [];
     for (const socket of this.#live.keys()) reset(socket);
   }
+}
+
+function isPublicAddress({ target }: Endpoint): boolean {
+  return target.kind === "address" && scopeOf(target.address) === "public";
 }
 
 interface AskedFor {

@@ -65,6 +65,11 @@ export class Inspection {
     return this.#own.certificate;
   }
 
+  /** Whether requests to some hosts need a rule. */
+  get hasRules(): boolean {
+    return this.#rules.length > 0;
+  }
+
   /** Whether TLS to this endpoint is ended here. */
   covers(endpoint: Endpoint): boolean {
     return this.#ruled(endpoint).length > 0 || this.#hasSecretsFor(endpoint, true);

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -83,6 +84,42 @@ describe("a program that wants to reach a host that is not allowed", () => {
     expect((await terminal.end()).exitStatus).toBe(0);
     await expect.poll(() => lastingCount(terminal, "answer of the server")).toBe(3);
     expect(questionCount(terminal)).toBe(1);
+  });
+
+  it("is allowed in later sessions of the directory, until it is taken back, and in no other directory", async () => {
+    const file = join(folder.path, "home", "allowed-hosts.json");
+    onTestFinished(() => rmSync(file, { force: true }));
+    const asking = await onTerminal(curl());
+    await asking.waitFor(question);
+    asking.type("4\r");
+    expect((await asking.end()).exitStatus).toBe(0);
+    const host = `host.internal:${port}`;
+    const projects = () => JSON.parse(readFileSync(file, "utf8")).projects;
+    expect(projects()).toEqual({ [join(folder.path, "work")]: [host] });
+    const later = async (cwd: string) => await brig(["run", ...(await play(curl()))], { cwd, env: env() });
+    expect((await later(join(folder.path, "work"))).stderr).toContain("answer of the server");
+    await mkdir(join(folder.path, "other"));
+    expect((await later(join(folder.path, "other"))).stderr).toContain(
+      "no rule of this sandbox's network allow-list allows",
+    );
+    await writeFile(join(folder.path, "converse.json"), JSON.stringify({ steps: [{ text: "one" }] }));
+    const args = ["-a", "never", "--network", "allowlist:", "--script", join(folder.path, "converse.json")];
+    const terminal = await Terminal.open(args, { cwd: join(folder.path, "work"), env: env() });
+    onTestFinished(() => terminal[Symbol.asyncDispose]());
+    await terminal.waitForScreen(/^›\s*$/m);
+    terminal.type("/network\r");
+    await terminal.waitForScreen(new RegExp(`always here +${host.replaceAll(".", "\\.")}`));
+    terminal.type(`/network deny ${host}\r`);
+    await terminal.waitForScreen(/from now on: no hosts/);
+    terminal.type("\x04");
+    expect((await terminal.end()).exitStatus).toBe(0);
+    expect(projects()).toEqual({});
+    writeFileSync(file, `{"version":1,"projects":{"${join(folder.path, "work")}":["@public"]}}`);
+    const damaged = await later(join(folder.path, "work"));
+    expect(damaged).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("is not as brig writes it"),
+    });
   });
 
   it("is refused at once where nobody can be asked", async () => {

@@ -11,7 +11,15 @@ const ID = "network";
 
 const ONCE = "yes, for this command";
 const SESSION = "yes, until the session ends";
+const ALWAYS = "yes, always in this directory";
 const NO = "no";
+
+interface QuestionOptions {
+  /** Of the current turn. Between turns nobody is asked. */
+  signal: () => AbortSignal | null;
+  /** Keeps a host for later sessions. Without it no such answer is offered. */
+  remember?: ((host: string) => Promise<void>) | undefined;
+}
 
 /**
  * Asks the user about hosts that the allow-list does not have. Connections that wait for the same host share a question,
@@ -19,16 +27,17 @@ const NO = "no";
  */
 export class HostQuestions {
   readonly #user: AskedUser;
-  readonly #signal: () => AbortSignal | null;
+  readonly #signal: QuestionOptions["signal"];
+  readonly #remember: QuestionOptions["remember"];
   readonly #waiting = new Map<string, { answer: Promise<HostAnswer>; command: number | null }>();
   /** What was answered to the processes of a command, by its channel and the host. */
   readonly #answered = new Map<string, HostAnswer>();
   readonly #counts = new Map<number | null, number>();
 
-  /** `signal`: of the current turn. Between turns nobody is asked. */
-  constructor(user: AskedUser, signal: () => AbortSignal | null) {
+  constructor(user: AskedUser, { signal, remember }: QuestionOptions) {
     this.#user = user;
     this.#signal = signal;
+    this.#remember = remember;
   }
 
   readonly ask: AskAboutHost = async (asked) => {
@@ -59,8 +68,11 @@ export class HostQuestions {
     if (turn === null || turn.aborted || !this.#mayAsk(asked)) return { kind: "not-asked" };
     using limit = new TimeLimit(PATIENCE_MS, turn);
     try {
-      const answers = await this.#user.ask([questionAbout(asked)], limit);
-      return answerOf(answers?.[ID]?.[0] ?? null);
+      const answers = await this.#user.ask([questionAbout(asked, this.#remember !== undefined)], limit);
+      const text = answers?.[ID]?.[0] ?? null;
+      if (text !== ALWAYS || this.#remember === undefined) return answerOf(text);
+      await this.#remember(asked.host).catch(warn);
+      return { kind: "session" };
     } catch {
       // The turn has ended, or nobody has answered.
       return { kind: "not-asked" };
@@ -76,7 +88,13 @@ export class HostQuestions {
   }
 }
 
-function questionAbout({ host, isOwnMachine, owner }: AskedHost): UserQuestion {
+/** The connection is allowed all the same, and the next session asks again. */
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error));
+}
+
+function questionAbout({ host, isOwnMachine, owner }: AskedHost, canRemember: boolean): UserQuestion {
+  const always = { label: ALWAYS, description: "later sessions in this directory may, too" };
   const who =
     owner === null
       ? "A program in the sandbox"
@@ -90,11 +108,13 @@ function questionAbout({ host, isOwnMachine, owner }: AskedHost): UserQuestion {
       { label: ONCE, description: "its other connections to this host and port, too" },
       { label: SESSION, description: "every program may connect to this host and port" },
       { label: NO, description: "or type why not, for the agent to read" },
+      // Last, so that the number of a no is the same wherever it is asked.
+      ...(canRemember ? [always] : []),
     ],
   };
 }
 
-/** Anything but the two labels is a no. */
+/** Anything but these labels is a no. */
 function answerOf(text: string | null): HostAnswer {
   if (text === ONCE) return { kind: "once" };
   if (text === SESSION) return { kind: "session" };

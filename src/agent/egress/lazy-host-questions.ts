@@ -10,7 +10,7 @@ interface QuestionSituation {
 
 /** Loads the code at the first question. Undefined if nobody can be asked. */
 export function lazyHostQuestions(
-  { toolOptions }: Pick<ConversationOptions, "toolOptions">,
+  { toolOptions, rememberHost }: Pick<ConversationOptions, "toolOptions" | "rememberHost">,
   { setting, signal }: QuestionSituation,
 ): AskAboutHost | undefined {
   const user = toolOptions?.user;
@@ -20,7 +20,9 @@ export function lazyHostQuestions(
     const { approvalPolicy = "never" } = setting();
     const refuses = typeof approvalPolicy === "object" && !approvalPolicy.granular.sandbox_approval;
     if (approvalPolicy === "never" || refuses) return { kind: "not-asked" };
-    asking ??= import("./host-questions.js").then(({ HostQuestions }) => new HostQuestions(user, signal).ask);
+    asking ??= import("./host-questions.js").then(
+      ({ HostQuestions }) => new HostQuestions(user, { signal, remember: rememberHost }).ask,
+    );
     return await (await asking)(asked);
   };
 }

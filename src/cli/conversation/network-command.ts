@@ -1,9 +1,11 @@
+import { existsSync } from "node:fs";
 import { mergedEntries } from "../../egress/log/egress-log.js";
 import { normalPattern } from "../../policy/hosts/host-pattern.js";
 import { describeNetwork, isWithinNetwork, type NetworkScope } from "../../policy/network.js";
 import { egressOf } from "../../session/read/session-egress.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import { egressRow } from "../egress/egress-text.js";
+import { projectHosts } from "../setup/remembered-hosts.js";
 import type { Block } from "./screen/block.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
 
@@ -24,7 +26,9 @@ export async function networkCommand({ argument, signal }: SlashCall, parts: Sla
       ),
     );
   const { hosts } = opened.egress;
-  if (argument === "") return show(await overview(hosts, { parts, signal }));
+  const kept = await projectHosts(opened.settings);
+  const always = (await kept?.read()) ?? [];
+  if (argument === "") return show(await overview(hosts, { parts, signal, always }));
   const wanted = changedHosts(argument, hosts);
   if (wanted.kind === "refused") return show(warning(wanted.reason, USAGE));
   const network: NetworkScope = { kind: "allowlist", hosts: wanted.hosts };
@@ -32,6 +36,8 @@ export async function networkCommand({ argument, signal }: SlashCall, parts: Sla
   if (!policy.overrides.network && !isWithinNetwork(network, policy.network))
     return show(warning(`the policy ${name} does not let the network be opened`));
   opened.egress.set(network);
+  for (const host of always)
+    if (!wanted.hosts.includes(host) && hosts.includes(host)) await kept?.remove(host);
   await conversation.changeSetting({ setting: { ...conversation.setting, network } });
   show(notice(`allowed from now on: ${listText(wanted.hosts)}`));
 }
@@ -55,18 +61,23 @@ function changedHosts(argument: string, hosts: readonly string[]): ChangedHosts 
 
 async function overview(
   hosts: readonly string[],
-  { parts, signal }: { parts: SlashParts; signal: AbortSignal },
+  { parts, signal, always }: { parts: SlashParts; signal: AbortSignal; always: readonly string[] },
 ): Promise<Block> {
   const { sessionFile } = parts.conversation;
   const entries = [];
-  if (sessionFile !== null)
+  // The file is created with the first turn.
+  if (sessionFile !== null && existsSync(sessionFile))
     for await (const entry of egressOf(readSessionLines(sessionFile, { signal }))) entries.push(entry);
   const last = mergedEntries(entries).slice(-SHOWN_ATTEMPTS);
   const rows = last.map((entry) => {
     const [, , program = "", host = "", request = "", outcome = "", reason = ""] = egressRow(entry);
     return [host, [outcome, reason, program, request].filter((text) => text !== "").join("  ")] as const;
   });
-  return { kind: "report", title: "network", rows: [["allowed", listText(hosts)], ...rows] };
+  const kept =
+    always.length === 0
+      ? []
+      : [["always here", `${listText(always)}  (/network deny HOST removes it)`] as const];
+  return { kind: "report", title: "network", rows: [["allowed", listText(hosts)], ...kept, ...rows] };
 }
 
 function listText(hosts: readonly string[]): string {

@@ -36,6 +36,7 @@ import {
   configuredInstructions,
   configuredTruncation,
 } from "./context-settings.js";
+import { rememberingIn } from "./remembered-hosts.js";
 import { readOutputSchema } from "./run-input.js";
 import { inMode, type RunSettings, resolveRun } from "./run-settings.js";
 import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";
@@ -165,6 +166,7 @@ export async function prepareAgent(
         home: keepsRecords(flags, config) ? environment.brigHome : undefined,
         inMode: (mode) => inOtherMode(mode as SandboxMode),
       }),
+      rememberHost: rememberingIn(sandbox),
       onClose: holdTree(sandbox),
       outputSchema,
       instructions,

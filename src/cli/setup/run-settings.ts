@@ -18,6 +18,7 @@ import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
 import { configChoice } from "./config-choice.js";
+import { withProjectHosts } from "./remembered-hosts.js";
 import { commandDirectory, flaggedSettings } from "./sandbox-flags.js";
 
 /**
@@ -55,7 +56,9 @@ export async function resolveRun(
   });
   for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
   const config = withUsualMode(configured, flags.caller);
-  const sandbox = await checkedSettings(await resolveSettings(withConfiguration(flagged, config, context)));
+  const sandbox = await withProjectHosts(
+    await checkedSettings(await resolveSettings(withConfiguration(flagged, config, context))),
+  );
   return {
     config,
     sources,
@@ -74,7 +77,7 @@ export async function resolveRun(
 export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSettings> {
   const config = { ...run.config, sandbox_mode: mode, policy: undefined };
   const policy = await loadChosenPolicy(configuredPolicy(config));
-  const sandbox = await checkedSettings({ ...run.sandbox, policy });
+  const sandbox = await withProjectHosts(await checkedSettings({ ...run.sandbox, policy }));
   return { ...run, config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
 }
 

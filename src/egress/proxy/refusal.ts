@@ -47,6 +47,7 @@ function statusOf(denial: Denial): number {
     case "no-rule":
     case "declined":
     case "address":
+    case "bare-address":
     case "no-name":
     case "unknown-protocol":
     case "request":

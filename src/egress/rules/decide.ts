@@ -86,6 +86,13 @@ export function decideAddress(
   return rangesContain(naming, address) ? null : { kind: "address", address, scope };
 }
 
+/** Whether an entry has the address or its range, and not only every public host. */
+export function namesAddress(rules: readonly EgressRule[], { target, port }: Endpoint): boolean {
+  return rules.some(
+    ({ pattern }) => pattern.kind === "range" && matchesPort(pattern, port) && matchesTarget(pattern, target),
+  );
+}
+
 const needsExactRule: ReadonlySet<AddressScope | "own"> = new Set(["own", "metadata", "loopback"]);
 
 function matchesPort(pattern: HostPattern, port: number): boolean {

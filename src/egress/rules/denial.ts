@@ -7,6 +7,8 @@ export type Denial =
   | { kind: "declined"; reason: string | null }
   /** The name is allowed, but stands for an address that is not. */
   | { kind: "address"; address: string; scope: AddressScope | "own" }
+  /** Requests to some hosts need a rule, and any of them may be behind this address, which no entry names. */
+  | { kind: "bare-address" }
   /** The target cannot be read, or in more than one way. */
   | { kind: "malformed" }
   /** The connection says that it is for another host: in its TLS greeting or its Host header. */
@@ -37,6 +39,8 @@ export function describeDenial(denial: Denial, host: string): string {
       return `the user declined the connection to ${host}${denial.reason === null ? "" : `: ${denial.reason}`}`;
     case "address":
       return `${host} stands for ${denial.address}, ${scopeText[denial.scope]}, which no rule names`;
+    case "bare-address":
+      return `${host} is an address, behind which may be a host with rules for requests: use the host's name`;
     case "malformed":
       return `"${host}" is not a host that can be read in only one way`;
     case "other-name":

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { AskedHost, HostAnswer } from "../../../src/egress/ask-about-host.js";
+import { Inspection } from "../../../src/egress/inspection.js";
 import { dialTo, egressPlace, eventually } from "../../support/egress-place.js";
 
 async function httpServer(): Promise<number> {
@@ -19,6 +20,31 @@ async function request(proxyPort: number, url: string): Promise<string> {
   await ended;
   return received();
 }
+
+describe("an address, where requests to some hosts need a rule", () => {
+  const rules = [{ host: "api.example.com:80", methods: ["GET"] }];
+  const inspection = async () => await Inspection.create({ rules, secrets: [], authorities: [] });
+
+  it.each([[[]], [["@public"]]])(
+    "is refused without a question, since a host may be behind it: %j",
+    async (hosts) => {
+      await using place = await egressPlace({ hosts, inspection: await inspection() });
+      let count = 0;
+      place.egress.askWith(async () => {
+        count++;
+        return { kind: "session" };
+      });
+      expect(await request(place.proxyPort, "http://8.8.8.8/")).toContain("use the host's name");
+      expect(count).toBe(0);
+    },
+  );
+
+  it("is asked about without such rules", async () => {
+    await using place = await egressPlace({ hosts: [] });
+    place.egress.askWith(async () => ({ kind: "declined", reason: "was asked" }));
+    expect(await request(place.proxyPort, "http://8.8.8.8/")).toContain("was asked");
+  });
+});
 
 describe("a host that no rule allows", () => {
   it("is reached once the user allows it, for this connection only", async () => {

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { HostQuestions } from "../../../../src/agent/egress/host-questions.js";
 import { lazyHostQuestions } from "../../../../src/agent/egress/lazy-host-questions.js";
 import type { ApprovalPolicy } from "../../../../src/policy/approval-policy.js";
@@ -26,10 +26,49 @@ function userWho() {
   };
 }
 
-function opened(turn: AbortController | null = new AbortController()) {
+function opened(
+  turn: AbortController | null = new AbortController(),
+  remember?: (host: string) => Promise<void>,
+) {
   const user = userWho();
-  return { user, questions: new HostQuestions(user, () => turn?.signal ?? null) };
+  return { user, questions: new HostQuestions(user, { signal: () => turn?.signal ?? null, remember }) };
 }
+
+const ALWAYS = "yes, always in this directory";
+
+describe("an answer for ever", () => {
+  it("keeps the host, and allows it for the session", async () => {
+    const kept: string[] = [];
+    const { user, questions } = opened(undefined, async (host) => void kept.push(host));
+    const answer = questions.ask(asked);
+    expect(user.questions[0]?.options?.map(({ label }) => label)).toEqual([
+      ...["yes, for this command", "yes, until the session ends", "no", ALWAYS],
+    ]);
+    user.answer(ALWAYS);
+    expect(await answer).toEqual({ kind: "session" });
+    expect(kept).toEqual(["a.example:443"]);
+  });
+
+  it("is not offered, and is a no, where nothing can be kept", async () => {
+    const { user, questions } = opened();
+    const answer = questions.ask(asked);
+    expect(user.questions[0]?.options).toHaveLength(3);
+    user.answer(ALWAYS);
+    expect(await answer).toMatchObject({ kind: "declined" });
+  });
+
+  it("allows the host for the session if it cannot be kept, which is a warning", async () => {
+    const warnings: unknown[] = [];
+    const emitted = vi.spyOn(process, "emitWarning").mockImplementation((one) => void warnings.push(one));
+    const failure = new Error("the disk is full");
+    const { user, questions } = opened(undefined, () => Promise.reject(failure));
+    const answer = questions.ask(asked);
+    user.answer(ALWAYS);
+    expect(await answer).toEqual({ kind: "session" });
+    expect(warnings).toEqual([failure]);
+    emitted.mockRestore();
+  });
+});
 
 describe("a question about a host", () => {
   it("is asked once for all connections that wait, and names the program and the host", async () => {

@@ -1,0 +1,33 @@
+import type { ProjectHosts } from "../../config/hosts/project-hosts.js";
+import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
+
+/** The hosts that are always allowed in the workspace of a sandbox; null where none can be. */
+export async function projectHosts({
+  workspace,
+  environment: { brigHome },
+  policy: {
+    policy: { overrides, network },
+  },
+}: SandboxSettings): Promise<ProjectHosts | null> {
+  if (workspace === null || !overrides.network || network.kind !== "allowlist") return null;
+  const { ProjectHosts } = await import("../../config/hosts/project-hosts.js");
+  return new ProjectHosts({ brigHome, directory: workspace });
+}
+
+/** Adds the hosts that the user always allows in this directory to an allow-list. Error: `config.invalid`. */
+export async function withProjectHosts(settings: SandboxSettings): Promise<SandboxSettings> {
+  const { policy } = settings;
+  const { network } = policy.policy;
+  const always = (await (await projectHosts(settings))?.read()) ?? [];
+  if (network.kind !== "allowlist" || always.length === 0) return settings;
+  const hosts = [...new Set([...network.hosts, ...always])];
+  return { ...settings, policy: { ...policy, policy: { ...policy.policy, network: { ...network, hosts } } } };
+}
+
+/** Undefined where no host can be kept. */
+export function rememberingIn(settings: SandboxSettings): ((host: string) => Promise<void>) | undefined {
+  const { workspace, policy } = settings;
+  const { network, overrides } = policy.policy;
+  if (workspace === null || network.kind !== "allowlist" || !overrides.network) return undefined;
+  return async (host) => await (await projectHosts(settings))?.add(host);
+}
