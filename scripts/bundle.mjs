@@ -76,7 +76,7 @@ const groups = [
   // Only what has an allow-list or publishes ports needs this.
   {
     name: "network",
-    test: /\/src\/(?:egress\/(?!addresses|inspection|requests\/|secrets\/|tls\/)|sandbox\/(?:egress\/(?:sandbox-egress|denial-notes)|network\/))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
+    test: /\/src\/(?:egress\/(?!addresses|canaries\/|inspection|requests\/|secrets\/|tls\/)|sandbox\/(?:egress\/(?:sandbox-egress|denial-notes)|network\/))|\/node_modules\/(?:dns-packet|@leichtgewicht)\//,
     priority: 2,
   },
   // Exactly what `brig run` needs until it has sent its first request: the group takes what its file imports.
@@ -88,10 +88,12 @@ const groups = [
   // Only rules for requests and secrets need this. Low, so that it takes nothing with it that sandboxes without them need.
   {
     name: "inspection",
-    test: /\/src\/(?:egress\/(?:inspection|requests\/|secrets\/|tls\/)|sandbox\/egress\/(?:read-egress|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
+    test: /\/src\/(?:egress\/(?:canaries\/|inspection|requests\/|secrets\/|tls\/)|sandbox\/egress\/(?:read-egress|trust))|\/node_modules\/(?:pkijs|asn1js|bytestreamjs|@peculiar|@noble)\//,
     priority: 0,
   },
-  { name: "queue", test: /\/src\/queue\/|\/node_modules\/(?:bullmq|ioredis|aws4fetch)\//, priority: 0 },
+  // The queue's storage and secrets of AWS need it, and neither needs the other.
+  { name: "aws", test: /\/node_modules\/aws4fetch\//, priority: 0 },
+  { name: "queue", test: /\/src\/queue\/|\/node_modules\/(?:bullmq|ioredis)\//, priority: 0 },
   {
     name: "shared",
     test: /\/src\/(?!cli\/conversation\/|exec-server\/|queue\/|sandbox\/|docker\/|images\/)/,

@@ -35,6 +35,7 @@ export type ErrorCode =
   | "policy.not-enforced"
   | "protocol.invalid"
   | "queue.unreachable"
+  | "sandbox.canary-sent"
   | "sandbox.gone"
   | "sandbox.port-failed"
   | "sandbox.port-in-use"

@@ -289,6 +289,7 @@ export class AgentConversation implements Conversation {
         setting: this.#setting,
         outputSchema,
       });
+      await this.#parts.recorder.requireNoCanarySent();
       return { status: "completed" };
     } catch (error) {
       if (isBrigError(error, "sandbox.gone")) this.#sandbox.isLost = true;

@@ -17,7 +17,10 @@ export interface AgentSandbox extends ToolSandbox {
    */
   watchEgress?(
     listener: (attempt: EgressAttempt) => void,
-    options?: { ask?: AskAboutHost | undefined },
+    options?: {
+      ask?: AskAboutHost | undefined;
+      onCanarySent?: ((error: Promise<Error>) => void) | undefined;
+    },
   ): void;
   /** Replaces the allow-list. Absent where there is none. */
   setNetwork?(network: string): void;

@@ -88,6 +88,11 @@ export class SessionRecorder {
     await this.#egress.flush();
   }
 
+  /** Error: `sandbox.canary-sent`. */
+  async requireNoCanarySent(): Promise<void> {
+    await this.#egress.requireNoCanarySent();
+  }
+
   /** A sandbox that starts before the session has begun is reported by `begin`. */
   started(
     { id, image, proof, snapshotId }: AgentSandbox,

@@ -42,6 +42,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "policy.not-enforced": ownFailure,
   "protocol.invalid": ownFailure,
   "queue.unreachable": ownFailure,
+  "sandbox.canary-sent": ownFailure,
   "sandbox.gone": ownFailure,
   "sandbox.port-failed": failed,
   "sandbox.port-in-use": failed,

@@ -3,6 +3,7 @@ import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
 import type { AskAboutHost } from "./ask-about-host.js";
 import type { EgressAttempt, EgressOutcome, EgressWay } from "./attempt.js";
+import type { CanarySearch } from "./canaries/canary-search.js";
 import { dial, ownAddresses, type Resolve } from "./dial.js";
 import type { ConnectionOwner } from "./inside-network.js";
 import type { Inspection } from "./inspection.js";
@@ -19,7 +20,7 @@ import {
   type TargetDecision,
 } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
-import { describeEndpoint } from "./rules/target.js";
+import { describeEndpoint, hostOf } from "./rules/target.js";
 import type { ConnectedTls } from "./tls/connect-tls.js";
 import { reset } from "./tunnel/join.js";
 import type { UpstreamProxy } from "./upstream/read-upstream.js";
@@ -53,7 +54,12 @@ export interface Attempting {
   owner: Promise<ConnectionOwner | null>;
 }
 
+/** Called when a program is about to send a canary. */
+export type OnCanary = (sent: { name: string; host: string; owner: Attempting["owner"] }) => void;
+
 interface GateOptions {
+  canaries: CanarySearch | null;
+  onCanary: OnCanary;
   hosts: readonly string[];
   limits: EgressLimits;
   inspection: Inspection | null;
@@ -67,6 +73,11 @@ export class EgressGate {
   readonly limits: EgressLimits;
   /** Null if there are no rules for requests and no secrets. */
   readonly inspection: Inspection | null;
+  /** Null if there are none. */
+  readonly canaries: CanarySearch | null;
+  readonly #onCanary: OnCanary;
+  /** The name of the canary that a program has tried to send: nothing is reached from then on. */
+  #sentCanary: string | null = null;
   readonly #resolve: Resolve;
   readonly #onAttempt: (attempt: EgressAttempt) => void;
   readonly #live = new Map<Socket, { endpoint: Endpoint; onCut: (denial: Denial) => void }>();
@@ -80,11 +91,13 @@ export class EgressGate {
   #rules: readonly EgressRule[];
   #isClosed = false;
 
-  constructor({ hosts, limits, inspection, resolve, onAttempt, upstream }: GateOptions) {
+  constructor({ hosts, limits, inspection, canaries, resolve, upstream, ...listeners }: GateOptions) {
+    this.canaries = canaries;
+    this.#onCanary = listeners.onCanary;
     this.limits = limits;
     this.inspection = inspection;
     this.#resolve = resolve;
-    this.#onAttempt = onAttempt;
+    this.#onAttempt = listeners.onAttempt;
     this.#upstream = upstream;
     this.#rules = rulesOf(hosts);
   }
@@ -95,6 +108,7 @@ export class EgressGate {
 
   /** Connections to what is no longer allowed are cut. */
   setHosts(hosts: readonly string[]): void {
+    if (this.#sentCanary !== null) return;
     this.#rules = rulesOf(hosts);
     this.#allowedOnce = new WeakSet();
     const own = onceAsked(ownAddresses);
@@ -106,6 +120,10 @@ export class EgressGate {
   }
 
   decide(endpoint: Endpoint): TargetDecision {
+    const canary = this.canaries?.findInName(hostOf(endpoint.target)) ?? null;
+    if (canary !== null) return { kind: "denied", denial: { kind: "canary", name: canary, isLeak: true } };
+    if (this.#sentCanary !== null)
+      return { kind: "denied", denial: { kind: "canary", name: this.#sentCanary, isLeak: false } };
     const decision = decideTarget(this.#rulesFor(endpoint), endpoint, ownAddresses);
     const isUnnamed = isPublicAddress(endpoint) && !namesAddress(this.#rules, endpoint);
     if (this.inspection?.hasRules === true && isUnnamed)
@@ -190,7 +208,8 @@ export class EgressGate {
   }
 
   #stillAllows(endpoint: Endpoint, socket: Socket, own: OwnAddresses): boolean {
-    if (decideTarget(this.#rulesFor(endpoint), endpoint, own).kind === "denied") return false;
+    if (this.#sentCanary !== null || decideTarget(this.#rulesFor(endpoint), endpoint, own).kind === "denied")
+      return false;
     if (this.#chained.has(socket)) return true;
     const address = normalAddress(socket.remoteAddress ?? "");
     // Without an address the socket is closed already.
@@ -207,7 +226,10 @@ export class EgressGate {
   /** `record` is called once the attempt has ended. Whose it is is known by then. */
   begin({ way, owner }: Attempting, asked: AskedFor): RecordAttempt {
     const startedAtMs = Date.now();
-    return async (outcome, { rule = null, bytesOut = 0, bytesIn = 0 } = {}) => {
+    return async (given, { rule = null, bytesOut = 0, bytesIn = 0 } = {}) => {
+      const outcome = this.#withCanary(given, asked);
+      if (outcome.kind === "denied" && outcome.denial.kind === "canary" && outcome.denial.isLeak)
+        this.#trip(outcome.denial.name, { host: asked.host, owner });
       const attempt: EgressAttempt = {
         ...{ startedAtMs, way, method: null, path: null, ...asked, outcome, rule, bytesOut, bytesIn },
         durationMs: Date.now() - startedAtMs,
@@ -215,6 +237,29 @@ export class EgressGate {
       };
       this.#onAttempt(attempt);
     };
+  }
+
+  /** What was refused for another reason may have had a canary as well. */
+  #withCanary(outcome: EgressOutcome, { host, path }: AskedFor): EgressOutcome {
+    if (this.canaries === null || outcome.kind !== "denied" || outcome.denial.kind === "canary")
+      return outcome;
+    const { denial } = outcome;
+    const names = denial.kind === "other-name" ? [host, denial.name] : [host];
+    const found = names.map((name) => this.canaries?.findInName(name)).find((name) => name);
+    const name = found ?? this.canaries.findInTexts([path ?? ""]);
+    return name === null ? outcome : { kind: "denied", denial: { kind: "canary", name, isLeak: true } };
+  }
+
+  #trip(name: string, { host, owner }: { host: string; owner: Attempting["owner"] }): void {
+    if (this.#sentCanary !== null) return;
+    this.#sentCanary = name;
+    this.#rules = [];
+    this.ask = null;
+    for (const [socket, { onCut }] of this.#live) {
+      onCut({ kind: "canary", name, isLeak: false });
+      reset(socket);
+    }
+    this.#onCanary({ name, host, owner });
   }
 
   close(): void {

@@ -1,14 +1,19 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import type { SecureContext } from "node:tls";
 import type { SourcedRule } from "../policy/egress/egress-schema.js";
+import type { Canary } from "./canaries/new-canary.js";
 import { allowingRules, describeRule } from "./requests/decide-request.js";
 import { readRequest } from "./requests/read-request.js";
 import { coversEndpoint, type Endpoint } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
 import { hostOf } from "./rules/target.js";
 import { type AppliedSecrets, applySecrets, mayReceive, type RequestHead } from "./secrets/apply-secrets.js";
+import { type AwsSigning, findAwsPlaceholders } from "./secrets/aws/find-aws-placeholders.js";
+import type { HeldAwsSecret } from "./secrets/aws/held-aws-secret.js";
+import { KeptBodies } from "./secrets/aws/read-body.js";
+import type { SignedRequest, UnsignedRequest } from "./secrets/aws/sign-request.js";
 import type { HeldSecret } from "./secrets/held-secret.js";
 import { formsOf } from "./secrets/mask.js";
 import { askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/masked-answer.js";
@@ -20,6 +25,10 @@ import { SessionAuthority } from "./tls/session-authority.js";
 export interface InspectionOptions {
   rules: readonly SourcedRule[];
   secrets: readonly HeldSecret[];
+  /** Keys of AWS, which sign requests. Default: none. */
+  awsSecrets?: readonly HeldAwsSecret[];
+  /** Secrets that are not real, which nothing may send. Default: none. */
+  canaries?: readonly Canary[];
   /** Certificate authorities in PEM that servers may have besides those that Node trusts. */
   authorities: readonly string[];
   /** Hides the secrets in what leaves the sandbox. Absent without secrets. */
@@ -37,21 +46,38 @@ export interface JudgedRequest extends RequestHead {
 
 export type RequestDecision =
   /** `rule` is null for a host that gets any request. */
-  | { kind: "allowed"; rule: string | null; headers: string[]; path: string }
+  | {
+      kind: "allowed";
+      rule: string | null;
+      headers: string[];
+      path: string;
+      /** Null if it is sent as it is. */
+      signing: AwsSigning | null;
+    }
   | { kind: "denied"; denial: Denial };
 
 /** Looks into the requests to hosts that rules for requests or secrets name, and into their answers. */
 export class Inspection {
   readonly #rules: readonly SourcedRule[];
   readonly #secrets: readonly HeldSecret[];
+  readonly #awsSecrets: readonly HeldAwsSecret[];
   readonly #forms: readonly Buffer[];
+  readonly #keptBodies = new KeptBodies();
   readonly #trusted: SecureContext;
   readonly #own: SessionAuthority;
 
-  private constructor({ rules, secrets, authorities }: InspectionOptions, own: SessionAuthority) {
+  private constructor(
+    { rules, secrets, awsSecrets = [], authorities }: InspectionOptions,
+    own: SessionAuthority,
+  ) {
     this.#rules = rules;
     this.#secrets = secrets;
-    this.#forms = secrets.flatMap(({ value }) => formsOf(value));
+    this.#awsSecrets = awsSecrets;
+    const awsValues = awsSecrets.flatMap(({ credentials: { secretAccessKey, sessionToken } }) => [
+      secretAccessKey,
+      ...(sessionToken === null ? [] : [sessionToken]),
+    ]);
+    this.#forms = [...secrets.map(({ value }) => value), ...awsValues].flatMap(formsOf);
     this.#trusted = trusting(authorities);
     this.#own = own;
   }
@@ -72,7 +98,11 @@ export class Inspection {
 
   /** Whether TLS to this endpoint is ended here. */
   covers(endpoint: Endpoint): boolean {
-    return this.#ruled(endpoint).length > 0 || this.#hasSecretsFor(endpoint, true);
+    return (
+      this.#ruled(endpoint).length > 0 ||
+      this.#hasSecretsFor(endpoint, true) ||
+      this.#signsFor(endpoint, true)
+    );
   }
 
   async accept(inside: Duplex, { target }: Endpoint, timeoutMs: number): Promise<AcceptedTls> {
@@ -96,10 +126,22 @@ export class Inspection {
     }
     const applied: AppliedSecrets = applySecrets(head, { secrets: this.#secrets, endpoint, isTls });
     if (applied.kind === "denied") return applied;
+    const found = findAwsPlaceholders(head, { secrets: this.#awsSecrets, endpoint, isTls });
+    if (found.kind === "denied") return found;
     const headers = this.#hasSecretsFor(endpoint, isTls)
       ? askForPlainAnswer(applied.headers)
       : applied.headers;
-    return { kind: "allowed", rule, headers, path: applied.path };
+    return { kind: "allowed", rule, headers, path: applied.path, signing: found.signing };
+  }
+
+  /** Signs a request, whose body may have to be read for it. The connection `to` is the one that it is sent on. */
+  async sign(
+    signing: AwsSigning,
+    { from, to, idleTimeoutMs, ...request }: SignOptions,
+  ): Promise<SignedRequest> {
+    const { signRequest } = await import("./secrets/aws/sign-request.js");
+    const readBody = async () => await this.#keptBodies.read(from, { to, idleTimeoutMs });
+    return await signRequest(signing, { ...request, readBody });
   }
 
   /** What of an answer reaches the program. Null if it cannot be looked into. */
@@ -111,8 +153,10 @@ export class Inspection {
       ...answer
     }: { endpoint: Endpoint; isTls: boolean; headers: readonly string[]; method: string },
   ): MaskedAnswer | null {
-    if (!this.#hasSecretsFor(endpoint, isTls))
-      return { reason: incoming.statusMessage ?? "", headers: [...answer.headers], through: [] };
+    // A program of AWS gets ranges and compressed answers, as it asked for them.
+    const isPlain = (incoming.headers["content-encoding"] ?? "identity") === "identity";
+    const isMasked = this.#hasSecretsFor(endpoint, isTls) || (isPlain && this.#signsFor(endpoint, isTls));
+    if (!isMasked) return { reason: incoming.statusMessage ?? "", headers: [...answer.headers], through: [] };
     return maskAnswer(incoming, { ...answer, forms: this.#forms });
   }
 
@@ -120,7 +164,17 @@ export class Inspection {
     return this.#rules.filter(({ host }) => coversEndpoint(host, endpoint));
   }
 
+  #signsFor(endpoint: Endpoint, isTls: boolean): boolean {
+    return this.#awsSecrets.some((secret) => mayReceive(secret, endpoint, isTls));
+  }
+
   #hasSecretsFor(endpoint: Endpoint, isTls: boolean): boolean {
     return this.#secrets.some((secret) => mayReceive(secret, endpoint, isTls));
   }
+}
+
+interface SignOptions extends Omit<UnsignedRequest, "readBody"> {
+  from: Readable;
+  to: Duplex;
+  idleTimeoutMs: number;
 }

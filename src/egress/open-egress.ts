@@ -1,8 +1,10 @@
 import { NAME_SERVER, PROXY_ADDRESS } from "./addresses.js";
 import type { AskAboutHost } from "./ask-about-host.js";
 import type { EgressAttempt } from "./attempt.js";
+import type { CanarySearch } from "./canaries/canary-search.js";
+import type { Canary } from "./canaries/new-canary.js";
 import { type Resolve, resolveOnHost } from "./dial.js";
-import { EgressGate } from "./gate.js";
+import { EgressGate, type OnCanary } from "./gate.js";
 import type { ConnectionOwner, InsideConnection, InsideNetwork } from "./inside-network.js";
 import type { Inspection } from "./inspection.js";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./limits.js";
@@ -24,6 +26,9 @@ export interface EgressOptions {
   limits?: Partial<EgressLimits> | undefined;
   /** Rules for requests, and secrets. Default: none. */
   inspection?: Inspection | undefined;
+  /** Default: none. */
+  canaries?: readonly Canary[] | undefined;
+  onCanary?: OnCanary | undefined;
   /** Default: as the host's own programs resolve names. */
   resolve?: Resolve | undefined;
   /** The proxy through which this machine reaches the internet. Default: it needs none. */
@@ -49,6 +54,8 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
     limits,
     inspection: options.inspection ?? null,
     resolve: boundedLookups(options.resolve ?? resolveOnHost, { timeoutMs: limits.connectTimeoutMs }),
+    canaries: await searchFor(options.canaries ?? []),
+    onCanary: options.onCanary ?? (() => undefined),
     onAttempt: options.onAttempt ?? (() => undefined),
     upstream: options.upstream ?? null,
   });
@@ -66,8 +73,9 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
     }).catch(cut);
   });
   const findFor = (owner: Promise<ConnectionOwner | null>) => async (name: string, asksAddress: boolean) => {
-    const answer = await names.find(name);
-    if (answer.kind === "unknown" && asksAddress) {
+    const hasCanary = (gate.canaries?.findInName(name) ?? null) !== null;
+    const answer = hasCanary ? ({ kind: "unknown" } as const) : await names.find(name);
+    if (answer.kind === "unknown" && (asksAddress || hasCanary)) {
       const record = gate.begin({ way: "name", owner }, { host: shownHost(name), port: null });
       await record({ kind: "denied", denial: { kind: "no-rule" } });
     }
@@ -110,6 +118,13 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
 }
 
 const nobody = Promise.resolve(null);
+
+/** Loaded only where there are canaries. */
+async function searchFor(canaries: readonly Canary[]): Promise<CanarySearch | null> {
+  if (canaries.length === 0) return null;
+  const { CanarySearch } = await import("./canaries/canary-search.js");
+  return new CanarySearch(canaries);
+}
 
 /** The connections of all programs, which are limited in number. */
 class OpenConnections {

@@ -81,7 +81,8 @@ export async function openEgressOf(
     step("the allow-list is in force");
     return opened;
   } catch (error) {
-    if (isBrigError(error, "sandbox.gone")) throw error;
+    // Of a canary whose file cannot be written.
+    if (isBrigError(error, "sandbox.gone") || isBrigError(error, "usage.invalid")) throw error;
     throw new BrigError(
       "a list of allowed hosts cannot be enforced here: brig cannot listen in the sandbox",
       {

@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { vi } from "vitest";
 import { PROXY_ADDRESS } from "../../src/egress/addresses.js";
 import type { EgressAttempt } from "../../src/egress/attempt.js";
+import type { Canary } from "../../src/egress/canaries/new-canary.js";
 import type { Inspection } from "../../src/egress/inspection.js";
 import type { EgressLimits } from "../../src/egress/limits.js";
 import { type Egress, openEgress } from "../../src/egress/open-egress.js";
@@ -17,18 +18,22 @@ interface PlaceOptions {
   upstream?: UpstreamProxy | null;
   /** Rules for requests, and secrets. */
   inspection?: Inspection;
+  canaries?: readonly Canary[];
 }
 
 /** Opens the egress of a sandbox that real sockets play, and closes it at the end of the block. */
-export async function egressPlace({ hosts, resolve, limits, upstream, inspection }: PlaceOptions) {
+export async function egressPlace({ hosts, resolve, limits, upstream, inspection, canaries }: PlaceOptions) {
   const network = new LoopbackNetwork();
   const attempts: EgressAttempt[] = [];
   const lookups: string[] = [];
+  const sentCanaries: { name: string; host: string }[] = [];
   const egress: Egress = await openEgress(network, {
     hosts,
     limits,
     upstream,
     inspection,
+    canaries,
+    onCanary: ({ name, host }) => sentCanaries.push({ name, host }),
     onAttempt: (attempt) => attempts.push(attempt),
     resolve: async (name) => {
       lookups.push(name);
@@ -39,6 +44,7 @@ export async function egressPlace({ hosts, resolve, limits, upstream, inspection
     network,
     attempts,
     lookups,
+    sentCanaries,
     egress,
     proxyPort: network.portOf(PROXY_ADDRESS),
     [Symbol.asyncDispose]: async () => await egress.close(),

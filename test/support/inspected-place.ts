@@ -3,6 +3,7 @@ import type { RequestListener } from "node:http";
 import { request } from "node:http";
 import { connect, type TLSSocket } from "node:tls";
 import { expect } from "vitest";
+import type { Canary } from "../../src/egress/canaries/new-canary.js";
 import { Inspection, type InspectionOptions } from "../../src/egress/inspection.js";
 import type { UpstreamProxy } from "../../src/egress/upstream/read-upstream.js";
 import { egressPlace } from "./egress-place.js";
@@ -12,11 +13,25 @@ export const HOST = "api.test";
 export const SECRET = "sk-the-real+key/of=nobody";
 export const PLACEHOLDER = "sk-Placeholder0123456789";
 
+export const AWS_KEYS = {
+  accessKeyId: "ASIAREALREALREALREAL",
+  secretAccessKey: "the/real+secret/access/key/of/nobody/123",
+  sessionToken: "the-real-session-token==",
+};
+export const AWS_PLACEHOLDERS = {
+  accessKeyId: "ASIAPLACEHOLDER23456",
+  secretAccessKey: "placeholder-of-the-secret-access-key-234",
+  sessionToken: "placeholder-of-the-session-token",
+};
+
 type SecretHere = Partial<InspectionOptions["secrets"][number]>;
+type AwsSecretHere = Partial<NonNullable<InspectionOptions["awsSecrets"]>[number]>;
 
 interface InspectedOptions {
   rules?: Omit<InspectionOptions["rules"][number], "host">[];
   secret?: SecretHere;
+  awsSecret?: AwsSecretHere;
+  canaries?: readonly Canary[];
   upstream?: (port: number) => Promise<UpstreamProxy | null>;
   /** Whether the allow-list has the server. */
   isListed?: boolean;
@@ -25,7 +40,7 @@ interface InspectedOptions {
 /** A server behind an allow-list that has rules for requests, or a secret. */
 export async function inspectedPlace(
   onRequest: RequestListener,
-  { rules = [], secret, upstream, isListed = true }: InspectedOptions = {},
+  { rules = [], secret, awsSecret, canaries = [], upstream, isListed = true }: InspectedOptions = {},
 ) {
   const server = await tlsServer(HOST, onRequest);
   const hosts = [`other.test:${server.port}`, `127.0.0.1:${server.port}`];
@@ -41,9 +56,24 @@ export async function inspectedPlace(
               ...{ hosts: [`${HOST}:${server.port}`], headers: ["authorization"], ...secret },
             },
           ],
+    awsSecrets:
+      awsSecret === undefined
+        ? []
+        : [
+            {
+              ...{ name: "AWS", variables: {}, regions: null, services: null, plainHttp: false },
+              ...{ credentials: AWS_KEYS, placeholders: AWS_PLACEHOLDERS },
+              ...{ hosts: [`${HOST}:${server.port}`], ...awsSecret },
+            },
+          ],
     authorities: [server.authority],
   });
-  const egress = await egressPlace({ hosts, inspection, upstream: (await upstream?.(server.port)) ?? null });
+  const egress = await egressPlace({
+    hosts,
+    inspection,
+    canaries,
+    upstream: (await upstream?.(server.port)) ?? null,
+  });
   return {
     ...{ server, inspection, egress },
     ask: async (path: string, options: AskOptions = {}) =>
@@ -58,7 +88,7 @@ export async function inspectedPlace(
 interface AskOptions {
   method?: string;
   headers?: Record<string, string | string[]>;
-  body?: string;
+  body?: string | Buffer;
   alpn?: string[];
   host?: string;
 }

@@ -19,6 +19,8 @@ export class EgressRecorder {
   /** What was tried before the session has begun, by its MCP servers; null from then on. */
   #early: EgressEntry[] | null = [];
 
+  #canarySent: Promise<Error> | null = null;
+
   constructor(transcript: Transcript) {
     this.#transcript = transcript;
   }
@@ -28,7 +30,12 @@ export class EgressRecorder {
       this.#log ??= this.#open();
       this.#log.then((log) => log.add(attempt)).catch(warn);
     };
-    sandbox.watchEgress?.(record, { ask });
+    sandbox.watchEgress?.(record, {
+      ask,
+      onCanarySent: (error) => {
+        this.#canarySent ??= error;
+      },
+    });
   }
 
   /** From now on there is a record to write to. */
@@ -36,6 +43,14 @@ export class EgressRecorder {
     const early = this.#early ?? [];
     this.#early = null;
     for (const entry of early) this.#keep(entry);
+  }
+
+  /**
+   * Error: `sandbox.canary-sent`, from the first attempt of a program to send a canary on. A call can have an answer before
+   * that is known, or a program can make the attempt between calls.
+   */
+  async requireNoCanarySent(): Promise<void> {
+    if (this.#canarySent !== null) throw await this.#canarySent;
   }
 
   /** Writes down what was only counted so far. */

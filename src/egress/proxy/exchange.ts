@@ -28,6 +28,8 @@ interface ExchangeOptions {
   connection: ServerConnection;
   path: string;
   headers: readonly string[];
+  /** In place of the body of the program's request, if that has been read already. */
+  body: Buffer | null;
   answer(incoming: IncomingMessage): MaskedAnswer | null;
 }
 
@@ -38,7 +40,7 @@ interface ExchangeOptions {
 export async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
-  { gate, inside, connection, path, headers, answer }: ExchangeOptions,
+  { gate, inside, connection, path, headers, body, answer }: ExchangeOptions,
 ): Promise<ExchangeEnd> {
   const { socket, endpoint } = connection;
   const before = { out: socket.bytesWritten, in: socket.bytesRead };
@@ -80,8 +82,16 @@ export async function exchange(
       });
     });
     outgoing.once("error", (error) => fail(errnoOrIo(error)));
+    const cutOff = (name: string) => {
+      cut = { kind: "canary", name, isLeak: true };
+      fail("ECONNABORTED");
+    };
+    gate.canaries?.watch(request, cutOff);
+    const canary = body === null ? null : (gate.canaries?.findIn(body) ?? null);
     // Requests that may follow each other on one connection have no body.
-    if (connection.mayBeKept || request.readableEnded) {
+    if (canary !== null) cutOff(canary);
+    else if (body !== null) outgoing.end(body);
+    else if (connection.mayBeKept || request.readableEnded) {
       request.resume();
       outgoing.end();
     } else

@@ -4,7 +4,7 @@ import { hostOf } from "../rules/target.js";
 import { exchange } from "./exchange.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { prepareRequest } from "./prepare-request.js";
-import { failure, type Refusal } from "./refusal.js";
+import { failure, type Refusal, refusalOf } from "./refusal.js";
 
 /** Sends one request on to its target, and the answer back. */
 export async function forwardRequest(
@@ -30,8 +30,9 @@ export async function forwardRequest(
   if (connection.isFree) origin.kept.keep(connection);
   const { cut, errno, bytesOut, bytesIn } = end;
   if (errno !== null) {
+    const host = hostOf(connection.endpoint.target);
     if (response.headersSent) response.destroy();
-    else answer(response, failure(errno, hostOf(connection.endpoint.target)));
+    else answer(response, cut === null ? failure(errno, host) : refusalOf(cut, host));
   }
   const failed = errno === null ? ({ kind: "allowed" } as const) : ({ kind: "failed", errno } as const);
   await record(cut === null ? failed : { kind: "denied", denial: cut }, { rule, bytesOut, bytesIn });

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
 import type { RequestDecision } from "../inspection.js";
 import type { Endpoint } from "../rules/decide.js";
+import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
 import type { MaskedAnswer } from "../secrets/masked-answer.js";
 import { authorizationHeader } from "../upstream/dial-upstream.js";
@@ -12,6 +13,7 @@ import type { HttpOrigin } from "./http-origin.js";
 import { failure, type Refusal, refusalOf } from "./refusal.js";
 import { readRequestTarget } from "./request-target.js";
 import { ServerConnection } from "./server-connection.js";
+import { signingOutcome, signOutgoing } from "./sign-outgoing.js";
 
 export type PreparedRequest =
   | { kind: "refused"; refusal: Refusal }
@@ -23,6 +25,8 @@ export type PreparedRequest =
       /** As they are sent: the path with its query, and names and values of headers in turn. */
       path: string;
       headers: string[];
+      /** In place of the body of the program's request, if that has been read already. */
+      body: Buffer | null;
       rule: string;
       record: RecordAttempt;
       /** What of an answer the program gets; null if it may not get it. */
@@ -42,10 +46,12 @@ export async function prepareRequest(
   // What was in TLS is never sent on without it, so an upstream proxy gets no such request as it is.
   const isForUpstream = isPlainHttp && !isTls;
   const method = request.method ?? "GET";
+  const canary = gate.canaries?.findInTexts([method, request.url ?? "", ...request.rawHeaders]) ?? null;
   const wanted = readRequestTarget(request, fixed);
   if (wanted.kind === "refused") {
     const record = gate.begin(attempting, { method, path: null, host: wanted.host, port: null });
-    await record({ kind: "denied", denial: wanted.denial });
+    const denial: Denial = canary === null ? wanted.denial : { kind: "canary", name: canary, isLeak: true };
+    await record({ kind: "denied", denial });
     return { kind: "refused", refusal: wanted.refusal };
   }
   const { endpoint, authority } = wanted;
@@ -60,13 +66,16 @@ export async function prepareRequest(
   const headers = withHeader(forwardedHeaders(request.rawHeaders), "host", authority);
   // Before anybody is asked about the host: an answer about a host is none about its requests.
   const decision: RequestDecision =
-    gate.inspection === null
-      ? { kind: "allowed", rule: null, headers, path: wanted.path }
-      : gate.inspection.judge({ ...wanted, method, parsedHeaders: request.headers, headers, isTls });
+    canary !== null
+      ? { kind: "denied", denial: { kind: "canary", name: canary, isLeak: true } }
+      : gate.inspection === null
+        ? { kind: "allowed", rule: null, headers, path: wanted.path, signing: null }
+        : gate.inspection.judge({ ...wanted, method, parsedHeaders: request.headers, headers, isTls });
   if (decision.kind === "denied") {
     const byHost = gate.decide(endpoint);
     // A host that is not allowed at all is refused for that reason, unless the user could allow it.
-    const { denial } = byHost.kind === "denied" && gate.ask === null ? byHost : decision;
+    const isByHost = byHost.kind === "denied" && gate.ask === null && canary === null;
+    const { denial } = isByHost ? byHost : decision;
     await record({ kind: "denied", denial });
     return { kind: "refused", refusal: refusalOf(denial, shown) };
   }
@@ -82,18 +91,32 @@ export async function prepareRequest(
     const refusal = opened.kind === "denied" ? refusalOf(opened.denial, shown) : failure(opened.errno, shown);
     return { kind: "refused", refusal };
   }
+  const { socket, rule } = opened.connection;
+  const signed = await signOutgoing(request, { gate, decision, socket, isTls, authority });
+  if (signed.kind !== "signed") {
+    socket.destroy();
+    const outcome = signingOutcome(signed, decision.signing?.secret.name ?? "");
+    await record(outcome, { rule: decision.rule ?? rule });
+    const refusal =
+      outcome.kind === "denied" ? refusalOf(outcome.denial, shown) : failure(outcome.errno, shown);
+    return { kind: "refused", refusal };
+  }
   return {
     ...{
       kind: "ready",
       connection: opened.connection,
-      rule: decision.rule ?? opened.connection.rule,
+      rule: decision.rule ?? rule,
       record,
+      body: signed.body,
     },
     reconnect: async () => {
       const again = await openFor(endpoint, opening);
       return again.kind === "open" ? again.connection : null;
     },
-    ...forUpstream(decision, { upstream: isForUpstream ? opened.upstream : null, authority }),
+    ...forUpstream(
+      { path: decision.path, headers: signed.headers },
+      { upstream: isForUpstream ? opened.upstream : null, authority },
+    ),
     answer: (incoming) => {
       const headers = forwardedHeaders(incoming.rawHeaders);
       return gate.inspection === null

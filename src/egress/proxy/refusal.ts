@@ -52,6 +52,8 @@ function statusOf(denial: Denial): number {
     case "unknown-protocol":
     case "request":
     case "secret":
+    case "signing":
+    case "canary":
     case "unreadable":
     case "rules-changed":
       return 403;

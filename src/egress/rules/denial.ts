@@ -1,4 +1,5 @@
 import type { AddressScope } from "./address-scope.js";
+import { describeSigningProblem, type SigningProblem } from "./signing-problem.js";
 
 /** Why a connection was refused, or ended. */
 export type Denial =
@@ -25,8 +26,12 @@ export type Denial =
   | { kind: "ambiguous"; what: string }
   /** `where` is null if the secret is not for this host at all. */
   | { kind: "secret"; name: string; where: string | null }
+  /** It is signed with the placeholder of a key of AWS, and cannot be signed with the key. */
+  | { kind: "signing"; name: string; problem: SigningProblem }
   /** Requests to this host have to be seen, but are not HTTP/1 in a TLS connection that brig can end. */
   | { kind: "unreadable"; errno: string | null }
+  /** `isLeak`: it has the canary. Otherwise something had it earlier, so the sandbox reaches nothing any more. */
+  | { kind: "canary"; name: string; isLeak: boolean }
   /** The rules were changed while the connection was open. */
   | { kind: "rules-changed" };
 
@@ -63,10 +68,16 @@ export function describeDenial(denial: Denial, host: string): string {
       return denial.where === null
         ? `the secret ${denial.name} is not for ${host}, so its placeholder may not be sent there`
         : `the secret ${denial.name} may not be sent to ${host} in ${denial.where}`;
+    case "signing":
+      return `the request to ${host} cannot be signed with the secret ${denial.name}: ${describeSigningProblem(denial.problem)}`;
     case "unreadable":
       return denial.errno === null
         ? `rules for requests to ${host} need HTTP, and the connection is something else`
         : `the program and brig cannot agree on TLS for ${host} (${denial.errno}): it has to speak HTTP/1.1 and to trust the certificates of SSL_CERT_FILE`;
+    case "canary":
+      return denial.isLeak
+        ? `what was sent to ${host} has the canary ${denial.name}, a secret that is not real and that nothing may send`
+        : `a program has tried to send the canary ${denial.name}, so this sandbox reaches nothing any more`;
     case "rules-changed":
       return `the network allow-list was changed, and no longer allows ${host}`;
     default:

@@ -34,7 +34,11 @@ export function applySecrets(
 }
 
 /** Without TLS only if the secret says so: the port of a host does not tell what is spoken there. */
-export function mayReceive({ hosts, plainHttp }: HeldSecret, endpoint: Endpoint, isTls: boolean): boolean {
+export function mayReceive(
+  { hosts, plainHttp }: Pick<HeldSecret, "hosts" | "plainHttp">,
+  endpoint: Endpoint,
+  isTls: boolean,
+): boolean {
   return (isTls || plainHttp) && hosts.some((host) => coversEndpoint(host, endpoint));
 }
 

@@ -69,6 +69,13 @@ export async function openTunnel(
     return await record({ kind: "denied", denial: { kind: "unreadable", errno: accepted.errno } });
   }
   if (opening.kind === "pass") {
+    // What is in TLS cannot be seen.
+    if (!opening.isTls)
+      gate.canaries?.watch(inside, (name) => {
+        cut = { kind: "canary", name, isLeak: true };
+        reset(inside);
+        socket.destroy();
+      });
     await passThrough(inside, socket, { record, rule, wasCut: () => cut });
     return;
   }

@@ -1,14 +1,7 @@
 import { z } from "zod";
-import { normalPattern } from "../hosts/host-pattern.js";
-
-/** One entry of an allow-list, in its normal spelling. */
-const host = z.string().transform((text, context) => {
-  const pattern = normalPattern(text);
-  if (pattern.kind === "parsed" && !text.startsWith("@")) return pattern.text;
-  const message = pattern.kind === "refused" ? pattern.reason : `"${text}" is a list of hosts: name one host`;
-  context.issues.push({ code: "custom", message, input: text });
-  return z.NEVER;
-});
+import { callersAwsKeys, configuredAwsKeys } from "./aws-keys-schema.js";
+import { canarySchema } from "./canary-schema.js";
+import { hostEntry } from "./host-entry.js";
 
 const method = z
   .string()
@@ -23,7 +16,7 @@ const path = z
   .refine((text) => !text.includes("***"), { error: "must not have more than two * next to each other" });
 
 const ruleSchema = z.strictObject({
-  host: host.describe("The host, as in an allow-list; the allow-list has to allow it as well"),
+  host: hostEntry.describe("The host, as in an allow-list; the allow-list has to allow it as well"),
   methods: z.array(method).min(1).optional().describe("Allowed methods; without it, all"),
   path: path
     .optional()
@@ -42,7 +35,7 @@ const headerName = z
   .transform((name) => name.toLowerCase());
 
 const secretFields = {
-  hosts: z.array(host).min(1).describe("Where the secret is sent to, as in an allow-list"),
+  hosts: z.array(hostEntry).min(1).describe("Where the secret is sent to, as in an allow-list"),
   headers: z
     .array(headerName)
     .min(1)
@@ -90,7 +83,7 @@ const variable = z.string().refine((text) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(tex
 });
 
 /** What is decided about requests to the hosts of an allow-list. */
-function egressWith<Secret extends z.ZodType>(secret: Secret) {
+function egressWith<Secret extends z.ZodType, AwsKeys extends z.ZodType>(secret: Secret, awsKeys: AwsKeys) {
   return z.strictObject({
     rules: z
       .array(ruleSchema)
@@ -100,6 +93,16 @@ function egressWith<Secret extends z.ZodType>(secret: Secret) {
       .record(variable, secret)
       .default({})
       .describe("By the variable in which commands find a placeholder"),
+    aws_keys: z
+      .record(variable, awsKeys)
+      .default({})
+      .describe(
+        "Keys of AWS, which sign requests and are never sent, by how the variables of their placeholders begin",
+      ),
+    canaries: z
+      .record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/), canarySchema)
+      .default({})
+      .describe("Secrets that are not real: one that leaves fails the session"),
     ca_files: z
       .array(z.string().min(1))
       .default([])
@@ -108,9 +111,9 @@ function egressWith<Secret extends z.ZodType>(secret: Secret) {
 }
 
 /** `[egress]` of the configuration. */
-export const egressSchema = egressWith(configuredSecret);
+export const egressSchema = egressWith(configuredSecret, configuredAwsKeys);
 /** The option `egress` of `Sandbox.create`. */
-export const egressOptionSchema = egressWith(callersSecret);
+export const egressOptionSchema = egressWith(callersSecret, callersAwsKeys);
 
 type Egress = z.output<typeof egressOptionSchema>;
 export type RequestRule = Egress["rules"][number];

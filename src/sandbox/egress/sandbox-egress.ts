@@ -1,5 +1,7 @@
 import type { AskAboutHost } from "../../egress/ask-about-host.js";
 import type { EgressAttempt } from "../../egress/attempt.js";
+import type { Canary } from "../../egress/canaries/new-canary.js";
+import type { OnCanary } from "../../egress/gate.js";
 import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
 import { type Egress, type EgressOptions, openEgress } from "../../egress/open-egress.js";
 import { BrigError } from "../../errors.js";
@@ -24,6 +26,8 @@ const MAX_CALLS = 20_000;
 export interface WatchEgressOptions {
   /** Answers for hosts that the allow-list does not have. Default: they are refused. */
   ask?: AskAboutHost | undefined;
+  /** Called when a program has tried to send a canary. The promise never rejects. */
+  onCanarySent?: ((error: Promise<BrigError>) => void) | undefined;
 }
 
 /** Receives each attempt of a program to reach something, after it has ended. */
@@ -35,6 +39,7 @@ export class SandboxEgress {
   readonly #notes: DenialNotes;
   readonly #calls: Map<number, string>;
   readonly #listeners: Set<EgressListener>;
+  readonly #sent: EgressParts["sent"];
   /** Of commands: what makes programs trust brig's certificates, and the placeholders of secrets. */
   readonly environment: EgressEnvironment;
 
@@ -43,6 +48,7 @@ export class SandboxEgress {
     this.#notes = parts.notes;
     this.#calls = parts.calls;
     this.#listeners = parts.listeners;
+    this.#sent = parts.sent;
     this.environment = parts.environment;
   }
 
@@ -60,13 +66,25 @@ export class SandboxEgress {
       for (const listener of listeners) deliver(listener, attempt);
     };
     const network = new SandboxNetwork(link, (channel) => calls.get(channel) ?? null);
-    const inspection = rules ? await createInspection(rules) : undefined;
-    const egress = await openEgress(network, { ...options, onAttempt, inspection });
+    const inspection = rules && looksIntoRequests(rules) ? await createInspection(rules) : undefined;
+    const canaries = rules?.canaries ?? [];
+    const sent: EgressParts["sent"] = { error: null, listeners: [] };
+    const onCanary: OnCanary = (canary) => {
+      const error = canarySent(canary);
+      sent.error = error;
+      for (const listener of sent.listeners) listener(error);
+    };
+    const egress = await openEgress(network, { ...options, onAttempt, inspection, canaries, onCanary });
+    await plant(link, canaries);
     const trust = inspection ? await trustIn(link, inspection, imageEnvironment) : {};
     const placeholders = rules?.secrets.map(({ name, placeholder }) => [name, placeholder]) ?? [];
+    const others = [...(rules?.awsSecrets ?? []), ...canaries].map(({ variables }) => variables);
     return new SandboxEgress({
-      ...{ egress, notes, calls, listeners },
-      environment: { trust, placeholders: Object.fromEntries(placeholders) },
+      ...{ egress, notes, calls, listeners, sent },
+      environment: {
+        trust,
+        placeholders: Object.assign(Object.fromEntries(placeholders), ...others),
+      },
     });
   }
 
@@ -85,10 +103,16 @@ export class SandboxEgress {
     return this.#notes.causesFor(channel);
   }
 
+  /** Error: `sandbox.canary-sent`, from the first attempt of a program to send a canary on. */
+  async requireNoCanarySent(): Promise<void> {
+    if (this.#sent.error !== null) throw await this.#sent.error;
+  }
+
   /** Receives each attempt from now on, after it has ended. */
-  watch(listener: EgressListener, { ask }: WatchEgressOptions = {}): void {
+  watch(listener: EgressListener, { ask, onCanarySent }: WatchEgressOptions = {}): void {
     this.#listeners.add(listener);
     if (ask !== undefined) this.#egress.askWith(ask);
+    if (onCanarySent !== undefined) this.#sent.listeners.push(onCanarySent);
   }
 
   /** The entries of the list of the moment. */
@@ -122,6 +146,8 @@ interface EgressParts {
   notes: DenialNotes;
   calls: Map<number, string>;
   listeners: Set<EgressListener>;
+  /** Null as long as no program has tried to send a canary. */
+  sent: { error: Promise<BrigError> | null; listeners: ((error: Promise<BrigError>) => void)[] };
 }
 
 /** No call is waiting that could report an error of the listener, so it becomes a process warning. */
@@ -137,6 +163,28 @@ function deliver(listener: EgressListener, attempt: EgressAttempt): void {
 async function createInspection(options: InspectionOptions): Promise<Inspection> {
   const { Inspection } = await import("../../egress/inspection.js");
   return await Inspection.create(options);
+}
+
+function looksIntoRequests({ rules, secrets, awsSecrets = [] }: InspectionOptions): boolean {
+  return rules.length + secrets.length + awsSecrets.length > 0;
+}
+
+async function canarySent({ name, host, owner }: Parameters<OnCanary>[0]): Promise<BrigError> {
+  const { program = null, callId = null } = (await owner) ?? {};
+  const by = program === null ? "a program" : `the program ${JSON.stringify(program)}`;
+  const call = callId === null ? "" : ` of the call ${callId}`;
+  return new BrigError(`${by}${call} tried to send the canary ${name} to ${host}`, {
+    code: "sandbox.canary-sent",
+    hint: "look at what made it do so: nothing else leaves this sandbox",
+  });
+}
+
+async function plant(link: RunnerLink, canaries: readonly Canary[]): Promise<void> {
+  for (const { name, file } of canaries) {
+    if (file === null) continue;
+    const { plantFile } = await import("./plant-canary.js");
+    await plantFile(link, { name, ...file });
+  }
 }
 
 async function trustIn(

@@ -27,6 +27,8 @@ interface CommandEgress {
   textFor(command: { channel: number; startedAtMs: number }): string;
   /** What was refused to processes of the channel. */
   causesFor(channel: number): CallCause[];
+  /** Error: `sandbox.canary-sent`. */
+  requireNoCanarySent(): Promise<void>;
 }
 
 interface StartOptions extends Omit<SpawnOptions, "stdin"> {
@@ -75,7 +77,8 @@ export function startCommand(
     },
   );
   const ended = masked === null ? command.ended : command.ended.finally(() => masked.end());
-  const exit = ended.then((record) => {
+  const exit = ended.then(async (record) => {
+    await context.egress?.requireNoCanarySent();
     signal?.throwIfAborted();
     const failure = startError(record, { argv, cwd });
     if (failure) throw failure;

@@ -324,6 +324,21 @@ const rows: Row[] = [
     key: `egress.secrets.<name>.${key}`,
     ...{ takes: [], refuses: [] },
   })),
+  ...["hosts", "regions", "services", "plain_http"].map((key) => ({
+    key: `egress.aws_keys.<name>.${key}`,
+    ...{ takes: [], refuses: [] },
+  })),
+  ...["access_key_id", "secret_access_key", "session_token"].flatMap((part) =>
+    ["env", "file", "command"].map((key) => ({
+      key: `egress.aws_keys.<name>.${part}.${key}`,
+      ...{ takes: [], refuses: [] },
+    })),
+  ),
+  { key: "egress.aws_keys.<name>.command", takes: [], refuses: [] },
+  ...["form", "variable", "file"].map((key) => ({
+    key: `egress.canaries.<name>.${key}`,
+    ...{ takes: [], refuses: [] },
+  })),
   { key: "egress.ca_files", ...texts },
   { key: "images.alias", ...textTable },
   {

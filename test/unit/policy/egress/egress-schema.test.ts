@@ -25,6 +25,12 @@ describe("the egress settings", () => {
     [{ secrets: { KEY: { hosts: [], env: "KEY" } } }, /hosts/],
     [{ secrets: { KEY: { hosts: ["a.test"] } } }, /exactly one/],
     [{ secrets: { KEY: { ...secret, file: "/k" } } }, /exactly one/],
+    [{ aws_keys: { AWS: { hosts: ["a.test"], env: "KEY" } } }, /env/],
+    [{ aws_keys: { AWS: { hosts: ["a.test"], command: ["c"], regions: ["*"] } } }, /regions/],
+    [{ aws_keys: { "A B": { hosts: ["a.test"], command: ["c"] } } }, /variable/],
+    [{ canaries: { a: { form: "token" } } }, /variable, a file or both/],
+    [{ canaries: { a: { file: "relative" } } }, /absolute path/],
+    [{ canaries: { "a b": { variable: "A" } } }, /canaries/],
     [{ secrets: { "A B": secret } }, /variable/],
     [{ secrets: { KEY: { hosts: ["a.test"], value: "secret-secret" } } }, /value/],
   ])("refuse %j", (written, message) => {

@@ -24,6 +24,7 @@ const certificate = join(import.meta.dirname, "../../../fixtures/tls/certificate
 const environment = () => readEnvironment({ HOME: folder, THE_KEY: VALUE, EMPTY: "" });
 
 type Secret = NonNullable<EgressSettings["secrets"]>[string];
+type AwsKeys = NonNullable<EgressSettings["aws_keys"]>[string];
 
 async function held(source: Omit<Secret, "hosts">, more: EgressSettings = {}) {
   const secrets = { KEY: { hosts: ["api.example"], ...source } as Secret };
@@ -69,6 +70,80 @@ describe("a secret", () => {
     );
     expect(error).toMatchObject({ code: "usage.invalid", message: expect.stringMatching(message) });
     expect(JSON.stringify(error, ["message", "hint", "cause", "stdout", "cmd"])).not.toContain(VALUE);
+  });
+});
+
+describe("keys of AWS", () => {
+  const ID = "AKIAIOSFODNN7EXAMPLE";
+  const source = { hosts: ["*.amazonaws.com"] };
+
+  async function heldKeys(keys: Partial<AwsKeys>) {
+    const found = await readEgress([{ aws_keys: { AWS: { ...source, ...keys } } }], environment());
+    return found?.awsSecrets?.[0];
+  }
+
+  it("come from one source each, and have placeholders of the same form without them", async () => {
+    const held = await heldKeys({
+      access_key_id: { value: ID },
+      secret_access_key: { file: join(folder, "key") },
+    });
+    expect(held?.credentials).toEqual({ accessKeyId: ID, secretAccessKey: VALUE, sessionToken: null });
+    expect(held?.variables).toEqual({
+      AWS_ACCESS_KEY_ID: expect.stringMatching(/^AKIA[A-Z2-7]{16}$/),
+      AWS_SECRET_ACCESS_KEY: expect.stringMatching(/^[\w-]{40}$/),
+    });
+    expect(JSON.stringify(held?.variables)).not.toContain(ID);
+  });
+
+  it("come from a program that prints them as a credential_process does", async () => {
+    const printed = {
+      Version: 1,
+      AccessKeyId: ID,
+      SecretAccessKey: VALUE,
+      SessionToken: "the-session-token",
+    };
+    const held = await heldKeys({ command: ["echo", JSON.stringify(printed)] });
+    expect(held?.credentials.sessionToken).toBe("the-session-token");
+    expect(held?.variables).toEqual(
+      expect.objectContaining({ AWS_ACCESS_KEY_ID: expect.stringMatching(/^ASIA/) }),
+    );
+    expect(Object.keys(held?.variables ?? {})).toContain("AWS_SESSION_TOKEN");
+  });
+
+  it.each<[string, Partial<AwsKeys>, RegExp]>([
+    ["without an id", { secret_access_key: { env: "THE_KEY" } }, /access_key_id and secret_access_key/],
+    [
+      "from a program and a variable",
+      { command: ["true"], access_key_id: { env: "THE_KEY" } },
+      /either command/,
+    ],
+    ["from no source", { access_key_id: {}, secret_access_key: { env: "THE_KEY" } }, /exactly one/],
+    [
+      "with an id that is none",
+      { access_key_id: { env: "THE_KEY" }, secret_access_key: { env: "THE_KEY" } },
+      /not an access key id/,
+    ],
+    [
+      "from a program that prints something else",
+      { command: ["echo", `{"AccessKeyId": "${VALUE}"}`] },
+      /credential_process/,
+    ],
+    ["from a program that prints no JSON", { command: ["echo", VALUE] }, /credential_process/],
+  ])("are refused %s, by an error that does not have them", async (_, keys, message) => {
+    const error = await heldKeys(keys).then(
+      () => null,
+      (reason: Error) => reason,
+    );
+    expect(error).toMatchObject({ code: "usage.invalid", message: expect.stringMatching(message) });
+    expect(JSON.stringify(error, ["message", "hint", "cause"])).not.toContain(VALUE);
+  });
+
+  it("are refused if another secret has the same variable", async () => {
+    const keys = { ...source, access_key_id: { value: ID }, secret_access_key: { env: "THE_KEY" } };
+    const secrets = { AWS_ACCESS_KEY_ID: { hosts: ["a.test"], env: "THE_KEY" } };
+    await expect(readEgress([{ secrets, aws_keys: { AWS: keys } }], environment())).rejects.toThrow(
+      /variable, AWS_ACCESS_KEY_ID/,
+    );
   });
 });
 

@@ -1,0 +1,63 @@
+import { randomBytes, randomInt } from "node:crypto";
+
+export interface AwsCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  /** Null for keys that do not expire. */
+  sessionToken: string | null;
+}
+
+/** Keys of AWS with their placeholders. Only this process knows both. */
+export interface HeldAwsSecret {
+  /** As in the settings. */
+  name: string;
+  /** Those in which programs find the placeholders. */
+  variables: Readonly<Record<string, string>>;
+  credentials: AwsCredentials;
+  /** With a session token if the credentials have one. */
+  placeholders: AwsCredentials;
+  /** Patterns as in an allow-list. */
+  hosts: readonly string[];
+  /** Null: any. */
+  regions: readonly string[] | null;
+  services: readonly string[] | null;
+  /** Whether requests without TLS are signed. */
+  plainHttp: boolean;
+}
+
+/** Of access key ids after their prefix: Base32. */
+const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const ID_CHARS = 16;
+const SECRET_BYTES = 30;
+const TOKEN_BYTES = 96;
+
+/** Random, in the form of real ones, which programs check: temporary keys begin with ASIA and have a session token. */
+export function newAwsPlaceholders({ sessionToken }: AwsCredentials): AwsCredentials {
+  return {
+    accessKeyId: newAccessKeyId(sessionToken === null ? "AKIA" : "ASIA"),
+    secretAccessKey: newSecretAccessKey(),
+    sessionToken: sessionToken === null ? null : randomBytes(TOKEN_BYTES).toString("base64url"),
+  };
+}
+
+export function newAccessKeyId(prefix: "AKIA" | "ASIA"): string {
+  const characters = Array.from({ length: ID_CHARS }, () => ID_ALPHABET[randomInt(ID_ALPHABET.length)]);
+  return prefix + characters.join("");
+}
+
+/** 40 characters that no encoding of a URL changes, so that they are recognised wherever they are sent. */
+function newSecretAccessKey(): string {
+  return randomBytes(SECRET_BYTES).toString("base64url");
+}
+
+/** Those in which programs of AWS look for keys, if the name is AWS. */
+export function awsVariables(
+  name: string,
+  { accessKeyId, secretAccessKey, sessionToken }: AwsCredentials,
+): Record<string, string> {
+  return {
+    [`${name}_ACCESS_KEY_ID`]: accessKeyId,
+    [`${name}_SECRET_ACCESS_KEY`]: secretAccessKey,
+    ...(sessionToken !== null && { [`${name}_SESSION_TOKEN`]: sessionToken }),
+  };
+}
