@@ -12,7 +12,14 @@ export function runs({ short, deep }: { short: number; deep: number }): number {
 
 const place = fc.double({ min: 0, max: 1, noNaN: true });
 /** Bytes at which parsers decide, and lengths at the ends of what a number can say. */
-const telling = [..."\0\n\r\t \"'=[]{}#,.:;\\\x1b\x7f", "\xff", "\xc3\x28", "\xe2\x80\xae", "\xff\xff", "\xc0\x0c"];
+const telling = [
+  ..."\0\n\r\t \"'=[]{}#,.:;\\\x1b\x7f",
+  "\xff",
+  "\xc3\x28",
+  "\xe2\x80\xae",
+  "\xff\xff",
+  "\xc0\x0c",
+];
 
 const edit = fc.oneof(
   fc.record({ kind: fc.constant("flip" as const), at: place, bit: fc.nat(7) }),

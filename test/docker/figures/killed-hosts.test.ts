@@ -119,7 +119,7 @@ describe(`${hostCount} hosts that are killed at a random moment (seed ${figuresS
       // Otherwise they were killed when there was nothing to leave.
       expect(before.containers.length).toBeGreaterThan(hostCount / 4);
     },
-    15 * 60_000,
+    40 * 60_000,
   );
 });
 

@@ -85,7 +85,7 @@ describe(`${callCount} calls over ${SANDBOXES} sandboxes (seed ${figuresSeed})`,
       expect(grown("descriptors")).toBeLessThan(2);
       for (const kilobytes of runners) expect(kilobytes).toBeLessThan(8 * 1024);
     },
-    15 * 60_000,
+    40 * 60_000,
   );
 });
 

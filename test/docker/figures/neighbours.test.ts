@@ -44,7 +44,7 @@ describe(`${VICTIMS} sandboxes beside hostile neighbours`, () => {
         expect(result, name).toMatchObject({ exitCode: 3, stdout: "out\n" });
       }
     },
-    15 * 60_000,
+    40 * 60_000,
   );
 });
 

@@ -16,7 +16,7 @@ const found: [Buffer][] = [
   [Buffer.from('"\\u001b[2J" = 1\n')],
   [Buffer.from("[limits]\nmemoryMb = 1e400\npids = nan\n")],
   [Buffer.from("a = ".padEnd(20_000, "["))],
-  [Buffer.from("a.".repeat(5000) + "a = 1")],
+  [Buffer.from(`${"a.".repeat(5000)}a = 1`)],
 ];
 
 describe("a policy file of nearly right bytes", () => {

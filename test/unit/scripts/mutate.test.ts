@@ -48,7 +48,9 @@ describe("faults of a TypeScript file", () => {
   });
 
   it("say in which line they are", () => {
-    expect(ofTypeScript("a.ts", "const a = 1;\n\nconst b = true;").map(({ line }: Fault) => line)).toEqual([1, 3]);
+    expect(ofTypeScript("a.ts", "const a = 1;\n\nconst b = true;").map(({ line }: Fault) => line)).toEqual([
+      1, 3,
+    ]);
   });
 });
 

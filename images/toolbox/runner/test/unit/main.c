@@ -30,6 +30,7 @@ static int open_after_that(const char *path, int flags, mode_t mode) {
 #include "../../files.c"
 #undef open
 
+#include "../../address.h"
 #include "../../buffer.h"
 #include "../../counters.h"
 #include "../../link.h"
@@ -583,6 +584,73 @@ static void the_name_of_a_temporary_file_is_not_cut(void) {
     REQUIRE(choose_name(&new, lengthened("a-name-that-leaves-room-for-a-temporary-one", PATH_MAX - 1)));
 }
 
+/* ---- requests and addresses as bytes ------------------------------------------------------------------------------- */
+
+static size_t add_string(uint8_t *out, const char *text) {
+    put32(out, (uint32_t)strlen(text));
+    memcpy(out + 4, text, strlen(text));
+    return 4 + strlen(text);
+}
+
+static void a_request_for_a_command_is_read_field_by_field(void) {
+    uint8_t request[256] = {0};
+    request[0] = 0xa5;
+    put16(request + 2, 0x1234);
+    put16(request + 4, 0x5678);
+    put32(request + 8, 0x01020304);
+    put32(request + 12, 0x0a0b0c0d);
+    size_t size = SPAWN_HEAD_BYTES;
+    size += add_string(request + size, "/tmp");
+    put32(request + size, 2);
+    size += 4;
+    size += add_string(request + size, "echo");
+    size += add_string(request + size, "");
+    put32(request + size, 1);
+    size += 4;
+    size += add_string(request + size, "A=b");
+    struct spawn_request read;
+    REQUIRE(spawn_parse(request, size, &read));
+    REQUIRE(read.flags == 0xa5 && read.rows == 0x1234 && read.cols == 0x5678);
+    REQUIRE(read.timeout_ms == 0x01020304 && read.grace_ms == 0x0a0b0c0d && read.argc == 2 && read.envc == 1);
+    char store[256], *argv[3], *envp[2], *cwd;
+    spawn_strings(&read, store, argv, envp, &cwd);
+    REQUIRE(strcmp(cwd, "/tmp") == 0 && strcmp(argv[0], "echo") == 0 && strcmp(argv[1], "") == 0 && !argv[2]);
+    REQUIRE(strcmp(envp[0], "A=b") == 0 && !envp[1]);
+    for (size_t shorter = 0; shorter < size; shorter++) REQUIRE(!spawn_parse(request, shorter, &read));
+    REQUIRE(!spawn_parse(request, size + 1, &read));
+    request[size - 1] = 0;
+    REQUIRE(!spawn_parse(request, size, &read));
+}
+
+static bool address_reads(const uint8_t *bytes, int at, uint8_t other) {
+    uint8_t changed[ADDRESS_BYTES];
+    union address address;
+    memcpy(changed, bytes, sizeof changed);
+    changed[at] = other;
+    return address_parse(changed, &address);
+}
+
+static void an_address_is_one_of_loopback_written_in_one_way(void) {
+    uint8_t v4[ADDRESS_BYTES] = {4, 0, 0x90, 0x1f, 127, 84, 3, 2}, v6[ADDRESS_BYTES] = {6, 0, 0x90, 0x1f}, written[ADDRESS_BYTES];
+    v6[ADDRESS_BYTES - 1] = 1;
+    union address address;
+    REQUIRE(address_parse(v4, &address) && address.v4.sin_family == AF_INET && ntohs(address.v4.sin_port) == 8080);
+    REQUIRE(ntohl(address.v4.sin_addr.s_addr) == 0x7f540302 && address_size(&address) == sizeof address.v4);
+    address_write(&address, written);
+    REQUIRE(memcmp(written, v4, sizeof v4) == 0);
+    REQUIRE(address_parse(v6, &address) && address.v6.sin6_family == AF_INET6 && ntohs(address.v6.sin6_port) == 8080);
+    REQUIRE(IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr) && address_size(&address) == sizeof address.v6);
+    address_write(&address, written);
+    REQUIRE(memcmp(written, v6, sizeof v6) == 0);
+    REQUIRE(!address_reads(v4, 0, 5) && !address_reads(v4, 1, 1) && !address_reads(v4, 4, 126) && !address_reads(v4, 4, 128));
+    for (int at = 8; at < (int)ADDRESS_BYTES; at++) REQUIRE(!address_reads(v4, at, 1));
+    REQUIRE(!address_reads(v6, 0, 4) && !address_reads(v6, 1, 1) && !address_reads(v6, ADDRESS_BYTES - 1, 2));
+    for (int at = 4; at < (int)ADDRESS_BYTES - 1; at++) REQUIRE(!address_reads(v6, at, 1));
+    address.any.sa_family = AF_UNIX;
+    address_write(&address, written);
+    for (int at = 0; at < (int)ADDRESS_BYTES; at++) REQUIRE(written[at] == 0);
+}
+
 /* ---- process trees ------------------------------------------------------------------------------------------------ */
 
 /* Starts a process with a session of its own whose parent is gone, so it becomes a child of this process, a subreaper. */
@@ -785,6 +853,8 @@ static const struct {
     TEST(a_path_may_be_as_long_as_the_kernel_takes_it_and_no_longer),
     TEST(a_link_does_not_make_a_path_too_long),
     TEST(the_name_of_a_temporary_file_is_not_cut),
+    TEST(a_request_for_a_command_is_read_field_by_field),
+    TEST(an_address_is_one_of_loopback_written_in_one_way),
     TEST(a_tree_is_killed_with_its_daemons),
     TEST(a_process_whose_first_thread_has_ended_is_killed),
     TEST(a_zombie_is_not_killed_again),
