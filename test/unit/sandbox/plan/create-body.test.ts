@@ -124,6 +124,14 @@ describe("the body sent to the engine", () => {
     expect((await bodyFor({ env })).Env.filter((entry) => /TOKEN|KEY|SECRET|PASS/i.test(entry))).toEqual([]);
   });
 
+  it("drops every capability for work on a tree, and adds only what reads and writes every file there", async () => {
+    const plan = { ...(await planFor(repo, {})), capabilities: "tree" as const };
+    expect(createContainerBody(plan, secrets).HostConfig).toMatchObject({
+      CapDrop: ["ALL"],
+      CapAdd: ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID"],
+    });
+  });
+
   it("never asks for privileges, devices, host namespaces or more capabilities, in any mode", async () => {
     for (const mode of SANDBOX_MODES) {
       const { HostConfig, ...rest } = await bodyFor({ mode });
