@@ -1,4 +1,9 @@
+import { existsSync } from "node:fs";
+import { chmod, mkdir } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { execa } from "execa";
 import { expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
@@ -46,6 +51,20 @@ async function startReady(sandbox: Sandbox, script: string) {
   const process = await sandbox.spawn(["bash", "-c", script]);
   await new Promise((resolve) => process.stdout.once("data", resolve));
   return process;
+}
+
+/** Only root can mount, and a machine may have no loop devices. */
+const hasDisks = userInfo().uid === 0 && existsSync("/dev/loop-control");
+
+/** A disk of 8 MiB that everybody may write to. */
+async function smallDisk(directory: string): Promise<AsyncDisposable & { path: string }> {
+  const [image, disk] = [join(directory, "image"), join(directory, "disk")];
+  await mkdir(disk);
+  await execa("truncate", ["-s", "8M", image]);
+  await execa("mkfs.ext4", ["-q", image]);
+  await execa("mount", ["-o", "loop", image, disk]);
+  await chmod(disk, 0o777);
+  return { path: disk, [Symbol.asyncDispose]: async () => void (await execa("umount", ["-l", disk])) };
 }
 
 forEachHostUser((test, { uid }) => {
@@ -139,6 +158,17 @@ forEachHostUser((test, { uid }) => {
       exitCode: 6,
       causes: [{ ...fullTmp, path: "/home/brig", lacks: "files", limit: 500 }],
     });
+  });
+
+  test.skipIf(!hasDisks)("a full disk: by bytes and by files", async ({ open, directory }) => {
+    await using disk = await smallDisk(directory);
+    const sandbox = await open({ workspace: disk.path });
+    const full = { kind: "disk-full", path: disk.path, limit: expect.any(Number), wasFull: false };
+    expect(await run(sandbox, fill("x"))).toMatchObject({ exitCode: 1, causes: [{ ...full, lacks: "bytes" }] });
+    await run(sandbox, "rm x");
+    const files = "for i in $(seq 5000); do : > $i || exit 6; done 2>/dev/null";
+    expect(await run(sandbox, files)).toMatchObject({ exitCode: 6, causes: [{ ...full, lacks: "files" }] });
+    await sandbox.close();
   });
 
   test("a full directory is no cause of what has nothing to do with it", async ({ open, directory }) => {
