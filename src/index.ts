@@ -29,7 +29,6 @@ export type { AgentEvent, AgentListener, CompactionReason } from "./agent/turn/e
 export type { WebSearch } from "./agent/turn/web-search-event.js";
 export { runBatch } from "./batch/run-batch.js";
 export type { BatchAgent, RunBatchOptions, RunBatchResult } from "./batch/run-batch-options.js";
-export type { CallCause, FullPlace } from "./output/call-cause.js";
 export type { EngineConnection } from "./docker/engine-types.js";
 export type { AskAboutHost, AskedHost, HostAnswer } from "./egress/ask-about-host.js";
 export type { EgressAttempt, EgressOutcome, EgressWay } from "./egress/attempt.js";
@@ -58,6 +57,7 @@ export type { Script, ScriptOptions, ScriptStep } from "./model/script/script.js
 export { loadScript } from "./model/script/script.js";
 export { createScriptedClient } from "./model/script/scripted-client.js";
 export { bearerKey, noCredentials } from "./model/static-credentials.js";
+export type { CallCause, FullPlace } from "./output/call-cause.js";
 export type { OutputPart } from "./output/output-part.js";
 export type { TruncationPolicy } from "./output/truncation.js";
 export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js";

@@ -59,8 +59,7 @@ function whatIsUsed({ lacks, limit, wasFull }: FullPlace): string {
 /** The name of a directory may contain any character but NUL. */
 function shownPath(path: string): string {
   if (/^[\x21-\x7e]+$/.test(path)) return path;
-  const escaped = (character: string) =>
-    `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  const escaped = (character: string) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
   return JSON.stringify(path).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
 }
 

@@ -1,7 +1,7 @@
-import type { CallCause } from "../../output/call-cause.js";
 import type { EgressEntry } from "../../egress/log/egress-entry.js";
 import type { BrigError } from "../../errors.js";
 import type { TokenUsage } from "../../model/model-client.js";
+import type { CallCause } from "../../output/call-cause.js";
 import type { SessionReceipt } from "../../session/receipts.js";
 import type { PointChange } from "../../session/restore-point.js";
 import type { AgentState } from "../../tools/agents/agents.js";

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import { causeSentences } from "../../output/call-cause.js";
 import { BrigError } from "../../errors.js";
 import { step } from "../../lib/steps.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import { causeSentences } from "../../output/call-cause.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";

@@ -1,7 +1,7 @@
-import type { CallCause } from "../../output/call-cause.js";
 import type { BrigError } from "../../errors.js";
 import { type MessageItem, messageText, type ResponseItem, wireItem } from "../../model/items.js";
 import type { TokenUsage } from "../../model/model-client.js";
+import type { CallCause } from "../../output/call-cause.js";
 import type { TruncationPolicy } from "../../output/truncation.js";
 import type { ActionToReview } from "../../tools/review/action.js";
 import type { AnsweredApproval, ApprovalQuestion } from "../../tools/tool.js";

@@ -164,7 +164,10 @@ forEachHostUser((test, { uid }) => {
     await using disk = await smallDisk(directory);
     const sandbox = await open({ workspace: disk.path });
     const full = { kind: "disk-full", path: disk.path, limit: expect.any(Number), wasFull: false };
-    expect(await run(sandbox, fill("x"))).toMatchObject({ exitCode: 1, causes: [{ ...full, lacks: "bytes" }] });
+    expect(await run(sandbox, fill("x"))).toMatchObject({
+      exitCode: 1,
+      causes: [{ ...full, lacks: "bytes" }],
+    });
     await run(sandbox, "rm x");
     const files = "for i in $(seq 5000); do : > $i || exit 6; done 2>/dev/null";
     expect(await run(sandbox, files)).toMatchObject({ exitCode: 6, causes: [{ ...full, lacks: "files" }] });
