@@ -60,11 +60,10 @@ const hasDisks = userInfo().uid === 0 && existsSync("/dev/loop-control");
 async function smallDisk(directory: string): Promise<AsyncDisposable & { path: string }> {
   const [image, disk] = [join(directory, "image"), join(directory, "disk")];
   await mkdir(disk);
-  await execa("truncate", ["-s", "8M", image]);
-  await execa("mkfs.ext4", ["-q", image]);
-  await execa("mount", ["-o", "loop", image, disk]);
+  const make = 'truncate -s 8M "$0" && mkfs.ext4 -q "$0" && mount -o loop "$0" "$1"';
+  await execa("sh", ["-c", make, image, disk]);
   await chmod(disk, 0o777);
-  return { path: disk, [Symbol.asyncDispose]: async () => void (await execa("umount", ["-l", disk])) };
+  return { path: disk, [Symbol.asyncDispose]: async () => void (await execa("sh", ["-c", 'umount -l "$0"', disk])) };
 }
 
 forEachHostUser((test, { uid }) => {
