@@ -63,7 +63,10 @@ async function smallDisk(directory: string): Promise<AsyncDisposable & { path: s
   const make = 'truncate -s 8M "$0" && mkfs.ext4 -q "$0" && mount -o loop "$0" "$1"';
   await execa("sh", ["-c", make, image, disk]);
   await chmod(disk, 0o777);
-  return { path: disk, [Symbol.asyncDispose]: async () => void (await execa("sh", ["-c", 'umount -l "$0"', disk])) };
+  return {
+    path: disk,
+    [Symbol.asyncDispose]: async () => void (await execa("sh", ["-c", 'umount -l "$0"', disk])),
+  };
 }
 
 forEachHostUser((test, { uid }) => {
