@@ -9,10 +9,14 @@ const ANSWER_MS = 60_000;
 
 /**
  * What an engine says about itself: product and version, runtime, kernel, version of its control groups, processor. The engine is the one
- * that DOCKER_HOST names by its socket; the runtime is its default, or the one that BRIG_TEST_RUNTIME names.
+ * that DOCKER_HOST names by its socket, or BRIG_DESCRIBED_ENGINE where the tests start another one themselves; the runtime is its default,
+ * or the one that BRIG_TEST_RUNTIME names.
  */
-export async function askEngine({ DOCKER_HOST, BRIG_TEST_RUNTIME }) {
-  const socketPath = (DOCKER_HOST || "unix:///var/run/docker.sock").replace(/^unix:\/\//, "");
+export async function askEngine({ BRIG_DESCRIBED_ENGINE, DOCKER_HOST, BRIG_TEST_RUNTIME }) {
+  const socketPath = (BRIG_DESCRIBED_ENGINE || DOCKER_HOST || "unix:///var/run/docker.sock").replace(
+    /^unix:\/\//,
+    "",
+  );
   const [version, info] = await Promise.all(["/version", "/info"].map((path) => ask(socketPath, path)));
   const isPodman = version.Components.some(({ Name }) => /podman/i.test(Name));
   return {

@@ -74,7 +74,7 @@ function verdictOn(
       advice: `to have it refused: ${permission.instead}`,
     };
   const difference = kernel === "gvisor" ? gvisorDifferences[attempt.attempt] : undefined;
-  if (difference !== undefined && difference.outcome.test(outcome))
+  if (difference?.outcome.test(outcome))
     return { verdict: difference.verdict, reason: difference.reason, advice: null };
   if (isUntried) return { verdict: "untried", reason: outcome.slice(UNTRIED.length), advice: null };
   if (kernel === "gvisor" && attempt.concernsKernel && outcome === NOTHING_THERE)

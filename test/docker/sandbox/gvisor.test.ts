@@ -95,24 +95,27 @@ describe.skipIf(!isGvisor)("on gVisor [needs it as BRIG_TEST_RUNTIME]", () => {
     },
   );
 
-  it.each(HOST_USERS)("every attempt of brig doctor --attack holds or is known, for uid $uid", async (user) => {
-    becomeHostUser(user);
-    const settings = await Promise.all(
-      (["read-only", "workspace-write"] as const).map((mode) =>
-        resolveSettings({ workspace: null, environment: readEnvironment(), mode, runtime: testRuntime }),
-      ),
-    );
-    // In .ci/gvisor the engine has a network of its own, where a container without protection proves less.
-    const attacked = await attack(await testEngine(), {
-      ...{ settings, hasControl: false, signal: new AbortController().signal, onProgress: () => undefined },
-    });
-    expect(attacked.map(({ kernel }) => kernel)).toEqual(["gvisor", "gvisor"]);
-    for (const { policy, judgements } of attacked) {
-      const faults = judgements.filter(({ verdict }) => verdict === "failed" || verdict === "unjudged");
-      expect(faults, policy).toEqual([]);
-      expect(judgements.filter(({ verdict }) => verdict === "held").length).toBeGreaterThan(30);
-    }
-  });
+  it.each(HOST_USERS)(
+    "every attempt of brig doctor --attack holds or is known, for uid $uid",
+    async (user) => {
+      becomeHostUser(user);
+      const settings = await Promise.all(
+        (["read-only", "workspace-write"] as const).map((mode) =>
+          resolveSettings({ workspace: null, environment: readEnvironment(), mode, runtime: testRuntime }),
+        ),
+      );
+      // In .ci/gvisor the engine has a network of its own, where a container without protection proves less.
+      const attacked = await attack(await testEngine(), {
+        ...{ settings, hasControl: false, signal: new AbortController().signal, onProgress: () => undefined },
+      });
+      expect(attacked.map(({ kernel }) => kernel)).toEqual(["gvisor", "gvisor"]);
+      for (const { policy, judgements } of attacked) {
+        const faults = judgements.filter(({ verdict }) => verdict === "failed" || verdict === "unjudged");
+        expect(faults, policy).toEqual([]);
+        expect(judgements.filter(({ verdict }) => verdict === "held").length).toBeGreaterThan(30);
+      }
+    },
+  );
 
   sandboxTest("is found out by its kernel where the engine calls it something else", async ({ open }) => {
     const engine = await testEngine();

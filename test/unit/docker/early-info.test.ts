@@ -26,7 +26,9 @@ it.each([
   [{ Rootless: false, CgroupVersion: "1" }, [], true],
 ])("tells from %j who has the engine, and whether it can limit anything", async (says, options, limits) => {
   const limited = { MemoryLimit: true, SwapLimit: true, CpuCfsQuota: true, PidsLimit: true };
-  await using fake = await fakeEngine((_, response) => reply(response, 200, { ...info, ...limited, ...says }));
+  await using fake = await fakeEngine((_, response) =>
+    reply(response, 200, { ...info, ...limited, ...says }),
+  );
   const engine = await connectEngine({ env, endpoint: fake.address });
   expect((await engine.info()).securityOptions).toEqual(options);
   const all = { memory: limits, swap: limits, cpu: limits, pids: limits };

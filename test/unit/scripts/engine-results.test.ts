@@ -38,11 +38,14 @@ function report(...files: [name: string, tests: Record<string, string>, status?:
 }
 
 describe("the tables of engines", () => {
-  it.each<{ file: string; table: (runs: unknown) => string }>(documents)("in $file say what the result files say", async ({ file, table }) => {
-    const text = await readFile(join(root, file), "utf8");
-    expect(replaceTable(text, table(results))).toBe(text);
-    for (const { engine } of results) expect(text).toContain(engine);
-  });
+  it.each<{ file: string; table: (runs: unknown) => string }>(documents)(
+    "in $file say what the result files say",
+    async ({ file, table }) => {
+      const text = await readFile(join(root, file), "utf8");
+      expect(replaceTable(text, table(results))).toBe(text);
+      for (const { engine } of results) expect(text).toContain(engine);
+    },
+  );
 
   it("name every run once, older versions first, and say what was not run", () => {
     const older = { ...docker, engine: "Docker 9.0.1", rootless: true, failed: ["a.test.ts: breaks"] };

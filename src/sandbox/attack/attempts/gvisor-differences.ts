@@ -26,12 +26,14 @@ export const gvisorDifferences: Readonly<Record<string, GvisorDifference>> = {
   "files-without-limit": {
     outcome: /^found(?: \/\S*)+$/,
     verdict: "allowed",
-    reason: "gVisor has no limits of files in memory; they use its memory, which is limited unless it runs with --ignore-cgroups",
+    reason:
+      "gVisor has no limits of files in memory; they use its memory, which is limited unless it runs with --ignore-cgroups",
   },
   "memory-without-size": {
     outcome: /^found [0-9]+ MiB$/,
     verdict: "allowed",
-    reason: "gVisor's own /dev has no size; its files use gVisor's memory, which is limited unless it runs with --ignore-cgroups",
+    reason:
+      "gVisor's own /dev has no size; its files use gVisor's memory, which is limited unless it runs with --ignore-cgroups",
   },
   "container-log": {
     outcome: /^done$/,
