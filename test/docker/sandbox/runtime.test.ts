@@ -12,7 +12,7 @@ sandboxTest("the suite runs on the runtime it was told to", async ({ sandbox }) 
 });
 
 sandboxTest.skipIf(isGvisor)(
-  "a runtime that is only called gVisor gets no runner that can be read, and nothing is left out of its proof [not on gVisor: it is one]",
+  "a runtime that is only called gVisor gets no runner that can be read, and nothing is left out of its proof [not on gVisor: this is about other runtimes]",
   async ({ open }) => {
     const engine = await testEngine();
     const info = await engine.info();
