@@ -3,7 +3,7 @@
 //       writes test/engines/NAME.json from vitest's JSON report, from that of the second run of files that failed, and from what the engine at DOCKER_HOST says about itself
 //   node scripts/engine-results.mjs tables
 //       writes the tables of README.md and docs/engines.md from test/engines
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { askEngine } from "./engine-results/ask-engine.js";
@@ -32,6 +32,7 @@ async function record([name, report, again]) {
     tests,
     ...countTests(await readReport(report), again === undefined ? null : await readReport(again)),
   };
+  await mkdir(resultsDirectory, { recursive: true });
   await writeFile(join(resultsDirectory, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`);
 }
 
