@@ -21,7 +21,10 @@ export const resources: readonly Assertion[] = [
   [
     "F3",
     "A command that takes too much memory is killed, and the session lives.",
-    ["test/docker/sandbox/cgroup-limits.test.ts", "end a command that takes more memory, which says why, and the session lives"],
+    [
+      "docker/sandbox/cgroup-limits.test.ts",
+      "end a command that takes more memory, which says why, and the session lives",
+    ],
   ],
   ["F4", "Memory that is filled and left keeps no later command from starting.", [left, starts]],
   ["F5", "A fork bomb ends with its call.", [kill, "even of a fork bomb that has used up the process limit"]],
