@@ -9,6 +9,7 @@ import type { ExitStatus } from "../../sandbox/sandbox-types.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import type { ExecEgress } from "../egress/exec-egress.js";
+import { secretOption } from "../egress/secret-option.js";
 import { runOnPipes } from "../piped-session.js";
 import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
 import { say, writeJson } from "../render.js";
@@ -20,7 +21,6 @@ import {
   READS_ONLY_EGRESS,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
-import { secretOption } from "../setup/secret-option.js";
 import { readInput } from "../streams.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 

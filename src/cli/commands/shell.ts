@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
+import { secretOption } from "../egress/secret-option.js";
 import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
 import { say } from "../render.js";
 import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
@@ -11,7 +12,6 @@ import {
   READS_ONLY_EGRESS,
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
-import { secretOption } from "../setup/secret-option.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 
 /** Bash if the image has it, else sh. */

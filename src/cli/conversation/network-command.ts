@@ -5,7 +5,7 @@ import { describeNetwork, isWithinNetwork, type NetworkScope } from "../../polic
 import { egressOf } from "../../session/read/session-egress.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import { egressRow } from "../egress/egress-text.js";
-import { projectHosts } from "../setup/remembered-hosts.js";
+import { projectHosts } from "../egress/remembered-hosts.js";
 import type { Block } from "./screen/block.js";
 import type { SlashCall, SlashParts } from "./slash-call.js";
 

@@ -25,6 +25,7 @@ import type { AskedUser } from "../../tools/session/request-user-input.js";
 import { configuredAgents } from "../agents/configured-agents.js";
 import { openModel, openModels } from "../agents/open-models.js";
 import type { CliContext } from "../context.js";
+import { rememberingIn } from "../egress/remembered-hosts.js";
 import { elicitFrom } from "../questions/elicit-by-questions.js";
 import { withSessionWorkspace, workspaceStart } from "../steps/resumed-workspace.js";
 import { sessionSandboxes } from "../steps/session-sandboxes.js";
@@ -36,7 +37,6 @@ import {
   configuredInstructions,
   configuredTruncation,
 } from "./context-settings.js";
-import { rememberingIn } from "./remembered-hosts.js";
 import { readOutputSchema } from "./run-input.js";
 import { inMode, type RunSettings, resolveRun } from "./run-settings.js";
 import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";

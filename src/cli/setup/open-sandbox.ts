@@ -4,9 +4,9 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
+import { egressChoice, requireUsed } from "../egress/secret-option.js";
 import { fitted } from "../render.js";
 import { flaggedSettings, type SandboxFlags } from "./sandbox-flags.js";
-import { egressChoice, requireUsed } from "./secret-option.js";
 
 /** Shows progress on a terminal only: otherwise stderr belongs to the command. */
 export async function openFlaggedSandbox(flags: SandboxFlags, context: CliContext): Promise<Sandbox> {

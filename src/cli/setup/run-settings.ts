@@ -15,10 +15,10 @@ import {
 import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 import type { SessionSetting } from "../../session/setting.js";
 import type { CliContext } from "../context.js";
+import { withProjectHosts } from "../egress/remembered-hosts.js";
 import { say } from "../render.js";
 import { type AgentFlags, type CallerDefaults, configuredFlags } from "./agent-flags.js";
 import { configChoice } from "./config-choice.js";
-import { withProjectHosts } from "./remembered-hosts.js";
 import { commandDirectory, flaggedSettings } from "./sandbox-flags.js";
 
 /**

@@ -10,8 +10,8 @@ import {
 } from "../../sandbox/sandbox-options.js";
 import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { CliContext } from "../context.js";
+import type { GivenSecret } from "../egress/secret-option.js";
 import { collect } from "./option-values.js";
-import type { GivenSecret } from "./secret-option.js";
 
 /** The flags of every command that opens a sandbox. */
 export interface SandboxFlags {

@@ -2,10 +2,10 @@ import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { CliContext } from "../context.js";
+import { secretOption } from "../egress/secret-option.js";
 import { publishOption } from "../ports/published-ports.js";
 import { durationArgument } from "../setup/option-values.js";
 import { addSandboxOptions, READS_NO_CONFIGURATION } from "../setup/sandbox-flags.js";
-import { secretOption } from "../setup/secret-option.js";
 import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
 
 export function defineWrap(command: Command, context: CliContext): void {
