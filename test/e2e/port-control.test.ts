@@ -185,7 +185,7 @@ describe("brig port, with a sandbox of another process", () => {
       const socket = connect(address).on("error", () => undefined);
       const request = { kind: "open", token, sandboxPort: 3000, hostPort: 0 };
       await new Promise((resolve) => socket.write(`${JSON.stringify(request)}\n`, resolve));
-      socket.resetAndDestroy();
+      socket.destroy();
     }
     await place.run("port", "0:3000");
     await expect.poll(async () => (await place.listed()).length).toBe(1);

@@ -91,7 +91,8 @@ async function runSession(
     learning?.take(event);
     show(event);
   };
-  messages.pause();
+  // Only on a terminal is anything drawn that they could mix with.
+  if (context.stderr.isTTY === true) messages.pause();
   try {
     const result = await runAgent({ ...options, prompt, images, signal: context.signal, onEvent });
     return { result, session: options.session };

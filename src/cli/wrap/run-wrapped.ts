@@ -16,6 +16,7 @@ import { writeLogin } from "./configuration/write-login.js";
 import { openWrapped } from "./open-wrapped.js";
 import { findHostProgram, type ProgramSearch } from "./program/host-program.js";
 import { type InsideView, lookInside } from "./program/look-inside.js";
+import { homeWarning, requireSmallHome } from "./sessions/home-size.js";
 import { openSession, reopenSession, type WrappedSession } from "./sessions/wrapped-sessions.js";
 import { recordOf, resumedCall, type WrapCall } from "./wrap-call.js";
 import type { ConfigAccess, WrapFlags } from "./wrap-flags.js";
@@ -38,6 +39,7 @@ export async function runWrapped(argv: string[], flags: WrapFlags, context: CliC
 async function runCall(call: WrapCall, session: WrappedSession | null, context: CliContext): Promise<number> {
   const { flags } = call;
   const access = flags.configDir ?? "copy";
+  if (session !== null) await requireSmallHome(session, { limit: flags.homeLimit, signal: context.signal });
   const prepared = await prepareAgent(
     { argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access, shown: flags.env ?? {} },
     context.environment,
@@ -68,6 +70,7 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   await session?.save({ ...begun, exitCode: status.exitCode, usedAt: new Date().toISOString() });
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
   await say(context.stderr, receiptText(await sandbox.close()));
+  if (session !== null) await say(context.stderr, await homeWarning(session, flags.homeLimit));
   return status.exitCode;
 }
 

@@ -1,11 +1,13 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
+import { formatBytes, parseBytes, SIZE_WORDS } from "../../lib/bytes.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { CliContext } from "../context.js";
 import { secretOption } from "../egress/secret-option.js";
 import { publishOption } from "../ports/published-ports.js";
 import { durationArgument } from "../setup/option-values.js";
 import { addSandboxOptions, READS_NO_CONFIGURATION } from "../setup/sandbox-flags.js";
+import { DEFAULT_HOME_BYTES } from "./sessions/home-size.js";
 import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
 
 export function defineWrap(command: Command, context: CliContext): void {
@@ -30,6 +32,12 @@ export function defineWrap(command: Command, context: CliContext): void {
       new Option("--timeout <time>", "stop the agent after this time: 90, 1.5, 30s, 2m").argParser(
         durationArgument({ atMostMs: MAX_TIMEOUT_MS }),
       ),
+    )
+    .addOption(
+      new Option(
+        "--home-limit <size>",
+        `start no session whose kept home takes more on the disk: ${SIZE_WORDS} (default: ${formatBytes(DEFAULT_HOME_BYTES)})`,
+      ).argParser(sizeArgument),
     )
     .addOption(publishOption())
     .option("--list", "list the sessions that have a name")
@@ -62,6 +70,8 @@ function refuseContradictions(argv: readonly string[], flags: WrapFlags): void {
   const invalid = (message: string, hint: string) => new BrigError(message, { code: "usage.invalid", hint });
   if (second !== undefined)
     throw invalid(`--${first} and --${second} cannot be combined`, "leave one of them out");
+  if (flags.homeLimit !== undefined && flags.name === undefined && flags.resume === undefined)
+    throw invalid("--home-limit needs --name or --resume", "only the home of a session with a name is kept");
   if (flags.json === true && flags.list !== true)
     throw invalid("--json belongs to --list", "the output of an agent is its own: see its options");
   const needsCommand = first === undefined || first === "name";
@@ -69,4 +79,10 @@ function refuseContradictions(argv: readonly string[], flags: WrapFlags): void {
     throw invalid("the command is missing", "for example: brig wrap -- codex; see: brig wrap --help");
   if ((first === "list" || first === "remove") && argv.length > 0)
     throw invalid(`--${first} takes no command`, "leave it out");
+}
+
+function sizeArgument(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes !== null && bytes > 0) return bytes;
+  throw new InvalidArgumentError(`It must be ${SIZE_WORDS}.`);
 }

@@ -13,6 +13,8 @@ export interface WrapFlags extends SandboxFlags {
   configDir?: ConfigAccess;
   secret?: AgentKey[];
   timeout?: number;
+  /** In bytes. */
+  homeLimit?: number;
   publish?: PublishedPort[];
   list?: boolean;
   remove?: string;

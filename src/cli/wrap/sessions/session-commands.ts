@@ -1,16 +1,23 @@
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
+import { homeSizeText, measureHome } from "./home-size.js";
 import { listSessions, removeSession } from "./wrapped-sessions.js";
 
 export async function listWrapped(
   { json }: { json?: boolean },
-  { environment, stdout, stderr }: CliContext,
+  { environment, stdout, stderr, signal }: CliContext,
 ): Promise<void> {
-  const sessions = await listSessions(environment.brigHome);
+  const sessions = [];
+  // One after the other: each reads a whole tree.
+  for (const session of await listSessions(environment.brigHome))
+    sessions.push({ ...session, size: await measureHome(session.home, Number.POSITIVE_INFINITY, signal) });
   if (json === true) {
-    const listed = sessions.map(({ name, isRunning, record }) => ({
+    const listed = sessions.map(({ name, isRunning, record, size }) => ({
       name,
       isRunning,
+      homeBytes: size.bytes,
+      homeFiles: size.entries,
+      isHomeSizePartial: size.isPartial,
       agent: record?.agent ?? null,
       command: record?.command ?? null,
       directory: record?.directory ?? null,
@@ -22,14 +29,15 @@ export async function listWrapped(
   }
   if (sessions.length === 0)
     return await say(stderr, "there are no named sessions; brig wrap --name NAME -- COMMAND begins one\n");
-  const rows = sessions.map(({ name, isRunning, record }) => [
+  const rows = sessions.map(({ name, isRunning, record, size }) => [
     name,
+    homeSizeText(size),
     record === null ? "unreadable" : isRunning ? "running" : `exit ${record.exitCode ?? "unknown"}`,
     record?.usedAt ?? "",
     record?.directory ?? "",
     record?.command.join(" ") ?? "",
   ]);
-  await writeTable(stdout, [["NAME", "STATE", "LAST USED", "DIRECTORY", "COMMAND"], ...rows]);
+  await writeTable(stdout, [["NAME", "HOME", "STATE", "LAST USED", "DIRECTORY", "COMMAND"], ...rows]);
 }
 
 export async function removeWrapped(name: string, { environment, stderr }: CliContext): Promise<void> {

@@ -19,6 +19,8 @@ export interface ListedSession {
   isRunning: boolean;
   /** Null if it cannot be read. */
   record: SessionRecord | null;
+  /** The agent's home on the host. */
+  home: string;
 }
 
 /** A named session that this process alone uses, until it is disposed of. */
@@ -98,7 +100,8 @@ export async function listSessions(brigHome: string): Promise<ListedSession[]> {
   const listed = begun.toSorted().map(async (name) => {
     const directory = directoryOf(brigHome, name);
     const holder = await holderOf(recordFile(directory), processes);
-    return { name, isRunning: holder !== null, record: await readRecord(directory, name).catch(() => null) };
+    const record = await readRecord(directory, name).catch(() => null);
+    return { name, isRunning: holder !== null, record, home: join(directory, "home") };
   });
   return await Promise.all(listed);
 }

@@ -6,6 +6,7 @@ import { temporaryDirectory } from "../../../support/sandbox.js";
 
 const port = {
   sandbox: "8a2f1c7e-4b65-4a53-9f44-1a2b3c4d5e6f",
+  session: "work",
   sandboxPort: 3000,
   port: 8080,
   url: "http://127.0.0.1:8080",

@@ -36,7 +36,9 @@ describe("named sessions", () => {
       expect(session.record).toBeNull();
       await session.save(record);
       expect((await stat(session.home)).mode & 0o777).toBe(0o700);
-      expect(await listSessions(home)).toEqual([{ name: "work", isRunning: true, record }]);
+      expect(await listSessions(home)).toMatchObject([
+        { name: "work", isRunning: true, record, home: session.home },
+      ]);
     }
     using again = await reopenSession(home, "work");
     expect(again.record).toEqual(record);
@@ -90,7 +92,7 @@ describe("named sessions", () => {
     for (const text of ["{", "{}", JSON.stringify({ version: 2, ...record })]) {
       await writeFile(file, text);
       await expect(openSession(home, "work")).rejects.toMatchObject({ code: "session.invalid" });
-      expect(await listSessions(home)).toEqual([{ name: "work", isRunning: false, record: null }]);
+      expect(await listSessions(home)).toMatchObject([{ name: "work", isRunning: false, record: null }]);
     }
   });
 });
