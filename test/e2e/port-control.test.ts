@@ -46,7 +46,7 @@ describe("brig port, with a sandbox of another process", () => {
     const opened = await place.run("port", "0:3000");
     expect(opened.exitCode, opened.stderr).toBe(0);
     const url = opened.stdout.trim();
-    expect(await statusOf(url)).toBe(200);
+    await expect.poll(async () => await statusOf(url).catch(() => null)).toBe(200);
     const port = Number(new URL(url).port);
     const expected = { url, port, sandboxPort: 3000, session: null, pid: running.pid };
     expect(await place.listed()).toEqual([expect.objectContaining(expected)]);
@@ -66,7 +66,7 @@ describe("brig port, with a sandbox of another process", () => {
     const running = place.start("exec", "--workspace", "none", "--", ...serve);
     await place.waitForSandboxes(1);
     const url = (await place.run("port", "0:3000")).stdout.trim();
-    expect(await statusOf(url)).toBe(200);
+    await expect.poll(async () => await statusOf(url).catch(() => null)).toBe(200);
     running.kill("SIGTERM");
     expect((await running).exitCode).toBe(143);
     await expect(fetch(url)).rejects.toThrow();
@@ -80,7 +80,7 @@ describe("brig port, with a sandbox of another process", () => {
     const running = place.start("exec", "--workspace", "none", "--publish", "0:3000", "--", ...serve);
     const [line] = await once(running.stderr, "data");
     const url = /at (http:\S+)/.exec(String(line))?.[1] ?? "";
-    expect(await statusOf(url)).toBe(200);
+    await expect.poll(async () => await statusOf(url).catch(() => null)).toBe(200);
     const { port } = new URL(url);
     await expect
       .poll(async () => (await place.run("port", `${port}:3000`)).stderr)
@@ -172,7 +172,8 @@ describe("brig port, with a sandbox of another process", () => {
     const tooHigh = async () => await ask(JSON.stringify({ ...open, sandboxPort: 70_000 }));
     await expect.poll(tooHigh).toContain('"kind":"failed","code":"usage.invalid"');
     expect(await place.listed()).toEqual([]);
-    expect(await statusOf((await place.run("port", "0:3000")).stdout.trim())).toBe(200);
+    const url = (await place.run("port", "0:3000")).stdout.trim();
+    await expect.poll(async () => await statusOf(url).catch(() => null)).toBe(200);
   });
 
   it("takes back a port of whose opening nobody learned", async () => {
