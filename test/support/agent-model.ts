@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { text as textOf } from "node:stream/consumers";
-import { chatEvents, frame } from "./responses-server.js";
+import { frame } from "./responses-server.js";
 import { tlsServer } from "./tls-server.js";
 
 /** What a scripted model answers: a call of a tool, or its last words. */
@@ -10,7 +10,7 @@ export interface ModelTurn {
 }
 
 /** A request for an answer of the model. `body` is its text. */
-export interface ModelRequest {
+interface ModelRequest {
   url: string;
   headers: IncomingHttpHeaders;
   body: string;
@@ -77,20 +77,6 @@ export const geminiWire: ModelWire = {
       modelVersion: "scripted",
     };
   },
-};
-
-/** Chat completions, as OpenAI has them. */
-export const chatWire: ModelWire = {
-  asks: (path) => path.endsWith("/chat/completions"),
-  events: ({ text, call }) => {
-    const calls = call === undefined ? [] : [{ id: "call_1", ...call }];
-    return chatEvents({ ...(text !== undefined && { text }), calls });
-  },
-  whole: ({ text = "" }) => ({
-    id: "chatcmpl-1",
-    object: "chat.completion",
-    choices: [{ index: 0, message: { role: "assistant", content: text }, finish_reason: "stop" }],
-  }),
 };
 
 /**

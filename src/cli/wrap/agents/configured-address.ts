@@ -5,7 +5,7 @@ import type { AgentKey } from "./known-agents.js";
 import { hostOf, isPlainHttp, seenFromInside } from "./model-address.js";
 
 /** What a configuration file says about where an agent's models are. */
-export interface ConfiguredAddress {
+interface ConfiguredAddress {
   /** Those whose address the file has, with the hosts that it names. */
   keys: readonly AgentKey[];
   hosts: readonly string[];
@@ -31,7 +31,7 @@ export const addressReaders: ReadonlyMap<
 const settings = object({ env: nullish(record(anything)) });
 
 /** Claude Code's settings.json has variables for the agent itself, which replace those of its environment. */
-export function readClaudeSettings(text: string, known: readonly AgentKey[]): ConfiguredAddress {
+function readClaudeSettings(text: string, known: readonly AgentKey[]): ConfiguredAddress {
   const parsed = parseJson(text);
   const variables = readOrNull(settings, parsed)?.env ?? {};
   const keys: AgentKey[] = [];
@@ -68,7 +68,7 @@ const PROVIDER_VARIABLES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** The addresses of providers in opencode's configuration. */
-export function readOpencodeProviders(text: string): ConfiguredAddress {
+function readOpencodeProviders(text: string): ConfiguredAddress {
   const parsed = parseJson(withoutComments(text));
   const all = readOrNull(providers, parsed)?.provider ?? {};
   const keys: AgentKey[] = [];
