@@ -36,6 +36,8 @@ import { type Warn, warner } from "./warnings.js";
 
 /** A started, proved and connected sandbox, before anybody uses it. */
 export interface OpenedSandbox {
+  /** Disposed of when the sandbox is closed, before its container ends. Default: nothing. */
+  closedFirst?: AsyncDisposable[];
   plan: SandboxPlan;
   engine: Engine;
   containerId: string;

@@ -24,7 +24,6 @@ import { queueClose } from "./start-queue.js";
 
 let construct: (opened: OpenedSandbox) => Sandbox;
 let openedIn: (sandbox: Sandbox) => OpenedSandbox;
-let attach: (sandbox: Sandbox, resource: AsyncDisposable) => void;
 
 /**
  * Makes a `Sandbox` of what `openSandbox` opened. Not exported by the package: it is for the command line,
@@ -37,11 +36,6 @@ export function sandboxFrom(opened: OpenedSandbox): Sandbox {
 /** What a sandbox was made of. Not exported by the package. */
 export function openedSandboxOf(sandbox: Sandbox): OpenedSandbox {
   return openedIn(sandbox);
-}
-
-/** Has the resource disposed of when the sandbox is closed, before its container ends. Not exported by the package. */
-export function closeWith(sandbox: Sandbox, resource: AsyncDisposable): void {
-  attach(sandbox, resource);
 }
 
 /**
@@ -66,14 +60,12 @@ export class Sandbox {
   readonly #opened: OpenedSandbox;
   readonly #context: CommandContext;
   readonly #channelsUsedByProof: number;
-  readonly #closedFirst: AsyncDisposable[] = [];
   #receipt: Receipt | undefined;
   #closing: Promise<Receipt> | undefined;
 
   static {
     construct = (opened) => new Sandbox(opened);
     openedIn = (sandbox) => sandbox.#opened;
-    attach = (sandbox, resource) => sandbox.#closedFirst.push(resource);
   }
 
   private constructor(opened: OpenedSandbox) {
@@ -138,7 +130,7 @@ export class Sandbox {
     refuseUnknownOptions(options, known.forwardOptionNames, { of: "sandbox.forward" });
     const { forwardPort } = await import("./network/forward-port.js");
     const forwarded = await forwardPort(this.#opened.link, port, options);
-    this.#closedFirst.push(forwarded);
+    this.#opened.closedFirst = [...(this.#opened.closedFirst ?? []), forwarded];
     if (this.#closing !== undefined) await forwarded.close();
     return forwarded;
   }
@@ -280,7 +272,7 @@ export class Sandbox {
 
   async #release(): Promise<Receipt> {
     const closed = closedByCaller();
-    await Promise.all(this.#closedFirst.map((resource) => resource[Symbol.asyncDispose]()));
+    await Promise.all((this.#opened.closedFirst ?? []).map((resource) => resource[Symbol.asyncDispose]()));
     // The caller of `close` learns of a failure, so the end of the link needs no second, unasked close.
     this.#opened.link.onGone = () => undefined;
     if (this.#receipt === undefined) {

@@ -3,7 +3,8 @@ import { BrigError } from "../../errors.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import { secretOption } from "../egress/secret-option.js";
-import { type PublishedPort, publishOption, publishPorts } from "../ports/published-ports.js";
+import { publishOption, publishPorts } from "../ports/published-ports.js";
+import type { PublishedPort } from "../ports/sandbox-ports.js";
 import { say } from "../render.js";
 import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {

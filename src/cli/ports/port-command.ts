@@ -6,7 +6,8 @@ import { say, write, writeJson, writeTable } from "../render.js";
 import { askOwner } from "./control/ask-owner.js";
 import { openControlRecords } from "./control/control-records.js";
 import { findSandbox, type RunningSandbox } from "./find-sandbox.js";
-import { type PublishedPort, portPair, publishedPort } from "./published-ports.js";
+import { portPair, publishedPort } from "./published-ports.js";
+import type { PublishedPort } from "./sandbox-ports.js";
 
 interface PortFlags {
   all?: boolean;

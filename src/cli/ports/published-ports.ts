@@ -3,14 +3,7 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 import { offerPorts } from "./offer-ports.js";
-import { type SandboxLabel, SandboxPorts } from "./sandbox-ports.js";
-
-/** A port of the sandbox that is reachable on this machine. */
-export interface PublishedPort {
-  /** The port of this machine's 127.0.0.1; 0 for any that is free. */
-  hostPort: number;
-  sandboxPort: number;
-}
+import { type PublishedPort, type SandboxLabel, SandboxPorts } from "./sandbox-ports.js";
 
 export function publishOption(): Option {
   return new Option(
@@ -49,13 +42,17 @@ export async function publishPorts(
   { publish = [], onClose, ...label }: Publishing,
   { stderr, environment }: Pick<CliContext, "stderr" | "environment">,
 ): Promise<void> {
-  const { closeWith } = await import("../../sandbox/sandbox.js");
+  const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
   const ports = new SandboxPorts(sandbox, label, environment.brigHome);
-  closeWith(sandbox, ports);
+  const opened = openedSandboxOf(sandbox);
+  const closeFirst = (one: AsyncDisposable) => {
+    opened.closedFirst = [...(opened.closedFirst ?? []), one];
+  };
+  closeFirst(ports);
   for (const one of publish) {
     const { url } = await ports.open(one);
     await say(stderr, `brig: port ${one.sandboxPort} of the sandbox is at ${url}\n`);
   }
-  closeWith(sandbox, offerPorts(ports, environment.brigHome));
-  if (onClose !== undefined) closeWith(sandbox, { [Symbol.asyncDispose]: async () => onClose() });
+  closeFirst(offerPorts(ports, environment.brigHome));
+  if (onClose !== undefined) closeFirst({ [Symbol.asyncDispose]: async () => onClose() });
 }

@@ -1,9 +1,15 @@
 import { BrigError } from "../../errors.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ForwardedPort } from "../../sandbox/sandbox-types.js";
-import type { PublishedPort } from "./published-ports.js";
 
 const MAX_PORTS = 64;
+
+/** A port of the sandbox that is reachable on this machine. */
+export interface PublishedPort {
+  /** The port of this machine's 127.0.0.1; 0 for any that is free. */
+  hostPort: number;
+  sandboxPort: number;
+}
 
 /** How a sandbox is told from others in a list. */
 export interface SandboxLabel {

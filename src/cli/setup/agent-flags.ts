@@ -3,7 +3,7 @@ import { DEFAULT_MODEL } from "../../config/config-schema.js";
 import type { ConfigChoice } from "../../config/settings/load-config.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy, parseApprovalPolicy } from "../../policy/approval-policy.js";
 import type { SandboxMode } from "../../policy/modes.js";
-import type { PublishedPort } from "../ports/published-ports.js";
+import type { PublishedPort } from "../ports/sandbox-ports.js";
 import { addConfigOptions } from "./config-choice.js";
 import { collect } from "./option-values.js";
 import { addSandboxOptions, type SandboxFlags } from "./sandbox-flags.js";

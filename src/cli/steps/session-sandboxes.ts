@@ -1,7 +1,8 @@
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { SandboxSettings } from "../../sandbox/settings/sandbox-settings.js";
 import type { CliContext } from "../context.js";
-import { type PublishedPort, publishPorts } from "../ports/published-ports.js";
+import { publishPorts } from "../ports/published-ports.js";
+import type { PublishedPort } from "../ports/sandbox-ports.js";
 import { say } from "../render.js";
 import { keptNote, openSandbox } from "../setup/open-sandbox.js";
 import type { WorkspaceStart } from "./resumed-workspace.js";

@@ -1,4 +1,4 @@
-import type { PublishedPort } from "../ports/published-ports.js";
+import type { PublishedPort } from "../ports/sandbox-ports.js";
 import type { SandboxFlags } from "../setup/sandbox-flags.js";
 import type { AgentKey } from "./agents/known-agents.js";
 

@@ -1,4 +1,5 @@
 import { lstat, mkdir } from "node:fs/promises";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
 import { nullable, type Shaped, strictObject, string, stringLike } from "../../../lib/json/json-shape.js";
@@ -30,7 +31,7 @@ export async function openControlRecords(
   const directory = join(brigHome, "control");
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { uid, mode } = await lstat(directory);
-  if ((mode & 0o170_777) === 0o040_700 && uid === process.geteuid?.())
+  if ((mode & 0o170_777) === 0o040_700 && uid === userInfo().uid)
     return { directory, records: new OwnedRecords(directory, recordShape) };
   throw new BrigError(`${directory} is not a directory that only you can use`, {
     code: "usage.invalid",

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { unlink } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
+import { platform as ownPlatform } from "node:os";
 import { join } from "node:path";
 import { isBrigError } from "../../../errors.js";
 import { readOrNull } from "../../../lib/json/json-shape.js";
@@ -23,7 +23,7 @@ const MAX_CONNECTIONS = 8;
 export async function serveControl(
   ports: SandboxPorts,
   brigHome: string,
-  platform: NodeJS.Platform = process.platform,
+  platform: NodeJS.Platform = ownPlatform(),
 ): Promise<AsyncDisposable> {
   const { directory, records } = await openControlRecords(brigHome);
   const token = randomBytes(32);
@@ -32,8 +32,7 @@ export async function serveControl(
   const isAbstract = platform === "linux";
   const address = isAbstract
     ? `${ABSTRACT_START}${randomBytes(51).toString("hex")}`
-    : join(directory, `${process.pid}.${number}.sock`);
-  if (!isAbstract) await unlink(address).catch(() => undefined);
+    : join(directory, `${randomBytes(8).toString("hex")}.sock`);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
