@@ -65,7 +65,11 @@ async function diff(paths: string[], flags: DiffFlags, context: CliContext): Pro
 async function configuredMask({ environment, stderr }: CliContext): Promise<SecretMask | undefined> {
   const { loadConfig } = await import("../../config/settings/load-config.js");
   const { config } = await loadConfig(environment);
-  if (config.egress === undefined || Object.keys({ ...config.egress.secrets, ...config.egress.aws_keys }).length === 0) return undefined;
+  if (
+    config.egress === undefined ||
+    Object.keys({ ...config.egress.secrets, ...config.egress.aws_keys }).length === 0
+  )
+    return undefined;
   const { readableSecrets } = await import("../../sandbox/egress/read-egress.js");
   const { SecretMask } = await import("../../egress/secrets/secret-mask.js");
   const { secrets, unreadable } = await readableSecrets(config.egress as EgressSettings, environment);
