@@ -271,7 +271,6 @@ export class AgentConversation implements Conversation {
   }
 
   async #takeTurn(input: TurnInput, turn: Turn): Promise<TurnEnding> {
-    const { model, outputSchema } = this.#options;
     this.#parts.transcript.beginTurn();
     this.#parts.recorder.begin(this.#sandbox, {
       setting: this.#setting,
@@ -281,13 +280,13 @@ export class AgentConversation implements Conversation {
       await takeTurn(input, {
         ...turn,
         ...this.#parts,
-        model,
+        model: this.#options.model,
         tools: this.tools,
         sandboxReady: this.#sandbox.ready,
         servers: this.#sandbox.servers,
         takeNotices: () => this.#agents?.takeNotices() ?? [],
         setting: this.#setting,
-        outputSchema,
+        outputSchema: this.#options.outputSchema,
       });
       await this.#parts.recorder.requireNoCanarySent();
       return { status: "completed" };

@@ -18,6 +18,7 @@ export type CallCause =
   /** The allow-list refused a connection of one of its processes. `denial` is the kind of a `Denial`. */
   | { kind: "network-rule"; host: string; port: number | null; denial: string };
 
+/** A directory in memory or a disk without room, and what it has none for. */
 export interface FullPlace {
   path: string;
   lacks: "bytes" | "files";

@@ -45,7 +45,7 @@ export async function join(
   return joined;
 }
 
-export function closed(stream: Duplex): Promise<void> {
+function closed(stream: Duplex): Promise<void> {
   return new Promise((resolve) => {
     if (stream.closed) resolve();
     else stream.once("close", () => resolve());

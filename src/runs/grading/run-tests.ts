@@ -39,7 +39,7 @@ export interface TestRun {
 }
 
 /** What tests may write, besides what was there when they began; null for no limit. */
-export interface TestDisk {
+interface TestDisk {
   engine: Pick<Engine, "writtenBytes">;
   limitMb: number | null;
 }
