@@ -10,8 +10,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Of a disk whose last bytes are kept for its own records. Memory is used up to the last byte. */
-#define TOO_LITTLE_ON_DISK (64u << 10)
+/*
+ * A disk keeps its last bytes for its own records, and gives back after a refused write what it had set aside for it. Memory is used up
+ * to the last byte.
+ */
+#define TOO_LITTLE_ON_DISK (1u << 20)
 
 static const char *const on_disk[] = {"ext4", "ext3", "ext2", "xfs", "btrfs", "f2fs", "bcachefs", "overlay"};
 
