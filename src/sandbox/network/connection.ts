@@ -11,6 +11,7 @@ import { parseSocketExit, socketError } from "./socket-exit.js";
 const CREDIT_STEP = 64 * 1024;
 const INPUT_PIECE = 64 * 1024;
 const BUFFERED_BYTES = 64 * 1024;
+const JOINED_BYTES = 16 * 1024;
 
 export interface ConnectionEvents {
   /** The payload is valid only until this returns. */
@@ -113,12 +114,20 @@ export class SandboxConnection extends Duplex implements ChannelEvents {
     }
   }
 
-  /** The head and the body of an answer, for example, which then arrive at once. */
+  /** Small pieces, such as the head and the body of an answer, arrive at once. */
   override _writev(
     chunks: { chunk: Buffer; encoding: BufferEncoding }[],
     callback: (error?: Error | null) => void,
   ): void {
-    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), "buffer", callback);
+    const all = chunks.map(({ chunk }) => chunk);
+    const isSmall = all.reduce((sum, { length }) => sum + length, 0) <= JOINED_BYTES;
+    const pieces = isSmall ? [Buffer.concat(all)] : all;
+    const next = (error?: Error | null) => {
+      const piece = error ? undefined : pieces.shift();
+      if (piece === undefined) callback(error);
+      else this._write(piece, "buffer", next);
+    };
+    next();
   }
 
   override _final(callback: (error?: Error | null) => void): void {
