@@ -27,15 +27,6 @@ struct watched {
     struct rooms rooms;
 };
 
-/* As it was when a command began. */
-struct before_call {
-    struct counts counts;
-    uint64_t forks_of_runner; /* those that were refused to the runner itself */
-    uint32_t full_rooms;      /* bit n: the one at n */
-    bool is_noted;
-    bool had_company;         /* another command, or what one has left running, ran at some time meanwhile */
-};
-
 /* NULL for want of memory; then no cause is ever known. */
 struct watched *causes_open(struct runner *r);
 

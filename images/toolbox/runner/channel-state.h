@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "before-call.h"
 #include "buffer.h"
-#include "causes.h"
 #include "loop.h"
 #include "pool.h"
 

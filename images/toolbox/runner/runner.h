@@ -49,6 +49,7 @@
  *   runner.h           what PID 1 knows
  *   counters.c         what the kernel counts for this container
  *   rooms.c            file systems that can be full
+ *   before-call.h      both when a command began
  *   pool.c             the workers: forked ahead of time, given jobs, replaced
  *   channel-state.h    one command or file operation
  *   causes.c           what is known of why it failed

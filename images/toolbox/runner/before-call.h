@@ -1,0 +1,18 @@
+/* What the kernel had counted, and what was full, when a command began. */
+#ifndef BRIG_BEFORE_CALL_H
+#define BRIG_BEFORE_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "counters.h"
+
+struct before_call {
+    struct counts counts;
+    uint64_t forks_of_runner; /* those that were refused to the runner itself */
+    uint32_t full_rooms;      /* bit n: the one at n */
+    bool is_noted;
+    bool had_company;         /* another command, or what one has left running, ran at some time meanwhile */
+};
+
+#endif
