@@ -4,7 +4,7 @@ import { refuseUnknownOptions } from "../known-options.js";
 import type * as changes from "./changes/workspace-change.js";
 import { createSandbox } from "./create-sandbox.js";
 import type { EgressListener, WatchEgressOptions } from "./egress/sandbox-egress.js";
-import { setNetwork } from "./egress/set-network.js";
+import { setNetwork, watchEgress } from "./egress/set-network.js";
 import { sandboxFiles } from "./files/files.js";
 import type { OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
@@ -219,14 +219,14 @@ export class Sandbox {
     return await (await loadPoints()).undoCall(this.#opened, options);
   }
 
-  /** Replaces the allow-list. Errors: `usage.invalid`; `policy.not-enforced` if it was created without one. */
+  /** Replaces the allow-list, within what the policy permits. Errors: `usage.invalid`; `policy.not-enforced` if it was created without one. */
   setNetwork(network: string): void {
-    setNetwork(this.#opened.egress, network);
+    setNetwork(this.#opened, network);
   }
 
   /** As `onEgress`, from now on. Without an allow-list it is never called. */
   watchEgress(listener: EgressListener, options?: WatchEgressOptions): void {
-    this.#opened.egress?.watch(listener, options);
+    watchEgress(this.#opened, listener, options);
   }
 
   /** Sends a few bytes to the runner and back, which is the least time that any call takes. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { copyFile } from "node:fs/promises";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EgressAttempt } from "../../../../src/egress/attempt.js";
+import { policyDirectory } from "../../../../src/policy/policy-directory.js";
 import { companyProxy } from "../../../support/company-proxy.js";
 import { eventually } from "../../../support/egress-place.js";
 import { testEngine } from "../../../support/engine.js";
@@ -39,6 +40,20 @@ afterAll(async () => {
 
 function allowed() {
   return `allowlist:host.internal:${ports.plain},host.internal:${ports.tls}`;
+}
+
+/** A policy with another network, and with the word on whether it may be opened further. */
+async function policyOf(
+  directory: string,
+  { network, mayOpen }: { network: string; mayOpen: boolean },
+): Promise<string> {
+  const toml = await readFile(join(policyDirectory, "workspace-write.toml"), "utf8");
+  const file = join(directory, `${mayOpen}.toml`);
+  const changed = toml
+    .replace('network = "none"', `network = ${JSON.stringify(network)}`)
+    .replace("network = true", `network = ${mayOpen}`);
+  await writeFile(file, changed);
+  return file;
 }
 
 async function portOf(server: Server): Promise<number> {
@@ -153,6 +168,31 @@ for path in ["/1", "/2", "/3"]:
     expect(() => opened.sandbox.setNetwork("full")).toThrow(/cannot get the full network/);
     expect(() => opened.sandbox.setNetwork("allowlist:*")).toThrow(/write @public/);
     opened.sandbox.setNetwork(allowed());
+  });
+
+  it("is opened neither by its caller nor by an answer where the policy does not allow that", async () => {
+    const asked: string[] = [];
+    for (const mayOpen of [true, false]) {
+      const policyFile = await policyOf(opened.workspace, { network: allowed(), mayOpen });
+      await using own = await openTestSandbox({ policyFile });
+      const { sandbox } = own;
+      sandbox.watchEgress(() => undefined, {
+        ask: async ({ host }) => {
+          asked.push(`${mayOpen} ${host}`);
+          return { kind: "once" };
+        },
+      });
+      const url = `http://host.internal:${ports.secret}/`;
+      const ask = async () => (await sandbox.exec(["curl", "-s", url])).stdout;
+      expect(await ask()).toContain(mayOpen ? "secret" : "no rule");
+      const open = () => sandbox.setNetwork(`allowlist:host.internal:${ports.secret}`);
+      if (mayOpen) open();
+      else expect(open).toThrow(/does not let the network be opened/);
+      expect(await ask()).toContain(mayOpen ? "secret" : "no rule");
+      sandbox.setNetwork(`allowlist:host.internal:${ports.plain}`);
+      sandbox.setNetwork("none");
+    }
+    expect(asked).toEqual([`true host.internal:${ports.secret}`]);
   });
 
   it("reaches the internet through the proxy of a company, whose password stays outside", async () => {
