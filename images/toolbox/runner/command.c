@@ -152,7 +152,17 @@ static void describe_end(struct worker_report *report, int status, const struct 
     report->max_rss = (uint64_t)usage->ru_maxrss * 1024;
 }
 
-static void report_end(int control, const struct command *command, int status, const struct rusage *usage) {
+/* Whether the command has left no process, however deep it is. Reaps those that have ended. */
+static bool nothing_is_left(void) {
+    for (;;) {
+        pid_t pid = waitpid(-1, NULL, WNOHANG);
+        if (pid == 0) return false;
+        if (pid < 0 && errno != EINTR) return true;
+    }
+}
+
+/* In one report with its end, that nothing is left is known before another command can begin. */
+static bool report_end(int control, const struct command *command, int status, const struct rusage *usage) {
     struct worker_report report = {.what = REPORT_ENDED};
     if (command->error) {
         report.kind = EXIT_NOT_STARTED;
@@ -161,7 +171,10 @@ static void report_end(int control, const struct command *command, int status, c
     } else {
         describe_end(&report, status, usage);
     }
+    bool is_empty = nothing_is_left();
+    if (is_empty) report.what |= REPORT_EMPTY;
     report_send(control, &report, NULL);
+    return is_empty;
 }
 
 static void supervise(int control, pid_t main_child, const struct command *command) {
@@ -173,15 +186,15 @@ static void supervise(int control, pid_t main_child, const struct command *comma
         if (pid < 0) break; /* no child is left, however deep it was */
         if (pid != main_child) continue;
         command->slot->child = 0;
-        report_end(control, command, status, &usage);
+        if (report_end(control, command, status, &usage)) return;
     }
     report_send(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
 }
 
 static void refuse(int control, uint32_t stage, int error) {
-    struct worker_report report = {.what = REPORT_ENDED, .kind = EXIT_NOT_STARTED, .stage = stage, .error = (uint32_t)error};
+    struct worker_report report = {
+        .what = REPORT_ENDED | REPORT_EMPTY, .kind = EXIT_NOT_STARTED, .stage = stage, .error = (uint32_t)error};
     report_send(control, &report, NULL);
-    report_send(control, &(struct worker_report){.what = REPORT_EMPTY}, NULL);
 }
 
 static bool names_same(const char *a, const char *b) {

@@ -130,7 +130,7 @@ describe("a limit that is reached", () => {
       const refused = await sandbox.exec(["true"]);
       expect(refused.exitCode).toBe(126);
       expect(refused.stderr).toMatch(
-        /^brig: no process can be started: \w+ \(the sandbox's process or memory limit/,
+        /^brig: no process can be started: \w+ \(a process could not .* its limit of 64 processes and threads\)/,
       );
       await full.kill();
       await expect.poll(() => runningCommands(sandbox)).toEqual([]);
