@@ -60,6 +60,7 @@ describe("why a container ended", () => {
 
   it("is what runs in it, if nobody outside killed it since its last start", async () => {
     const id = await start(["sh", "-c", "test -e /again || { touch /again; sleep 1000; }; exit 137"]);
+    await expect.poll(() => engine.statPath(id, "/again")).not.toBeNull();
     await engine.killContainer(id);
     await engine.waitContainer(id);
     await engine.startContainer(id);
