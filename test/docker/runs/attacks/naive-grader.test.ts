@@ -14,7 +14,7 @@ const endWithoutScore = [
 ];
 
 /** Processes that write at any time; the tests may be the last to write for a moment. */
-const goOnWriting = ["reward-fifo", "background-writer", "background-waiter"];
+const goOnWriting = ["reward-fifo", "background-writer", "background-waiter", "artifact-writes-reward"];
 
 describe.concurrent("a grader that defends itself against nothing", () => {
   it.each(Object.entries(naiveTasks))(
