@@ -119,7 +119,7 @@ const header = ["AT", "PORT", "SANDBOX", "SESSION", "DIRECTORY", "COMMAND"];
 async function listPorts({ all = false, json }: PortFlags, context: CliContext): Promise<void> {
   const { stdout, stderr, environment } = context;
   const ports = await openPorts(environment.brigHome);
-  // Ports are listed although other sandboxes cannot be.
+  // Open ports are listed even if the records of running sandboxes cannot be read.
   const running = await runningSandboxes(context).catch(() => []);
   const others = running.filter(({ sandbox }) => !ports.some((port) => port.sandbox === sandbox));
   if (json === true) {

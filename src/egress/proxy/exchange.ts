@@ -55,7 +55,8 @@ export async function exchange(
     errno ??= reason;
     socket.destroy();
   };
-  // A program that goes away ends the request as well. Of answers that wait behind another one, only its connection tells.
+  // A program that goes away ends the request as well. An answer that has to wait for another one on the same connection is not
+  // closed with it, so the connection is watched, too.
   const gone = listenForClose([response, inside], () => {
     if (!response.writableFinished) fail("ECONNRESET");
   });
@@ -65,7 +66,7 @@ export async function exchange(
     headers: [
       ...headers,
       ...bodyLength(request),
-      // A server that takes the body for another request does not read on.
+      // Nothing follows a body on its connection, so that a server that takes it for a second request does not serve that.
       ...(connection.mayBeKept ? [] : ["Connection", "close"]),
     ],
     maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
@@ -153,7 +154,7 @@ function passHead(response: ServerResponse, status: number, { reason, headers }:
   }
 }
 
-/** Bodies without a length keep their encoding, which is "chunked" and nothing else. Node would take "POST" alone for such a body. */
+/** A body without a length keeps its encoding, which is always "chunked". For a POST without a body Node would announce one. */
 function bodyLength({ headers, method = "" }: IncomingMessage): string[] {
   if (headers["transfer-encoding"] !== undefined) return ["Transfer-Encoding", "chunked"];
   const saysLength = headers["content-length"] !== undefined;

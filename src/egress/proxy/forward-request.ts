@@ -19,7 +19,7 @@ export async function forwardRequest(
   let { connection } = prepared;
   let end = await exchange(request, response, { ...prepared, gate, inside });
   // A server may close a kept connection in the very moment in which a request is sent.
-  const isStale = connection.wasKept && end.bytesIn === 0 && end.cut === null;
+  const isStale = connection.wasKept && end.errno !== null && end.bytesIn === 0 && end.cut === null;
   if (isStale && !response.destroyed) {
     const again = await prepared.reconnect();
     if (again !== null) {

@@ -85,8 +85,9 @@ async function execWithin(
   { asRoot, asTests }: Pick<TestContainer, "asRoot" | "asTests">,
   { argv, run, write }: { argv: string[]; run: TestRun; write(chunk: Uint8Array): Promise<void> },
 ): Promise<Omit<TestsRun, "period">> {
+  // First, because it asks the engine, which is not a part of the tests' time.
+  using disk = await DiskLimit.start(asRoot, run);
   using limit = new ExtendedLimit(asRoot, { allowed: run.allowed, reason: TIME_IS_OVER });
-  using disk = await DiskLimit.start(asRoot, run.disk);
   using either = new AnySignal([run.signal, limit.signal, disk.signal]);
   const ended = { exitCode: TIMEOUT_EXIT_CODE, isTimedOut: false, diskExceeded: null, output: "" };
   try {
@@ -113,17 +114,22 @@ class DiskLimit implements Disposable {
   readonly #ended = new AbortController();
   exceeded: ExceededDisk | null = null;
 
-  static async start(sandbox: Sandbox, { engine, limitMb }: TestDisk): Promise<DiskLimit> {
+  static async start(
+    sandbox: Sandbox,
+    { disk: { engine, limitMb }, signal }: Pick<TestRun, "disk" | "signal">,
+  ): Promise<DiskLimit> {
     const limit = new DiskLimit();
     if (limitMb === null) return limit;
     const { containerId } = sandbox;
-    const before = await engine.writtenBytes(containerId).catch(() => null);
+    const before = await engine.writtenBytes(containerId, { signal }).catch(() => null);
+    // What was there before is not the tests', so without knowing it there is no limit.
+    if (before === null) return limit;
     const limitBytes = limitMb * 1024 ** 2;
     void watchDisk(engine, {
       containerId,
-      limitBytes: (before ?? 0) + limitBytes,
+      limitBytes: before + limitBytes,
       onExceeded: (written) => {
-        limit.exceeded = { writtenBytes: written - (before ?? 0), limitBytes };
+        limit.exceeded = { writtenBytes: written - before, limitBytes };
         limit.#full.abort(DISK_IS_FULL);
       },
       signal: limit.#ended.signal,
