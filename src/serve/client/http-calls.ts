@@ -5,6 +5,7 @@ import { BrigError, type ErrorCode } from "../../errors.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 import { errorBodySchema } from "../wire/error-body.js";
 import { type RouteName, routes } from "../wire/routes.js";
+import { takePieces } from "../wire/take-pieces.js";
 
 /** One request of the client. */
 export interface ClientRequest {
@@ -46,22 +47,38 @@ export class HttpCalls {
 
   async bytes(name: RouteName, request: ClientRequest = {}): Promise<Buffer> {
     const pieces: Buffer[] = [];
-    await this.pieces(name, request, (piece) => void pieces.push(piece));
+    await this.#answer(name, request, async (response) => {
+      await takePieces(response, (piece) => void pieces.push(piece));
+    });
     return Buffer.concat(pieces);
   }
 
-  /** Calls `take` with each piece of the answer, and waits for what it returns. */
+  /** Calls `take` with each piece of the answer, and waits for it. */
   async pieces(
     name: RouteName,
     request: ClientRequest,
-    take: (piece: Buffer) => void | Promise<void>,
+    take: (piece: Buffer) => Promise<void>,
+  ): Promise<void> {
+    await this.#answer(name, request, async (response) => {
+      for await (const piece of response) await take(piece as Buffer);
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #answer(
+    name: RouteName,
+    request: ClientRequest,
+    read: (response: IncomingMessage) => Promise<void>,
   ): Promise<void> {
     const { signal } = request;
     signal?.throwIfAborted();
     try {
       const response = await this.#send(name, request);
       if ((response.statusCode ?? 500) >= 300) throw await refusedBy(response);
-      for await (const piece of response) await take(piece as Buffer);
+      await read(response);
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof BrigError) throw error;
@@ -71,10 +88,6 @@ export class HttpCalls {
         cause: error,
       });
     }
-  }
-
-  close(): void {
-    this.#agent.destroy();
   }
 
   #send(name: RouteName, { id = "", query = {}, body, signal }: ClientRequest): Promise<IncomingMessage> {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { formatBytes } from "../../lib/bytes.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
 import { MAX_FILE_BYTES } from "../wire/sandbox-schemas.js";
+import { takePieces } from "../wire/take-pieces.js";
 import { busy, Refusal } from "./refusal.js";
 
 const MAX_JSON_BYTES = 16 * 1024 * 1024;
@@ -23,21 +24,21 @@ export class BodyReader {
   ): Promise<T> {
     const pieces: Buffer[] = [];
     let bytes = 0;
+    const maxBytes = schema === "bytes" ? MAX_FILE_BYTES : MAX_JSON_BYTES;
+    const take = (piece: Buffer) => {
+      bytes += piece.length;
+      this.#pendingBytes += piece.length;
+      if (bytes > maxBytes) throw tooLarge(maxBytes);
+      if (this.#pendingBytes > MAX_PENDING_BYTES)
+        throw busy(`requests of more than ${formatBytes(MAX_PENDING_BYTES)} are being answered`, {
+          status: 429,
+          retrySeconds: 1,
+        });
+      pieces.push(piece);
+    };
     try {
-      const maxBytes = schema === "bytes" ? MAX_FILE_BYTES : MAX_JSON_BYTES;
       if (Number(request.headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
-      // Leaving this loop early must not close the connection, because the client has yet to receive the refusal.
-      for await (const piece of request.iterator({ destroyOnReturn: false })) {
-        bytes += piece.length;
-        this.#pendingBytes += piece.length;
-        if (bytes > maxBytes) throw tooLarge(maxBytes);
-        if (this.#pendingBytes > MAX_PENDING_BYTES)
-          throw busy(`requests of more than ${formatBytes(MAX_PENDING_BYTES)} are being answered`, {
-            status: 429,
-            retrySeconds: 1,
-          });
-        pieces.push(piece);
-      }
+      await takePieces(request, take);
       const whole = Buffer.concat(pieces.splice(0));
       return await use(schema === "bytes" ? whole : parsedJson(whole, schema));
     } finally {
