@@ -51,6 +51,7 @@ export class RunnerStream {
       process.nextTick(() => this.flush());
     }
     this.#exec.stream.write(frame);
+    this.#garbage.add(frame.length);
   }
 
   /** Sends the frames written so far at once, so that they are not lost when the stream is destroyed next. */
