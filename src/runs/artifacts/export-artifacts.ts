@@ -66,7 +66,10 @@ export async function exportArtifacts(
   await mkdir(root, { mode: 0o700 });
   const found = new ExportedTree(root, limits);
   const declared = declaredArtifacts(request.artifacts, request.cwd);
-  for (const artifact of declared) {
+  // What the task asks for comes first: the limits are for all together, and an agent may leave anything elsewhere.
+  for (const artifact of declared.toSorted(
+    (one, other) => Number(other.isExpected) - Number(one.isExpected),
+  )) {
     const empty = request.empty.find(({ path }) => path === artifact.source);
     if (empty !== undefined && !isReserved(empty.path)) await found.add(entryOf(empty), artifact);
     else await exportOne(container, artifact, { found, signal: request.signal });
@@ -130,13 +133,13 @@ class ExportedTree {
 
   /** False once nothing more of this artifact may come. */
   async add(entry: ReceivedEntry, artifact: DeclaredArtifact): Promise<boolean> {
+    const path = posix.join(artifact.source, "..", entry.path);
+    const { entries, totalBytes } = this.#limits;
+    // What does not fit leaves room for smaller artifacts.
+    if (this.#seen + 1 > entries) return this.#stop(artifact, `${entries} files`);
+    if (this.#sentBytes + entry.sizeBytes > totalBytes) return this.#stop(artifact, `${totalBytes} bytes`);
     this.#seen++;
     this.#sentBytes += entry.sizeBytes;
-    const path = posix.join(artifact.source, "..", entry.path);
-    if (this.#seen > this.#limits.entries)
-      return this.#stop(artifact, `has too many files: at most ${this.#limits.entries} are taken`);
-    if (this.#sentBytes > this.#limits.totalBytes)
-      return this.#stop(artifact, `is too large: at most ${this.#limits.totalBytes} bytes are taken`);
     const [, ...names] = splitName(entry.path) ?? [];
     const isRoot = names.length === 0;
     if (splitName(entry.path) === null) this.refuse(path, "has a name that is not taken to the host");
@@ -153,8 +156,8 @@ class ExportedTree {
     return true;
   }
 
-  #stop({ source }: DeclaredArtifact, reason: string): false {
-    this.refuse(source, reason);
+  #stop({ source }: DeclaredArtifact, most: string): false {
+    this.refuse(source, `is not taken whole: all artifacts together may have ${most}`);
     return false;
   }
 
