@@ -3,7 +3,7 @@ import { errnoOf } from "../lib/errno.js";
 import { ShapeError } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
 
-const MAX_WORDS = 4000;
+const MAX_WORDS = 1000;
 const LAST_WORDS = 200;
 
 /** The engine answered with an error. */
@@ -70,9 +70,10 @@ export function engineFailure(cause: unknown, context: { doing: string; address:
  * in a container has chosen.
  */
 export function errnoIn(words: string): string | undefined {
-  const end = /(no space left on device|disk quota exceeded|file name too long)(?:: unknown)?\W*$/i.exec(
-    words,
-  );
+  const end =
+    /(no space left on device|disk quota exceeded|file name too long|too many open files)(?:: unknown)?\W*$/i.exec(
+      words,
+    );
   return end?.[1] && errnos[end[1].toLowerCase()];
 }
 
@@ -80,6 +81,7 @@ const errnos: Record<string, string> = {
   "no space left on device": "ENOSPC",
   "disk quota exceeded": "EDQUOT",
   "file name too long": "ENAMETOOLONG",
+  "too many open files": "EMFILE",
 };
 
 /** The end says what went wrong. */

@@ -129,9 +129,15 @@ export async function waitForContainer(engine: RemovingEngine, name: string): Pr
 
 function notRemoved(id: string, cause: unknown): BrigError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new BrigError(`the sandbox's container ${id.slice(0, 12)} could not be removed: ${reason}`, {
+  const short = id.slice(0, 12);
+  // The engine opens each directory of a tree while it removes what is below, so a command can make one that is too deep for it.
+  const hint =
+    isBrigError(cause) && cause.errno === "EMFILE"
+      ? "nothing runs in it, but a tree in it is too deep for the engine to remove: allow the engine more open files (LimitNOFILE of its service), restart it, then: brig gc"
+      : `it may still be running, and its placeholders stay; remove it with: docker rm -f ${short}, then: brig gc`;
+  return new BrigError(`the sandbox's container ${short} could not be removed: ${reason}`, {
     code: "engine.failed",
-    hint: `it may still be running, and its placeholders stay; remove it with: docker rm -f ${id.slice(0, 12)}, then: brig gc`,
+    hint,
     cause,
   });
 }

@@ -29,6 +29,10 @@ describe("what the engine's refusals become", () => {
     for (const [words, errno] of [
       ["mkdir /var/lib/docker/overlay2/x: no space left on device", "ENOSPC"],
       ["write /x: disk quota exceeded", "EDQUOT"],
+      [
+        "failed to remove root filesystem: openfdat /var/lib/docker/overlay2/x/d/d: too many open files",
+        "EMFILE",
+      ],
       ["runc: mkdir /x: No space left on device: unknown", "ENOSPC"],
       ["driver failed programming", undefined],
       // Somebody in a container has chosen these names.
