@@ -36,6 +36,7 @@ export async function companyProxy({ tunnelPorts }: { tunnelPorts: readonly numb
       },
     );
     outgoing.once("error", () => response.writeHead(502).end());
+    response.once("close", () => outgoing.destroy());
     request.pipe(outgoing);
   });
   server.on("connect", (request: IncomingMessage, stream: Socket, head: Buffer) => {

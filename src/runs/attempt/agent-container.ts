@@ -1,10 +1,11 @@
 import { BrigError } from "../../errors.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
-import type { Task, TaskNetwork, TaskStep } from "../../tasks/task.js";
+import type { Task, TaskStep } from "../../tasks/task.js";
 import { type EmptyDirectory, emptyDirectories, timesTellApart } from "../place/empty-directories.js";
 import { countOtherCommits, removeOtherCommits } from "../place/git-history.js";
 import { type ImageUser, imageUser } from "../place/image-user.js";
 import { makeDirectories } from "../place/make-directories.js";
+import { agentNetworks, type PhaseNetworks } from "../place/phase-networks.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
 import { type OpenTaskSandbox, openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
 
@@ -16,6 +17,8 @@ export interface OpenAgentContainer extends OpenTaskSandbox {
   testUsers: ReadonlyMap<TaskStep, ImageUser>;
   /** What brig made in it for the agent. Files of the task may be in it by now. */
   empty: readonly EmptyDirectory[];
+  /** Nothing is reached before the next phase is entered. */
+  networks: PhaseNetworks;
   /** What in it may tell the agent the answer, one sentence each. */
   findings: readonly string[];
 }
@@ -29,11 +32,12 @@ export async function openAgentContainer(
   { task, imageId }: { task: Task; imageId: string },
 ): Promise<OpenAgentContainer> {
   const { environment } = task;
+  const networks = agentNetworks(task);
   const opened = await openTaskSandbox(place, {
     environment,
     imageId,
     user: agentUser(task),
-    network: agentNetwork(task),
+    network: networks.opened,
     env: environment.env,
   });
   try {
@@ -43,10 +47,11 @@ export async function openAgentContainer(
     const wanted = [...AGENT_DIRECTORIES, cwd].map((path) => ({ path, mode: 0o755, owner }));
     const empty = await emptyDirectories(sandbox, await makeDirectories(sandbox, wanted));
     const madeAt = performance.now();
+    networks.enter(sandbox, environment.network);
     await prepareEnvironment(opened, environment, { signal });
     const findings = await hideFuture(opened, task, { signal, hasFiles: mayHaveFiles(opened, task, empty) });
     await timesTellApart(madeAt, signal);
-    return { ...opened, testUsers, empty, findings };
+    return { ...opened, testUsers, empty, networks, findings };
   } catch (error) {
     await opened.sandbox[Symbol.asyncDispose]();
     throw error;
@@ -93,21 +98,11 @@ async function usersOfTests(
 }
 
 /** One container is for all steps, so they have to agree. */
-function agentUser(task: Task): string | null {
-  return agreed(task, { what: "users", values: task.steps.map(({ agent }) => agent.user) });
-}
-
-function agentNetwork(task: Task): TaskNetwork {
-  const values = task.steps.map(({ agent }) => agent.network ?? task.environment.network);
-  return agreed(task, { what: "networks", values });
-}
-
-function agreed<T>(task: Task, { what, values }: { what: string; values: readonly T[] }): T {
-  const [first, ...others] = values;
-  if (first !== undefined && others.every((other) => JSON.stringify(other) === JSON.stringify(first)))
-    return first;
-  throw new BrigError(`the steps of the task ${task.name} have different ${what} for the agent`, {
+function agentUser({ name, steps }: Task): string | null {
+  const [first = null, ...others] = steps.map(({ agent }) => agent.user);
+  if (others.every((other) => other === first)) return first;
+  throw new BrigError(`the steps of the task ${name} have different users for the agent`, {
     code: "usage.invalid",
-    hint: "all steps run in one container, whose user and network cannot change",
+    hint: "all steps run in one container, whose user cannot change",
   });
 }

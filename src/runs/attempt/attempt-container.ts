@@ -12,12 +12,14 @@ export class AttemptContainer {
   readonly user: ImageUser;
   readonly memoryLimitBytes: number;
   readonly empty: OpenAgentContainer["empty"];
+  readonly networks: OpenAgentContainer["networks"];
   readonly #testUsers: OpenAgentContainer["testUsers"];
   readonly #sandboxes: Sandbox[];
   #stopped: StoppedSandbox | null = null;
 
-  constructor({ sandbox, cwd, user, memory, testUsers, empty }: OpenAgentContainer) {
+  constructor({ sandbox, cwd, user, memory, testUsers, empty, networks }: OpenAgentContainer) {
     this.empty = empty;
+    this.networks = networks;
     this.#testUsers = testUsers;
     this.cwd = cwd;
     this.user = user;

@@ -20,8 +20,8 @@ export interface ProgressingAttempt extends Pick<Attempt, "task" | "attempt" | "
 /** What is known about an attempt so far. */
 export class AttemptProgress {
   stage: AttemptStage = "image";
-  /** Called before the stage changes. */
-  onLeaving: () => void = () => undefined;
+  /** Called with each stage that begins. */
+  onEntering: (stage: AttemptStage) => void = () => undefined;
   imageId: string | null = null;
   readonly #attempt: ProgressingAttempt;
   readonly #startedAt = new Date();

@@ -7,6 +7,7 @@ import type { AgentOutcome } from "../agents/attempt-agent.js";
 import { noUsage } from "../agents/no-usage.js";
 import { explainFailure } from "../evidence/explain-failure.js";
 import type { ImageUser } from "../place/image-user.js";
+import { agentNetwork, type PhaseNetworks, setupNetwork } from "../place/phase-networks.js";
 import { prepareStep } from "../place/prepare-environment.js";
 import { ExtendedLimit, type TimeTaken, timeAllowed } from "../processors/extended-limit.js";
 import type { Attempt } from "./attempt.js";
@@ -26,7 +27,9 @@ export interface AgentRun {
 export interface AgentPlace {
   step: TaskStep;
   sandbox: Sandbox;
-  container: { cwd: string; user: ImageUser; memoryLimitBytes: number };
+  container: { cwd: string; user: ImageUser; memoryLimitBytes: number; networks: PhaseNetworks };
+  /** Called once the container is prepared for the step. */
+  onPrepared(): void;
 }
 
 /**
@@ -35,8 +38,9 @@ export interface AgentPlace {
  */
 export async function driveAgent(attempt: Attempt, place: AgentPlace): Promise<AgentRun> {
   const { step, sandbox, container } = place;
-  const { cwd, user } = container;
-  const { signal } = attempt;
+  const { cwd, user, networks } = container;
+  const { task, signal } = attempt;
+  networks.enter(sandbox, setupNetwork(task, step));
   try {
     // Programs of the container take part, so that an earlier step of the agent may make it fail.
     await prepareStep(sandbox, { step, cwd, user, signal });
@@ -46,6 +50,8 @@ export async function driveAgent(attempt: Attempt, place: AgentPlace): Promise<A
     if (outcome === null) throw error;
     return { outcome, time: { durationMs: 0, extendedMs: 0, waitedForCpuMs: null } };
   }
+  networks.enter(sandbox, agentNetwork(task, step));
+  place.onPrepared();
   return await letWork(attempt, place);
 }
 

@@ -70,10 +70,10 @@ async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<v
   enter(attempt, progress, "image");
   using images = await readyImages(attempt);
   progress.imageId = images.ofAgent;
-  enter(attempt, progress, "start");
-  const egress = new EgressFile({ folder: attempt.folder, stage: () => progress.stage });
+  const egress = new EgressFile(attempt.folder);
   const place: TaskPlace = { ...placeOf(attempt), onEgress: egress.add };
-  progress.onLeaving = () => egress.flush();
+  progress.onEntering = (stage) => egress.enter(stage);
+  enter(attempt, progress, "start");
   const opened = await openAgentContainer(place, { task, imageId: images.ofAgent });
   progress.started(opened.memory);
   const container = new AttemptContainer(opened);
@@ -83,7 +83,7 @@ async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<v
     progress.wrote("proof", AGENT_PROOF);
     for (const step of task.steps) {
       const given = { imageId: images.ofAgent, verifierImage: images.ofVerifier(step) };
-      if (!(await runStep(attempt, progress, { step, container, place, ...given }))) return;
+      if (!(await runStep(attempt, progress, { step, container, place, egress, ...given }))) return;
     }
   } catch (error) {
     if (attempt.signal?.aborted) throw error;
@@ -129,6 +129,7 @@ interface StepRun {
   step: TaskStep;
   container: AttemptContainer;
   place: TaskPlace;
+  egress: EgressFile;
   imageId: string;
   verifierImage: string;
 }
@@ -137,7 +138,7 @@ interface StepRun {
 async function runStep(
   attempt: Attempt,
   progress: AttemptProgress,
-  { step, container, place, imageId, verifierImage }: StepRun,
+  { step, container, place, egress, imageId, verifierImage }: StepRun,
 ): Promise<boolean> {
   const { task, signal } = attempt;
   const folder = stepFolder(attempt.folder, { task, step });
@@ -146,7 +147,10 @@ async function runStep(
   const sandbox = await container.running();
   const before = task.steps[task.steps.indexOf(step) - 1];
   if (before?.verifier.mode === "shared") await container.hideTests();
-  const { outcome, time } = await driveAgent({ ...attempt, folder }, { step, sandbox, container });
+  egress.enter("start");
+  const onPrepared = () => egress.enter("agent");
+  const working = { step, sandbox, container, onPrepared };
+  const { outcome, time } = await driveAgent({ ...attempt, folder }, working);
   progress.agentEnded(step, { outcome, time, folder });
   const { cwd } = container;
   const looked = new Set([cwd, ...artifactSources(step.artifacts, cwd)]);
@@ -209,8 +213,8 @@ async function keepChanges(
 }
 
 function enter({ onStage }: Attempt, progress: AttemptProgress, stage: AttemptStage): void {
-  progress.onLeaving();
   progress.stage = stage;
+  progress.onEntering(stage);
   onStage?.(stage);
 }
 

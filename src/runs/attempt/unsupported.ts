@@ -4,6 +4,7 @@ import { BrigError } from "../../errors.js";
 import { HOST_NAME, type HostPattern, patternsOf } from "../../policy/hosts/host-pattern.js";
 import type { Task, TaskNetwork } from "../../tasks/task.js";
 import { taskPattern } from "../place/network-scope.js";
+import { agentNetworks, type MixedNetworks, verifierNetworks } from "../place/phase-networks.js";
 
 /** Error: `usage.invalid` for what a task asks for and an attempt cannot give, before anything runs. */
 export function refuseUnsupported(task: Task): void {
@@ -21,14 +22,18 @@ interface Unsupported {
 
 function* unsupported(task: Task): Iterable<Unsupported> {
   for (const network of networksOf(task)) yield* unsupportedHosts(network);
-  for (const { agent, verifier } of task.steps) {
-    const ofAgent = agent.network ?? task.environment.network;
-    if (verifier.mode === "shared" && !isSame(verifier.network ?? task.environment.network, ofAgent))
-      yield {
-        what: "its tests run in the agent's container, but with another network than the agent",
-        hint: 'give both the same network_mode and allowed_hosts, or set environment_mode = "separate" for the verifier',
-      };
-  }
+  yield* mixedNetworks("the agent's container", agentNetworks(task).mixed);
+  for (const step of task.steps)
+    if (step.verifier.mode === "separate")
+      yield* mixedNetworks("the container of the tests", verifierNetworks(task, step).mixed);
+}
+
+function* mixedNetworks(where: string, mixed: MixedNetworks | null): Iterable<Unsupported> {
+  if (mixed === null) return;
+  yield {
+    what: `in ${where}, one phase has the network "${mixed.wide}" and another "${mixed.narrow}", which no container can switch between`,
+    hint: 'give every phase that runs there "no-network" or "allowlist", or all of them the same; with environment_mode = "separate", tests have a container of their own',
+  };
 }
 
 function networksOf({ environment, steps }: Task): TaskNetwork[] {
@@ -65,9 +70,4 @@ function reachesMachine(pattern: HostPattern, own: readonly string[]): boolean {
   const { address } = pattern.range;
   const scope = scopeOf(address);
   return scope === "loopback" || scope === "metadata" || own.includes(address);
-}
-
-function isSame(one: TaskNetwork, other: TaskNetwork): boolean {
-  const hosts = ({ allowedHosts }: TaskNetwork) => allowedHosts.toSorted().join();
-  return one.mode === other.mode && hosts(one) === hosts(other);
 }

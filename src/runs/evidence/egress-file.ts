@@ -8,28 +8,40 @@ import type { AttemptStage } from "../attempt/attempt.js";
 /** In the folder of an attempt: what programs in its containers tried to reach. There is none without such attempts. */
 const EGRESS_FILE = "egress.jsonl";
 
-/** Writes each entry at once. A disk that is full costs the rest of the file, and not the attempt. */
+/**
+ * Writes each entry at once, with the stage in which the connection began: it may be cut in a later one. A disk that is
+ * full costs the rest of the file, and not the attempt.
+ */
 export class EgressFile {
   readonly #path: string;
-  readonly #log = new EgressLog((entry) => this.#write(entry));
-  readonly #stage: () => AttemptStage;
+  readonly #logs = new Map<AttemptStage, EgressLog>();
+  readonly #entered: { stage: AttemptStage; fromMs: number }[] = [];
   #hasFailed = false;
 
-  /** `stage` says where the attempt is. Call `flush` before it changes. */
-  constructor({ folder, stage }: { folder: string; stage: () => AttemptStage }) {
+  constructor(folder: string) {
     this.#path = join(folder, EGRESS_FILE);
-    this.#stage = stage;
   }
 
-  readonly add = (attempt: EgressAttempt): void => this.#log.add(attempt);
+  enter(stage: AttemptStage): void {
+    this.flush();
+    this.#entered.push({ stage, fromMs: Date.now() });
+  }
+
+  readonly add = (attempt: EgressAttempt): void => {
+    const began = this.#entered.findLast(({ fromMs }) => fromMs <= attempt.startedAtMs) ?? this.#entered[0];
+    const stage = began?.stage ?? "start";
+    const log = this.#logs.get(stage) ?? new EgressLog((entry) => this.#write(stage, entry));
+    this.#logs.set(stage, log);
+    log.add(attempt);
+  };
 
   flush(): void {
-    this.#log.flush();
+    for (const log of this.#logs.values()) log.flush();
   }
 
-  #write({ startedAtMs, ...entry }: EgressEntry): void {
+  #write(stage: AttemptStage, { startedAtMs, ...entry }: EgressEntry): void {
     if (this.#hasFailed) return;
-    const line = { stage: this.#stage(), startedAt: new Date(startedAtMs).toISOString(), ...entry };
+    const line = { stage, startedAt: new Date(startedAtMs).toISOString(), ...entry };
     try {
       appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { mode: 0o600 });
     } catch {

@@ -1,9 +1,10 @@
 import { stopSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
-import type { Task, TaskNetwork, TaskStep } from "../../tasks/task.js";
+import type { Task, TaskStep } from "../../tasks/task.js";
 import type { ArtifactManifest } from "../artifacts/artifact-manifest.js";
 import { placeArtifacts } from "../artifacts/place-artifacts.js";
 import { VERIFIER_PROOF, writeProof } from "../evidence/write-proof.js";
 import { makeDirectories } from "../place/make-directories.js";
+import { testsNetwork, verifierEnvironment, verifierNetworks } from "../place/phase-networks.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
 import { openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
 import type { TimeAllowed } from "../processors/extended-limit.js";
@@ -33,12 +34,13 @@ export async function verifySeparately(
   { task, step, imageId, manifest, folder, allowed }: SeparateVerification,
 ): Promise<Verification> {
   const { verifier } = step;
-  const environment = verifier.environment ?? task.environment;
+  const environment = verifierEnvironment(task, step);
+  const networks = verifierNetworks(task, step);
   const opened = await openTaskSandbox(place, {
     environment,
     imageId,
     user: verifier.user ?? "root",
-    network: verifierNetwork(task, step),
+    network: networks.opened,
     env: environment.env,
   });
   await using sandbox = opened.sandbox;
@@ -46,21 +48,18 @@ export async function verifySeparately(
   const { signal } = place;
   const { cwd, user } = opened;
   await makeDirectories(sandbox, [{ path: cwd, mode: 0o755, owner: user }]);
+  networks.enter(sandbox, environment.network);
   await prepareEnvironment(opened, environment, place);
   const disk = { engine: place.engine, limitMb: environment.limits.storageMb };
   const test = { check: verifier.check, folder, cwd, user, env: verifier.env, allowed, disk, signal };
   const judge = async () => {
     using container = await openTestContainer(sandbox, { owner: user, tests: user });
     await placeArtifacts(container.asRoot, { manifest, folder });
+    networks.enter(sandbox, testsNetwork(task, step));
     const run = await runTests(container, test);
     return await judgeTests(() => stopSandbox(sandbox), { check: verifier.check, run, uid: opened.user.uid });
   };
   const memoryLimitBytes = opened.memory.limitBytes;
   const judged = await asAgentsFault(judge, { ...place, containerId: sandbox.containerId, memoryLimitBytes });
   return { mode: "separate", findings: manifest.findings, ...judged };
-}
-
-/** That of the phase, else that of the verifier's environment, else the task's. */
-function verifierNetwork({ environment }: Task, { verifier }: TaskStep): TaskNetwork {
-  return verifier.network ?? verifier.environment?.network ?? environment.network;
 }

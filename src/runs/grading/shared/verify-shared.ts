@@ -6,6 +6,7 @@ import type { Task, TaskStep } from "../../../tasks/task.js";
 import { VERIFIER_PROOF, writeProof } from "../../evidence/write-proof.js";
 import { openImageFiles } from "../../place/image-files.js";
 import type { ImageUser } from "../../place/image-user.js";
+import { type PhaseNetworks, testsNetwork } from "../../place/phase-networks.js";
 import type { TimeAllowed } from "../../processors/extended-limit.js";
 import { asAgentsFault } from "../agents-fault.js";
 import { judgeTests } from "../judge-tests.js";
@@ -21,6 +22,7 @@ interface AgentsContainer {
   readonly cwd: string;
   readonly user: ImageUser;
   readonly memoryLimitBytes: number;
+  readonly networks: Pick<PhaseNetworks, "enter">;
   running(): Promise<Sandbox>;
   stop(): Promise<StoppedSandbox>;
 }
@@ -57,11 +59,14 @@ export async function verifyShared(verification: SharedVerification): Promise<Ve
   const places = sharedPlaces(verification, path);
   const judge = async () => {
     const { cwd, user: owner } = container;
-    using opened = await openTestContainer(await container.running(), { owner, tests: user });
+    const sandbox = await container.running();
+    using opened = await openTestContainer(sandbox, { owner, tests: user });
     await writeProof({ folder, name: VERIFIER_PROOF }, opened.asTests.proof);
     findings.push(...(await putBack(opened.asRoot, verification, places)));
     const env = { PATH: path, ...step.verifier.env };
     const disk = { engine: stopped.engine, limitMb: verification.task.environment.limits.storageMb };
+    // Everything of the agent is dead, and what tests would obey is put back.
+    container.networks.enter(sandbox, testsNetwork(verification.task, step));
     const run = await runTests(opened, { check, folder, cwd, user, env, allowed, disk, signal });
     const again = await container.stop();
     return await judgeTests(async () => again, { check, run, uid: user.uid });

@@ -59,6 +59,66 @@ describe.each(Object.entries(places))("the allowed hosts of a task's %s", (_, ta
   });
 });
 
+describe("phases of one container", () => {
+  const PUBLIC: TaskNetwork = { mode: "public", allowedHosts: [] };
+  const NONE: TaskNetwork = { mode: "no-network", allowedHosts: [] };
+  const healthcheck = {
+    ...{ command: "true", intervalSec: 1, timeoutSec: 1, startPeriodSec: 0, startIntervalSec: 1, retries: 1 },
+  };
+  type Networks = { setup?: TaskNetwork; agents: TaskNetwork[]; tests: TaskNetwork };
+
+  /** One step for each agent. */
+  function phased({ setup, agents, tests }: Networks, mode: "shared" | "separate"): Task {
+    const task = gradableTask("asks");
+    const steps = agents.flatMap((network) =>
+      task.steps.map((step) => ({
+        ...step,
+        agent: { ...step.agent, network },
+        verifier: { ...step.verifier, mode, network: tests },
+      })),
+    );
+    const environment = {
+      ...task.environment,
+      ...(setup !== undefined && { network: setup, healthcheck }),
+    };
+    return { ...task, environment, steps };
+  }
+
+  it.each<[string, Networks]>([
+    ["an agent with the whole network and tests without", { agents: [PUBLIC], tests: NONE }],
+    ["an agent without a network and tests with the whole", { agents: [NONE], tests: PUBLIC }],
+    [
+      "a step with a list after one with the whole network",
+      { agents: [PUBLIC, allowing("a.example")], tests: PUBLIC },
+    ],
+    ["a set-up without what the agent has", { setup: NONE, agents: [PUBLIC], tests: PUBLIC }],
+  ])("are refused if only one could have an interface: %s", (_, networks) => {
+    expect(() => refuseUnsupported(phased(networks, "shared"))).toThrow(
+      expect.objectContaining({
+        code: "usage.invalid",
+        message: expect.stringMatching(
+          /the agent's container.*"public" and another "(no-network|allowlist)"/,
+        ),
+        hint: expect.stringContaining("separate"),
+      }),
+    );
+  });
+
+  it("are refused in the container of a separate verifier as well", () => {
+    const networks = { setup: NONE, agents: [NONE], tests: PUBLIC };
+    expect(() => refuseUnsupported(phased(networks, "separate"))).toThrow(/in the container of the tests,/);
+  });
+
+  it.each<[string, Networks, "shared" | "separate"]>([
+    ["lists that differ", { agents: [allowing("a.example"), NONE], tests: allowing("b.example") }, "shared"],
+    ["a public network of the set-up alone", { setup: PUBLIC, agents: [NONE], tests: NONE }, "shared"],
+    ["a public network of all", { setup: PUBLIC, agents: [PUBLIC], tests: PUBLIC }, "shared"],
+    ["tests in a container of their own", { agents: [PUBLIC], tests: NONE }, "separate"],
+  ])("may have %s", (_, networks, mode) => {
+    refuseUnsupported(phased(networks, mode));
+  });
+});
+
 describe("a task's network for a policy", () => {
   it("has the normal spelling of each host", () => {
     expect(networkScope(allowing("PyPI.org", "2001:DB8:0::1"))).toEqual({
