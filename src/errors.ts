@@ -47,6 +47,7 @@ export type ErrorCode =
   | "session.busy"
   | "session.invalid"
   | "session.unknown"
+  | "setup.failed"
   | "snapshot.failed"
   | "snapshot.invalid"
   | "snapshot.unknown"

@@ -25,13 +25,14 @@ export type {
 export type { AgentResult, RunAgentOptions } from "./agent/run-agent.js";
 export { runAgent } from "./agent/run-agent.js";
 export type { McpSession } from "./agent/session-servers.js";
+export type { EndedSetup, SessionSetup } from "./agent/setup/setup-options.js";
 export type { AgentEvent, AgentListener, CompactionReason } from "./agent/turn/events.js";
 export type { WebSearch } from "./agent/turn/web-search-event.js";
 export { runBatch } from "./batch/run-batch.js";
 export type { BatchAgent, RunBatchOptions, RunBatchResult } from "./batch/run-batch-options.js";
 export type { EngineConnection } from "./docker/engine-types.js";
 export type { AskAboutHost, AskedHost, HostAnswer } from "./egress/ask-about-host.js";
-export type { EgressAttempt, EgressOutcome, EgressWay } from "./egress/attempt.js";
+export type { EgressAttempt, EgressOutcome, EgressPhase, EgressWay } from "./egress/attempt.js";
 export type { ConnectionOwner } from "./egress/inside-network.js";
 export type { EgressEntry } from "./egress/log/egress-entry.js";
 export type { AddressScope } from "./egress/rules/address-scope.js";

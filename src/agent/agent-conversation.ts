@@ -161,6 +161,7 @@ export class AgentConversation implements Conversation {
   }
 
   async close(): Promise<void> {
+    this.#parts.setup.stop();
     try {
       await this.#agents?.closeAll({ isFinal: true });
       await this.tools.close();
@@ -188,7 +189,7 @@ export class AgentConversation implements Conversation {
   }
 
   #openSandbox(source: SandboxSource): SessionSandbox {
-    return new SessionSandbox(source, {
+    return new SessionSandbox(this.#parts.setup.before(source), {
       openServers: (sandbox) => {
         const onReceipt = (receipt: unknown) => this.#parts.recorder.addReceipt(receipt);
         return openServers(this.#options.mcpServers, { sandbox, setting: this.#setting, onReceipt });
@@ -209,7 +210,6 @@ export class AgentConversation implements Conversation {
   }
 
   #openAgents(place: AgentPlace | null): LazyAgents | null {
-    const escalated = this.#escalated;
     return conversationAgents(this.#options, place, {
       threadId: this.threadId,
       instructions: this.#parts.instructions,
@@ -219,7 +219,7 @@ export class AgentConversation implements Conversation {
         authority: this.authority,
         servers: this.#sandbox.servers?.servers ?? null,
       }),
-      escalated: escalated === null ? null : () => escalated.get(),
+      escalated: this.#escalated?.get ?? null,
       sandbox: () => this.sandbox,
       history: () => this.#parts.transcript.settledItems(),
       emit: (event) => this.#parts.transcript.emit(event),
@@ -230,7 +230,6 @@ export class AgentConversation implements Conversation {
 
   #openTools(ready: Promise<AgentSandbox>, servers: SessionServers | null): ToolRegistry {
     const { tools, toolOptions, model } = this.#options;
-    const escalated = this.#escalated;
     if (tools !== undefined) return tools(ready);
     return openSessionTools(ready, {
       ...toolOptions,
@@ -242,7 +241,7 @@ export class AgentConversation implements Conversation {
       mcp: servers?.servers,
       agents: this.#agents ?? undefined,
       foundTools: this.#parts.transcript.foundTools,
-      escalatedSandbox: escalated === null ? undefined : () => escalated.get(),
+      escalatedSandbox: this.#escalated?.get,
     });
   }
 
@@ -267,6 +266,7 @@ export class AgentConversation implements Conversation {
         this.#turn = null;
       },
     });
+    this.#parts.setup.stopWith(this.#turn.signal);
     return this.#turn;
   }
 

@@ -4,6 +4,7 @@ import type { ConversationOptions, TurnInput } from "./conversation-options.js";
 export const conversationOptionNames: OptionNames<ConversationOptions> = {
   model: true,
   sandbox: true,
+  setup: true,
   setting: true,
   tools: true,
   truncation: true,

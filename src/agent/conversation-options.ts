@@ -14,6 +14,7 @@ import type { Approver } from "./approvals/approvals.js";
 import type { CompactionOptions, CompactionOutcome } from "./compaction/compactor.js";
 import type { ContextOptions } from "./context/context-messages.js";
 import type { McpSession } from "./session-servers.js";
+import type { SessionSetup } from "./setup/setup-options.js";
 import type { AgentListener } from "./turn/events.js";
 
 /** What a conversation is opened with. Only the model, the sandbox and the setting are required. */
@@ -21,6 +22,11 @@ export interface ConversationOptions {
   model: ModelClient;
   /** A function is called at once, and its sandbox is closed by the conversation, any other by the caller. */
   sandbox: SandboxSource;
+  /**
+   * Runs in the sandbox of a new session, before its first call; only where `sandbox` is a function. If it fails, the turn
+   * fails, and the next turn tries it again. Default: nothing.
+   */
+  setup?: SessionSetup | undefined;
   /** What the model is told about where and how the session runs. */
   setting: SessionSetting;
   /**

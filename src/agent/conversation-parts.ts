@@ -11,6 +11,7 @@ import type { ConversationOptions } from "./conversation-options.js";
 import { RestorePoints } from "./restore-points/restore-points.js";
 import { changesMissingMessage } from "./restore-points/workspace-messages.js";
 import { SessionRecorder } from "./session-recorder.js";
+import { SetupOnce } from "./setup/session-setup.js";
 import { createThreadId } from "./thread-id.js";
 import { Transcript } from "./turn/transcript.js";
 
@@ -23,6 +24,7 @@ export interface ConversationParts {
   random: () => number;
   transcript: Transcript;
   recorder: SessionRecorder;
+  setup: SetupOnce;
   compactor: Compactor;
   contextMessages: ContextMessages;
   restorePoints: RestorePoints;
@@ -42,6 +44,12 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     usage: options.earlierUse?.usage,
   });
   const sentContext = options.sentContext ?? options.toldContext ?? null;
+  const recorder = new SessionRecorder(transcript, {
+    threadId,
+    provider: model.provider,
+    ...beginningOf(options, place),
+    now,
+  });
   return {
     threadId,
     instructions,
@@ -49,12 +57,8 @@ export function conversationParts(options: ConversationOptions, place: AgentPlac
     now,
     random,
     transcript,
-    recorder: new SessionRecorder(transcript, {
-      threadId,
-      provider: model.provider,
-      ...beginningOf(options, place),
-      now,
-    }),
+    recorder,
+    setup: new SetupOnce(options.setup, recorder),
     compactor: new Compactor({ ...options.compaction, model, instructions, transcript, random }),
     contextMessages: new ContextMessages(options.context ?? {}, sentContext),
     restorePoints: new RestorePoints(transcript),

@@ -86,6 +86,10 @@ export class JsonEvents {
       }
       case "egress":
         return [{ type: "egress.attempted", ...wireEntry(event.entry) }];
+      case "setup-started":
+        return [{ type: "setup.started", command: event.argv, network: event.network }];
+      case "setup-ended":
+        return [{ type: "setup.ended", exit_code: event.exitCode, duration_ms: event.durationMs }];
       case "receipt":
         return [{ type: "session.receipt", receipt: event.receipt }];
       case "turn-completed":

@@ -13,10 +13,12 @@ import {
   sandboxRecord,
   sessionMeta,
 } from "../session/write/session-records.js";
+import { setupRecord } from "../session/write/setup-record.js";
 import { readVersion } from "../version.js";
 import type { AgentSandbox } from "./agent-sandbox.js";
 import { EgressRecorder } from "./egress/egress-recorder.js";
 import type { SessionSandbox } from "./session-sandbox.js";
+import type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
 import type { Transcript } from "./turn/transcript.js";
 
 interface SessionFacts {
@@ -41,6 +43,8 @@ export class SessionRecorder {
   readonly #receipts = new Receipts();
   readonly #egress: EgressRecorder;
   #hasBegun = false;
+  /** What is to be said of the set-up once the session begins. */
+  #early: (() => void)[] = [];
 
   constructor(transcript: Transcript, facts: SessionFacts) {
     this.#transcript = transcript;
@@ -65,13 +69,34 @@ export class SessionRecorder {
     this.#hasBegun = true;
     const { sessionFile } = this.#transcript;
     this.#transcript.emit({ kind: "session-started", threadId, sessionFile });
+    for (const say of this.#early.splice(0)) say();
     const { network } = setting;
     if (started !== null) this.started(started.sandbox, { startMs: started.startMs, network });
     this.#egress.begin();
     for (const item of openingItems) this.#transcript.recordItem(item);
   }
 
-  /** For a sandbox that has run nothing yet. It may replace one whose allow-list was changed. */
+  /** From now on, what programs of the sandbox try to reach is recorded. */
+  settingUp(sandbox: AgentSandbox, { argv, network }: SessionSetup): void {
+    this.#egress.watch(sandbox);
+    this.#onceBegun(() => this.#transcript.emit({ kind: "setup-started", argv, network }));
+  }
+
+  /** Null if the set-up was interrupted, or could not run. */
+  setUp({ id: sandboxId }: AgentSandbox, { argv, network }: SessionSetup, ended: EndedSetup | null): void {
+    const { exitCode = null, durationMs = null, output = "" } = ended ?? {};
+    this.#onceBegun(() => {
+      this.#transcript.keep(setupRecord({ sandboxId, argv, network, exitCode, durationMs, output }));
+      this.#transcript.emit({ kind: "setup-ended", exitCode, durationMs });
+    });
+  }
+
+  #onceBegun(say: () => void): void {
+    if (this.#hasBegun) say();
+    else this.#early.push(say);
+  }
+
+  /** For a sandbox that has run nothing yet, except for its set-up. It may replace one whose allow-list was changed. */
   watch(
     sandbox: AgentSandbox,
     {
@@ -80,7 +105,7 @@ export class SessionRecorder {
     }: { ask: AskAboutHost | undefined; changedNetwork: SessionSetting["network"] | null },
   ): void {
     if (changedNetwork?.kind === "allowlist") sandbox.setNetwork?.(describeNetwork(changedNetwork));
-    this.#egress.watch(sandbox, ask);
+    this.#egress.watch(sandbox, { ask });
   }
 
   /** Writes down attempts of programs that were only counted so far. */

@@ -54,6 +54,7 @@ const statusOfCode: Record<ErrorCode, number> = {
   "session.busy": failed,
   "session.invalid": badUsage,
   "session.unknown": badUsage,
+  "setup.failed": ownFailure,
   "snapshot.failed": failed,
   "snapshot.invalid": badUsage,
   "snapshot.unknown": badUsage,

@@ -2,13 +2,13 @@ import { z } from "zod";
 import { APPROVAL_POLICIES, granularSchema } from "../policy/approval-policy.js";
 import { egressSchema } from "../policy/egress/egress-schema.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../policy/modes.js";
-import { parseNetwork } from "../policy/network.js";
 import { agentsSchema } from "./agents-schema.js";
 import { imagesSchema } from "./images-schema.js";
 import { mcpServersSchema } from "./mcp-servers-schema.js";
 import { pricesSchema } from "./prices-schema.js";
 import { providerSchema } from "./provider-schema.js";
-import { httpUrl, milliseconds, unused } from "./setting-kinds.js";
+import { httpUrl, milliseconds, networkSetting, unused } from "./setting-kinds.js";
+import { setupSchema } from "./setup-schema.js";
 import { toolsSchema, webSearchMode } from "./tools-schema.js";
 
 export const DEFAULT_MODEL = "gpt-5.2-codex";
@@ -57,11 +57,6 @@ const shellEnvironmentSchema = z.object({
     .default([])
     .describe("If not empty, only the variables of `set` whose names match one of these patterns (`*`, `?`)"),
   experimental_use_profile: unused,
-});
-
-const networkSetting = z.string().check(({ value, issues }) => {
-  const network = parseNetwork(value);
-  if (network.kind === "refused") issues.push({ code: "custom", message: network.reason, input: value });
 });
 
 /** The keys that are allowed both at the top of the file and in a profile. */
@@ -146,6 +141,7 @@ const shared = {
     .optional()
     .describe("`none`, `full`, `allowlist:HOST,…` or `learn`, if the policy permits it")
     .meta({ fallback: "the policy's" }),
+  setup: setupSchema.prefault({}).describe("The set-up of new sessions"),
   experimental_supported_tools: z
     .array(z.string().min(1))
     .optional()

@@ -4,6 +4,9 @@ import type { Denial } from "./rules/denial.js";
 /** How a program came to the proxy; "direct" connections are to an address that a name got from brig's DNS. */
 export type EgressWay = "http" | "connect" | "socks" | "direct" | "name";
 
+/** "setup" while the set-up of the sandbox runs, "run" afterwards and where there is none. */
+export type EgressPhase = "setup" | "run";
+
 /** What became of an attempt. */
 export type EgressOutcome =
   | { kind: "allowed" }
@@ -14,6 +17,8 @@ export type EgressOutcome =
 /** One attempt of a program in the sandbox to reach something, after it ended. */
 export interface EgressAttempt {
   startedAtMs: number;
+  /** In which it began. */
+  phase: EgressPhase;
   durationMs: number;
   way: EgressWay;
   /** As the program wrote it, with unprintable characters replaced. */

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
 import type { AskAboutHost } from "./ask-about-host.js";
-import type { EgressAttempt, EgressOutcome, EgressWay } from "./attempt.js";
+import type { EgressAttempt, EgressOutcome, EgressPhase, EgressWay } from "./attempt.js";
 import type { CanarySearch } from "./canaries/canary-search.js";
 import { dial, ownAddresses, type Resolve } from "./dial.js";
 import type { ConnectionOwner } from "./inside-network.js";
@@ -89,6 +89,8 @@ export class EgressGate {
   /** Connections of which only the proxy knows where they lead. */
   readonly #chained = new WeakSet<Socket>();
   #rules: readonly EgressRule[];
+  /** In which attempts begin that begin now. */
+  #phase: EgressPhase = "run";
   #isClosed = false;
 
   constructor({ hosts, limits, inspection, canaries, resolve, upstream, ...listeners }: GateOptions) {
@@ -107,7 +109,8 @@ export class EgressGate {
   }
 
   /** Connections to what is no longer allowed are cut. */
-  setHosts(hosts: readonly string[]): void {
+  setHosts(hosts: readonly string[], phase: EgressPhase): void {
+    this.#phase = phase;
     if (this.#sentCanary !== null) return;
     this.#rules = rulesOf(hosts);
     this.#allowedOnce = new WeakSet();
@@ -226,12 +229,13 @@ export class EgressGate {
   /** `record` is called once the attempt has ended. Whose it is is known by then. */
   begin({ way, owner }: Attempting, asked: AskedFor): RecordAttempt {
     const startedAtMs = Date.now();
+    const phase = this.#phase;
     return async (given, { rule = null, bytesOut = 0, bytesIn = 0 } = {}) => {
       const outcome = this.#withCanary(given, asked);
       if (outcome.kind === "denied" && outcome.denial.kind === "canary" && outcome.denial.isLeak)
         this.#trip(outcome.denial.name, { host: asked.host, owner });
       const attempt: EgressAttempt = {
-        ...{ startedAtMs, way, method: null, path: null, ...asked, outcome, rule, bytesOut, bytesIn },
+        ...{ startedAtMs, phase, way, method: null, path: null, ...asked, outcome, rule, bytesOut, bytesIn },
         durationMs: Date.now() - startedAtMs,
         owner: await owner,
       };

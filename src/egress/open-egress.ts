@@ -1,6 +1,6 @@
 import { NAME_SERVER, PROXY_ADDRESS } from "./addresses.js";
 import type { AskAboutHost } from "./ask-about-host.js";
-import type { EgressAttempt } from "./attempt.js";
+import type { EgressAttempt, EgressPhase } from "./attempt.js";
 import type { CanarySearch } from "./canaries/canary-search.js";
 import type { Canary } from "./canaries/new-canary.js";
 import { type Resolve, resolveOnHost } from "./dial.js";
@@ -36,8 +36,8 @@ export interface EgressOptions {
 }
 
 export interface Egress {
-  /** From now on these hosts are allowed, and no others. Connections to others are cut. */
-  setHosts(hosts: readonly string[]): void;
+  /** From now on these hosts are allowed, and no others. Connections to others are cut. Default for the phase: "run". */
+  setHosts(hosts: readonly string[], phase?: EgressPhase): void;
   /** The entries of the list of the moment, with what the user has allowed besides. */
   readonly hosts: readonly string[];
   /** From now on the user is asked about connections through the proxy that no rule allows. */
@@ -102,7 +102,7 @@ export async function openEgress(network: InsideNetwork, options: EgressOptions)
     }),
   ]);
   return {
-    setHosts: (hosts) => gate.setHosts(hosts),
+    setHosts: (hosts, phase = "run") => gate.setHosts(hosts, phase),
     get hosts() {
       return [...new Set(gate.rules.map(({ origin }) => origin))];
     },

@@ -14,10 +14,10 @@ export class EscalatedSandbox {
     this.#onStart = onStart;
   }
 
-  async get(): Promise<AgentSandbox> {
+  readonly get = async (): Promise<AgentSandbox> => {
     this.#current ??= this.#start();
     return await this.#current;
-  }
+  };
 
   /**
    * Closes the container, if one was opened, and resolves to its receipt. A later request opens another one.

@@ -20,23 +20,28 @@ export class EgressRecorder {
   #early: EgressEntry[] | null = [];
 
   #canarySent: Promise<Error> | null = null;
+  readonly #watched = new WeakSet<AgentSandbox>();
 
   constructor(transcript: Transcript) {
     this.#transcript = transcript;
   }
 
-  watch(sandbox: AgentSandbox, ask: AskAboutHost | undefined): void {
-    const record = (attempt: EgressAttempt) => {
-      this.#log ??= this.#open();
-      this.#log.then((log) => log.add(attempt)).catch(warn);
-    };
-    sandbox.watchEgress?.(record, {
+  /** May be called again, with somebody to ask. */
+  watch(sandbox: AgentSandbox, { ask }: { ask?: AskAboutHost | undefined } = {}): void {
+    const isWatched = this.#watched.has(sandbox);
+    this.#watched.add(sandbox);
+    sandbox.watchEgress?.(isWatched ? () => undefined : this.#record, {
       ask,
       onCanarySent: (error) => {
         this.#canarySent ??= error;
       },
     });
   }
+
+  readonly #record = (attempt: EgressAttempt): void => {
+    this.#log ??= this.#open();
+    this.#log.then((log) => log.add(attempt)).catch(warn);
+  };
 
   /** From now on there is a record to write to. */
   begin(): void {

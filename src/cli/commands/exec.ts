@@ -1,11 +1,14 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { step } from "../../lib/steps.js";
+import { createProgress } from "../../lib/terminal/progress.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { causeSentences } from "../../output/call-cause.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
+import { hasAllowList } from "../../sandbox/setup/has-allow-list.js";
+import type { SetupEnd } from "../../sandbox/setup/run-setup.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
 import type { ExecEgress } from "../egress/exec-egress.js";
@@ -48,6 +51,8 @@ export function defineExec(command: Command, context: CliContext): void {
     )
     .addOption(publishOption())
     .addOption(secretOption())
+    .option("--setup <command>", "a command for sh that runs before; the command runs only if it succeeds")
+    .option("--setup-network <setting>", "what --setup reaches (default: the same as --network)")
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
     .option("--json", "print one JSON object when the command has ended, and nothing before")
@@ -72,11 +77,14 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: argv.join(" ") }, context);
   const egress = await watchEgress(sandbox, flags, context);
-  const status = await runIn(sandbox, { argv, flags, context, egress }).catch(async (error: unknown) => {
-    // What was interrupted may have left commits or changes all the same.
-    await sayWhatIsLeft(sandbox, context).catch(() => undefined);
-    throw error;
-  });
+  const setup = await setUp(sandbox, flags, context);
+  const status = await runIn(sandbox, { argv, flags, context, egress, setup }).catch(
+    async (error: unknown) => {
+      // What was interrupted may have left commits or changes all the same.
+      await sayWhatIsLeft(sandbox, context).catch(() => undefined);
+      throw error;
+    },
+  );
   step("the command has ended");
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
   if (flags.json !== true) {
@@ -86,6 +94,26 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   return status;
 }
 
+/** Error: `setup.failed`, after which nothing else runs. Null if there is none. */
+async function setUp(
+  sandbox: Sandbox,
+  flags: ExecFlags,
+  { stderr, signal, environment }: CliContext,
+): Promise<SetupEnd | null> {
+  if (flags.setup === undefined) return null;
+  const { runSetup, setupFailure } = await import("../../sandbox/setup/run-setup.js");
+  const progress = createProgress(stderr, { usesColour: !environment.forbidsColor });
+  if (stderr.isTTY === true) progress.step("setting up the sandbox");
+  try {
+    const ended = await runSetup(sandbox, { cwd: commandDirectory(flags), signal });
+    const failure = setupFailure(ended);
+    if (failure !== null) throw failure;
+    return ended;
+  } finally {
+    progress.close();
+  }
+}
+
 /** Loaded only where what programs try to reach is shown at the end. */
 async function watchEgress(
   sandbox: Sandbox,
@@ -93,10 +121,11 @@ async function watchEgress(
   { stderr }: CliContext,
 ): Promise<ExecEgress | null> {
   const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
-  const { network } = openedSandboxOf(sandbox).settings.policy.policy;
-  if (network.kind !== "allowlist" || (json !== true && network.learns !== true)) return null;
+  const { policy, setup } = openedSandboxOf(sandbox).settings;
+  const { network } = policy.policy;
+  const learns = network.kind === "allowlist" && network.learns === true;
+  if (!learns && (json !== true || !hasAllowList(network, setup))) return null;
   const { ExecEgress } = await import("../egress/exec-egress.js");
-  const { learns = false } = network;
   if (learns) await say(stderr, ExecEgress.warning);
   return new ExecEgress(sandbox, { learns });
 }
@@ -111,6 +140,8 @@ interface Request {
   context: CliContext;
   /** Null without an allow-list. */
   egress: ExecEgress | null;
+  /** Null without one. */
+  setup: SetupEnd | null;
 }
 
 async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
@@ -123,7 +154,10 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
   return status.exitCode;
 }
 
-async function runForJson(sandbox: Sandbox, { argv, flags, context, egress }: Request): Promise<number> {
+async function runForJson(
+  sandbox: Sandbox,
+  { argv, flags, context, egress, setup }: Request,
+): Promise<number> {
   const result = await sandbox.exec(argv, {
     cwd: commandDirectory(flags),
     timeoutMs: flags.timeout,
@@ -133,7 +167,8 @@ async function runForJson(sandbox: Sandbox, { argv, flags, context, egress }: Re
   // `output` repeats what is in `stdout` and `stderr`.
   const { output: _, ...rest } = result;
   const receipt = flags.keep === true ? null : await sandbox.close();
-  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, ...egress?.asJson(), receipt });
+  const before = setup === null ? {} : { setup };
+  await writeJson(context.stdout, { ...rest, sandbox: sandbox.id, ...before, ...egress?.asJson(), receipt });
   return result.exitCode;
 }
 

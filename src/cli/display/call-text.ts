@@ -1,6 +1,8 @@
 import { z } from "zod";
+import type { AgentEvent } from "../../agent/turn/events.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
 import { neutralise, neutraliseLine } from "../../lib/terminal/terminal.js";
+import { formatDuration } from "../../lib/time/durations.js";
 import { clipped } from "../../output/cut-text.js";
 import type { SessionRestorePoint } from "../../session/restore-point.js";
 import { shellQuote, shellScript } from "../../tools/command/shell-quote.js";
@@ -61,4 +63,15 @@ function parsed(json: string): unknown {
   } catch {
     return null;
   }
+}
+
+/** The start and the end of a set-up, safe for a terminal. */
+export function setupText(event: AgentEvent & { kind: "setup-started" | "setup-ended" }): string {
+  if (event.kind === "setup-started")
+    return `setting up: ${clipped(neutraliseLine(commandText(event.argv)), INPUT_CHARS)}`;
+  const { exitCode, durationMs } = event;
+  if (exitCode === null || durationMs === null) return "the set-up was not run to its end";
+  return exitCode === 0
+    ? `set up in ${formatDuration(durationMs)}`
+    : `the set-up failed with exit status ${exitCode} after ${formatDuration(durationMs)}`;
 }

@@ -7,7 +7,7 @@ import type { PlanStep } from "../../tools/tool.js";
 import type { CliContext, OutputStream } from "../context.js";
 import { usesColour } from "../render.js";
 import { AgentLines } from "./agent-lines.js";
-import { callTitle, commandText } from "./call-text.js";
+import { callTitle, commandText, setupText } from "./call-text.js";
 import { withDeclineReason } from "./declined-call.js";
 import { LiveRunDisplay } from "./live-run-display.js";
 import { progressText, startingText } from "./mcp-text.js";
@@ -59,6 +59,10 @@ export class RunDisplay {
     switch (event.kind) {
       case "session-started":
         this.#line(this.#styled("dim", `session ${event.threadId}`));
+        break;
+      case "setup-started":
+      case "setup-ended":
+        this.#line(this.#styled("dim", setupText(event)));
         break;
       case "sandbox-ready":
         this.#line(this.#styled("dim", `sandbox ready in ${formatDuration(event.startMs)}`));

@@ -4,7 +4,19 @@ import { visibleLine } from "../../lib/terminal/visible-line.js";
 import { clipped } from "../../output/cut-text.js";
 
 export const egressHeader = [
-  ...["TIME", "CALL", "PROGRAM", "HOST", "REQUEST", "OUTCOME", "RULE OR REASON", "SENT", "RECEIVED", "COUNT"],
+  ...[
+    "TIME",
+    "PHASE",
+    "CALL",
+    "PROGRAM",
+    "HOST",
+    "REQUEST",
+    "OUTCOME",
+    "RULE OR REASON",
+    "SENT",
+    "RECEIVED",
+    "COUNT",
+  ],
 ];
 
 const HOST_CHARS = 300;
@@ -12,9 +24,10 @@ const REQUEST_CHARS = 80;
 
 /** A session file may hold anything, so nothing of it reaches a terminal unseen. */
 export function egressRow(entry: EgressEntry): string[] {
-  const { startedAtMs, callId, program, outcome, rule, reason, bytesOut, bytesIn, count } = entry;
+  const { startedAtMs, phase, callId, program, outcome, rule, reason, bytesOut, bytesIn, count } = entry;
   return [
     new Date(startedAtMs).toISOString().slice(0, 19).replace("T", " "),
+    phase,
     callId ?? "",
     program ?? "",
     clipped(hostText(entry), HOST_CHARS),

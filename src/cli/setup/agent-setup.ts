@@ -12,6 +12,7 @@ import { requestSent } from "../../model/endpoint/request-sent.js";
 import type { ResponseItem } from "../../model/items.js";
 import type { ModelClient, TokenUsage } from "../../model/model-client.js";
 import type { SandboxMode } from "../../policy/modes.js";
+import { describeNetwork } from "../../policy/network.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import { refuseUnknownRuntime } from "../../sandbox/plan/unknown-runtime.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
@@ -64,6 +65,8 @@ export interface EarlierSession {
   /** The sum over all requests so far. */
   usage: TokenUsage;
   turns: number;
+  /** Whether its set-up was tried in vain, so that nothing has run after it. */
+  wasNotSetUp: boolean;
   /** Appends to the session's file. */
   log: SessionLog;
 }
@@ -147,6 +150,7 @@ export async function prepareAgent(
     options: {
       model,
       sandbox: asksAtOnce ? afterRequest(open) : open,
+      setup: use.earlier === undefined || use.earlier.wasNotSetUp ? sessionSetup(sandbox, flags) : undefined,
       setting,
       truncation: configuredTruncation(config, model.model),
       toolOptions: {
@@ -189,6 +193,21 @@ export async function prepareAgent(
             const chosen = { ...config, model_reasoning_effort: reasoningEffort };
             return await openModel({ ...flags, model: name }, { ...models, config: chosen });
           },
+  };
+}
+
+/** The code is loaded only if there is one. */
+function sessionSetup({ setup }: SandboxSettings, flags: SandboxFlags): ConversationOptions["setup"] {
+  if (setup === undefined) return undefined;
+  const { argv, network } = setup;
+  return {
+    argv,
+    network: describeNetwork(network),
+    async run(sandbox, { signal }) {
+      const { runSetup, setupFailure } = await import("../../sandbox/setup/run-setup.js");
+      const ended = await runSetup(sandbox as Sandbox, { cwd: commandDirectory(flags), signal });
+      return { ...ended, error: setupFailure(ended) };
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import type { EarlierSession } from "./agent-setup.js";
 
 /** A session that was read from its file, for `prepareAgent` to continue. */
 export function earlierSession(recorded: RecordedSession, log: EarlierSession["log"]): EarlierSession {
-  const { threadId, items, meta, sentContext, workspace, lastTurn, usage, turns } = recorded;
+  const { threadId, items, meta, sentContext, workspace, wasNotSetUp, lastTurn, usage, turns } = recorded;
   const provider = meta.model_provider;
   const name = lastTurn?.model;
   return {
@@ -12,6 +12,7 @@ export function earlierSession(recorded: RecordedSession, log: EarlierSession["l
     instructions: meta.base_instructions ?? null,
     sentContext,
     workspace,
+    wasNotSetUp,
     model: provider && name ? { provider, name } : null,
     usage,
     turns,

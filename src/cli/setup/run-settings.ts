@@ -9,6 +9,7 @@ import { DEFAULT_MODE, type SandboxMode } from "../../policy/modes.js";
 import { loadChosenPolicy, type PolicyChoice } from "../../sandbox/settings/chosen-policy.js";
 import {
   checkedSettings,
+  resolvedSetup,
   resolveSettings,
   type UnresolvedSettings,
 } from "../../sandbox/settings/resolve-settings.js";
@@ -76,8 +77,11 @@ export async function resolveRun(
 /** The same run in another mode. Errors: those of `resolveRun` about the sandbox. */
 export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSettings> {
   const config = { ...run.config, sandbox_mode: mode, policy: undefined };
-  const policy = await loadChosenPolicy(configuredPolicy(config));
-  const sandbox = await withProjectHosts(await checkedSettings({ ...run.sandbox, policy }));
+  const choice = configuredPolicy(config);
+  const policy = await loadChosenPolicy(choice);
+  // A set-up that this mode does not permit is an error once it is to run: most often it has run already.
+  const setup = await resolvedSetup({ ...choice, setup: setupChoice(config) }, policy).catch(() => undefined);
+  const sandbox = await withProjectHosts(await checkedSettings({ ...run.sandbox, policy, setup }));
   return { ...run, config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
 }
 
@@ -102,8 +106,15 @@ function withConfiguration(
     writableRoots: config.sandbox_workspace_write.writable_roots.map((root) => resolve(cwd, root)),
     leaseSeconds: config.lease_seconds,
     configuredEgress: config.egress as EgressSettings | undefined,
+    setup: setupChoice(config),
     env: { ...commandVariables(config), ...flagged.env },
   };
+}
+
+function setupChoice({
+  setup: { command, network, timeout_ms: timeoutMs },
+}: Config): UnresolvedSettings["setup"] {
+  return command.length === 0 ? undefined : { command, network, timeoutMs };
 }
 
 function configuredPolicy(config: Config): PolicyChoice {

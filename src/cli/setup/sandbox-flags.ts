@@ -27,6 +27,8 @@ export interface SandboxFlags {
   keep?: boolean;
   env?: Record<string, string>;
   secret?: GivenSecret[];
+  setup?: string;
+  setupNetwork?: string;
 }
 
 export function addSandboxOptions(command: Command): Command {
@@ -87,6 +89,7 @@ export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliCo
     image: flags.containerImage,
     runtime: flags.runtime,
     network: flags.network,
+    setup: flaggedSetup(flags),
     addDirs: flags.addDir?.map((dir) => resolve(cwd, dir)),
     keep: flags.keep,
     env: flags.env,
@@ -104,6 +107,15 @@ function sandboxMode(mode: string | undefined): UnresolvedSettings["mode"] {
   throw new BrigError(`"${mode}" is not a sandbox mode`, {
     code: "usage.invalid",
     hint: `use one of ${SANDBOX_MODES.join(", ")}, or --policy FILE`,
+  });
+}
+
+function flaggedSetup({ setup, setupNetwork: network }: SandboxFlags): UnresolvedSettings["setup"] {
+  if (setup !== undefined) return { command: setup === "" ? [] : ["/bin/sh", "-c", setup], network };
+  if (network === undefined) return undefined;
+  throw new BrigError("--setup-network is of no use without --setup", {
+    code: "usage.invalid",
+    hint: "add --setup COMMAND, or use --network for the command itself",
   });
 }
 

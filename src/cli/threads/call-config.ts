@@ -23,6 +23,7 @@ const rules: Readonly<Record<keyof Config, Rule>> = {
   oauth: "refused",
   policy: "refused",
   egress: "refused",
+  setup: "refused",
   runtime: "refused",
   git: "refused",
   network: (_, value) => value === "none",

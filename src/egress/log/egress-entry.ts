@@ -1,4 +1,4 @@
-import type { EgressAttempt, EgressWay } from "../attempt.js";
+import type { EgressAttempt, EgressPhase, EgressWay } from "../attempt.js";
 import { describeDenial } from "../rules/denial.js";
 import { shownHost } from "../rules/target.js";
 
@@ -8,6 +8,8 @@ export interface EgressEntry {
   startedAtMs: number;
   /** How many they are. */
   count: number;
+  /** In which they began. */
+  phase: EgressPhase;
   /** The model's call whose processes made them; null if none did, or it is not known. */
   callId: string | null;
   /** Printable ASCII, like all texts from inside. Null if it is not known. */
@@ -35,10 +37,10 @@ export interface EgressEntry {
 }
 
 export function entryOf(attempt: EgressAttempt): EgressEntry {
-  const { startedAtMs, way, port, method, path, rule, bytesOut, bytesIn, durationMs, owner } = attempt;
+  const { startedAtMs, phase, way, port, method, path, rule, bytesOut, bytesIn, durationMs, owner } = attempt;
   const host = shownHost(attempt.host);
   return {
-    ...{ startedAtMs, count: 1, callId: owner?.callId ?? null, program: owner?.program ?? null },
+    ...{ startedAtMs, count: 1, phase, callId: owner?.callId ?? null, program: owner?.program ?? null },
     ...{ way, host, port, method: method && shownHost(method), path: path && shownHost(path) },
     ...reasonOf(attempt, port === null ? host : `${host}:${port}`),
     ...{ rule, bytesOut, bytesIn, durationMs },

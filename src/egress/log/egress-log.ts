@@ -86,6 +86,6 @@ function together(one: EgressEntry, other: EgressEntry): EgressEntry {
 
 /** Equal for entries that differ only in numbers. No text of an entry has a line break. */
 function keyOf(entry: EgressEntry): string {
-  const { callId, program, way, host, port, method, path, outcome, reason, message, rule } = entry;
-  return [callId, program, way, host, port, method, path, outcome, reason, message, rule].join("\n");
+  const { phase, callId, program, way, host, port, method, path, outcome, reason, message, rule } = entry;
+  return [phase, callId, program, way, host, port, method, path, outcome, reason, message, rule].join("\n");
 }

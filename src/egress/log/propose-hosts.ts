@@ -30,8 +30,12 @@ interface Use {
   programs: Set<string>;
 }
 
-/** A preset stands for the hosts that it has, if one of them was reached. Error-free for entries of any origin. */
-export function proposeHosts(entries: readonly EgressEntry[]): Proposal {
+/**
+ * A preset stands for the hosts that it has, if one of them was reached. Error-free for entries of any origin. What a set-up
+ * has reached is left out, since it has a network of its own.
+ */
+export function proposeHosts(all: readonly EgressEntry[]): Proposal {
+  const entries = all.filter(({ phase }) => phase === "run");
   const reached = new Map<string, Use>();
   const left = new Map<string, string>();
   for (const entry of entries) {

@@ -39,7 +39,7 @@ export class EgressFile {
     for (const log of this.#logs.values()) log.flush();
   }
 
-  #write(stage: AttemptStage, { startedAtMs, ...entry }: EgressEntry): void {
+  #write(stage: AttemptStage, { startedAtMs, phase: _, ...entry }: EgressEntry): void {
     if (this.#hasFailed) return;
     const line = { stage, startedAt: new Date(startedAtMs).toISOString(), ...entry };
     try {

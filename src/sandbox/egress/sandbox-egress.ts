@@ -1,5 +1,5 @@
 import type { AskAboutHost } from "../../egress/ask-about-host.js";
-import type { EgressAttempt } from "../../egress/attempt.js";
+import type { EgressAttempt, EgressPhase } from "../../egress/attempt.js";
 import type { Canary } from "../../egress/canaries/new-canary.js";
 import type { OnCanary } from "../../egress/gate.js";
 import type { Inspection, InspectionOptions } from "../../egress/inspection.js";
@@ -121,13 +121,13 @@ export class SandboxEgress {
   }
 
   /** Error: `policy.not-enforced` for the network full, which this container does not have. */
-  set(network: NetworkScope): void {
+  set(network: NetworkScope, phase: EgressPhase = "run"): void {
     if (network.kind === "full")
       throw new BrigError("a sandbox with an allow-list cannot get the full network while it runs", {
         code: "policy.not-enforced",
         hint: "allow @public, or create another sandbox",
       });
-    this.#egress.setHosts(network.kind === "none" ? [] : network.hosts);
+    this.#egress.setHosts(network.kind === "none" ? [] : network.hosts, phase);
   }
 
   async close(): Promise<void> {

@@ -33,6 +33,12 @@ export interface SandboxRequest extends Omit<SandboxSettings, "environment" | "o
   host: HostDirectories;
 }
 
+/** A set-up whose network is a list needs one that is empty afterwards, if the sandbox's own is none. */
+function planEgress({ policy: { policy }, setup }: SandboxRequest): SandboxPlan["egress"] {
+  if (policy.network.kind === "allowlist") return { hosts: policy.network.hosts };
+  return setup?.network.kind === "allowlist" ? { hosts: [] } : null;
+}
+
 const FALLBACK_HOME = "/brig-home";
 /** The PATH that Docker gives to an image without one. */
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -83,7 +89,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
     absentNames: protection.absentNames,
     user: resolveUser(policy.user, request),
     network: policy.network.kind === "full" ? "bridge" : "none",
-    egress: policy.network.kind === "allowlist" ? { hosts: policy.network.hosts } : null,
+    egress: planEgress(request),
     capabilities: policy.capabilities,
     noNewPrivileges: policy.noNewPrivileges,
     seccomp: policy.seccomp,

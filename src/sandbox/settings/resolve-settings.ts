@@ -9,8 +9,10 @@ import { DEFAULT_IMAGE } from "../plan/missing-image.js";
 import { checkRoots } from "../plan/plan-sandbox.js";
 import type { HostDirectories } from "../plan/workspace.js";
 import { GIT_ACCESSES, type SandboxOptions, WORKSPACE_KINDS } from "../sandbox-options.js";
+import { hasAllowList } from "../setup/has-allow-list.js";
+import type { SetupChoice } from "../setup/resolve-setup.js";
 import { loadChosenPolicy, loadFullAccess, type PolicyChoice } from "./chosen-policy.js";
-import type { SandboxSettings } from "./sandbox-settings.js";
+import type { SandboxSettings, SandboxSetup } from "./sandbox-settings.js";
 
 /** Options without the defaults. Unlike those of `SandboxOptions`, they name the workspace and the environment. */
 export interface UnresolvedSettings
@@ -33,6 +35,8 @@ export interface UnresolvedSettings
    * one. Both apply, and what a policy file says as well.
    */
   configuredEgress?: EgressSettings | (() => Promise<EgressSettings | undefined>) | undefined;
+  /** Default: none. */
+  setup?: SetupChoice | undefined;
   workspace: string | null;
   environment: Environment;
 }
@@ -49,9 +53,14 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
     ? new SessionBranch({ ...gitSurroundings(source), hasOwnTree: !hasOverlay })
     : undefined;
   const policy = await loadChosenPolicy(source);
+  const setup = await resolvedSetup(source, policy);
   return {
     policy,
-    inspection: await inspectionOf(source, policy),
+    setup,
+    inspection: await inspectionOf(source, {
+      loaded: policy,
+      lists: hasAllowList(policy.policy.network, setup),
+    }),
     workspace: source.workspace,
     branch,
     overlay:
@@ -69,10 +78,20 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
   };
 }
 
+/** Loaded only where there is a set-up. Error: `usage.invalid`. */
+export async function resolvedSetup(
+  { setup, ...choice }: Pick<UnresolvedSettings, "setup"> & PolicyChoice,
+  chosen: LoadedPolicy,
+): Promise<SandboxSetup | undefined> {
+  if (setup === undefined) return undefined;
+  const { resolveSetup } = await import("../setup/resolve-setup.js");
+  return await resolveSetup(setup, { chosen, choice });
+}
+
 /** Errors: `usage.invalid`, `policy.invalid`. */
 async function inspectionOf(
   { egress, configuredEgress, environment }: UnresolvedSettings,
-  loaded: LoadedPolicy,
+  { loaded, lists }: { loaded: LoadedPolicy; lists: boolean },
 ): Promise<InspectionOptions | null> {
   const { network, egress: ofPolicy } = loaded.policy;
   if ((egress ?? ofPolicy) !== undefined && network.kind === "full")
@@ -80,7 +99,7 @@ async function inspectionOf(
       code: "usage.invalid",
       hint: `leave out ${egress === undefined ? "[egress] of the policy" : "the option egress"}, or set network to "allowlist:HOST,…"`,
     });
-  if (network.kind !== "allowlist") return null;
+  if (!lists) return null;
   const configured = typeof configuredEgress === "function" ? await configuredEgress() : configuredEgress;
   const written = [egress, configured, ofPolicy].filter((one) => one !== undefined);
   if (written.length === 0) return null;

@@ -1,14 +1,25 @@
 import type { Environment } from "../../config/env.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
+import type { NetworkScope } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { SessionBranch } from "../branch/session-branch.js";
 import type { SharedTree } from "../overlay/shared-tree.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 import type { HostMount } from "../volumes/host-mount.js";
 
+/** What runs in a sandbox before anything else. */
+export interface SandboxSetup {
+  argv: readonly string[];
+  /** "full" only where the policy's network is. */
+  network: NetworkScope;
+  timeoutMs: number;
+}
+
 /** Everything about a sandbox that is decided without its engine. Nothing is left to a default. */
 export interface SandboxSettings {
   policy: LoadedPolicy;
+  /** Whoever opens the sandbox has to run it. Its network needs an allow-list, which may then be empty. Default: none. */
+  setup?: SandboxSetup | undefined;
   /** Absolute path on the host; null for a sandbox without a workspace. */
   workspace: string | null;
   /**

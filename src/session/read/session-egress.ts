@@ -10,6 +10,8 @@ const wire = z
   .looseObject({
     started_at: z.iso.datetime(),
     count: z.int().positive(),
+    // Files of earlier versions do not say it.
+    phase: z.enum(["setup", "run"]).catch("run"),
     call_id: shortText.nullish(),
     program: shortText.nullish(),
     way: z.enum(["http", "connect", "socks", "direct", "name"]).nullish().catch(null),
@@ -29,6 +31,7 @@ const wire = z
     return {
       startedAtMs: Date.parse(entry.started_at),
       count: entry.count,
+      phase: entry.phase,
       callId: entry.call_id ?? null,
       program: entry.program ?? null,
       way: entry.way ?? null,

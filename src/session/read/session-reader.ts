@@ -32,6 +32,8 @@ export interface RecordedSession {
   turns: number;
   /** Null if its last sandbox had no copy-on-write workspace. */
   workspace: RecordedWorkspace | null;
+  /** Whether its set-up was tried last, and in vain: nothing has run after it. */
+  wasNotSetUp: boolean;
   /** Whether a file of unknown origin names the directory, because a copy of it has not run yet. */
   hasForeignDirectory: boolean;
   damage: SessionDamage;
@@ -111,6 +113,7 @@ class SessionReading {
   #usage: TokenUsage = noUsage;
   #turns = 0;
   #hasForeignDirectory = false;
+  #wasNotSetUp = false;
   readonly #workspace = new WorkspaceReading();
   #damage: SessionDamage = { unreadableLines: 0, hasTornEnd: false, missingRecords: 0 };
   #lines = 0;
@@ -149,6 +152,8 @@ class SessionReading {
         break;
       case "brig":
         this.#workspace.add(record);
+        if (record.name === "setup") this.#wasNotSetUp = record.payload.exit_code !== 0;
+        if (record.name === "sandbox") this.#wasNotSetUp = false;
         if (record.name === "fork" && record.payload.is_foreign === true) this.#hasForeignDirectory = true;
         if (record.name === "gap") this.#damage.missingRecords += countOf(record.payload.lost_records);
         break;
@@ -172,6 +177,7 @@ class SessionReading {
       usage: this.#usage,
       turns: this.#turns,
       workspace: this.#workspace.result,
+      wasNotSetUp: this.#wasNotSetUp,
       hasForeignDirectory: this.#hasForeignDirectory,
       damage: this.#damage,
     };

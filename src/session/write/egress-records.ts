@@ -26,6 +26,7 @@ export function wireEntry(entry: EgressEntry): Readonly<Record<string, unknown>>
   return {
     started_at: new Date(entry.startedAtMs).toISOString(),
     count: entry.count,
+    phase: entry.phase,
     call_id: entry.callId,
     program: entry.program,
     way: entry.way,

@@ -29,6 +29,8 @@ export interface SessionRecord {
     | "event_msg"
     | `brig.${
         | "sandbox"
+        /** What ran in it before the first call. */
+        | "setup"
         | "call"
         /** The state of the workspace after a call. */
         | "restore_point"

@@ -37,6 +37,14 @@ const seconds = {
   ],
 } as const;
 
+const network = {
+  takes: ['"none"', '"full"', '"allowlist:example.org,*.example.org:443"'],
+  refuses: [
+    ['"open"', '"open" is not a network setting: use none, full, learn or allowlist:HOST,…'],
+    ["true", "is true: it must be a string"],
+  ],
+} as const;
+
 const text = { takes: ['"a"'], refuses: [["1", "is 1: it must be a string"]] } as const;
 const filledText = {
   takes: ['"a"'],
@@ -156,14 +164,10 @@ const rows: Row[] = [
   { key: "sandbox_workspace_write.exclude_slash_tmp", ...isOn },
   { key: "sandbox_workspace_write.exclude_tmpdir_env_var", ...isOn },
   { key: "policy", ...path },
-  {
-    key: "network",
-    takes: ['"none"', '"full"', '"allowlist:example.org,*.example.org:443"'],
-    refuses: [
-      ['"open"', '"open" is not a network setting: use none, full, learn or allowlist:HOST,…'],
-      ["true", "is true: it must be a string"],
-    ],
-  },
+  { key: "network", ...network },
+  { key: "setup.command", ...texts },
+  { key: "setup.network", ...network },
+  { key: "setup.timeout_ms", ...integer(1, 2_147_483_647) },
   { key: "experimental_supported_tools", ...texts },
   { key: "workspace_kind", ...oneOf("bind", "overlay") },
   { key: "git", ...oneOf("protected", "branch") },

@@ -3,7 +3,7 @@ import { NeutralStream, neutralise, neutraliseLine } from "../../../lib/terminal
 import { formatDuration } from "../../../lib/time/durations.js";
 import type { FileChange } from "../../../tools/review/action.js";
 import { type AgentLine, type AgentLineChange, AgentLines } from "../../display/agent-lines.js";
-import { callTitle, commandText } from "../../display/call-text.js";
+import { callTitle, commandText, setupText } from "../../display/call-text.js";
 import { withDeclineReason } from "../../display/declined-call.js";
 import { progressText, startingText } from "../../display/mcp-text.js";
 import { receiptText } from "../../display/receipt-text.js";
@@ -77,6 +77,9 @@ export class EventNeutraliser {
         return agentLine(this.#agents.take(event, this.#now()));
       case "mcp-call-progress":
         return [{ kind: "call-progress", callId: event.callId, text: progressText(event) }];
+      case "setup-started":
+      case "setup-ended":
+        return [{ kind: "notice", tone: "quiet", text: setupText(event) }];
       case "mcp-servers-starting":
         return [{ kind: "notice", tone: "quiet", text: startingText(event.servers) }];
       case "turn-started":

@@ -7,6 +7,7 @@ function attempt(given: Partial<EgressAttempt> = {}): EgressAttempt {
   return {
     ...{
       startedAtMs: 1000,
+      phase: "run",
       durationMs: 2,
       way: "connect",
       host: "a.example",
@@ -33,6 +34,7 @@ describe("the log of attempts", () => {
       {
         ...{
           startedAtMs: 1000,
+          phase: "run",
           count: 1,
           callId: "call_1",
           program: "curl",

@@ -7,6 +7,7 @@ function entry(given: Partial<EgressEntry>): EgressEntry {
   return {
     ...{
       startedAtMs: 0,
+      phase: "run",
       count: 1,
       callId: "call_1",
       program: "curl",

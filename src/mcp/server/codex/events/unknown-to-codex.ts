@@ -11,6 +11,8 @@ const unknown = [
   "session-started",
   "turn-started",
   "sandbox-ready",
+  "setup-started",
+  "setup-ended",
   "compaction-started",
   "receipt",
   "restore-point-created",

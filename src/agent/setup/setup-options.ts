@@ -1,0 +1,24 @@
+import type { BrigError } from "../../errors.js";
+import type { AgentSandbox } from "../agent-sandbox.js";
+
+/** What runs in the sandbox of a new session before its first call. */
+export interface SessionSetup {
+  argv: readonly string[];
+  /** Of the set-up, as in `config.toml`. */
+  network: string;
+  /**
+   * Runs it, and gives the sandbox its own network before it resolves or rejects. Aborting ends everything that it has
+   * started.
+   */
+  run(sandbox: AgentSandbox, options: { signal: AbortSignal }): Promise<EndedSetup>;
+}
+
+/** How a set-up ended. */
+export interface EndedSetup {
+  exitCode: number;
+  durationMs: number;
+  /** Its beginning and its end. */
+  output: string;
+  /** Null if it has succeeded. */
+  error: BrigError | null;
+}

@@ -1,0 +1,19 @@
+import { z } from "zod";
+import { milliseconds, networkSetting } from "./setting-kinds.js";
+
+/** `[setup]` of config.toml. */
+export const setupSchema = z.object({
+  command: z
+    .array(z.string())
+    .default([])
+    .describe(
+      "A program and its arguments, run in the sandbox of a new session before its first call: see docs/network.md",
+    ),
+  network: networkSetting
+    .optional()
+    .describe("What that reaches, if the policy permits it")
+    .meta({ fallback: "the session's" }),
+  timeout_ms: milliseconds
+    .default(600_000)
+    .describe("Milliseconds after which it is stopped, and has failed"),
+});

@@ -1,0 +1,27 @@
+import { textEnd } from "../../output/cut-text.js";
+import type { SessionRecord } from "./session-file.js";
+
+const MAX_OUTPUT_BYTES = 4096;
+
+/** How the set-up of a session ended, with the end of its output. `exitCode` is null if it was interrupted, or brig could not run it. */
+export function setupRecord(setup: {
+  sandboxId: string;
+  argv: readonly string[];
+  network: string;
+  exitCode: number | null;
+  durationMs: number | null;
+  output: string;
+}): SessionRecord {
+  const { sandboxId, argv, network, exitCode, durationMs, output } = setup;
+  return {
+    type: "brig.setup",
+    payload: {
+      sandbox_id: sandboxId,
+      command: argv,
+      network,
+      exit_code: exitCode,
+      duration_ms: durationMs,
+      output: textEnd(output, MAX_OUTPUT_BYTES),
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { openConversation } from "../../../../src/agent/conversation.js";
+import type { SessionSetup } from "../../../../src/agent/setup/setup-options.js";
+import type { AgentEvent } from "../../../../src/agent/turn/events.js";
+import { BrigError } from "../../../../src/errors.js";
+import { parseScript } from "../../../../src/model/script/script.js";
+import { createScriptedClient } from "../../../../src/model/script/scripted-client.js";
+import { eventually } from "../../../support/egress-place.js";
+import { MemorySandbox } from "../../../support/memory-sandbox.js";
+
+const setting = {
+  ...{ cwd: "/work", sandboxMode: "workspace-write", network: { kind: "none" as const } },
+  ...{ writableRoots: [], shell: "bash", timezone: "UTC" },
+};
+const script = JSON.stringify({
+  steps: Array.from({ length: 4 }, () => [
+    { calls: [{ shell: { command: ["echo", "hi"] } }] },
+    { text: "done" },
+  ]).flat(),
+});
+
+function opened(run: SessionSetup["run"]) {
+  const events: AgentEvent[] = [];
+  const sandboxes: MemorySandbox[] = [];
+  const conversation = openConversation({
+    model: createScriptedClient(parseScript(script, "play.yaml", { hasManyTurns: true })),
+    sandbox: async () => {
+      const sandbox = new MemorySandbox();
+      sandboxes.push(sandbox);
+      return sandbox;
+    },
+    setup: { argv: ["npm", "ci"], network: "allowlist:@npm", run },
+    setting,
+    onEvent: (event) => events.push(event),
+  });
+  const kinds = () =>
+    events.map(({ kind }) => kind).filter((kind) => /setup|sandbox-ready|command-started/.test(kind));
+  return { conversation, events, sandboxes, kinds };
+}
+
+const done = { exitCode: 0, durationMs: 1, output: "", error: null };
+const failed = { ...done, exitCode: 1, error: new BrigError("it failed", { code: "setup.failed" }) };
+
+/** Never ends by itself. */
+const endless: SessionSetup["run"] = (_, { signal }) =>
+  new Promise((_resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+
+describe("the set-up of a session", () => {
+  it("runs before the first call, and not again in a sandbox that replaces the first one", async () => {
+    const setUp: object[] = [];
+    const { conversation, sandboxes, kinds } = opened(async (sandbox) => {
+      setUp.push(sandbox);
+      return done;
+    });
+    await conversation.runTurn({ prompt: "one" });
+    expect(kinds()).toEqual(["setup-started", "setup-ended", "sandbox-ready", "command-started"]);
+    await conversation.releaseSandbox();
+    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ status: "completed" });
+    await conversation.changeSetting({ setting, sandbox: async () => new MemorySandbox() });
+    await expect(conversation.runTurn({ prompt: "three" })).resolves.toMatchObject({ status: "completed" });
+    expect(sandboxes).toHaveLength(2);
+    expect(setUp).toEqual([sandboxes[0]]);
+    await conversation.close();
+  });
+
+  it("that fails ends the turn and closes the sandbox, and is tried again in the next turn", async () => {
+    const ends = [failed, done];
+    const { conversation, sandboxes, kinds } = opened(async () => ends.shift() ?? failed);
+    await expect(conversation.runTurn({ prompt: "one" })).resolves.toMatchObject({
+      status: "failed",
+      error: { code: "setup.failed" },
+    });
+    expect(kinds()).toEqual(["setup-started", "setup-ended"]);
+    expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]);
+    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ status: "completed" });
+    expect(kinds().slice(2)).toEqual(["setup-started", "setup-ended", "sandbox-ready", "command-started"]);
+    await conversation.close();
+    expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true, true]);
+  });
+
+  it("ends with the turn that is interrupted, and is tried again in the next one", async () => {
+    const runs = [endless, async () => done];
+    const { conversation, sandboxes, kinds } = opened((sandbox, options) =>
+      (runs.shift() ?? endless)(sandbox, options),
+    );
+    const stop = new AbortController();
+    const turn = conversation.runTurn({ prompt: "one", signal: stop.signal });
+    await eventually(() => expect(kinds()).toEqual(["setup-started"]));
+    stop.abort();
+    await expect(turn).resolves.toMatchObject({ status: "interrupted" });
+    await eventually(() => expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]));
+    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ status: "completed" });
+    await conversation.close();
+  });
+
+  it("ends when the session is closed", async () => {
+    const { conversation, sandboxes } = opened(endless);
+    await eventually(() => expect(sandboxes).toHaveLength(1));
+    await conversation.close();
+    expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]);
+  });
+});
