@@ -78,7 +78,7 @@ describe("what a session with an allow-list tried to reach", () => {
     expect(listed.exitCode, listed.stderr).toBe(0);
     const [header, first, ...others] = listed.stdout.split("\n");
     expect(header).toMatch(
-      /^TIME +CALL +PROGRAM +HOST +REQUEST +OUTCOME +RULE OR REASON +SENT +RECEIVED +COUNT/,
+      /^TIME +PHASE +CALL +PROGRAM +HOST +REQUEST +OUTCOME +RULE OR REASON +SENT +RECEIVED +COUNT/,
     );
     expect(first).toMatch(
       new RegExp(

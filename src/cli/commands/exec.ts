@@ -7,7 +7,6 @@ import { causeSentences } from "../../output/call-cause.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
-import { hasAllowList } from "../../sandbox/setup/has-allow-list.js";
 import type { SetupEnd } from "../../sandbox/setup/run-setup.js";
 import type { CliContext } from "../context.js";
 import { receiptText } from "../display/receipt-text.js";
@@ -124,7 +123,8 @@ async function watchEgress(
   const { policy, setup } = openedSandboxOf(sandbox).settings;
   const { network } = policy.policy;
   const learns = network.kind === "allowlist" && network.learns === true;
-  if (!learns && (json !== true || !hasAllowList(network, setup))) return null;
+  const isSeen = network.kind === "allowlist" || setup?.network.kind === "allowlist";
+  if (!isSeen || (json !== true && !learns)) return null;
   const { ExecEgress } = await import("../egress/exec-egress.js");
   if (learns) await say(stderr, ExecEgress.warning);
   return new ExecEgress(sandbox, { learns });

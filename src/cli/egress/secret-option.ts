@@ -32,7 +32,7 @@ function collectSecret(text: string, earlier: readonly GivenSecret[] = []): Give
 export function egressChoice(
   secrets: readonly GivenSecret[] | undefined,
   { environment }: Pick<CliContext, "environment">,
-): Pick<UnresolvedSettings, "egress" | "configuredEgress"> {
+): Pick<UnresolvedSettings, "egress"> & { configuredEgress(): Promise<EgressSettings | undefined> } {
   return {
     ...(secrets !== undefined && { egress: { secrets: asSettings(secrets) } }),
     async configuredEgress() {

@@ -66,9 +66,6 @@ export function addContainerOptions(command: Command): Command {
     );
 }
 
-export const READS_NO_CONFIGURATION =
-  "\nThis command reads no config.toml: options that are not given have their defaults.\n";
-
 export const READS_ONLY_EGRESS =
   "\nThis command reads no config.toml, except for [egress] with a list of allowed hosts: options that are not given have their defaults.\n";
 

@@ -5,6 +5,7 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { HostMount } from "../../sandbox/volumes/host-mount.js";
 import type { CliContext } from "../context.js";
+import { egressChoice } from "../egress/secret-option.js";
 import { openSandbox } from "../setup/open-sandbox.js";
 import { flaggedSettings } from "../setup/sandbox-flags.js";
 import type { PreparedAgent } from "./agents/prepare-agent.js";
@@ -18,27 +19,46 @@ interface Wrapping {
   privateHome: string | undefined;
 }
 
-/** Opens the agent's sandbox. Errors: those of `Sandbox.create`. */
+interface OpenWrapped {
+  sandbox: Sandbox;
+  /** The variables of the secrets that the user's configuration has for this sandbox. */
+  configured: ReadonlySet<string>;
+}
+
+/**
+ * Opens the agent's sandbox, with `[egress]` of the user's configuration where it has a list of allowed hosts. A key of the
+ * agent comes before a secret of the same name. Errors: those of `Sandbox.create`; `config.invalid`.
+ */
 export async function openWrapped(
   { flags, directory }: WrapCall,
   context: CliContext,
   { prepared, hostMounts, privateHome }: Wrapping,
-): Promise<Sandbox> {
+): Promise<OpenWrapped> {
   const network = networkFor(flags, prepared);
+  const configured = new Set<string>();
+  const { configuredEgress } = egressChoice(undefined, context);
   const unresolved = {
     ...flaggedSettings(
       { ...flags, network },
       { ...context, cwd: directory, environment: context.environment },
     ),
+    async configuredEgress() {
+      const settings = await configuredEgress();
+      const shown = flags.env ?? {};
+      for (const name of Object.keys(settings?.secrets ?? {}))
+        if (!Object.hasOwn(shown, name)) configured.add(name);
+      return settings;
+    },
     ...(prepared.keys.length > 0 && network !== "none" && { egress: { secrets: secretsOf(prepared) } }),
   };
   const progress = createProgress(context.stderr, { usesColour: !context.environment.forbidsColor });
   if (context.stderr.isTTY === true) progress.step("starting the sandbox");
   try {
-    return await openSandbox(
+    const sandbox = await openSandbox(
       async () => ({ ...(await resolveSettings(unresolved)), hostMounts, privateHome }),
       context,
     );
+    return { sandbox, configured };
   } finally {
     progress.close();
   }

@@ -10,7 +10,7 @@ import { say } from "../render.js";
 import { keptNote } from "../setup/open-sandbox.js";
 import { commandDirectory } from "../setup/sandbox-flags.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
-import { type PreparedAgent, prepareAgent } from "./agents/prepare-agent.js";
+import { missingKey, type PreparedAgent, prepareAgent } from "./agents/prepare-agent.js";
 import { copyConfiguration, linkConfiguration, mountsOf } from "./configuration/place-files.js";
 import { writeLogin } from "./configuration/write-login.js";
 import { openWrapped } from "./open-wrapped.js";
@@ -46,11 +46,12 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   );
   const found = await programOnHost(prepared, call, context);
   const configurationMounts = access === "read-only" ? mountsOf(prepared.configuration) : [];
-  await using sandbox = await openWrapped(call, context, {
+  const { sandbox: opened, configured } = await openWrapped(call, context, {
     prepared,
     hostMounts: [...(found.kind === "found" ? [found.program.mount] : []), ...configurationMounts],
     privateHome: session?.home,
   });
+  await using sandbox = opened;
   const inside = await lookInside(sandbox, { argv: prepared.argv, found, signal: context.signal });
   if (inside.kind === "missing") {
     await say(context.stderr, `brig: ${inside.message}\n`);
@@ -63,7 +64,7 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
     await writeLogin(sandbox, prepared.login, { home: inside.home, signal: context.signal });
   const begun = recordOf(call, prepared, session?.record ?? null);
   await session?.save(begun);
-  await say(context.stderr, introduction(prepared, { inside, session, isConfigured }));
+  await say(context.stderr, introduction(prepared, { inside, session, isConfigured, configured }));
   const label = { session: session?.name ?? null, command: call.argv.join(" ") };
   await publishPorts(sandbox, { publish: flags.publish, ...label }, context);
   const status = await runInside(sandbox, { prepared, inside, call }, context);
@@ -143,11 +144,17 @@ interface Introduced {
   inside: InsideView & { kind: "ready" };
   session: WrappedSession | null;
   isConfigured: boolean;
+  /** The variables of secrets in the user's configuration. */
+  configured: ReadonlySet<string>;
 }
 
 /** What the user should know before the agent has the terminal. */
-function introduction(prepared: PreparedAgent, { inside, session, isConfigured }: Introduced): string {
-  const { agent, keys, configuration, notes } = prepared;
+function introduction(
+  prepared: PreparedAgent,
+  { inside, session, isConfigured, configured }: Introduced,
+): string {
+  const { agent, keys, configuration, notes, missing } = prepared;
+  const own = new Set(keys.map(({ variable }) => variable));
   const lines = [
     ...(inside.mountedFrom === null
       ? []
@@ -155,6 +162,14 @@ function introduction(prepared: PreparedAgent, { inside, session, isConfigured }
     ...keys.map(
       ({ variable, hosts }) => `${variable} stays outside, and is sent to ${hosts.join(", ")} only`,
     ),
+    ...[...configured].map((name) =>
+      own.has(name)
+        ? `the secret ${name} of config.toml is not used, since the agent's key has the same name`
+        : `${name} is a secret of config.toml, which stays outside`,
+    ),
+    ...(missing.length > 0 && !missing.some((name) => configured.has(name))
+      ? [missingKey(agent, missing)]
+      : []),
     ...(isConfigured ? [] : configuration.leftOut.map((one) => `left out of the configuration: ${one}`)),
     ...notes,
     ...(session === null && agent !== null

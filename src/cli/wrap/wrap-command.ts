@@ -6,7 +6,7 @@ import type { CliContext } from "../context.js";
 import { secretOption } from "../egress/secret-option.js";
 import { publishOption } from "../ports/published-ports.js";
 import { durationArgument } from "../setup/option-values.js";
-import { addSandboxOptions, READS_NO_CONFIGURATION } from "../setup/sandbox-flags.js";
+import { addSandboxOptions, READS_ONLY_EGRESS } from "../setup/sandbox-flags.js";
 import { DEFAULT_HOME_BYTES } from "./sessions/home-size.js";
 import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
 
@@ -43,7 +43,7 @@ export function defineWrap(command: Command, context: CliContext): void {
     .option("--list", "list the sessions that have a name")
     .option("--remove <name>", "remove a session with all that its agent has kept")
     .option("--json", "with --list: print JSON")
-    .addHelpText("after", READS_NO_CONFIGURATION + help)
+    .addHelpText("after", READS_ONLY_EGRESS + help)
     .action(async (argv: string[], flags: WrapFlags) => {
       refuseContradictions(argv, flags);
       if (flags.list === true || flags.remove !== undefined) {

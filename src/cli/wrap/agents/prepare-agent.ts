@@ -33,6 +33,8 @@ export interface PreparedAgent {
   variables: Readonly<Record<string, string>>;
   /** The file of a login that the agent needs inside, and the variable whose placeholder is in it. */
   login: { path: string; key: string } | null;
+  /** The variables of keys that it could use, if it has none. */
+  missing: readonly string[];
   /** What the user should know, as sentences without a full stop. */
   notes: readonly string[];
 }
@@ -63,6 +65,7 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
       configuration: { files: [], leftOut: [] },
       variables: {},
       login: null,
+      missing: [],
       notes: [],
     };
   const secrets = Object.entries(environment.variables)
@@ -94,8 +97,8 @@ export async function prepareAgent(request: AgentRequest, environment: Environme
       ...(argv.length > request.argv.length
         ? [`${agent.name}'s own sandbox is off, since it runs in this one`]
         : []),
-      ...(keys.length === 0 && prepared.wanted.length > 0 ? [missingKey(agent, prepared.wanted)] : []),
     ],
+    missing: keys.length === 0 ? prepared.wanted.map(({ variable }) => variable) : [],
   };
 }
 
@@ -235,8 +238,9 @@ function missingSecret({ variable }: AgentKey): never {
   });
 }
 
-function missingKey({ name }: KnownAgent, wanted: readonly AgentKey[]): string {
-  const variables = wanted.map(({ variable }) => variable);
+/** For the user, without a full stop. */
+export function missingKey(agent: KnownAgent | null, variables: readonly string[]): string {
+  const name = agent?.name ?? "the agent";
   const login = name === "codex" ? "; a login with ChatGPT is not taken into the sandbox" : "";
   return `no key is set for ${name} (${variables.join(", ")})${login}`;
 }
