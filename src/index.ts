@@ -93,6 +93,7 @@ export type {
   WorkspaceChange,
   WorkspaceDiff,
 } from "./sandbox/changes/workspace-change.js";
+export type { EgressInForce } from "./sandbox/egress/in-force.js";
 export type { EgressListener, WatchEgressOptions } from "./sandbox/egress/sandbox-egress.js";
 export type {
   RestorePoint,

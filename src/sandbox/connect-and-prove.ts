@@ -2,12 +2,12 @@ import { release } from "node:os";
 import type { Engine } from "../docker/engine-types.js";
 import type { InspectionOptions } from "../egress/inspection.js";
 import type { EgressOptions } from "../egress/open-egress.js";
-import type { SecretMask } from "../egress/secrets/secret-mask.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
 import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
+import { egressInForce } from "./egress/in-force.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { readReport } from "./files/files.js";
 import type { SandboxPlan } from "./plan/plan.js";
@@ -27,7 +27,7 @@ interface StartedSandbox {
   token: Buffer;
   signal?: AbortSignal | undefined;
   onLateOutput?: ((data: Buffer, call: number) => void) | undefined;
-  mask?: SecretMask | undefined;
+  inspection?: InspectionOptions | null | undefined;
 }
 
 export interface ConnectedSandbox {
@@ -47,7 +47,9 @@ export async function connectAndProve(
     const proved = await proveLink(link, started);
     step("the policy is proved");
     started.signal?.throwIfAborted();
-    return { link, ...proved };
+    const { inspection } = started;
+    const egress = inspection ? { egress: egressInForce(inspection) } : {};
+    return { link, report: proved.report, proof: { ...proved.proof, ...egress } };
   } catch (error) {
     link.close(
       new BrigError("the start of the sandbox failed", {
@@ -95,7 +97,8 @@ export async function openEgressOf(
 }
 
 async function connect(container: SandboxContainer, started: StartedSandbox): Promise<RunnerLink> {
-  const { engine, plan, token, onLateOutput, mask } = started;
+  const { engine, plan, token, onLateOutput, inspection } = started;
+  const mask = inspection?.mask;
   const leaseMs = plan.leaseSeconds * 1000;
   return await RunnerLink.open({
     token,

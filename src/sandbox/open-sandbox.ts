@@ -214,7 +214,7 @@ async function startProved(
         token,
         signal: options.signal,
         onLateOutput: options.onLateOutput,
-        mask: inspection?.mask,
+        inspection,
       });
       await tree?.ready();
       tree?.requireSame(plan, report);

@@ -120,7 +120,7 @@ describe("brig exec --setup", () => {
     ];
     const ended = await exec(
       flags,
-      `curl -s http://${atRun}/held; pgrep -c curl; sleep 0.5; curl -s http://${atRun}/end`,
+      `curl -s http://${atRun}/held; pgrep -fc '[/]left'; sleep 0.5; curl -s http://${atRun}/end`,
     );
     expect(ended.stdout, ended.stderr).toBe("cut\n0\nanswer\n");
     expect(seen).toContain("setup/left");

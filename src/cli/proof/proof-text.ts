@@ -9,7 +9,7 @@ const VALUE_CHARS = 400;
 
 /** A session file may hold anything, so nothing of it reaches a terminal unseen. */
 export function proofText({ sandbox, image, isEscalated, proof }: SessionProof): string {
-  const { policy, differences, notProvable, summary, engine, runtime, imageId } = proof;
+  const { policy, differences, notProvable, summary, engine, runtime, imageId, egress } = proof;
   const verdict = differences.length === 0 ? "confirmed by the kernel" : "NOT confirmed by the kernel";
   const fact = (name: string) => summary[name] ?? "unknown";
   const rows = [
@@ -25,6 +25,7 @@ export function proofText({ sandbox, image, isEscalated, proof }: SessionProof):
     ["mounts", `${fact("mounts")}, compared one by one`],
     ["memory", `${bytes(fact("memoryBytes"))} at most, ${swap(fact("swapBytes"))}`],
     ["processes", `${fact("pids")} at most, on ${fact("cpus")} processors`],
+    ...egressRows(egress),
     ...refusals(fact("probes")),
     ...differences.map((one) => ["difference", differenceText(one)]),
     ...notProvable.map((one) => ["not provable", `${differenceText(one)}: ${one.reason}`]),
@@ -33,6 +34,17 @@ export function proofText({ sandbox, image, isEscalated, proof }: SessionProof):
     rows.map(([name = "", value = ""]) => [name, clipped(visibleLine(value), VALUE_CHARS)]),
     { columns: undefined },
   );
+}
+
+/** What brig enforces itself. Names only: the values of secrets and canaries are nowhere. */
+function egressRows(egress: SessionProof["proof"]["egress"]): string[][] {
+  const { ruledHosts = [], secrets = [], awsKeys = [], canaries = [] } = egress ?? {};
+  return [
+    ...(ruledHosts.length > 0 ? [["requests", `ruled by brig to ${ruledHosts.join(", ")}`]] : []),
+    ...secrets.map(({ name, hosts }) => ["secret outside", `${name}, for ${hosts.join(", ")}`]),
+    ...awsKeys.map(({ name, hosts }) => ["keys outside", `${name}, which sign for ${hosts.join(", ")}`]),
+    ...(canaries.length > 0 ? [["canaries", canaries.join(", ")]] : []),
+  ];
 }
 
 /** The five sets of a process, e.g. `CapInh 0, CapPrm 0`. */

@@ -1,4 +1,5 @@
 import type { EngineInfo } from "../../docker/engine-types.js";
+import type { EgressInForce } from "../egress/in-force.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import { compareAuthority, compareSystemCalls } from "./compare-authority.js";
 import { compareLimits } from "./compare-limits.js";
@@ -22,6 +23,11 @@ export interface Proof {
   engine: { product: string; version: string; kernel: string; cgroupVersion: string };
   runtime: string;
   imageId: string;
+  /**
+   * Which rules for requests, secrets and canaries brig enforces outside of the sandbox, by name; no part of what the kernel
+   * says. Absent if there are none.
+   */
+  egress?: EgressInForce;
 }
 
 export interface ProofContext {

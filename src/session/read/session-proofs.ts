@@ -4,6 +4,8 @@ import type { SessionLine } from "./session-lines.js";
 const text = z.string().max(2000);
 const found = z.looseObject({ assertion: text, promised: text, kernel: text });
 
+const keys = z.array(z.looseObject({ name: text, hosts: z.array(text).max(1000) })).max(1000);
+
 /** A session file may come from anywhere, so each field is checked. */
 const wire = z
   .looseObject({
@@ -19,6 +21,15 @@ const wire = z
       engine: z.looseObject({ product: text, version: text, kernel: text }),
       runtime: text,
       imageId: text,
+      egress: z
+        .looseObject({
+          ruledHosts: z.array(text).max(1000),
+          secrets: keys,
+          awsKeys: keys,
+          canaries: z.array(text).max(1000),
+        })
+        .optional()
+        .catch(undefined),
     }),
   })
   .transform(({ id, image, escalated, start_ms, proof }) => ({

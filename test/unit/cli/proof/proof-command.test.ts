@@ -110,3 +110,22 @@ it("prints an object for each sandbox with --json, and says so where there is no
   ]);
   expect((await print([])).stderr).toBe("brig: no sandbox was opened in this session\n");
 });
+
+it("names the rules, secrets and canaries that were in force", async () => {
+  const egress = {
+    ruledHosts: ["a.example", "b.example:8443"],
+    secrets: [{ name: "TOKEN", hosts: ["a.example"] }],
+    awsKeys: [{ name: "AWS", hosts: ["*.amazonaws.com"] }],
+    canaries: ["trap\u001b[31m"],
+  };
+  const { stdout } = await print([{ ...payload, proof: { ...proof, egress } }]);
+  const lines = stdout.replace(/ {2,}/g, " ").split("\n");
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      "requests ruled by brig to a.example, b.example:8443",
+      "secret outside TOKEN, for a.example",
+      "keys outside AWS, which sign for *.amazonaws.com",
+    ]),
+  );
+  expect(lines.find((line) => line.startsWith("canaries trap"))).not.toContain("\u001b");
+});
