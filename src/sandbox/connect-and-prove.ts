@@ -71,14 +71,15 @@ interface OpenEgressOptions
 /** Null for a plan without an allow-list. */
 export async function openEgressOf(
   link: RunnerLink,
-  { egress, imageEnvironment }: SandboxPlan,
+  plan: SandboxPlan,
   { onEgress, resolve, upstream, inspection }: OpenEgressOptions,
 ): Promise<SandboxEgress | null> {
+  const { egress } = plan;
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");
   try {
     const opened = await SandboxEgress.open(link, {
-      ...{ hosts: egress.hosts, onEgress, resolve, upstream, inspection, imageEnvironment },
+      ...{ hosts: egress.hosts, onEgress, resolve, upstream, inspection, plan },
     });
     step("the allow-list is in force");
     return opened;

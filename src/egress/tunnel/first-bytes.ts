@@ -29,17 +29,19 @@ const METHODS = [
 ];
 const METHOD_MAX_CHARS = Math.max(...METHODS.map((method) => method.length));
 
-/**
- * Decides by the first bytes that a program sends whether a connection is for its target. Where a rule allows
- * any protocol, only what can be recognised is checked.
- */
-export function judgeFirstBytes(
-  data: Buffer,
-  { target, anyProtocol }: { target: Target; anyProtocol: boolean },
-): FirstBytes {
+export interface JudgedBy {
+  target: Target;
+  /** Only what can be recognised is checked. */
+  anyProtocol: boolean;
+  /** TLS ends at the proxy, which knows no encrypted names. Browsers send a greeting that only looks as if it had one. */
+  endsTls: boolean;
+}
+
+/** Decides by the first bytes that a program sends whether a connection is for its target. */
+export function judgeFirstBytes(data: Buffer, { target, anyProtocol, endsTls }: JudgedBy): FirstBytes {
   if (data.length === 0) return { kind: "incomplete" };
   if (data[0] === TLS_HANDSHAKE && (data.length === 1 || data[1] === 3))
-    return judgeHello(data, { target, anyProtocol });
+    return judgeHello(data, { target, anyProtocol, endsTls });
   const http = looksLikeHttp(data);
   if (http !== "no") return { kind: http === "yes" ? "http" : "incomplete" };
   return anyProtocol
@@ -47,10 +49,7 @@ export function judgeFirstBytes(
     : { kind: "denied", denial: { kind: "unknown-protocol" } };
 }
 
-function judgeHello(
-  data: Buffer,
-  { target, anyProtocol }: { target: Target; anyProtocol: boolean },
-): FirstBytes {
+function judgeHello(data: Buffer, { target, anyProtocol, endsTls }: JudgedBy): FirstBytes {
   const hello = readClientHello(data);
   const unknown: FirstBytes = anyProtocol
     ? { kind: "pass", isTls: false }
@@ -58,7 +57,7 @@ function judgeHello(
   if (hello.kind === "malformed") return unknown;
   if (hello.kind === "incomplete") return data.length > 2 * CLIENT_HELLO_MAX_BYTES ? unknown : hello;
   const { serverName, isNameEncrypted } = hello;
-  if (isNameEncrypted) return { kind: "denied", denial: { kind: "no-name", isEncrypted: true } };
+  if (isNameEncrypted && !endsTls) return { kind: "denied", denial: { kind: "no-name", isEncrypted: true } };
   if (serverName === null) {
     // Addresses have no name to send, and there is only one server at an address and port that a rule names.
     const isNameless = target.kind === "address" || anyProtocol;

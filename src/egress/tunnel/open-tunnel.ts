@@ -59,7 +59,9 @@ export async function openTunnel(
   });
   answers.accepted();
   const timeoutMs = gate.limits.headTimeoutMs;
-  const opening = await judgeOpening(inside, socket, { target: endpoint.target, anyProtocol, timeoutMs });
+  const { target } = endpoint;
+  const judged = { target, anyProtocol, endsTls: isCovered, timeoutMs };
+  const opening = await judgeOpening(inside, socket, judged);
   if (opening.kind === "http") return serveHttp(inside, { attempting, endpoint, socket, rule, isTls: false });
   if (opening.kind === "pass" && isCovered && gate.inspection !== null) {
     const accepted = await gate.inspection.accept(inside, endpoint, timeoutMs);

@@ -1,7 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Denial } from "../rules/denial.js";
-import type { Target } from "../rules/target.js";
-import { judgeFirstBytes } from "./first-bytes.js";
+import { type JudgedBy, judgeFirstBytes } from "./first-bytes.js";
 
 export type Opening =
   | { kind: "pass"; isTls: boolean }
@@ -10,9 +9,7 @@ export type Opening =
   /** Nothing that can be judged came: the program closed its end, broke it, or took too long. */
   | { kind: "ended"; errno: string };
 
-interface OpeningOptions {
-  target: Target;
-  anyProtocol: boolean;
+interface OpeningOptions extends JudgedBy {
   timeoutMs: number;
 }
 
@@ -23,13 +20,13 @@ interface OpeningOptions {
 export async function judgeOpening(
   inside: Duplex,
   outside: Duplex,
-  { target, anyProtocol, timeoutMs }: OpeningOptions,
+  { target, anyProtocol, endsTls, timeoutMs }: OpeningOptions,
 ): Promise<Opening> {
   const chunks: Buffer[] = [];
   const judge = (): Opening | null => {
     for (let chunk = inside.read(); chunk !== null; chunk = inside.read()) chunks.push(chunk);
     const data = Buffer.concat(chunks);
-    const verdict = judgeFirstBytes(data, { target, anyProtocol });
+    const verdict = judgeFirstBytes(data, { target, anyProtocol, endsTls });
     if (verdict.kind !== "incomplete") return verdict;
     if (anyProtocol && (outside.readableLength > 0 || inside.readableEnded))
       return { kind: "pass", isTls: false };

@@ -9,14 +9,15 @@ import type { CallCause } from "../../output/call-cause.js";
 import type { NetworkScope } from "../../policy/network.js";
 import type { RunnerLink } from "../channel/runner-link.js";
 import { SandboxNetwork } from "../network/sandbox-network.js";
+import type { SandboxPlan } from "../plan/plan.js";
 import { DenialNotes } from "./denial-notes.js";
 
 interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" | "upstream"> {
   onEgress?: EgressListener | undefined;
   /** Rules for requests, and secrets. Default: none. */
   inspection?: InspectionOptions | null | undefined;
-  /** The image's own variables. */
-  imageEnvironment: Readonly<Record<string, string>>;
+  /** What the image and the mounts are like. */
+  plan: SandboxPlan;
 }
 
 /** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
@@ -55,7 +56,7 @@ export class SandboxEgress {
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
-    { onEgress, inspection: rules, imageEnvironment, ...options }: SandboxEgressOptions,
+    { onEgress, inspection: rules, plan, ...options }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
@@ -76,7 +77,7 @@ export class SandboxEgress {
     };
     const egress = await openEgress(network, { ...options, onAttempt, inspection, canaries, onCanary });
     await plant(link, canaries);
-    const trust = inspection ? await trustIn(link, inspection, imageEnvironment) : {};
+    const trust = inspection ? await trustIn(link, inspection, plan) : {};
     const placeholders = rules?.secrets.map(({ name, placeholder }) => [name, placeholder]) ?? [];
     const others = [...(rules?.awsSecrets ?? []), ...canaries].map(({ variables }) => variables);
     return new SandboxEgress({
@@ -190,8 +191,8 @@ async function plant(link: RunnerLink, canaries: readonly Canary[]): Promise<voi
 async function trustIn(
   link: RunnerLink,
   { certificate }: Inspection,
-  imageEnvironment: Readonly<Record<string, string>>,
+  plan: SandboxPlan,
 ): Promise<Record<string, string>> {
-  const { trustInside } = await import("./trust.js");
-  return await trustInside(link, certificate, imageEnvironment);
+  const { trustInside } = await import("./trust/trust-inside.js");
+  return await trustInside(link, certificate, plan);
 }

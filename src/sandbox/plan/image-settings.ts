@@ -51,8 +51,17 @@ export function commandEnvironment(
     ...(plan.egress !== null && proxyEnvironment),
     ...trust,
     ...callerEnvironment,
+    ...javaOptions(trust, callerEnvironment),
     ...placeholders,
   };
+}
+
+/** Both count: of two options of the same name a JVM takes the last, which is the caller's. */
+function javaOptions(
+  { JAVA_TOOL_OPTIONS: own }: Readonly<Record<string, string>>,
+  { JAVA_TOOL_OPTIONS: callers }: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return own && callers ? { JAVA_TOOL_OPTIONS: `${own} ${callers}` } : {};
 }
 
 /** The engine would mount a writable volume at each VOLUME, which the policy does not allow. */

@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EgressAttempt } from "../../../../src/egress/attempt.js";
 import { eventually } from "../../../support/egress-place.js";
-import {
-  type NetworkServers,
-  networkClientsImage,
-  startNetworkServers,
-} from "../../../support/network-clients.js";
+import { fixtureImage } from "../../../support/fixture-image.js";
+import { type NetworkServers, startNetworkServers } from "../../../support/network-clients.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 
-const image = await networkClientsImage();
+const image = await fixtureImage("network-clients");
 
 /** The ports of the servers are in the environment of each script. */
 interface Client {

@@ -32,10 +32,22 @@ describe("the first bytes of a connection", () => {
   it("do not pass without a name, unless the target has none or a rule names the port", () => {
     expect(judge(nameless)).toEqual({ kind: "denied", denial: { kind: "no-name", isEncrypted: false } });
     expect(judge(nameless, { anyProtocol: true })).toEqual({ kind: "pass", isTls: true });
-    expect(judgeFirstBytes(nameless, { target: address, anyProtocol: false })).toEqual({
+    expect(judgeFirstBytes(nameless, { target: address, anyProtocol: false, endsTls: false })).toEqual({
       kind: "pass",
       isTls: true,
     });
+  });
+
+  it("pass where TLS ends at the proxy with what browsers send in place of an encrypted name, but not with another name", () => {
+    const withEch = appendExtension(named, 0xfe0d, Buffer.from([0]));
+    expect(judgeFirstBytes(withEch, { target, anyProtocol: false, endsTls: true })).toEqual({
+      kind: "pass",
+      isTls: true,
+    });
+    const other = { kind: "name", name: "other.example" } as const;
+    expect(judgeFirstBytes(withEch, { target: other, anyProtocol: false, endsTls: true }).kind).toBe(
+      "denied",
+    );
   });
 
   it("do not pass with an encrypted name, even beside the right one", () => {
@@ -117,7 +129,7 @@ describe("the first bytes of a connection", () => {
 });
 
 function judge(data: Buffer, { anyProtocol = false } = {}) {
-  return judgeFirstBytes(data, { target, anyProtocol });
+  return judgeFirstBytes(data, { target, anyProtocol, endsTls: false });
 }
 
 /** What Node's own TLS sends first. */
