@@ -73,11 +73,7 @@ export class Inspection {
     this.#rules = rules;
     this.#secrets = secrets;
     this.#awsSecrets = awsSecrets;
-    const awsValues = awsSecrets.flatMap(({ credentials: { secretAccessKey, sessionToken } }) => [
-      secretAccessKey,
-      ...(sessionToken === null ? [] : [sessionToken]),
-    ]);
-    this.#forms = [...secrets.map(({ value }) => value), ...awsValues].flatMap(formsOf);
+    this.#forms = secrets.flatMap(({ value }) => formsOf(value));
     this.#trusted = trusting(authorities);
     this.#own = own;
   }
@@ -157,7 +153,9 @@ export class Inspection {
     const isPlain = (incoming.headers["content-encoding"] ?? "identity") === "identity";
     const isMasked = this.#hasSecretsFor(endpoint, isTls) || (isPlain && this.#signsFor(endpoint, isTls));
     if (!isMasked) return { reason: incoming.statusMessage ?? "", headers: [...answer.headers], through: [] };
-    return maskAnswer(incoming, { ...answer, forms: this.#forms });
+    // Those of keys of AWS are others once these were read anew.
+    const forms = [...this.#forms, ...this.#awsSecrets.flatMap(({ keys }) => keys.forms)];
+    return maskAnswer(incoming, { ...answer, forms });
   }
 
   #ruled(endpoint: Endpoint): SourcedRule[] {

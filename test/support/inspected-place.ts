@@ -5,6 +5,8 @@ import { connect, type TLSSocket } from "node:tls";
 import { expect } from "vitest";
 import type { Canary } from "../../src/egress/canaries/new-canary.js";
 import { Inspection, type InspectionOptions } from "../../src/egress/inspection.js";
+import { AwsKeys } from "../../src/egress/secrets/aws/aws-keys.js";
+import type { AwsCredentials } from "../../src/egress/secrets/aws/held-aws-secret.js";
 import type { UpstreamProxy } from "../../src/egress/upstream/read-upstream.js";
 import { egressPlace } from "./egress-place.js";
 import { tlsServer } from "./tls-server.js";
@@ -25,7 +27,13 @@ export const AWS_PLACEHOLDERS = {
 };
 
 type SecretHere = Partial<InspectionOptions["secrets"][number]>;
-type AwsSecretHere = Partial<NonNullable<InspectionOptions["awsSecrets"]>[number]>;
+type AwsSecretHere = Partial<NonNullable<InspectionOptions["awsSecrets"]>[number]> & {
+  credentials?: AwsCredentials;
+};
+
+export function lasting(credentials: AwsCredentials): AwsKeys {
+  return new AwsKeys({ credentials, expiresAtMs: null });
+}
 
 interface InspectedOptions {
   rules?: Omit<InspectionOptions["rules"][number], "host">[];
@@ -62,7 +70,7 @@ export async function inspectedPlace(
         : [
             {
               ...{ name: "AWS", variables: {}, regions: null, services: null, plainHttp: false },
-              ...{ credentials: AWS_KEYS, placeholders: AWS_PLACEHOLDERS },
+              ...{ keys: lasting(awsSecret.credentials ?? AWS_KEYS), placeholders: AWS_PLACEHOLDERS },
               ...{ hosts: [`${HOST}:${server.port}`], ...awsSecret },
             },
           ],

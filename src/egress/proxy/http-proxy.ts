@@ -23,7 +23,10 @@ export class HttpProxy {
 
   constructor(gate: EgressGate) {
     this.#gate = gate;
-    this.#server = createServer({ maxHeaderSize: HEADERS_MAX_BYTES });
+    // Node drops the answer to a program that has closed its side, unless this is set, which its types leave out.
+    this.#server = Object.assign(createServer({ maxHeaderSize: HEADERS_MAX_BYTES }), {
+      httpAllowHalfOpen: true,
+    });
     this.#server.on("request", (request, response) => this.#forward(request, response));
     this.#server.on("connect", (request, stream, head) => {
       this.#connect(request, stream, head).catch(() => reset(stream));

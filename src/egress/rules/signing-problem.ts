@@ -13,6 +13,8 @@ export type SigningProblem =
   | { kind: "body"; maxBytes: number }
   /** It may be signed as one path and sent as another. */
   | { kind: "path" }
+  /** The keys have expired, and others could not be read. */
+  | { kind: "expired" }
   /** It is there twice, or is not ASCII. */
   | { kind: "header"; header: string };
 
@@ -35,6 +37,8 @@ export function describeSigningProblem(problem: SigningProblem): string {
       return `its body is too large (more than ${problem.maxBytes} bytes are not kept to be signed); send its checksum in x-amz-content-sha256`;
     case "path":
       return "its path can be read in two ways";
+    case "expired":
+      return "the keys have expired, and the command that prints them has failed or printed expired ones; the user has to run it by hand";
     case "header":
       return `its header ${problem.header} is there twice or is not ASCII`;
     default:

@@ -6,15 +6,31 @@ import { cover } from "./stream-mask.js";
 const STAR = "*".charCodeAt(0);
 /** Of a secret that was cut. Shorter parts may be what all keys of a service begin with. */
 const PART_MIN_BYTES = 12;
+/** Keys that expire are read anew every hour or so, and each secret makes every output slower. */
+const ADDED_MAX = 32;
 
 /** Hides secrets in what leaves a sandbox towards a person, a model or a file. What it replaces keeps its length. */
 export class SecretMask {
-  readonly #forms: readonly Buffer[];
-  readonly #parts: readonly Part[];
+  /** Always the same list, since the outputs of running commands have it. */
+  readonly #forms: Buffer[] = [];
+  #parts: readonly Part[] = [];
+  readonly #first: readonly Buffer[];
+  #added: Buffer[][] = [];
 
   constructor(secrets: readonly { value: string }[]) {
-    this.#forms = secrets.flatMap(({ value }) => formsOf(value));
-    this.#parts = this.#forms.map(partsOf);
+    this.#first = secrets.flatMap(({ value }) => formsOf(value));
+    this.#use(this.#first);
+  }
+
+  /** Hides these as well from now on, also in the output of commands that run already. Of a long series, the newest. */
+  add(values: readonly string[]): void {
+    this.#added = [...this.#added, ...values.map(formsOf)].slice(-ADDED_MAX);
+    this.#use([...this.#first, ...this.#added.flat()]);
+  }
+
+  #use(forms: readonly Buffer[]): void {
+    this.#forms.splice(0, this.#forms.length, ...forms);
+    this.#parts = forms.map(partsOf);
   }
 
   /** Masks the output of one command. */

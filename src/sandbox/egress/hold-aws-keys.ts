@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Environment } from "../../config/env.js";
+import { AwsKeys, type TimedCredentials } from "../../egress/secrets/aws/aws-keys.js";
 import {
   type AwsCredentials,
   awsVariables,
@@ -17,44 +18,68 @@ const printedKeys = z.object({
   AccessKeyId: z.string(),
   SecretAccessKey: z.string(),
   SessionToken: z.string().min(1).nullish(),
+  /** Of keys that expire: a time in ISO 8601. */
+  Expiration: z
+    .string()
+    .refine((text) => !Number.isNaN(Date.parse(text)))
+    .nullish(),
 });
 
-/** Reads keys of AWS from where they are on this machine. Error: `usage.invalid`. */
+interface HoldOptions {
+  environment: Environment;
+  /** Called with keys that were read anew because the ones before were about to expire. */
+  onRenewed?: ((credentials: AwsCredentials) => void) | undefined;
+}
+
+/** Reads keys of AWS from where they are on this machine, and again before they expire. Error: `usage.invalid`. */
 export async function holdAwsKeys(
   name: string,
   rule: AwsKeysRule,
-  environment: Environment,
+  { environment, onRenewed }: HoldOptions,
 ): Promise<HeldAwsSecret> {
-  const credentials = await readKeys(name, rule, environment);
-  if (!/^[A-Z0-9]{16,128}$/.test(credentials.accessKeyId))
+  const read = async () => checked(name, await readKeys(name, rule, environment));
+  const first = await read();
+  const { hosts, regions = null, services = null, plain_http: plainHttp } = rule;
+  const placeholders = newAwsPlaceholders(first.credentials);
+  const variables = awsVariables(name, placeholders);
+  const keys = new AwsKeys(first, { read, onRenewed });
+  return { name, variables, keys, placeholders, hosts, regions, services, plainHttp };
+}
+
+function checked(name: string, found: TimedCredentials): TimedCredentials {
+  if (!/^[A-Z0-9]{16,128}$/.test(found.credentials.accessKeyId))
     throw new BrigError(`the access_key_id of the secret ${name} is not an access key id of AWS`, {
       code: "usage.invalid",
       hint: "it has at least 16 capitals and digits, such as AKIAIOSFODNN7EXAMPLE",
     });
-  const { hosts, regions = null, services = null, plain_http: plainHttp } = rule;
-  const placeholders = newAwsPlaceholders(credentials);
-  const variables = awsVariables(name, placeholders);
-  return { name, variables, credentials, placeholders, hosts, regions, services, plainHttp };
+  return found;
 }
 
 async function readKeys(
   name: string,
   { command, access_key_id: id, secret_access_key: key, session_token: token }: AwsKeysRule,
   environment: Environment,
-): Promise<AwsCredentials> {
+): Promise<TimedCredentials> {
   const part = async (source: SecretSource | undefined, of: string) =>
     await readSource(source ?? {}, { of: `the ${of} of the keys ${name}`, environment });
   if (command === undefined)
     return {
-      accessKeyId: await part(id, "access_key_id"),
-      secretAccessKey: await part(key, "secret_access_key"),
-      sessionToken: token === undefined ? null : await part(token, "session_token"),
+      credentials: {
+        accessKeyId: await part(id, "access_key_id"),
+        secretAccessKey: await part(key, "secret_access_key"),
+        sessionToken: token === undefined ? null : await part(token, "session_token"),
+      },
+      expiresAtMs: null,
     };
   const printed = printedBy(await runCommand(command, `egress.aws_keys.${name}`), name);
+  const { Expiration: expiration } = printed;
   return {
-    accessKeyId: await part({ value: printed.AccessKeyId }, "AccessKeyId"),
-    secretAccessKey: await part({ value: printed.SecretAccessKey }, "SecretAccessKey"),
-    sessionToken: printed.SessionToken ? await part({ value: printed.SessionToken }, "SessionToken") : null,
+    credentials: {
+      accessKeyId: await part({ value: printed.AccessKeyId }, "AccessKeyId"),
+      secretAccessKey: await part({ value: printed.SecretAccessKey }, "SecretAccessKey"),
+      sessionToken: printed.SessionToken ? await part({ value: printed.SessionToken }, "SessionToken") : null,
+    },
+    expiresAtMs: expiration ? Date.parse(expiration) : null,
   };
 }
 
@@ -64,6 +89,6 @@ function printedBy(text: string, name: string): z.output<typeof printedKeys> {
   if (parsed.success) return parsed.data;
   throw new BrigError(`the command of the keys ${name} does not print what a credential_process prints`, {
     code: "usage.invalid",
-    hint: 'it has to print JSON with "Version": 1, "AccessKeyId" and "SecretAccessKey", as aws configure export-credentials does',
+    hint: 'it has to print JSON with "Version": 1, "AccessKeyId" and "SecretAccessKey", and a time in "Expiration" if they expire, as aws configure export-credentials does',
   });
 }

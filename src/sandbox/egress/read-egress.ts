@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { Environment } from "../../config/env.js";
 import { newCanary } from "../../egress/canaries/new-canary.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
-import type { HeldAwsSecret } from "../../egress/secrets/aws/held-aws-secret.js";
+import { secretParts } from "../../egress/secrets/aws/aws-keys.js";
+import type { AwsCredentials } from "../../egress/secrets/aws/held-aws-secret.js";
 import { type HeldSecret, newPlaceholder, USUAL_HEADERS } from "../../egress/secrets/held-secret.js";
 import { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { BrigError, isBrigError } from "../../errors.js";
@@ -38,8 +39,11 @@ export async function readEgress(
   const held = await Promise.all(
     Object.entries(secrets).map(async ([name, secret]) => await holdSecret(name, secret, environment)),
   );
+  const renewed = (credentials: AwsCredentials) => mask?.add(secretParts(credentials));
   const awsSecrets = await Promise.all(
-    Object.entries(awsKeys).map(async ([name, keys]) => await holdAwsKeys(name, keys, environment)),
+    Object.entries(awsKeys).map(
+      async ([name, keys]) => await holdAwsKeys(name, keys, { environment, onRenewed: renewed }),
+    ),
   );
   const canaries = Object.entries(planted).map(([name, { form, variable = null, file = null }]) =>
     newCanary(name, { form, variable, file }),
@@ -48,13 +52,14 @@ export async function readEgress(
     ...held.map(({ name }) => name),
     ...[...awsSecrets, ...canaries].flatMap((one) => Object.keys(one.variables)),
   ]);
-  const hidden = [...held, ...awsSecrets.flatMap(secretParts)];
+  const hidden = [...held, ...awsSecrets.flatMap(({ keys }) => asValues(keys.newest))];
+  const mask = hidden.length > 0 ? new SecretMask(hidden) : undefined;
   return {
     rules,
     secrets: held,
     awsSecrets,
     canaries,
-    mask: hidden.length > 0 ? new SecretMask(hidden) : undefined,
+    mask,
     authorities: await Promise.all(files.map(async (file) => await readAuthorities(file, environment))),
   };
 }
@@ -68,7 +73,7 @@ export async function readableSecrets(
   const read = await Promise.allSettled([
     ...Object.entries(secrets).map(async ([name, secret]) => [await holdSecret(name, secret, environment)]),
     ...Object.entries(awsKeys).map(async ([name, keys]) =>
-      secretParts(await holdAwsKeys(name, keys, environment)),
+      asValues((await holdAwsKeys(name, keys, { environment })).keys.newest),
     ),
   ]);
   const unreadable = read.flatMap((one): BrigError[] => {
@@ -79,9 +84,8 @@ export async function readableSecrets(
   return { secrets: read.flatMap((one) => (one.status === "fulfilled" ? one.value : [])), unreadable };
 }
 
-/** What nobody may see of keys of AWS: their id is no secret. */
-function secretParts({ credentials: { secretAccessKey, sessionToken } }: HeldAwsSecret): { value: string }[] {
-  return [secretAccessKey, sessionToken].flatMap((value) => (value === null ? [] : [{ value }]));
+function asValues(credentials: AwsCredentials): { value: string }[] {
+  return secretParts(credentials).map((value) => ({ value }));
 }
 
 /** Of entries of the same name the first one. */

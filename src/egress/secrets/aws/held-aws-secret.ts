@@ -1,4 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
+import type { AwsKeys } from "./aws-keys.js";
 
 export interface AwsCredentials {
   accessKeyId: string;
@@ -13,8 +14,8 @@ export interface HeldAwsSecret {
   name: string;
   /** Those in which programs find the placeholders. */
   variables: Readonly<Record<string, string>>;
-  credentials: AwsCredentials;
-  /** With a session token if the credentials have one. */
+  keys: AwsKeys;
+  /** With a session token if the first keys have one. They stay the same when the keys are read anew. */
   placeholders: AwsCredentials;
   /** Patterns as in an allow-list. */
   hosts: readonly string[];

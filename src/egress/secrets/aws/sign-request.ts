@@ -34,7 +34,7 @@ const REPLACED = new Set(["authorization", "x-amz-date", "x-amz-security-token"]
  * besides headers that are not sent on.
  */
 export async function signRequest(
-  { secret: { credentials }, authorization: { region, service, signedHeaders } }: AwsSigning,
+  { secret: { keys }, authorization: { region, service, signedHeaders } }: AwsSigning,
   request: UnsignedRequest,
 ): Promise<SignedRequest> {
   const { method, isTls, authority, path, headers } = request;
@@ -54,6 +54,8 @@ export async function signRequest(
       return { kind: "problem", problem: { kind: "header", header: name } };
     signed.set(name, value);
   }
+  const credentials = await keys.valid();
+  if (credentials === null) return { kind: "problem", problem: { kind: "expired" } };
   const body = await bodyToSign(request, { checksum: signed.get("x-amz-content-sha256"), isLikeS3 });
   if (body.kind !== "body") return body;
   const { accessKeyId, secretAccessKey, sessionToken } = credentials;

@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { awsProblem } from "../../../support/aws-signatures.js";
+import { eventually } from "../../../support/egress-place.js";
 import { openTestSandbox, type TestSandbox } from "../../../support/sandbox.js";
 import { tlsServer } from "../../../support/tls-server.js";
 
@@ -15,7 +16,7 @@ const KEYS = {
 };
 const TOKEN = "IQoJb3JpZ2luX2VjE-only-outside-of-the-sandbox";
 /** By the path, what the server found wrong about each request, and its body. */
-const received: { url: string | undefined; problem: string | null; body: string }[] = [];
+const received: { url: string | undefined; problem: string | null; body: string; accessKeyId: string }[] = [];
 let server: Awaited<ReturnType<typeof tlsServer>>;
 let opened: TestSandbox;
 let folder: string;
@@ -25,8 +26,16 @@ beforeAll(async () => {
   server = await tlsServer(HOST, async (request, response) => {
     const { method = "", url = "", rawHeaders } = request;
     const body = await buffer(request);
-    const problem = awsProblem({ method, url, rawHeaders, body }, KEYS);
-    received.push({ url, problem, body: body.toString() });
+    const [, number] = /Credential=ASIAEXPIRING0*(\d+)\//.exec(request.headers.authorization ?? "") ?? [];
+    const keys =
+      number === undefined
+        ? KEYS
+        : {
+            accessKeyId: `ASIAEXPIRING${number.padStart(8, "0")}`,
+            secretAccessKey: `expiring/secret/key/${number}`,
+          };
+    const problem = awsProblem({ method, url, rawHeaders, body }, keys);
+    received.push({ url, problem, body: body.toString(), accessKeyId: keys.accessKeyId });
     response.statusCode = problem === null ? 200 : 403;
     response.end(problem ?? `stored for ${request.headers["x-amz-security-token"]}\n`);
   });
@@ -89,7 +98,7 @@ describe("a key of AWS", () => {
       curl("dynamodb", `-H 'X-Amz-Target: DynamoDB.ListTables' -d '{"Limit":1}' ${url("/")}`),
     );
     expect(stderr).toBe("");
-    expect(received).toEqual([{ url: "/", problem: null, body: '{"Limit":1}' }]);
+    expect(received).toMatchObject([{ url: "/", problem: null, body: '{"Limit":1}' }]);
   });
 
   it("is refused by the server without brig, which shows that the server checks", async () => {
@@ -110,6 +119,44 @@ describe("a key of AWS", () => {
     expect(stdout).toBe("0\n");
     expect(stderr).toContain("it is for the service iam, which the settings do not list");
     expect(received).toEqual([]);
+  });
+
+  it("that expires is read anew, under the same placeholder, and refused once it cannot be read", async () => {
+    // Each run prints other keys, which expire in two seconds.
+    const script = `
+      echo run >>${folder}/runs; number=$(wc -l <${folder}/runs)
+      printf '{ "Version": 1, "AccessKeyId": "ASIAEXPIRING%08d", "SecretAccessKey": "expiring/secret/key/%d",
+        "SessionToken": "expiring-session-token-%d", "Expiration": "%s" }' $number $number $number "$(date -u -d '2 seconds' +%FT%TZ)"
+      test ! -e ${folder}/broken`;
+    await using place = await openTestSandbox({
+      network: `allowlist:${HOST}:${server.port}`,
+      egress: {
+        ca_files: [join(folder, "company.pem")],
+        aws_keys: { AWS: { hosts: [`${HOST}:${server.port}`], command: ["bash", "-c", script] } },
+      },
+    });
+    const ask = `${curl("s3", `-H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' ${url("/object")}`)} 2>&1`;
+    received.length = 0;
+    const loop = `until [ -e over ]; do ${ask}; sleep 0.2; done`;
+    const running = place.sandbox.exec(["bash", "-c", loop], { timeoutMs: 60_000 });
+    const seen = () => [...new Set(received.map(({ accessKeyId }) => accessKeyId))];
+    await eventually(() => expect(seen().length).toBeGreaterThanOrEqual(3));
+    expect(received.map(({ problem }) => problem).filter((problem) => problem !== null)).toEqual([]);
+    expect(place.sandbox.maskSecrets?.("expiring-session-token-3")).toBe("*".repeat(24));
+    writeFileSync(join(folder, "broken"), "");
+    await eventually(async () => {
+      const { stdout } = await place.sandbox.exec(["bash", "-c", ask]);
+      expect(stdout).toContain("the keys have expired, and the command that prints them has failed");
+    });
+    rmSync(join(folder, "broken"));
+    await eventually(async () => {
+      const { stdout } = await place.sandbox.exec(["bash", "-c", ask]);
+      expect(stdout).toMatch(/^stored for \*+$/m);
+    });
+    await place.sandbox.exec(["touch", "over"]);
+    const { stdout } = await running;
+    expect(stdout).toContain("stored for");
+    expect(stdout).not.toContain("expiring-session-token");
   });
 
   it("is nowhere in the container, which has placeholders of the same form", async () => {

@@ -178,6 +178,56 @@ describe("plain HTTP through the proxy", () => {
     expect(server.open()).toBe(0);
   });
 
+  it("answers a program that closes its side after its requests, in whatever way it has come", async () => {
+    const held: ServerResponse[] = [];
+    await using server = await httpServer((_, response) => {
+      held.push(response);
+    });
+    await using place = await egressPlace({ hosts: ["a.example", "127.0.0.1"] });
+    const authority = `a.example:${server.port}`;
+    const post = get(authority)
+      .replace("GET", "POST")
+      .replace("\r\n\r\n", "\r\nContent-Length: 4\r\n\r\nbody");
+    const connect = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`;
+    for (const sent of [
+      get(authority),
+      post,
+      `${connect}${get(authority).replace(`http://${authority}`, "")}`,
+    ]) {
+      const { socket, received, ended } = await dialTo(place.proxyPort);
+      socket.end(sent);
+      await eventually(() => expect(held).toHaveLength(1));
+      expect(received()).not.toContain("late answer");
+      held.pop()?.end("late answer");
+      expect(await ended).toBe("end");
+      expect(received()).toContain("late answer");
+    }
+  });
+
+  it("answers all requests that a program has sent before it closes its side", async () => {
+    await using server = await httpServer((request, response) => response.end(`served ${request.url}`));
+    await using place = await egressPlace({ hosts: ["a.example", "127.0.0.1"] });
+    const { socket, received, ended } = await dialTo(place.proxyPort);
+    socket.end(
+      get(`a.example:${server.port}`) + get(`a.example:${server.port}`).replace(/\/ HTTP/, "/2 HTTP"),
+    );
+    expect(await ended).toBe("end");
+    expect(received()).toMatch(/served \/[^2][\s\S]*served \/2/);
+  });
+
+  it("ends a request whose body is cut off", async () => {
+    await using server = await httpServer(() => undefined);
+    await using place = await egressPlace({ hosts: ["a.example", "127.0.0.1"] });
+    const { socket, ended } = await dialTo(place.proxyPort);
+    const post = get(`a.example:${server.port}`).replace("GET", "POST");
+    socket.write(post.replace("\r\n\r\n", "\r\nContent-Length: 9\r\n\r\nbody"));
+    await eventually(() => expect(server.requests).toHaveLength(1));
+    socket.end();
+    await ended;
+    await eventually(() => expect(place.attempts).toHaveLength(1));
+    await eventually(() => expect(server.open()).toBe(0));
+  });
+
   it("passes web sockets", async () => {
     await using server = await httpServer((_, response) => response.writeHead(404).end("no socket"));
     const sockets = new WebSocketServer({ server: server.server, path: "/ws" });

@@ -139,4 +139,18 @@ describe("a text", () => {
     });
     expect(masked.inner).toBe(inner);
   });
+
+  it("hides what is added, also in output that has begun, and of a long series the newest", () => {
+    const growing = new SecretMask([{ value: SECRET }]);
+    const shown: string[] = [];
+    const output = growing.output((data) => void shown.push(data.toString()));
+    output.take(Buffer.from("1-1-1-1-1- "), false);
+    growing.add(["1-1-1-1-1-"]);
+    output.take(Buffer.from("1-1-1-1-1-\n"), false);
+    output.end();
+    expect(shown.join("")).toBe("1-1-1-1-1- **********\n");
+    for (let at = 2; at < 50; at++) growing.add([`${at}-`.repeat(5)]);
+    expect(growing.text(`${SECRET} 49-49-49-49-49-`)).toBe(`${"*".repeat(SECRET.length)} ${"*".repeat(15)}`);
+    expect(growing.bytes(Buffer.from("1-1-1-1-1- ")).toString()).toBe("1-1-1-1-1- ");
+  });
 });

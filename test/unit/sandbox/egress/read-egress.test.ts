@@ -87,7 +87,7 @@ describe("keys of AWS", () => {
       access_key_id: { value: ID },
       secret_access_key: { file: join(folder, "key") },
     });
-    expect(held?.credentials).toEqual({ accessKeyId: ID, secretAccessKey: VALUE, sessionToken: null });
+    expect(held?.keys.newest).toEqual({ accessKeyId: ID, secretAccessKey: VALUE, sessionToken: null });
     expect(held?.variables).toEqual({
       AWS_ACCESS_KEY_ID: expect.stringMatching(/^AKIA[A-Z2-7]{16}$/),
       AWS_SECRET_ACCESS_KEY: expect.stringMatching(/^[\w-]{40}$/),
@@ -103,7 +103,7 @@ describe("keys of AWS", () => {
       SessionToken: "the-session-token",
     };
     const held = await heldKeys({ command: ["echo", JSON.stringify(printed)] });
-    expect(held?.credentials.sessionToken).toBe("the-session-token");
+    expect(held?.keys.newest.sessionToken).toBe("the-session-token");
     expect(held?.variables).toEqual(
       expect.objectContaining({ AWS_ACCESS_KEY_ID: expect.stringMatching(/^ASIA/) }),
     );

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { signRequest } from "../../../../../src/egress/secrets/aws/sign-request.js";
 import { awsProblem } from "../../../../support/aws-signatures.js";
+import { lasting } from "../../../../support/inspected-place.js";
 
 /** From AWS's signing test suite and from its documentation of S3. */
 interface Published {
@@ -116,7 +117,7 @@ describe.each(published)("the published request $name", (one) => {
         secret: {
           ...{ name: "AWS", variables: {}, hosts: [], regions: null, services: null, plainHttp: false },
           ...{
-            credentials: { ...keys, sessionToken: token },
+            keys: lasting({ ...keys, sessionToken: token }),
             placeholders: { ...keys, sessionToken: token },
           },
         },

@@ -1,0 +1,89 @@
+import { formsOf } from "../mask.js";
+import type { AwsCredentials } from "./held-aws-secret.js";
+
+export interface TimedCredentials {
+  credentials: AwsCredentials;
+  /** Null for keys that stay valid, as far as is known. */
+  expiresAtMs: number | null;
+}
+
+interface RenewOptions {
+  /** Reads the keys once more from where they are. */
+  read(): Promise<TimedCredentials>;
+  /** Called with keys that were read anew, before anything is signed with them. */
+  onRenewed?: ((credentials: AwsCredentials) => void) | undefined;
+}
+
+/** New keys are read so long before the old ones expire, or when half of their time is over if they have less. */
+const EARLY_MS = 5 * 60_000;
+/** Programs decide how often requests are made, and each try runs a program of the user. */
+const PAUSE_AFTER_FAILURE_MS = 5000;
+/** Services may answer with keys of before: so many of them stay hidden in answers. */
+const GENERATIONS_KEPT = 8;
+
+/** Keys of AWS that are read anew before they expire. */
+export class AwsKeys {
+  #current: TimedCredentials;
+  #forms: Buffer[][];
+  #dueAtMs: number;
+  #reading: Promise<void> | null = null;
+  readonly #renew: RenewOptions | null;
+
+  /** Without `renew`, the keys are used for ever. */
+  constructor(first: TimedCredentials, renew: RenewOptions | null = null) {
+    this.#current = first;
+    this.#forms = [formsOfKeys(first.credentials)];
+    this.#dueAtMs = dueAt(first);
+    this.#renew = renew;
+  }
+
+  /** They may have expired. */
+  get newest(): AwsCredentials {
+    return this.#current.credentials;
+  }
+
+  /** How the secret parts of these keys and of those before can be written in an answer. */
+  get forms(): readonly Buffer[] {
+    return this.#forms.flat();
+  }
+
+  /** The keys that are valid now. Null if they have expired and no others can be read. */
+  async valid(): Promise<AwsCredentials | null> {
+    if (this.#renew !== null && Date.now() >= this.#dueAtMs) {
+      // All requests of the moment wait for the same program.
+      this.#reading ??= this.#readAnew(this.#renew).finally(() => {
+        this.#reading = null;
+      });
+      await this.#reading;
+    }
+    const { credentials, expiresAtMs } = this.#current;
+    return expiresAtMs === null || this.#renew === null || Date.now() < expiresAtMs ? credentials : null;
+  }
+
+  async #readAnew({ read, onRenewed }: RenewOptions): Promise<void> {
+    const found = await read().catch(() => null);
+    if (found === null || (found.expiresAtMs !== null && found.expiresAtMs <= Date.now())) {
+      this.#dueAtMs = Date.now() + PAUSE_AFTER_FAILURE_MS;
+      return;
+    }
+    this.#forms = [...this.#forms, formsOfKeys(found.credentials)].slice(-GENERATIONS_KEPT);
+    onRenewed?.(found.credentials);
+    this.#current = found;
+    this.#dueAtMs = dueAt(found);
+  }
+}
+
+/** What nobody may see of keys: their id is no secret. */
+export function secretParts({ secretAccessKey, sessionToken }: AwsCredentials): string[] {
+  return [secretAccessKey, sessionToken].filter((part) => part !== null);
+}
+
+function formsOfKeys(credentials: AwsCredentials): Buffer[] {
+  return secretParts(credentials).flatMap(formsOf);
+}
+
+function dueAt({ expiresAtMs }: TimedCredentials): number {
+  if (expiresAtMs === null) return Number.POSITIVE_INFINITY;
+  const leftMs = Math.max(0, expiresAtMs - Date.now());
+  return expiresAtMs - Math.min(EARLY_MS, leftMs / 2);
+}
