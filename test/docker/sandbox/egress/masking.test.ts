@@ -149,6 +149,15 @@ describe("a secret that a file has", () => {
     await opened.sandbox.apply({ paths: ["found.env"] });
     expect(readFileSync(join(opened.workspace, "found.env"), "utf8")).toContain(SECRET);
   });
+
+  it("is masked in what a fork has changed", async () => {
+    await using fork = await opened.sandbox.fork();
+    await fork.exec(bash(`echo "AGAIN=${SECRET}" >again.env`));
+    const { files, text } = await fork.changesSinceFork();
+    expect(files).toEqual([{ path: "again.env", kind: "add" }]);
+    expect(text).toContain(`+AGAIN=${STARS}\n`);
+    expect(text).not.toContain(SECRET);
+  });
 });
 
 it("a sandbox without secrets shows everything", async () => {
