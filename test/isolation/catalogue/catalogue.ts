@@ -7,6 +7,7 @@ import { mounts } from "./mounts.js";
 import { network } from "./network.js";
 import { resources } from "./resources.js";
 import { rules } from "./rules.js";
+import { secretsOutside } from "./secrets.js";
 import { systemCalls } from "./system-calls.js";
 
 /** Every assertion that has a test. */
@@ -16,6 +17,7 @@ export const catalogue: readonly Assertion[] = [
   ...mounts,
   ...hostSide,
   ...network,
+  ...secretsOutside,
   ...resources,
   ...commands,
   ...lifecycle,

@@ -11,6 +11,7 @@ const link = "unit/sandbox/channel/runner-link.test.ts";
 const frames = "unit/sandbox/channel/frames.test.ts";
 const tree = [kill, "a timeout ends the whole tree"] as const;
 
+const causes = "docker/sandbox/causes.test.ts";
 /** How commands start, speak and end. */
 export const commands: readonly Assertion[] = [
   ["G1", "A timeout ends the whole tree.", tree],
@@ -139,5 +140,13 @@ export const commands: readonly Assertion[] = [
     "G30",
     "Limits of PID 1 cannot be lowered by a command of the same user.",
     [kill, "no limit of PID 1 can be lowered, the command's own can"],
+  ],
+  [
+    "G31",
+    "The causes of a failed command are what the kernel and brig have counted of it, whatever it prints.",
+    [causes, "memory: the command whose process was killed has the limit as its cause"],
+    [causes, "a full directory is no cause of what has nothing to do with it"],
+    [causes, "a full directory: a command beside the one that fills it does not have its cause"],
+    [causes, "a refused connection: with the host, and only for the command that made it"],
   ],
 ];
