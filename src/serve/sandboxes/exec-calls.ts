@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ExecOptions } from "../../sandbox/sandbox-types.js";
+import type { ExecOptions, ExecResult } from "../../sandbox/sandbox-types.js";
 import type { Answer } from "../http/calls.js";
 import { errorLine } from "../http/send-answer.js";
 import type { ExecLine, execSchema, execStreamSchema, RemoteExecRecord } from "../wire/sandbox-schemas.js";
@@ -18,8 +18,8 @@ export async function execBuffered(
     encoding === "utf8"
       ? await inUse.sandbox.exec(argv, options)
       : textOutputs(await inUse.sandbox.exec(argv, { ...options, encoding: "buffer" }));
-  const { usage: _usage, ...answer } = ended;
-  return answer;
+  const { usage: _usage, causes, ...answer } = ended;
+  return { ...answer, causes: [...causes] };
 }
 
 /**
@@ -37,22 +37,32 @@ export function execStreamed(
         await send({ type, data: Buffer.from(chunk).toString("base64") } satisfies ExecLine);
       try {
         await use(async (inUse) => {
-          const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded } = await inUse.sandbox.exec(
-            request.argv,
-            {
-              ...execOptions(request, inUse),
-              maxOutputBytes: 0,
-              onStdout: output("stdout"),
-              onStderr: output("stderr"),
-            },
-          );
-          const end = { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded };
-          await send({ type: "exit", ...end } satisfies ExecLine);
+          const ended = await inUse.sandbox.exec(request.argv, {
+            ...execOptions(request, inUse),
+            maxOutputBytes: 0,
+            onStdout: output("stdout"),
+            onStderr: output("stderr"),
+          });
+          await send(exitLine(ended));
         });
       } catch (error) {
         await send(errorLine(error));
       }
     },
+  };
+}
+
+function exitLine(ended: ExecResult): ExecLine {
+  const { exitCode, signal, durationMs, timedOut, outOfMemory, treeEnded, causes } = ended;
+  return {
+    type: "exit",
+    exitCode,
+    signal,
+    durationMs,
+    timedOut,
+    outOfMemory,
+    treeEnded,
+    causes: [...causes],
   };
 }
 

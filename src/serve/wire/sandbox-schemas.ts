@@ -2,6 +2,7 @@ import { z } from "zod";
 import { SANDBOX_MODES } from "../../policy/modes.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import { FILE_TYPES } from "../../sandbox/sandbox-types.js";
+import { causesSchema } from "./cause-schema.js";
 
 const MAX_LIFE_MS = 7 * 24 * 3_600_000;
 const MAX_WAIT_MS = 10 * 60_000;
@@ -159,6 +160,7 @@ const endShape = {
   timedOut: z.boolean(),
   outOfMemory: z.boolean().describe("The kernel killed a process because memory ran out"),
   treeEnded: z.boolean(),
+  causes: causesSchema,
 };
 
 export const execResultSchema = z.object({

@@ -92,6 +92,39 @@ describe("a streamed command", () => {
   });
 });
 
+describe("why a command failed", () => {
+  const full = (path: string) => ({
+    kind: "full-directory",
+    path,
+    lacks: "bytes",
+    limit: expect.any(Number),
+    wasFull: false,
+  });
+  const fill = (path: string) => ["sh", "-c", `head -c 200000000 /dev/zero > ${path}/x`];
+
+  it("is in the answer, and nothing is of a command that did not fail", async () => {
+    await using other = await served.client.createSandbox({
+      mode: "danger-full-access",
+      limits: { memoryMb: 160 },
+    });
+    const hog = ["python3", "-c", "x = bytearray(400_000_000); x[::4096] = b'x' * len(x[::4096])"];
+    expect(await other.exec(hog)).toMatchObject({
+      outOfMemory: true,
+      causes: [{ kind: "memory-limit", limitBytes: 160 * 1024 ** 2 }],
+    });
+    expect((await other.exec(["true"])).causes).toEqual([]);
+  });
+
+  it("is in the answer with bytes, and at the end of a stream", async () => {
+    await using other = await served.client.createSandbox();
+    expect((await other.exec(fill("/dev/shm"), { encoding: "buffer" })).causes).toEqual([full("/dev/shm")]);
+    await other.files.remove("/dev/shm/x");
+    expect((await other.stream(fill("/dev/shm"))).causes).toEqual([full("/dev/shm")]);
+    await other.files.remove("/dev/shm/x");
+    expect((await other.stream(["false"])).causes).toEqual([]);
+  });
+});
+
 it("a command whose answer nobody waits for any more is ended", async () => {
   const gone = new AbortController();
   const running = sandbox.exec(["sleep", "8765"], { signal: gone.signal });
