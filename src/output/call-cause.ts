@@ -11,6 +11,11 @@ export type CallCause =
   | { kind: "machine-memory" }
   /** A process or thread could not be started. Null: because of a limit outside of the sandbox. */
   | { kind: "process-limit"; limit: number | null }
+  /**
+   * Its time limit has passed, and in this part of its time, from 0 to 1, the sandbox had used up the processors that
+   * it may use, so that the kernel made it wait. Null: their number is unknown.
+   */
+  | { kind: "cpu-limit"; cpus: number | null; share: number }
   /** A directory in memory (tmpfs) is full. */
   | ({ kind: "full-directory" } & FullPlace)
   /** The disk that holds this directory is full. */
@@ -41,6 +46,11 @@ export function describeCause(cause: CallCause): string {
       return cause.limit === null
         ? "a process could not be started because of a limit outside of the sandbox"
         : `a process could not be started because the sandbox had reached its limit of ${cause.limit} processes and threads`;
+    case "cpu-limit": {
+      const limit =
+        cause.cpus === null ? "processors" : `${cause.cpus} ${cause.cpus === 1 ? "processor" : "processors"}`;
+      return `the sandbox's limit of ${limit} slowed this command down for ${Math.round(cause.share * 100)} % of its time`;
+    }
     case "full-directory":
       return `${shownPath(cause.path)} is full: ${whatIsUsed(cause)}`;
     case "disk-full":

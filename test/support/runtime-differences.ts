@@ -12,6 +12,7 @@ const gvisorDifferences = {
     "the process limit counts the threads of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
   "limits.memory":
     "the memory limit is that of gVisor as a whole, which ends when it is reached; with --ignore-cgroups there is none",
+  "limits.cpus": "gVisor does not count how often it held its processes back",
   "modes.devices":
     "gVisor takes neither read-only nor masked paths: /dev and /proc are its own, and root inside may change them",
   "limits.ipc": "gVisor takes no limits of System V IPC, and its tmpfs has no limit of inodes",

@@ -9,6 +9,7 @@
 
 struct before_call {
     struct counts counts;
+    uint64_t throttled;       /* periods without processors left; of a command with a time limit */
     uint64_t forks_of_runner; /* those that were refused to the runner itself */
     uint32_t full_rooms;      /* bit n: the one at n */
     bool is_noted;

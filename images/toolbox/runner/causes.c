@@ -12,6 +12,8 @@
 
 /* As shells report a process that SIGKILL has ended. */
 #define SHELL_KILLED (128 + SIGKILL)
+/* Of the command's time, in thousandths: less of it without processors is hardly why it took too long. */
+#define MUCH_THROTTLED 250
 
 struct watched *causes_open(struct runner *r) {
     struct watched *w = calloc(1, sizeof *w);
@@ -20,7 +22,7 @@ struct watched *causes_open(struct runner *r) {
     rooms_open(&w->rooms);
     const struct counters *c = &w->counters;
     const int files[] = {c->memory_events, c->memory_kills, c->most_memory[0], c->most_memory[1], c->memory_limit, c->refused_forks,
-                         c->process_limit, c->most_processes};
+                         c->process_limit, c->most_processes, c->cpu_stat, c->cpu_limit, c->cpu_period};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) note_fd(r, files[i]);
     for (int i = 0; i < w->rooms.count; i++) note_fd(r, w->rooms.list[i].fd);
     return w;
@@ -47,6 +49,7 @@ void causes_note_start(struct runner *r, struct channel *c) {
     note_company(r, c);
     c->before.counts = counters_read(&r->watched->counters);
     c->before.forks_of_runner = r->refused_forks;
+    if (c->timeout != TIMEOUT_NONE) c->before.throttled = counters_throttled(&r->watched->counters);
     struct rooms *rooms = &r->watched->rooms;
     for (int i = 0; i < rooms->count; i++) {
         uint64_t total;
@@ -63,6 +66,7 @@ static void append(struct buffer *out, struct cause cause) {
     uint8_t head[CAUSE_HEAD_BYTES] = {cause.kind, cause.flags};
     put16(head + 2, (uint16_t)length);
     put64(head + 4, cause.limit == COUNT_UNKNOWN ? 0 : cause.limit);
+    put16(head + 12, cause.share);
     uint8_t *at = buffer_reserve(out, sizeof head + length);
     if (!at) return;
     memcpy(at, head, sizeof head);
@@ -108,6 +112,19 @@ static void append_processes(struct runner *r, const struct channel *c, const st
     append(out, (struct cause){.kind = CAUSE_PROCESSES, .flags = limit == COUNT_UNKNOWN ? CAUSE_OUTSIDE : 0, .limit = limit});
 }
 
+/* Only a command that has run out of time failed for want of it. */
+static void append_cpu(struct runner *r, const struct channel *c, struct buffer *out) {
+    if (!(c->exit_flags & EXIT_TIMED_OUT) || c->before.had_company) return;
+    const struct counters *counters = &r->watched->counters;
+    uint64_t now = counters_throttled(counters), took_us = now_us() - c->started_us;
+    if (!has_risen(c->before.throttled, now) || took_us == 0) return;
+    struct cpu_limit limit = counters_cpu_limit(counters);
+    if (limit.thousandths == COUNT_UNKNOWN) return;
+    double share = 1000.0 * (double)(now - c->before.throttled) * (double)limit.period_us / (double)took_us;
+    if (share < MUCH_THROTTLED) return;
+    append(out, (struct cause){.kind = CAUSE_CPU, .share = share > 1000 ? 1000 : (uint16_t)share, .limit = limit.thousandths});
+}
+
 /* One that was full before is no cause, unless the command has at least tried something there. */
 static void append_full(struct runner *r, const struct channel *c, struct buffer *out) {
     struct rooms *rooms = &r->watched->rooms;
@@ -133,6 +150,7 @@ bool causes_append(struct runner *r, const struct channel *c, const struct worke
     if (!r->watched || !c->before.is_noted || !has_failed(report)) return false;
     bool lacked_memory = append_memory(r, c, report, out);
     append_processes(r, c, report, out);
+    append_cpu(r, c, out);
     if (!c->before.had_company && report->kind != EXIT_NOT_STARTED) append_full(r, c, out);
     return lacked_memory;
 }

@@ -17,6 +17,7 @@ struct worker_report;
 /* A record of the EXIT frame. */
 struct cause {
     uint8_t kind, flags;
+    uint16_t share; /* in thousandths */
     uint64_t limit; /* or COUNT_UNKNOWN */
     const char *path;
 };

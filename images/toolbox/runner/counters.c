@@ -10,6 +10,7 @@
 #define V2 "/sys/fs/cgroup/"
 #define MEMORY_V1 "/sys/fs/cgroup/memory/"
 #define PIDS_V1 "/sys/fs/cgroup/pids/"
+#define CPU_V1 "/sys/fs/cgroup/cpu/"
 #define LARGEST_PIECE (1u << 20)
 
 static int open_one(const char *path) { return open(path, O_RDONLY | O_CLOEXEC); }
@@ -28,6 +29,9 @@ void counters_open(struct counters *c) {
     c->memory_limit = open_either(V2 "memory.max", MEMORY_V1 "memory.limit_in_bytes");
     c->process_limit = open_either(V2 "pids.max", PIDS_V1 "pids.max");
     c->most_processes = open_either(V2 "pids.peak", PIDS_V1 "pids.peak");
+    c->cpu_stat = open_either(V2 "cpu.stat", CPU_V1 "cpu.stat");
+    c->cpu_limit = open_either(V2 "cpu.max", CPU_V1 "cpu.cfs_quota_us");
+    c->cpu_period = open_one(CPU_V1 "cpu.cfs_period_us");
 }
 
 static bool read_text(int fd, char *text, size_t size) {
@@ -93,4 +97,17 @@ uint64_t counters_memory_limit(const struct counters *c, const struct counts *be
 uint64_t counters_process_limit(const struct counters *c) {
     uint64_t limit = read_number(c->process_limit), most = read_number(c->most_processes);
     return most < limit ? COUNT_UNKNOWN : limit;
+}
+
+uint64_t counters_throttled(const struct counters *c) { return read_named(c->cpu_stat, "nr_throttled"); }
+
+/* v2 has "QUOTA PERIOD", or "max PERIOD" without a limit; v1 has the quota alone, or -1. */
+struct cpu_limit counters_cpu_limit(const struct counters *c) {
+    struct cpu_limit limit = {.thousandths = COUNT_UNKNOWN, .period_us = COUNT_UNKNOWN};
+    char text[64];
+    if (!read_text(c->cpu_limit, text, sizeof text) || text[0] < '0' || text[0] > '9') return limit;
+    const char *space = strchr(text, ' ');
+    uint64_t quota = number_at(text), period = space ? number_at(space) : read_number(c->cpu_period);
+    if (period == 0 || period == COUNT_UNKNOWN || quota > UINT64_MAX / 1000) return limit;
+    return (struct cpu_limit){.thousandths = quota * 1000 / period, .period_us = period};
 }

@@ -13,6 +13,12 @@ struct counts {
     uint64_t refused_forks; /* how often no process could be started because of a limit of their number */
 };
 
+/* The container's own limit of processors. */
+struct cpu_limit {
+    uint64_t thousandths; /* of a processor, or COUNT_UNKNOWN if there is no limit */
+    uint64_t period_us;   /* the kernel counts in such periods, or COUNT_UNKNOWN */
+};
+
 /* Opened before the first command runs, because a file that is open cannot be hidden or replaced. */
 struct counters {
     int memory_events;  /* v2: both counts of memory */
@@ -20,6 +26,8 @@ struct counters {
     int most_memory[2]; /* v1: without and with swap. Its memory.failcnt stays 0 with some kernels */
     int memory_limit;
     int refused_forks, process_limit, most_processes;
+    int cpu_stat, cpu_limit;
+    int cpu_period; /* v1: v2 has it in the file of the limit */
 };
 
 void counters_open(struct counters *c);
@@ -32,5 +40,9 @@ struct counts counters_read(const struct counters *c);
 uint64_t counters_memory_limit(const struct counters *c, const struct counts *before, const struct counts *now);
 /* The container's own limit of processes, or COUNT_UNKNOWN if it was never reached, so that only an outer one can have been. */
 uint64_t counters_process_limit(const struct counters *c);
+
+/* In how many periods the container had used up its processors before the end. */
+uint64_t counters_throttled(const struct counters *c);
+struct cpu_limit counters_cpu_limit(const struct counters *c);
 
 #endif

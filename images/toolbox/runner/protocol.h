@@ -84,9 +84,9 @@ enum exit_flag {
 };
 
 /* Behind the head of a failed command's EXIT: what is known of why it failed. */
-#define CAUSE_HEAD_BYTES 12u
+#define CAUSE_HEAD_BYTES 14u
 
-enum cause_kind { CAUSE_MEMORY = 1, CAUSE_PROCESSES = 2, CAUSE_FULL_MEMORY = 3, CAUSE_FULL_DISK = 4 };
+enum cause_kind { CAUSE_MEMORY = 1, CAUSE_PROCESSES = 2, CAUSE_FULL_MEMORY = 3, CAUSE_FULL_DISK = 4, CAUSE_CPU = 5 };
 
 enum cause_flag { CAUSE_OUTSIDE = 1, CAUSE_FILES = 2, CAUSE_BEFORE = 4 };
 

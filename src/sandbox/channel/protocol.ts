@@ -68,9 +68,9 @@ export const ExitFlag = {
 } as const;
 
 /** Behind the head of a failed command's EXIT: what is known of why it failed. */
-export const CAUSE_HEAD_BYTES = 12;
+export const CAUSE_HEAD_BYTES = 14;
 
-export const CauseKind = { memory: 1, processes: 2, fullMemory: 3, fullDisk: 4 } as const;
+export const CauseKind = { memory: 1, processes: 2, fullMemory: 3, fullDisk: 4, cpu: 5 } as const;
 
 export const CauseFlag = { outside: 1, files: 2, before: 4 } as const;
 

@@ -10,6 +10,8 @@ interface CauseRecord {
   flags: number;
   /** In bytes, processes or files; null if it is not known. */
   limit: number | null;
+  /** Of the command's time, in thousandths. */
+  share: number;
   path: string;
 }
 
@@ -28,6 +30,7 @@ export function parseCauses(bytes: Buffer): CallCause[] {
         kind,
         flags: bytes.readUInt8(at + 1),
         limit: limit === 0 || !Number.isSafeInteger(limit) ? null : limit,
+        share: bytes.readUInt16LE(at + 12),
         path: bytes.toString("utf8", end, pathEnd),
       }),
     );
@@ -36,7 +39,7 @@ export function parseCauses(bytes: Buffer): CallCause[] {
   return causes;
 }
 
-function causeOf({ kind, flags, limit, path }: CauseRecord): CallCause {
+function causeOf({ kind, flags, limit, share, path }: CauseRecord): CallCause {
   switch (kind) {
     case "memory":
       return flags & CauseFlag.outside
@@ -44,6 +47,12 @@ function causeOf({ kind, flags, limit, path }: CauseRecord): CallCause {
         : { kind: "memory-limit", limitBytes: limit };
     case "processes":
       return { kind: "process-limit", limit: flags & CauseFlag.outside ? null : limit };
+    case "cpu":
+      return {
+        kind: "cpu-limit",
+        cpus: limit === null ? null : limit / 1000,
+        share: Math.min(share / 1000, 1),
+      };
     case "fullMemory":
     case "fullDisk":
       return {

@@ -21,6 +21,13 @@ const causeSchema = z.discriminatedUnion("kind", [
     limit: z.number().min(0).nullable().describe("Null for a limit outside of the sandbox"),
   }),
   z.object({
+    kind: z
+      .literal("cpu-limit")
+      .describe("The time limit has passed while the limit of processors slowed the command down"),
+    cpus: z.number().min(0).nullable(),
+    share: z.number().min(0).max(1).describe("The part of its time in which they were used up"),
+  }),
+  z.object({
     kind: z.literal("full-directory").describe("A directory in memory is full"),
     ...fullPlaceShape,
   }),

@@ -19,6 +19,7 @@ function wireCause(cause: CallCause): Readonly<Record<string, unknown>> {
     }
     case "machine-memory":
     case "process-limit":
+    case "cpu-limit":
     case "network-rule":
       return cause;
     default:

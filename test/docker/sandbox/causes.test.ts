@@ -147,6 +147,36 @@ forEachHostUser((test, { uid }) => {
     },
   );
 
+  test.skipIf(differs("limits.cpus"))(
+    titled(
+      "limits.cpus",
+      "processors: only a command that ran out of time for want of them has the limit as its cause",
+    ),
+    async ({ open, directory }) => {
+      const sandbox = await open({ policyFile: await changedPolicy(directory, { cpus: 0.02 }) });
+      const spin = "while :; do :; done";
+      const cause = {
+        kind: "cpu-limit",
+        cpus: 0.02,
+        share: expect.toSatisfy((share) => share >= 0.25 && share <= 1),
+      };
+      expect(await run(sandbox, spin, { timeoutMs: 3000 })).toMatchObject({
+        timedOut: true,
+        causes: [cause],
+      });
+      expect(await run(sandbox, "exec sleep 60", { timeoutMs: 3000 })).toMatchObject({
+        timedOut: true,
+        causes: [],
+      });
+      const failed = await run(sandbox, "for i in $(seq 10000); do :; done; exit 3", { timeoutMs: 60_000 });
+      expect(failed).toMatchObject({ exitCode: 3, timedOut: false, causes: [] });
+      const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
+      expect(await run(sandbox, spin, { timeoutMs: 3000 })).toMatchObject({ timedOut: true, causes: [] });
+      bystander.stdin?.end("\n");
+      expect(await bystander.exit).toMatchObject({ exitCode: 5, causes: [] });
+    },
+  );
+
   test("a full directory: by bytes, by files, and which one", async ({ open, directory }) => {
     const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
     expect(await run(sandbox, fill("/tmp/x"))).toMatchObject({ exitCode: 1, causes: [fullTmp] });

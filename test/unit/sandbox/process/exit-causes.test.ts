@@ -7,15 +7,17 @@ interface CauseFields {
   kind: number;
   flags?: number;
   limit?: number;
+  share?: number;
   path?: string;
 }
 
-function record({ kind, flags = 0, limit = 0, path = "" }: CauseFields): Buffer {
-  const head = Buffer.alloc(12);
+function record({ kind, flags = 0, limit = 0, share = 0, path = "" }: CauseFields): Buffer {
+  const head = Buffer.alloc(14);
   head.writeUInt8(kind, 0);
   head.writeUInt8(flags, 1);
   head.writeUInt16LE(Buffer.byteLength(path), 2);
   head.writeBigUInt64LE(BigInt(limit), 4);
+  head.writeUInt16LE(share, 12);
   return Buffer.concat([head, Buffer.from(path)]);
 }
 
@@ -46,6 +48,14 @@ describe("the causes in an EXIT", () => {
       { kind: 4, flags: 6, limit: 7, path: "/ä b" },
       { kind: "disk-full", path: "/ä b", lacks: "files", limit: 7, wasFull: true },
     ],
+    [
+      { kind: 5, limit: 1500, share: 250 },
+      { kind: "cpu-limit", cpus: 1.5, share: 0.25 },
+    ],
+    [
+      { kind: 5, share: 65_535 },
+      { kind: "cpu-limit", cpus: null, share: 1 },
+    ],
   ])("%j is read", ([fields, expected]) => {
     const other = { kind: 2, limit: 1 };
     expect(parseCauses(Buffer.concat([record(fields), record(other)]))).toEqual([
@@ -57,7 +67,9 @@ describe("the causes in an EXIT", () => {
   it("no bytes do anything but give causes or end the session", () => {
     const anything = fc.oneof(
       fc.uint8Array({ maxLength: 60 }),
-      fc.record({ kind: fc.nat(5), flags: fc.nat(255), path: fc.string() }).map(record),
+      fc
+        .record({ kind: fc.nat(6), share: fc.nat(65_535), flags: fc.nat(255), path: fc.string() })
+        .map(record),
     );
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), (parts) => {

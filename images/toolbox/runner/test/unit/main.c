@@ -740,7 +740,7 @@ static int file_with(const char *text) {
     return fd;
 }
 
-static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1};
+static const struct counters none = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1};
 
 static void counts_are_read_under_both_versions_of_cgroup(void) {
     struct counts unknown = counters_read(&none);
@@ -754,6 +754,26 @@ static void counts_are_read_under_both_versions_of_cgroup(void) {
     v1.refused_forks = file_with("");
     counts = counters_read(&v1);
     REQUIRE(counts.memory_kills == 4 && counts.limit_hits == COUNT_UNKNOWN && counts.refused_forks == COUNT_UNKNOWN);
+}
+
+static void the_limit_of_processors_is_read_under_both_versions_of_cgroup(void) {
+    REQUIRE(counters_throttled(&none) == COUNT_UNKNOWN && counters_cpu_limit(&none).thousandths == COUNT_UNKNOWN);
+    struct counters v2 = none, v1 = none;
+    v2.cpu_stat = file_with("usage_usec 1\nuser_usec 1\nsystem_usec 0\nnr_periods 40\nnr_throttled 30\nthrottled_usec 2\n");
+    v2.cpu_limit = file_with("150000 100000\n");
+    REQUIRE(counters_throttled(&v2) == 30);
+    struct cpu_limit limit = counters_cpu_limit(&v2);
+    REQUIRE(limit.thousandths == 1500 && limit.period_us == 100000);
+    v1.cpu_limit = file_with("50000\n");
+    REQUIRE(counters_cpu_limit(&v1).thousandths == COUNT_UNKNOWN);
+    v1.cpu_period = file_with("100000\n");
+    REQUIRE(counters_cpu_limit(&v1).thousandths == 500 && counters_cpu_limit(&v1).period_us == 100000);
+    static const char *const without[] = {"max 100000\n", "-1\n", "", "1000 0\n", "99999999999999999999 1\n"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        struct counters c = none;
+        c.cpu_limit = file_with(without[i]);
+        REQUIRE(counters_cpu_limit(&c).thousandths == COUNT_UNKNOWN);
+    }
 }
 
 static void a_limit_is_the_containers_own_only_if_it_was_reached(void) {
@@ -860,6 +880,7 @@ static const struct {
     TEST(a_zombie_is_not_killed_again),
     TEST(a_parent_is_found_behind_any_name),
     TEST(counts_are_read_under_both_versions_of_cgroup),
+    TEST(the_limit_of_processors_is_read_under_both_versions_of_cgroup),
     TEST(a_limit_is_the_containers_own_only_if_it_was_reached),
     TEST(rooms_are_what_can_be_written_to_and_is_on_this_machine),
     TEST(there_are_no_more_rooms_than_there_is_place_for),

@@ -219,11 +219,13 @@ static void set_counter(int *fd, const char *text) {
 
 static void open_watched(void) {
     open_welcomed();
-    watched = (struct watched){.counters = {-1, -1, {-1, -1}, -1, -1, -1, -1}};
+    watched = (struct watched){.counters = {-1, -1, {-1, -1}, -1, -1, -1, -1, -1, -1, -1}};
     set_counter(&watched.counters.memory_events, "oom 0\noom_kill 0\n");
     set_counter(&watched.counters.refused_forks, "max 0\n");
     set_counter(&watched.counters.memory_limit, "1048576\n");
     set_counter(&watched.counters.process_limit, "64\n");
+    set_counter(&watched.counters.cpu_stat, "nr_periods 9\nnr_throttled 7\nthrottled_time 1\n");
+    set_counter(&watched.counters.cpu_limit, "150000 100000\n");
     s.r.watched = &watched;
 }
 
@@ -232,8 +234,9 @@ static void close_watched(void) {
     finish();
     close_runner();
     const struct counters *c = &watched.counters;
-    const int files[] = {c->memory_events, c->refused_forks, c->memory_limit, c->process_limit};
-    for (size_t i = 0; i < 4; i++) close(files[i]);
+    const int files[] = {c->memory_events, c->refused_forks, c->memory_limit, c->process_limit, c->cpu_stat, c->cpu_limit, c->cpu_period};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i] >= 0) close(files[i]);
 }
 
 /* The kinds and flags of the causes of such an end of the command, "" for none. */
@@ -301,6 +304,38 @@ static void in_company_a_command_has_only_what_is_certainly_its_own(void) {
     close_watched();
 }
 
+static void only_a_command_whose_time_is_over_and_that_was_much_held_back_has_the_limit_of_processors(void) {
+    open_watched();
+    struct channel *c = channel_find(&s.r, start_one()->channel);
+    struct fake *f = &(struct fake){.channel = c->id};
+    c->before.had_company = false;
+    c->before.throttled = 7;
+    c->exit_flags |= EXIT_TIMED_OUT;
+    c->started_us = now_us() - 1000000;
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    set_counter(&watched.counters.cpu_stat, "nr_throttled 9\n");
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    set_counter(&watched.counters.cpu_stat, "nr_throttled 12\n");
+    REQUIRE_CAUSES(f, "5:0:1500 ", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    c->before.had_company = true;
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    c->before.had_company = false;
+    c->exit_flags = 0;
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    c->exit_flags |= EXIT_TIMED_OUT;
+    set_counter(&watched.counters.cpu_limit, "max 100000\n");
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    /* Version 1 has the period in a file of its own. */
+    set_counter(&watched.counters.cpu_limit, "25000\n");
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    set_counter(&watched.counters.cpu_period, "50000\n");
+    set_counter(&watched.counters.cpu_stat, "nr_throttled 100\n");
+    REQUIRE_CAUSES(f, "5:0:500 ", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    set_counter(&watched.counters.cpu_period, "0\n");
+    REQUIRE_CAUSES(f, "", .kind = EXIT_SIGNALLED, .code = SIGKILL);
+    close_watched();
+}
+
 /* ----------------------------------------------------------------------------------------------------------------- */
 
 #define TEST(name) {#name, name}
@@ -318,6 +353,7 @@ static const struct {
     TEST(what_came_before_a_reset_arrives_once_there_is_credit_for_it),
     TEST(a_command_alone_has_what_was_counted_while_it_ran),
     TEST(what_was_refused_to_the_runner_itself_is_no_cause),
+    TEST(only_a_command_whose_time_is_over_and_that_was_much_held_back_has_the_limit_of_processors),
     TEST(in_company_a_command_has_only_what_is_certainly_its_own),
 };
 
