@@ -31,7 +31,7 @@ const deep = [
  */
 const slow = [
   "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,git-*,kept-changes,killed-*,login,mcp-*,package,queue*,serve*}.test.ts",
-  "test/e2e/{agents,approvals,context,conversation,doctor-attack,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
+  "test/e2e/{agents,approvals,context,conversation,doctor-attack,lease,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
   "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",
   "test/docker/{base-image,engine,image-prune,podman}.test.ts",
   "test/docker/sandbox/egress/real-clients.test.ts",

@@ -10,10 +10,14 @@ import { testEngine } from "./engine.js";
 /** The engine of this machine behind a socket whose streams can be made to fall silent. */
 export interface SilencedEngine extends AsyncDisposable {
   readonly engine: Engine;
+  /** As `DOCKER_HOST` spells it. */
+  readonly endpoint: string;
   /** Streams that have been opened so far: every exec is one. */
   readonly streams: number;
   /** From now on nothing passes on the streams there are, in either direction, and none of them is closed. */
   silence(): void;
+  /** Closes the streams there are. */
+  breakStreams(): void;
 }
 
 interface Passage {
@@ -42,8 +46,10 @@ export async function silencedEngine(): Promise<SilencedEngine> {
     }
   });
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  const endpoint = `unix://${socketPath}`;
   return {
-    engine: await connectEngine({ env: readEnvironment(), endpoint: `unix://${socketPath}` }),
+    engine: await connectEngine({ env: readEnvironment(), endpoint }),
+    endpoint,
     get streams() {
       return passages.filter(({ isStream }) => isStream).length;
     },
@@ -54,6 +60,9 @@ export async function silencedEngine(): Promise<SilencedEngine> {
             side.unpipe();
             side.pause();
           }
+    },
+    breakStreams() {
+      for (const { isStream, sides } of passages) if (isStream) for (const side of sides) side.destroy();
     },
     async [Symbol.asyncDispose]() {
       for (const { sides } of passages) for (const side of sides) side.destroy();

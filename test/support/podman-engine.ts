@@ -14,9 +14,11 @@ import { copyImage, socketOf, testEngine } from "./engine.js";
 
 const run = promisify(execFile);
 
+/** Podman of another version than the installed one: a program that starts it where its own files and libraries are. */
+const program = process.env.BRIG_TEST_PODMAN || "/usr/bin/podman";
+
 /** Whether this machine has Podman. Only root can start it as these tests do. */
-export const hasPodman =
-  process.getuid?.() === 0 && existsSync("/usr/bin/podman") && existsSync("/usr/sbin/runc");
+export const hasPodman = process.getuid?.() === 0 && existsSync(program) && existsSync("/usr/sbin/runc");
 
 export interface PodmanEngine extends AsyncDisposable {
   readonly engine: Engine;
@@ -66,8 +68,8 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     ...["--root", join(directory, "root"), "--runroot", join(directory, "run")],
     ...["--cgroup-manager=cgroupfs", `--runtime=${runtime}`],
   ];
-  const podman = async (...args: readonly string[]) => (await run("podman", [...flags, ...args])).stdout;
-  const service = spawn("podman", [...flags, "system", "service", "--time=0", `unix://${socket}`], {
+  const podman = async (...args: readonly string[]) => (await run(program, [...flags, ...args])).stdout;
+  const service = spawn(program, [...flags, "system", "service", "--time=0", `unix://${socket}`], {
     stdio: "ignore",
   });
   const ended = once(service, "exit");
