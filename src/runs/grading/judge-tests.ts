@@ -1,3 +1,4 @@
+import { formatBytes } from "../../lib/bytes.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import { invalidReasons } from "../../tasks/parsers/grade.js";
@@ -8,8 +9,10 @@ import { describeExceeded } from "../attempt/disk-watch.js";
 import type { TimeTaken } from "../processors/extended-limit.js";
 import { mainReward } from "./parse-rewards.js";
 import { readRewardFiles } from "./reward-files.js";
-import type { TestsRun } from "./run-tests.js";
+import { PARSED_OUTPUT_BYTES, type TestsRun } from "./run-tests.js";
 import type { Verification } from "./verification.js";
+
+const outputIsCut = `the tests printed more than the ${formatBytes(PARSED_OUTPUT_BYTES)} that are read, so not all of their results are known`;
 
 export type Judged = Omit<Verification, "mode" | "findings">;
 
@@ -31,6 +34,9 @@ export async function judgeTests(
     if (period === null) throw new TypeError("reward files are judged by when they were written");
     return { ...none, ...withMainReward(await readRewardFiles(await stop(), { uid, ...period })) };
   }
+  // What is missing may name a test that failed.
+  if (run.isOutputCut && check.kind === "parsed-output")
+    return { ...none, rewards: null, verifier: "no-reward", message: outputIsCut };
   const grade =
     check.kind === "swe-bench"
       ? gradeSweBench(run.output, check)
@@ -38,7 +44,9 @@ export async function judgeTests(
   if (grade.kind === "invalid")
     return { ...none, rewards: null, verifier: "no-reward", message: invalidReasons[grade.reason] };
   const rewards = { reward: grade.isResolved ? 1 : 0 };
-  return { exitCode, time, rewards, verifier: "scored", message: null, tests: [...grade.tests] };
+  // Tests that are not named count as failed here.
+  const message = run.isOutputCut && !grade.isResolved ? outputIsCut : null;
+  return { exitCode, time, rewards, verifier: "scored", message, tests: [...grade.tests] };
 }
 
 function timeIsOver({ extendedMs }: TimeTaken): string {

@@ -18,7 +18,7 @@ const TESTS_DIRECTORY = "/tests";
 export const TEST_OUTPUT = "test-output.txt";
 
 /** What a parser of test output sees of it. */
-const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
+export const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 const TIME_IS_OVER = new Error("the time of the tests is over");
 const DISK_IS_FULL = new Error("the tests wrote more than they may");
@@ -50,6 +50,8 @@ export interface TestsRun {
   /** Null unless the tests were ended because they wrote more than they may. */
   diskExceeded: ExceededDisk | null;
   output: string;
+  /** The middle of the output is missing, because it is longer than `PARSED_OUTPUT_BYTES`. */
+  isOutputCut: boolean;
   time: TimeTaken;
   /** When the tests began and ended, by the clock of the container; null where nothing is judged by it. */
   period: { from: Date; to: Date } | null;
@@ -89,9 +91,15 @@ async function execWithin(
   using disk = await DiskLimit.start(asRoot, run);
   using limit = new ExtendedLimit(asRoot, { allowed: run.allowed, reason: TIME_IS_OVER });
   using either = new AnySignal([run.signal, limit.signal, disk.signal]);
-  const ended = { exitCode: TIMEOUT_EXIT_CODE, isTimedOut: false, diskExceeded: null, output: "" };
+  const ended = {
+    exitCode: TIMEOUT_EXIT_CODE,
+    isTimedOut: false,
+    diskExceeded: null,
+    output: "",
+    isOutputCut: false,
+  };
   try {
-    const { exitCode, output } = await asTests.exec(argv, {
+    const { exitCode, output, truncated } = await asTests.exec(argv, {
       cwd: run.cwd,
       env: run.env,
       signal: either.signal,
@@ -100,7 +108,7 @@ async function execWithin(
       onStdout: write,
       onStderr: write,
     });
-    return { ...ended, exitCode, output, time: await limit.end() };
+    return { ...ended, exitCode, output, isOutputCut: truncated, time: await limit.end() };
   } catch (error) {
     if (error === TIME_IS_OVER) return { ...ended, isTimedOut: true, time: await limit.end() };
     if (error === DISK_IS_FULL) return { ...ended, diskExceeded: disk.exceeded, time: await limit.end() };

@@ -183,6 +183,27 @@ for i in range(20100):
   });
 
   sandboxTest(
+    "give no grade if they print more than is read, which may hide one that failed",
+    async ({ directory }) => {
+      const script = join(directory, "run-tests.sh");
+      const much = "head -c 12000000 /dev/zero | tr '\\0' x; echo";
+      const begin = 'echo "= short test summary info ="; echo "PASSED test_x.py::test_x"';
+      await writeFile(
+        script,
+        `${begin}; ${much}; echo "FAILED test_x.py::test_y"; ${much}; echo "PASSED test_x.py::test_z"\n`,
+      );
+      const check = { kind: "parsed-output", directory: null, script, parser: "pytest" } as const;
+      const { result } = await tried(directory, { agent: "true", verifier: { check } });
+      expect(result.reward).not.toBe(1);
+      expect(result.steps[0]?.verification).toMatchObject({
+        verifier: "no-reward",
+        message:
+          "the tests printed more than the 16 MiB that are read, so not all of their results are known",
+      });
+    },
+  );
+
+  sandboxTest(
     "load no code of the agent by the settings of libraries and the programs behind programs",
     async ({ directory }) => {
       const planted: string[] = [];
