@@ -1,14 +1,18 @@
 // Measures how many faults the tests would notice: puts a small fault into a file, one at a time, in a copy of the project, and runs the tests
 // nearest to that file. Writes every fault that no test noticed, with its place. See CONTRIBUTING.md.
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { runnerMutants } from "./mutate/c-mutants.js";
 import { copyProject } from "./mutate/copy.js";
+import { readEquivalent, withoutEquivalent } from "./mutate/equivalent.js";
 import { describeScores, describeSurvivors } from "./mutate/report.js";
 import { openRunnerTests } from "./mutate/runner-tests.js";
 import { drawn } from "./mutate/sample.js";
 import { sourceMutants } from "./mutate/source-mutants.js";
 import { TestRuns } from "./mutate/test-runs.js";
+import { root } from "./setup/run.js";
 
 const places = ["src/sandbox", "src/policy", "src/docker", "images/toolbox/runner"];
 
@@ -39,39 +43,71 @@ if (values.help) process.stdout.write(usage);
 else await measure();
 
 async function measure() {
-  const copy = await copyProject();
   const end = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => end.abort());
+  const copy = await copyProject();
   const results = [];
+  const left = {};
   try {
     for (const place of values.in) {
-      const isRunner = place.startsWith("images/");
-      const all = (isRunner ? await runnerMutants(place) : await sourceMutants(place)).filter((mutant) =>
-        nameOf(mutant).includes(values.only),
-      );
-      const sample = drawn(all, { count: Number(values.sample), seed: Number(values.seed) });
-      process.stderr.write(`${place}: ${sample.length} of ${all.length} faults\n`);
-      const runs = new TestRuns(copy.path, { testCount: Number(values.tests), signal: end.signal });
-      const runner = isRunner ? await openRunnerTests(end.signal) : null;
-      try {
-        for (const mutant of sample) {
-          if (end.signal.aborted) break;
-          let outcome = runner ? await runner.outcomeOf(mutant) : await runs.outcomeOf(mutant, "unit");
-          if (["survived", "untested"].includes(outcome) && values.engine)
-            outcome = await runs.outcomeOf(mutant, "docker");
-          if (outcome === "interrupted") break;
-          results.push({ place, ...mutant, outcome });
-          process.stderr.write(`  ${outcome}: ${nameOf(mutant)}\n`);
-          await writeFile(values.out, `${JSON.stringify({ ...values, results }, null, 2)}\n`);
-        }
-      } finally {
-        await runner?.close();
-      }
+      const { faults, equivalentCount } = await faultsOf(place);
+      left[place] = equivalentCount;
+      const sample = drawn(faults, { count: Number(values.sample), seed: Number(values.seed) });
+      process.stderr.write(`${place}: ${sample.length} of ${faults.length} faults\n`);
+      await tryFaults(sample, { place, copy, signal: end.signal, results });
+      if (end.signal.aborted) break;
     }
   } finally {
     await copy.remove();
   }
-  process.stdout.write(`${describeSurvivors(results)}${describeScores(results)}`);
+  process.stdout.write(`${describeSurvivors(results)}${describeScores(results, left)}`);
+}
+
+/** Those asked for, without those that change nothing observable. */
+async function faultsOf(place) {
+  const all = isRunner(place) ? await runnerMutants(place) : await sourceMutants(place);
+  const equivalent = (await readEquivalent()).filter(({ file }) => file.startsWith(`${place}/`));
+  const { others, stale } = withoutEquivalent(all, {
+    equivalent,
+    source: (file) => readFileSync(join(root, file), "utf8"),
+  });
+  for (const { file, line, kind } of stale)
+    process.stderr.write(`scripts/mutate/equivalent.json fits no fault: ${file}: ${kind}: ${line}\n`);
+  if (stale.length > 0) process.exitCode = 1;
+  return {
+    faults: others.filter((mutant) => nameOf(mutant).includes(values.only)),
+    equivalentCount: equivalent.length,
+  };
+}
+
+async function tryFaults(sample, { place, copy, signal, results }) {
+  const runs = new TestRuns(copy.path, { testCount: Number(values.tests), signal });
+  const runner = isRunner(place)
+    ? await openRunnerTests({ sandboxRuns: values.engine ? runs : null, signal })
+    : null;
+  try {
+    for (const mutant of sample) {
+      if (signal.aborted) return;
+      const outcome = runner ? await runner.outcomeOf(mutant) : await outcomeOf(mutant, runs);
+      if (outcome === "interrupted") return;
+      results.push({ place, ...mutant, outcome });
+      process.stderr.write(`  ${outcome}: ${nameOf(mutant)}\n`);
+      await writeFile(values.out, `${JSON.stringify({ ...values, results }, null, 2)}\n`);
+    }
+  } finally {
+    await runner?.close();
+  }
+}
+
+async function outcomeOf(mutant, runs) {
+  const outcome = await runs.outcomeOf(mutant, "unit");
+  if (!values.engine || !["survived", "untested"].includes(outcome)) return outcome;
+  const engine = await runs.outcomeOf(mutant, "docker");
+  return engine === "untested" ? outcome : engine;
+}
+
+function isRunner(place) {
+  return place.startsWith("images/");
 }
 
 function nameOf({ file, line, kind }) {

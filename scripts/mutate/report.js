@@ -12,8 +12,11 @@ export function describeSurvivors(results) {
     .join("");
 }
 
-/** The part of the faults that a test noticed, for each place, with the interval of 95 % in which that of all faults is. */
-export function describeScores(results) {
+/**
+ * The part of the faults that a test noticed, for each place, with the interval of 95 % in which that of all faults is. `equivalent` are how many
+ * faults of each place were left out because they change nothing observable.
+ */
+export function describeScores(results, equivalent = {}) {
   const places = [...new Set(results.map(({ place }) => place))];
   return places
     .map((place) => {
@@ -21,7 +24,8 @@ export function describeScores(results) {
       const noticed = valid.filter(({ outcome }) => outcome === "killed" || outcome === "timed-out").length;
       const [low, high] = interval(noticed, valid.length);
       const part = percent(valid.length === 0 ? Number.NaN : noticed / valid.length);
-      return `${place}: ${noticed} of ${valid.length} noticed, ${part} (95 %: ${percent(low)} – ${percent(high)})\n`;
+      const left = equivalent[place] ? `; ${equivalent[place]} that change nothing are not among them` : "";
+      return `${place}: ${noticed} of ${valid.length} noticed, ${part} (95 %: ${percent(low)} – ${percent(high)})${left}\n`;
     })
     .join("");
 }

@@ -5,6 +5,8 @@ import { promisify } from "node:util";
 import { root } from "../setup/run.js";
 import { endInTime } from "./end-in-time.js";
 import { applied } from "./mutant.js";
+import { runnerTestFiles } from "./runner-test-files.js";
+import { compileAll, openToolbox, replaceRunner } from "./runner-toolbox.js";
 
 /** The tests and their sources. */
 const BINARIES = { unit: "main", "unit-trees": "trees", "unit-copies": "copies", "unit-session": "session" };
@@ -12,25 +14,24 @@ const LIMIT_MS = 300_000;
 /** Without sanitizers, with which compiling takes four times as long: a fault that only they notice counts as not noticed. */
 const MAKE = "make -C /src/test OUT=/tmp WARNINGS='-std=gnu11 -w' SANITIZE='-g -O0'";
 
-/** A container with a compiler and the runner's native tests, which are compiled anew for each fault. */
-export async function openRunnerTests(signal) {
-  // The tests know how to build the image. They are TypeScript, which only this loads.
+/**
+ * A container with a compiler and the runner's native tests, which are compiled anew for each fault. With `sandboxRuns`, those of tests in
+ * sandboxes, a fault that the native tests do not notice gets into a volume, which sandboxes then have instead of brig's own.
+ */
+export async function openRunnerTests({ sandboxRuns, signal }) {
+  // The tests know how to build the images. They are TypeScript, which only this loads.
   const { register } = await import("tsx/esm/api");
   register();
   const { runnerChecks } = await import("../../test/support/runner-builds.js");
   const { testEngine } = await import("../../test/support/engine.js");
-  const image = await runnerChecks(await testEngine());
-  const options = [
-    "--rm",
-    "--detach",
-    "--init",
-    "--network",
-    "none",
-    "--cap-add",
-    "SYS_PTRACE",
-    "--tmpfs",
-    "/tmp:exec",
-  ];
+  const { ensureImages } = await import("../../src/images/ensure.js");
+  const engine = await testEngine();
+  const image = await runnerChecks(engine);
+  const { toolbox: tag } = await ensureImages(engine, { names: ["toolbox"], mayInstall: true });
+  const toolbox = sandboxRuns === null ? null : await openToolbox(tag);
+  const options = ["--rm", "--detach", "--init", "--network", "none", "--cap-add", "SYS_PTRACE"];
+  options.push("--tmpfs", "/tmp:exec");
+  if (toolbox !== null) options.push("--mount", `type=volume,source=${toolbox.volume},target=/toolbox`);
   const { stdout } = await promisify(execFile)("docker", ["run", ...options, image, "sleep", "86400"]);
   const id = stdout.trim();
   const inside = (script, input) =>
@@ -48,29 +49,53 @@ export async function openRunnerTests(signal) {
     const { stdout: words } = await promisify(execFile)("docker", ["exec", id, "sh", "-ec", list]);
     parts.set(name, new Set(words.split(/[\s\\]+/).map((word) => basename(word))));
   }
+  if (toolbox !== null) await inside(compileAll);
 
   async function outcomeOf(mutant) {
     const source = await readFile(join(root, mutant.file), "utf8");
-    const path = `/src/${basename(mutant.file)}`;
-    await inside(`cat > ${path}`, applied(source, mutant));
+    const name = basename(mutant.file);
+    await inside(`cat > /src/${name}`, applied(source, mutant));
     try {
-      const tests = [...parts].filter(([, files]) => files.has(basename(mutant.file)));
-      if (tests.length === 0) return "untested";
-      for (const [name] of tests) {
-        const built = await inside(`rm -f /tmp/${name}; ${MAKE} /tmp/${name} >/tmp/log 2>&1`);
-        if (built === "interrupted") return built;
-        if (built !== "passed") return "invalid";
-        const ended = await inside(`/tmp/${name} >/tmp/out 2>&1 && ! grep -q failed /tmp/out`);
-        if (ended !== "passed") return ended === "failed" ? "killed" : ended;
-      }
-      return "survived";
+      const outcome = await nativeOutcome(name);
+      if (toolbox === null || !["survived", "untested"].includes(outcome)) return outcome;
+      return await sandboxOutcome(name);
     } finally {
-      if (!signal.aborted) await inside(`cat > ${path}`, source);
+      if (!signal.aborted) {
+        await inside(`cat > /src/${name}`, source);
+        if (toolbox !== null) await inside(`cd /tmp/objects; clang -std=gnu11 -w -O1 -c /src/${name}`);
+      }
     }
+  }
+
+  async function nativeOutcome(name) {
+    const tests = [...parts].filter(([, files]) => files.has(name));
+    if (tests.length === 0) return "untested";
+    for (const [test] of tests) {
+      const built = await inside(`rm -f /tmp/${test}; ${MAKE} /tmp/${test} >/tmp/log 2>&1`);
+      if (built === "interrupted") return built;
+      if (built !== "passed") return "invalid";
+      const ended = await inside(`/tmp/${test} >/tmp/out 2>&1 && ! grep -q failed /tmp/out`);
+      if (ended !== "passed") return ended === "failed" ? "killed" : ended;
+    }
+    return "survived";
+  }
+
+  async function sandboxOutcome(name) {
+    const built = await inside(replaceRunner(name));
+    if (built !== "passed") return built === "interrupted" ? built : "invalid";
+    const env = { BRIG_TEST_TOOLBOX: `volume:${toolbox.volume}` };
+    for (const tests of runnerTestFiles(name)) {
+      const outcome = await sandboxRuns.outcomeWith(tests, "docker", env);
+      if (outcome !== "survived") return outcome;
+    }
+    return "survived";
   }
 
   return {
     outcomeOf,
-    close: async () => void (await promisify(execFile)("docker", ["rm", "--force", id])),
+    async close() {
+      await promisify(execFile)("docker", ["rm", "--force", id]);
+      await toolbox?.remove();
+    },
   };
 }

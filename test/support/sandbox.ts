@@ -28,8 +28,11 @@ export async function temporaryDirectory(parent = tmpdir()): Promise<TemporaryDi
   };
 }
 
+/** "asan", or "volume:" and the name of a volume with another runner in it. */
+const testedToolbox = process.env.BRIG_TEST_TOOLBOX;
+
 /** The tests run on a runner that sanitizers watch, and fail when these find something. */
-export const isWatched = process.env.BRIG_TEST_TOOLBOX === "asan";
+export const isWatched = testedToolbox === "asan";
 
 /** A sandbox with what was made for it. Disposing of it fails when its container outlives it. */
 export interface TestSandbox extends AsyncDisposable {
@@ -64,7 +67,8 @@ export async function openTestSandbox(options: TestSandboxOptions = {}): Promise
 
 /** The volume of the runner under test, or undefined for this version's own. */
 export async function toolboxUnderTest(): Promise<string | undefined> {
-  return isWatched ? await watchedToolbox(await testEngine()) : undefined;
+  if (isWatched) return await watchedToolbox(await testEngine());
+  return testedToolbox?.startsWith("volume:") ? testedToolbox.slice("volume:".length) : undefined;
 }
 
 async function requireGone({ engine, containerId }: BreakableSandbox): Promise<void> {

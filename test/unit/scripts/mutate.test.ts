@@ -1,14 +1,23 @@
+import { existsSync, readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 // @ts-expect-error -- a plain script without types
 import { mutantsOf as ofC } from "../../../scripts/mutate/c-mutants.js";
+// @ts-expect-error -- a plain script without types
+import { readEquivalent, withoutEquivalent } from "../../../scripts/mutate/equivalent.js";
 // @ts-expect-error -- a plain script without types
 import { applied } from "../../../scripts/mutate/mutant.js";
 // @ts-expect-error -- a plain script without types
 import { describeScores, interval } from "../../../scripts/mutate/report.js";
 // @ts-expect-error -- a plain script without types
+import { runnerTestFiles } from "../../../scripts/mutate/runner-test-files.js";
+// @ts-expect-error -- a plain script without types
 import { drawn } from "../../../scripts/mutate/sample.js";
 // @ts-expect-error -- a plain script without types
 import { mutantsOf as ofTypeScript } from "../../../scripts/mutate/source-mutants.js";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
 
 interface Fault {
   line: number;
@@ -70,6 +79,60 @@ describe("faults of a C file", () => {
     expect(found.map(({ before }: Fault) => before)).toEqual(["b(c);", "d = e;"]);
     const [, ...conditions] = ofC("a.c", source).filter(({ kind }: Fault) => kind.includes("condition"));
     expect(conditions).toHaveLength(1);
+  });
+});
+
+describe("faults that change nothing observable", () => {
+  const source = "const a = 1;\nconst b = 1;\nconst a = 1;";
+  const faults = ofTypeScript("a.ts", source);
+  const entry = { file: "a.ts", line: "const a = 1;", kind: "1 becomes 2", reason: "nobody reads it" };
+  const split = (equivalent: object[]) => withoutEquivalent(faults, { equivalent, source: () => source });
+  const linesOf = (found: readonly Fault[]) => found.map(({ line }) => line);
+
+  it("are left out one at a time, also where the same text is in several lines", () => {
+    expect(linesOf(split([]).others)).toEqual([1, 2, 3]);
+    expect(linesOf(split([entry]).others)).toEqual([2, 3]);
+    expect(linesOf(split([{ ...entry, nth: 2 }]).others)).toEqual([1, 2]);
+  });
+
+  it("are reported when the file has no such fault any more", () => {
+    const stale = [
+      { ...entry, nth: 3 },
+      { ...entry, line: "const c = 1;" },
+      { ...entry, kind: "1 becomes 3" },
+    ];
+    expect(split([entry, ...stale]).stale).toEqual(stale);
+    expect(split(stale).others).toHaveLength(3);
+  });
+
+  it("are listed with a reason each, and fit a fault of a file", async () => {
+    const listed = (await readEquivalent()) as (typeof entry)[];
+    // A longer list hides more: change this number on purpose only.
+    expect(listed).toHaveLength(0);
+    for (const { file, reason, ...rest } of listed) {
+      expect(reason).toMatch(/^[A-Z].{20,}\.$/s);
+      const text = readFileSync(`${root}/${file}`, "utf8");
+      const found = file.endsWith(".c") ? ofC(file, text) : ofTypeScript(file, text);
+      const { stale } = withoutEquivalent(found, { equivalent: [{ file, ...rest }], source: () => text });
+      expect(stale).toEqual([]);
+    }
+  });
+});
+
+describe("the tests that a fault of the runner has to get through", () => {
+  it("are there, and every part of the runner has some", async () => {
+    const names = await readdir(`${root}/images/toolbox/runner`);
+    const files = names.filter((name) => name.endsWith(".c")).flatMap((name) => runnerTestFiles(name).flat());
+    expect(files.filter((file) => !existsSync(`${root}/${file}`))).toEqual([]);
+    expect(runnerTestFiles("images/toolbox/runner/commit-step.c")[0]).toContain(
+      "test/docker/sandbox/tree/commit.test.ts",
+    );
+    expect(runnerTestFiles("images/toolbox/runner/committed.c")).toHaveLength(1);
+  });
+
+  it("are each named once", () => {
+    const all = runnerTestFiles("images/toolbox/runner/link.c").flat();
+    expect(new Set(all).size).toBe(all.length);
   });
 });
 

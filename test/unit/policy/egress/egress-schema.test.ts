@@ -37,6 +37,45 @@ describe("the egress settings", () => {
     expect(egressSchema.safeParse(written).error?.message).toMatch(message);
   });
 
+  it("take names, files, programs and values of one character, and none that are empty", () => {
+    const takes = (schema: typeof egressSchema | typeof egressOptionSchema, written: object) =>
+      schema.safeParse(written).success;
+    for (const [one, none] of [
+      [{ env: "K" }, { env: "" }],
+      [{ file: "k" }, { file: "" }],
+      [{ command: ["c"] }, { command: [] }],
+    ]) {
+      expect(takes(egressSchema, { secrets: { K: { hosts: ["a.test"], ...one } } })).toBe(true);
+      expect(takes(egressSchema, { secrets: { K: { hosts: ["a.test"], ...none } } })).toBe(false);
+      const keys = (secretKey: object | undefined) => ({
+        hosts: ["a.test"],
+        access_key_id: { env: "A" },
+        secret_access_key: secretKey,
+      });
+      expect(takes(egressSchema, { aws_keys: { AWS: keys(one) } })).toBe(true);
+      expect(takes(egressSchema, { aws_keys: { AWS: keys(none) } })).toBe(false);
+    }
+    for (const [written, isTaken] of [
+      [{ headers: ["x"] }, true],
+      [{ headers: [] }, false],
+      [{ query: ["q"] }, true],
+      [{ query: [""] }, false],
+    ] as const)
+      expect(takes(egressSchema, { secrets: { K: { ...secret, ...written } } })).toBe(isTaken);
+    const printed = { hosts: ["a.test"], command: ["c"] };
+    for (const [written, isTaken] of [
+      [{ regions: ["e"] }, true],
+      [{ regions: [] }, false],
+      [{ services: ["s"] }, true],
+      [{ services: [] }, false],
+      [{ command: [] }, false],
+      [{ session_token: { env: "T" } }, false],
+    ] as const)
+      expect(takes(egressSchema, { aws_keys: { AWS: { ...printed, ...written } } })).toBe(isTaken);
+    for (const value of ["v", ""])
+      expect(takes(egressOptionSchema, { secrets: { K: { hosts: ["a.test"], value } } })).toBe(value !== "");
+  });
+
   it("take a value from callers of the library only", () => {
     const written = { secrets: { KEY: { hosts: ["a.test"], value: "secret-secret" } } };
     expect(egressOptionSchema.safeParse(written).success).toBe(true);

@@ -1,0 +1,59 @@
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+
+/** Which tests load a file, the nearest first, in a project at a path. */
+export class NearestTests {
+  #path;
+  #imports = new Map();
+
+  constructor(path) {
+    this.#path = path;
+  }
+
+  /** By how many imports are between the test and the file. Of those as near as others, the ones in the folder of the same name. */
+  async of(file, folder) {
+    const entries = await readdir(join(this.#path, folder), { recursive: true });
+    const tests = entries.filter((name) => name.endsWith(".test.ts")).map((name) => `${folder}/${name}`);
+    const found = [];
+    for (const test of tests) {
+      const distance = await this.#distance(test, file);
+      if (distance !== null) found.push({ test, distance, apart: apart(test, file) });
+    }
+    found.sort((a, b) => a.distance - b.distance || a.apart - b.apart || (a.test < b.test ? -1 : 1));
+    return found.map(({ test }) => test);
+  }
+
+  async #distance(from, to) {
+    const seen = new Set([from]);
+    let front = [from];
+    for (let distance = 0; front.length > 0; distance++) {
+      if (front.includes(to)) return distance;
+      const next = [];
+      for (const file of front)
+        for (const one of await this.#importsOf(file))
+          if (!seen.has(one)) {
+            seen.add(one);
+            next.push(one);
+          }
+      front = next;
+    }
+    return null;
+  }
+
+  async #importsOf(file) {
+    const known = this.#imports.get(file);
+    if (known !== undefined) return known;
+    const source = await readFile(join(this.#path, file), "utf8").catch(() => "");
+    const names = [...source.matchAll(/^(?!import type)[^\n]*?(?:from|import) ?\(?"(\.[^"]*)\.js"/gm)];
+    const imports = names.map(([, name]) =>
+      relative(this.#path, join(this.#path, dirname(file), `${name}.ts`)),
+    );
+    this.#imports.set(file, imports);
+    return imports;
+  }
+}
+
+function apart(test, file) {
+  const mirrored = test.replace(/^test\/\w+\//, "src/").replace(/(?:\.property)?\.test\.ts$/, ".ts");
+  return mirrored === file ? -1 : relative(dirname(mirrored), file).split("/").length;
+}
