@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "../setup/run.js";
+import { containerTests } from "./container-tests.js";
 import { endInTime } from "./end-in-time.js";
 import { applied } from "./mutant.js";
-import { runnerTestFiles } from "./runner-test-files.js";
 import { compileAll, openToolbox, replaceRunner } from "./runner-toolbox.js";
 
 /** The tests and their sources. */
@@ -84,7 +84,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
     const built = await inside(replaceRunner(name));
     if (built !== "passed") return built === "interrupted" ? built : "invalid";
     const env = { BRIG_TEST_TOOLBOX: `volume:${toolbox.volume}` };
-    for (const tests of runnerTestFiles(name)) {
+    for (const tests of containerTests(`images/${name}`)) {
       const outcome = await sandboxRuns.outcomeWith(tests, "docker", env);
       if (outcome !== "survived") return outcome;
     }

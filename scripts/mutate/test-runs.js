@@ -1,11 +1,13 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { containerTests } from "./container-tests.js";
 import { endInTime } from "./end-in-time.js";
 import { applied } from "./mutant.js";
 import { NearestTests } from "./nearest-tests.js";
 
 const LIMIT_MS = { unit: 240_000, docker: 600_000 };
-const TESTS = { unit: "test/unit", docker: "test/docker" };
+/** With containers, of all of these: where a test file is says which one. */
+const PROJECTS = { unit: ["unit"], docker: ["docker", "slow", "deep"] };
 /** How many of the nearest tests run before the others. */
 const FIRST = 3;
 /** Where vitest writes which files failed. */
@@ -27,21 +29,29 @@ export class TestRuns {
     this.#nearest = new NearestTests(path);
   }
 
-  /** "killed", "timed-out", "survived", "untested" where no test loads the file, or "interrupted". */
+  /**
+   * "killed", "timed-out", "survived", "untested" where there is no test for the file, or "interrupted". `project` is "unit", or "docker" for tests
+   * with containers.
+   */
   async outcomeOf(mutant, project) {
-    const all = await this.#nearest.of(mutant.file, TESTS[project]);
-    const tests = all.slice(0, this.#testCount);
-    if (tests.length === 0) return "untested";
+    const lists = project === "docker" ? containerTests(mutant.file) : await this.#nearestTests(mutant.file);
     const file = join(this.#path, mutant.file);
     const source = await readFile(file, "utf8");
     const put = (text) => writeFile(file, text);
     const fault = { put: () => put(applied(source, mutant)), remove: () => put(source) };
-    // Most faults are noticed by the nearest, and loading the others takes longer than running these.
-    for (const some of [tests.slice(0, FIRST), tests.slice(FIRST)].filter((list) => list.length > 0)) {
-      const outcome = await this.#outcome(some, project, fault);
+    let isTested = false;
+    for (const tests of lists) {
+      const outcome = await this.#outcome(tests, project, fault);
       if (!["survived", "untested"].includes(outcome)) return outcome;
+      isTested ||= outcome === "survived";
     }
-    return "survived";
+    return isTested ? "survived" : "untested";
+  }
+
+  /** Most faults are noticed by the nearest, and loading the others takes longer than running these. */
+  async #nearestTests(file) {
+    const tests = (await this.#nearest.of(file, "test/unit")).slice(0, this.#testCount);
+    return [tests.slice(0, FIRST), tests.slice(FIRST)].filter((list) => list.length > 0);
   }
 
   /** With a fault that only the variable has brought in. */
@@ -84,9 +94,12 @@ export class TestRuns {
   async #run(tests, project, env) {
     const results = join(this.#path, RESULTS);
     await rm(results, { force: true });
-    const names = project === "docker" ? ["docker", "slow", "deep"] : [project];
     const argv = [process.execPath, join(this.#path, "node_modules/vitest/vitest.mjs"), "run"];
-    argv.push("--config", "test/vitest.config.ts", ...names.flatMap((name) => ["--project", name]));
+    argv.push(
+      "--config",
+      "test/vitest.config.ts",
+      ...PROJECTS[project].flatMap((name) => ["--project", name]),
+    );
     argv.push("--bail", "1", "--no-color", "--reporter", "json", "--outputFile", results, ...tests);
     const outcome = await endInTime(argv, {
       cwd: this.#path,

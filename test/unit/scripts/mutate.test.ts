@@ -5,13 +5,13 @@ import { describe, expect, it } from "vitest";
 // @ts-expect-error -- a plain script without types
 import { mutantsOf as ofC } from "../../../scripts/mutate/c-mutants.js";
 // @ts-expect-error -- a plain script without types
+import { containerTests } from "../../../scripts/mutate/container-tests.js";
+// @ts-expect-error -- a plain script without types
 import { readEquivalent, withoutEquivalent } from "../../../scripts/mutate/equivalent.js";
 // @ts-expect-error -- a plain script without types
 import { applied } from "../../../scripts/mutate/mutant.js";
 // @ts-expect-error -- a plain script without types
 import { describeScores, interval } from "../../../scripts/mutate/report.js";
-// @ts-expect-error -- a plain script without types
-import { runnerTestFiles } from "../../../scripts/mutate/runner-test-files.js";
 // @ts-expect-error -- a plain script without types
 import { drawn } from "../../../scripts/mutate/sample.js";
 // @ts-expect-error -- a plain script without types
@@ -119,20 +119,31 @@ describe("faults that change nothing observable", () => {
   });
 });
 
-describe("the tests that a fault of the runner has to get through", () => {
-  it("are there, and every part of the runner has some", async () => {
-    const names = await readdir(`${root}/images/toolbox/runner`);
-    const files = names.filter((name) => name.endsWith(".c")).flatMap((name) => runnerTestFiles(name).flat());
-    expect(files.filter((file) => !existsSync(`${root}/${file}`))).toEqual([]);
-    expect(runnerTestFiles("images/toolbox/runner/commit-step.c")[0]).toContain(
-      "test/docker/sandbox/tree/commit.test.ts",
-    );
-    expect(runnerTestFiles("images/toolbox/runner/committed.c")).toHaveLength(1);
+describe("the tests in containers for a fault", () => {
+  const places = ["src/docker", "src/policy", "src/sandbox", "images/toolbox/runner"];
+  const filesIn = async (place: string) =>
+    (await readdir(`${root}/${place}`, { recursive: true }))
+      .filter(
+        (name) => name.endsWith(place.startsWith("images/") ? ".c" : ".ts") && !name.startsWith("test/"),
+      )
+      .map((name) => `${place}/${name}`);
+
+  it.each(places)("are there, some for each file, and each named once: %s", async (place) => {
+    for (const file of await filesIn(place)) {
+      const tests: string[] = containerTests(file).flat();
+      expect(tests.filter((test) => !existsSync(`${root}/${test}`))).toEqual([]);
+      expect(tests.length, file).toBeGreaterThan(0);
+      expect(new Set(tests).size).toBe(tests.length);
+    }
   });
 
-  it("are each named once", () => {
-    const all = runnerTestFiles("images/toolbox/runner/link.c").flat();
-    expect(new Set(all).size).toBe(all.length);
+  it("begin with those that use the file most", () => {
+    const first = (file: string) => containerTests(file)[0][0];
+    expect(first("images/toolbox/runner/commit-step.c")).toBe("test/docker/sandbox/tree/commit.test.ts");
+    expect(first("images/toolbox/runner/committed.c")).toBe("test/docker/sandbox/results.test.ts");
+    expect(first("src/sandbox/sweep.ts")).toBe("test/docker/sweep.test.ts");
+    expect(first("src/docker/podman/podman-body.ts")).toBe("test/docker/podman.test.ts");
+    expect(first("src/docker/calls/tar.ts")).toBe("test/docker/engine.test.ts");
   });
 });
 
