@@ -52,7 +52,7 @@ const installCommands: Record<string, string> = {
 };
 
 function installCommand({ distributions }: System): string {
-  const known = distributions.find((id) => id in installCommands);
+  const known = distributions.find((id) => Object.hasOwn(installCommands, id));
   return installCommands[known ?? ""] ?? "sh -c 'curl -fsSL https://get.docker.com | sh'";
 }
 

@@ -32,8 +32,19 @@ async function addresses(variables: Record<string, string>): Promise<string[]> {
   return lists.flat().map(({ endpoint }) => endpoint.address);
 }
 
+async function writeCertificates(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  for (const name of ["ca", "cert", "key"])
+    await writeFile(join(directory, `${name}.pem`), `${name} of ${directory}`);
+}
+
+const certificatesOf = (directory: string) =>
+  Object.fromEntries(["ca", "cert", "key"].map((name) => [name, Buffer.from(`${name} of ${directory}`)]));
+
+const contextId = (name: string) => createHash("sha256").update(name).digest("hex");
+
 async function selectContext(name: string, host: string): Promise<void> {
-  const id = createHash("sha256").update(name).digest("hex");
+  const id = contextId(name);
   const meta = join(home, ".docker", "contexts", "meta", id);
   await mkdir(meta, { recursive: true });
   await writeFile(join(home, ".docker", "config.json"), JSON.stringify({ currentContext: name, auths: {} }));
@@ -64,6 +75,55 @@ describe("where engines are looked for", () => {
     await selectContext("colima", "unix:///colima.sock");
     expect(await dockerContext(environment())).toMatchObject([
       { endpoint: { address: "unix:///colima.sock" }, origin: "the Docker context colima", isChosen: true },
+    ]);
+  });
+
+  it("uses TLS with the files of a context that has some", async () => {
+    await selectContext("far", "tcp://engine.example");
+    const directory = join(home, ".docker", "contexts", "tls", contextId("far"), "docker");
+    expect(await dockerContext(environment())).toMatchObject([{ endpoint: { port: 2375, tls: null } }]);
+    await writeCertificates(directory);
+    expect(await dockerContext(environment())).toMatchObject([
+      { endpoint: { port: 2376, tls: certificatesOf(directory) } },
+    ]);
+  });
+
+  it("reads the client's configuration where DOCKER_CONFIG says", async () => {
+    await selectContext("colima", "unix:///colima.sock");
+    expect(await dockerContext(environment({ DOCKER_CONFIG: join(home, "none") }))).toEqual([]);
+    const elsewhere = await dockerContext(
+      readEnvironment({ HOME: "/nonexistent", DOCKER_CONFIG: join(home, ".docker") }),
+    );
+    expect(elsewhere).toMatchObject([{ endpoint: { address: "unix:///colima.sock" } }]);
+  });
+
+  it("uses TLS for DOCKER_HOST only if DOCKER_TLS_VERIFY says so, with the files of DOCKER_CERT_PATH", async () => {
+    const [usual, given] = [join(home, ".docker"), join(home, "certificates")];
+    for (const directory of [usual, given]) await writeCertificates(directory);
+    const tlsWith = async (variables: Record<string, string>) => {
+      const env = environment({ DOCKER_HOST: "tcp://engine.example", ...variables });
+      const [found] = (await engineSources[0]?.(env)) ?? [];
+      expect(found).toMatchObject({ origin: "DOCKER_HOST", isChosen: true });
+      return found?.endpoint.kind === "tcp" ? found.endpoint.tls : undefined;
+    };
+    expect(await tlsWith({})).toBe(null);
+    expect(await tlsWith({ DOCKER_CERT_PATH: given })).toBe(null);
+    expect(await tlsWith({ DOCKER_TLS_VERIFY: "1" })).toEqual(certificatesOf(usual));
+    const chosen = { DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: given };
+    expect(await tlsWith(chosen)).toEqual(certificatesOf(given));
+  });
+
+  it("names for each place whose engine it would be, and takes none of them for chosen", async () => {
+    const lists = await Promise.all(
+      engineSources.map((source) => source(environment({ XDG_RUNTIME_DIR: "/r" }))),
+    );
+    expect(lists.flat().map(({ origin, isChosen }) => [origin, isChosen])).toEqual([
+      ["Docker", false],
+      ["rootless Docker", false],
+      ["Docker Desktop", false],
+      ["Docker Desktop", false],
+      ["Podman", false],
+      ["Podman", false],
     ]);
   });
 

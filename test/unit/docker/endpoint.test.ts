@@ -36,7 +36,13 @@ describe("parseEndpoint", () => {
     await mkdir(tlsDir);
     for (const name of ["ca", "cert", "key"]) await writeFile(join(tlsDir, `${name}.pem`), name);
     const endpoint = await parseEndpoint("tcp://engine.example", { tlsDir });
-    expect(endpoint).toMatchObject({ port: 2376, tls: { ca: Buffer.from("ca"), key: Buffer.from("key") } });
+    expect(endpoint).toMatchObject({
+      port: 2376,
+      tls: { ca: Buffer.from("ca"), cert: Buffer.from("cert"), key: Buffer.from("key") },
+    });
+    expect(await parseEndpoint("tcp://engine.example:9", { tlsDir })).toMatchObject({ port: 9 });
+    expect(await parseEndpoint("https://engine.example:9", { tlsDir })).toMatchObject({ port: 9 });
+    expect(await parseEndpoint("http://engine.example")).toMatchObject({ port: 2375, tls: null });
   });
 
   it("never falls back to plain text when a certificate is missing", async () => {

@@ -29,14 +29,21 @@ const health: EngineHealth = {
   authorizationPlugins: [],
 };
 
-async function statusOf(id: string, changes: { info?: Partial<EngineInfo>; health?: Partial<EngineHealth> }) {
+interface Changes {
+  info?: Partial<EngineInfo>;
+  health?: Partial<EngineHealth>;
+}
+
+async function checkOf(id: string, changes: Changes = {}) {
   const checks = await diagnose({
     endpoint: "tcp://engine.example",
     info: async () => ({ ...info, ...changes.info }),
     health: async () => ({ ...health, ...changes.health }),
   });
-  return checks.find((one) => one.id === id)?.status;
+  return checks.find((one) => one.id === id);
 }
+
+const statusOf = async (id: string, changes: Changes) => (await checkOf(id, changes))?.status;
 
 describe("diagnose", () => {
   it("has nothing to say about a current rootless engine", async () => {
@@ -93,6 +100,66 @@ describe("diagnose", () => {
     const found = (checks: typeof far) => checks.find(({ id }) => id === "disk")?.found;
     expect(found(far)).toBe("not visible from here");
     expect(found(near)).toMatch(/ [KMGT]iB at \//);
+  });
+
+  it.each<[string, string, Changes]>([
+    ["engine", "docker 29.5.1 on amd64, Linux 6.12.0, at tcp://engine.example", {}],
+    ["versions", "Engine 29.5.1, containerd 2.1.0, runc 1.3.3", {}],
+    ["api", "brig uses version 1.44", {}],
+    ["cgroups", "version 2, driver systemd", {}],
+    ["limits", "memory, swap, cpu, pids", {}],
+    ["seccomp", "profile=builtin", {}],
+    ["seccomp", "not supported", { info: { securityOptions: [] } }],
+    ["apparmor", "apparmor", {}],
+    ["apparmor", "apparmor, selinux", { info: { securityOptions: ["name=selinux", "name=apparmor"] } }],
+    ["apparmor", "none", { info: { securityOptions: [] } }],
+    ["user-namespaces", "rootless", {}],
+    ["user-namespaces", "rootless, userns", { info: { securityOptions: ["name=userns", "name=rootless"] } }],
+    ["user-namespaces", "not used", { info: { securityOptions: ["name=seccomp"] } }],
+    ["runtimes", "runc; default runc", {}],
+    ["runtimes", "default x", { info: { runtimes: [], defaultRuntime: "x" } }],
+    ["storage", "overlay2", {}],
+    ["clock", "the same as on this machine", {}],
+    ["clock", "the same as on this machine", { health: { clockSkewMs: 5000 } }],
+    ["clock", "the engine is 5.1 s ahead", { health: { clockSkewMs: 5100 } }],
+    ["clock", "the engine is 60.0 s behind", { health: { clockSkewMs: -60_000 } }],
+    [
+      "limits",
+      "memory, swap; missing: cpu, pids",
+      { health: { limits: { memory: true, swap: true, cpu: false, pids: false } } },
+    ],
+    [
+      "limits",
+      "none; missing: memory, swap, cpu, pids",
+      { health: { limits: { memory: false, swap: false, cpu: false, pids: false } } },
+    ],
+  ])("says of %s what is there: %s", async (id, found, changes) => {
+    expect(await checkOf(id, changes)).toMatchObject({ found });
+  });
+
+  it.each([
+    ["docker", "24.0.9", "warn"],
+    ["docker", "25.0.0", "ok"],
+    ["podman", "4.3.1", "ok"],
+  ] as const)("warns of what an old Docker does not protect: %s %s", async (product, version, status) => {
+    expect(await statusOf("versions", { info: { product, version } })).toBe(status);
+  });
+
+  it("warns of a storage driver that copies whole images", async () => {
+    expect(await statusOf("storage", { info: { storageDriver: "vfs" } })).toBe("warn");
+    expect(await statusOf("storage", { info: { storageDriver: "fuse-overlayfs" } })).toBe("ok");
+  });
+
+  it("looks at no disk that is not there", async () => {
+    const checks = await diagnose({
+      endpoint: "unix:///x",
+      info: async () => ({ ...info, dockerRootDir: "/nonexistent" }),
+      health: async () => health,
+    });
+    expect(checks.find(({ id }) => id === "disk")).toMatchObject({
+      found: "not visible from here",
+      status: "ok",
+    });
   });
 
   it("fails a rootless engine on version 1 of control groups, and only warns of any other there", async () => {

@@ -40,6 +40,26 @@ describe("engineCommand", () => {
     expect(engineCommand({ ...debian, distributions: ["void"] }, missing)).toContain("get.docker.com");
   });
 
+  it.each([
+    ["debian", "apt-get install -y docker.io"],
+    ["ubuntu", "apt-get install -y docker.io"],
+    ["fedora", "dnf install -y moby-engine"],
+    ["rhel", "dnf install -y docker-ce"],
+    ["arch", "pacman -S --noconfirm docker"],
+    ["alpine", "apk add docker"],
+    ["suse", "zypper install -y docker"],
+    ["toString", "sh -c 'curl -fsSL https://get.docker.com | sh'"],
+  ])("installs with the package manager of %s", (distribution, command) => {
+    const root = { ...debian, isRoot: true };
+    expect(engineCommand({ ...root, distributions: [distribution] }, missing)).toBe(
+      `${command} && systemctl start docker`,
+    );
+  });
+
+  it("asks for Docker Desktop on Windows", () => {
+    expect(engineCommand({ ...debian, platform: "win32" }, denied)).toMatch(/^install Docker Desktop/);
+  });
+
   it("speaks of Docker Desktop on a Mac", () => {
     expect(engineCommand({ ...debian, platform: "darwin", distributions: [] }, missing)).toContain("brew");
   });
