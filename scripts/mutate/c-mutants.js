@@ -38,12 +38,13 @@ export function mutantsOf(file, source) {
     if (token.text === ")") closed = open.pop() ?? "";
     if (depth === 0) continue;
     const other = OTHER_OPERATOR[token.text];
-    if (other !== undefined && isBinary(token.text, before, tokens[at + 1]?.text ?? ""))
+    const after = tokens[at + 1]?.text ?? "";
+    if (other !== undefined && isBinary(token.text, before, after) && !isOfDescriptor(tokens, at))
       add(token, other, `${token.text} becomes ${other}`);
     if (token.text === "!") add(token, "", "without !");
     if (token.text === "true" || token.text === "false")
       add(token, token.text === "true" ? "false" : "true", `${token.text} becomes its opposite`);
-    if (/^\d+$/.test(token.text))
+    if (/^\d+$/.test(token.text) && !isBound(before, after))
       add(token, String(Number(token.text) + 1), `${token.text} becomes one more`);
     if (token.text === "if" && tokens[at + 1]?.text === "(") {
       const condition = { start: tokens[at + 1].end, end: closing(tokens, at + 1).start };
@@ -57,6 +58,20 @@ export function mutantsOf(file, source) {
     }
   }
   return found;
+}
+
+/** Then one more is the same fault as the other operator: `x < 2` and `x <= 1`. */
+function isBound(before, after) {
+  return ["<", ">="].includes(before) && [")", "&&", "||", ";", "?", ","].includes(after);
+}
+
+/** Descriptor 0 is open in every process of the runner, so that `fd < 0` and `fd <= 0` are the same. */
+function isOfDescriptor(tokens, at) {
+  return (
+    ["<", ">="].includes(tokens[at].text) &&
+    tokens[at + 1]?.text === "0" &&
+    /(?:^|_)fd$/.test(tokens[at - 1]?.text ?? "")
+  );
 }
 
 /** Not a pointer, an address or a sign: what stands before is a value, and what follows is none of a declaration's. */

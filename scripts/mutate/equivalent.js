@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { root } from "../setup/run.js";
 
 /**
- * Faults that change nothing which anybody could observe, each with the reason: `line` is the text of the line that the fault is in, and `nth`
- * tells those apart that have the same text and kind, counted from 1.
+ * Faults that change nothing which anybody could observe, each with the reason: `line` is the text of the line that the fault is in, `kind` its kind,
+ * and `nth` tells those apart that have the same text and kind, counted from 1.
  */
 export async function readEquivalent() {
   return JSON.parse(await readFile(join(root, "scripts/mutate/equivalent.json"), "utf8"));

@@ -10,16 +10,26 @@ export class NearestTests {
     this.#path = path;
   }
 
-  /** By how many imports are between the test and the file. Of those as near as others, the ones in the folder of the same name. */
+  /**
+   * By how many imports are between the test and the file. Of those as near as others, the ones in the folder of the same name. Tests of the project
+   * as a whole, which are in no folder, come last: they load nearly everything and use little of it.
+   */
   async of(file, folder) {
     const entries = await readdir(join(this.#path, folder), { recursive: true });
     const tests = entries.filter((name) => name.endsWith(".test.ts")).map((name) => `${folder}/${name}`);
     const found = [];
     for (const test of tests) {
       const distance = await this.#distance(test, file);
-      if (distance !== null) found.push({ test, distance, apart: apart(test, file) });
+      if (distance !== null)
+        found.push({ test, isOfAll: dirname(test) === folder, distance, apart: apart(test, file) });
     }
-    found.sort((a, b) => a.distance - b.distance || a.apart - b.apart || (a.test < b.test ? -1 : 1));
+    found.sort(
+      (a, b) =>
+        Number(a.isOfAll) - Number(b.isOfAll) ||
+        a.distance - b.distance ||
+        a.apart - b.apart ||
+        (a.test < b.test ? -1 : 1),
+    );
     return found.map(({ test }) => test);
   }
 

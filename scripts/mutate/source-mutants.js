@@ -22,7 +22,11 @@ export function mutantsOf(file, source) {
   const found = [];
   const add = (node, text, kind) =>
     found.push(mutant({ file, source, start: node.start, end: node.end, text, kind }));
+  /** One more in them is the same fault as the other operator: `x < 2` and `x <= 1`. */
+  const bounds = new Set();
   visit(parseAst(source, { lang: "ts" }), (node) => {
+    if (node.type === "BinaryExpression" && ["<", ">="].includes(node.operator)) bounds.add(node.right);
+    if (node.type === "Literal" && typeof node.value === "number" && bounds.has(node)) return;
     for (const { of = node, text, kind } of faults(node, source)) add(of, text, kind);
   });
   return found;

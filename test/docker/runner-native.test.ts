@@ -30,6 +30,12 @@ describe("the runner's native tests", () => {
     expect(exitCode).toBe(0);
   });
 
+  it("the parts that everything else is made of do so too", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-parts"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(22);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("a commit keeps its promise, whatever others do meanwhile and wherever it dies", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-trees"]);
     expect(output.match(/^ok /gm), output).toHaveLength(15);

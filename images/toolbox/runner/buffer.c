@@ -10,14 +10,15 @@ size_t buffer_length(const struct buffer *b) { return b->end - b->start; }
 /* An empty queue may have no memory yet, and adding to NULL is undefined in C. */
 uint8_t *buffer_front(const struct buffer *b) { return b->start ? b->data + b->start : b->data; }
 
+/* For what does not fit behind the end. */
 static int make_room(struct buffer *b, size_t size) {
     size_t length = buffer_length(b);
-    if (b->start > 0 && length + size <= b->capacity && (length <= b->capacity / 2 || b->end + size > b->capacity)) {
+    if (length + size <= b->capacity) {
         memmove(b->data, b->data + b->start, length);
         b->start = 0;
         b->end = length;
+        return 0;
     }
-    if (b->capacity - b->end >= size) return 0;
     size_t capacity = b->capacity ? b->capacity : 4096;
     while (capacity < length + size) capacity *= 2;
     uint8_t *data = malloc(capacity);
@@ -36,9 +37,10 @@ uint8_t *buffer_reserve(struct buffer *b, size_t size) {
 void buffer_commit(struct buffer *b, size_t size) { b->end += size; }
 
 int buffer_append(struct buffer *b, const void *data, size_t size) {
+    if (size == 0) return 0; /* there may be no memory yet, and no data */
     uint8_t *room = buffer_reserve(b, size);
     if (!room) return -1;
-    if (size) memcpy(room, data, size);
+    memcpy(room, data, size);
     b->end += size;
     return 0;
 }

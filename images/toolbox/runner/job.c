@@ -106,6 +106,6 @@ void job_free(struct received_job *job) {
 
 void report_send(int control, const struct worker_report *report, const uint8_t *result) {
     struct iovec parts[2] = {{(void *)(uintptr_t)report, sizeof *report}, {(void *)(uintptr_t)result, report->result_length}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = report->result_length ? 2 : 1};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     while (sendmsg(control, &message, MSG_NOSIGNAL) < 0 && errno == EINTR) continue;
 }

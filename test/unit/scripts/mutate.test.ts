@@ -34,7 +34,6 @@ describe("faults of a TypeScript file", () => {
     expect(changes(ofTypeScript("a.ts", source), source)).toEqual([
       "const a: 1 | 2 = b < 3 || !c;",
       "const a: 1 | 2 = b <= 3 && !c;",
-      "const a: 1 | 2 = b < 4 && !c;",
       "const a: 1 | 2 = b < 3 && c;",
     ]);
   });
@@ -144,6 +143,26 @@ describe("the tests in containers for a fault", () => {
     expect(first("src/sandbox/sweep.ts")).toBe("test/docker/sweep.test.ts");
     expect(first("src/docker/podman/podman-body.ts")).toBe("test/docker/podman.test.ts");
     expect(first("src/docker/calls/tar.ts")).toBe("test/docker/engine.test.ts");
+  });
+});
+
+describe("faults that would be the same", () => {
+  it("as another one are left out: a bound that is one more, and the other operator", () => {
+    const kinds = (found: readonly Fault[]) => found.map(({ kind }) => kind);
+    expect(kinds(ofTypeScript("a.ts", "const a = b >= 3;"))).toEqual([">= becomes >"]);
+    expect(kinds(ofTypeScript("a.ts", "const a = b > 3;"))).toEqual(["> becomes >=", "3 becomes 4"]);
+    expect(kinds(ofC("a.c", "void f(void) { x = n < 3; }"))).toContain("< becomes <=");
+    expect(kinds(ofC("a.c", "void f(void) { x = n < 3; }"))).not.toContain("3 becomes one more");
+    expect(kinds(ofC("a.c", "void f(void) { x = n < 3 + m; }"))).toContain("3 becomes one more");
+  });
+
+  it("as none are left out: in C, whether a descriptor is below 0 or not above it", () => {
+    const operators = (text: string) =>
+      ofC("a.c", `void f(void) { ${text} }`).filter(({ kind }: Fault) => kind.startsWith("<"));
+    expect(operators("x = fd < 0;")).toEqual([]);
+    expect(operators("x = a->out_fd < 0;")).toEqual([]);
+    expect(operators("x = fd < 1;")).toHaveLength(1);
+    expect(operators("x = n < 0;")).toHaveLength(1);
   });
 });
 
