@@ -101,7 +101,9 @@ async function tryFaults(sample, { place, copy, signal, results }) {
 
 async function outcomeOf(mutant, runs) {
   const outcome = await runs.outcomeOf(mutant, "unit");
-  if (!values.engine || !["survived", "untested"].includes(outcome)) return outcome;
+  if (!["survived", "untested"].includes(outcome)) return outcome;
+  if (await runs.isRefusedByCompiler(mutant)) return "invalid";
+  if (!values.engine) return outcome;
   const engine = await runs.outcomeOf(mutant, "docker");
   return engine === "untested" ? outcome : engine;
 }

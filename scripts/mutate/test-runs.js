@@ -5,6 +5,7 @@ import { endInTime } from "./end-in-time.js";
 import { applied } from "./mutant.js";
 import { NearestTests } from "./nearest-tests.js";
 
+const COMPILER_LIMIT_MS = 300_000;
 const LIMIT_MS = { unit: 240_000, docker: 600_000 };
 /** With containers, of all of these: where a test file is says which one. */
 const PROJECTS = { unit: ["unit"], docker: ["docker", "slow", "deep"] };
@@ -46,6 +47,24 @@ export class TestRuns {
       isTested ||= outcome === "survived";
     }
     return isTested ? "survived" : "untested";
+  }
+
+  /** Whether the compiler refuses it: then there can be no such fault in what is published. */
+  async isRefusedByCompiler(mutant) {
+    const file = join(this.#path, mutant.file);
+    const source = await readFile(file, "utf8");
+    await writeFile(file, applied(source, mutant));
+    try {
+      const tsc = join(this.#path, "node_modules/typescript/bin/tsc");
+      const outcome = await endInTime([process.execPath, tsc, "-p", "tsconfig.json", "--noEmit"], {
+        cwd: this.#path,
+        timeoutMs: COMPILER_LIMIT_MS,
+        signal: this.#signal,
+      });
+      return outcome === "failed";
+    } finally {
+      await writeFile(file, source);
+    }
   }
 
   /** Most faults are noticed by the nearest, and loading the others takes longer than running these. */

@@ -131,7 +131,7 @@ async function upgraded(open: Open, request: ApiRequest, signal: AbortSignal): P
     });
     sent.once("upgrade", (_, socket, head) => {
       release();
-      if (head.length > 0) socket.unshift(head);
+      socket.unshift(head);
       shareBufferOf(socket);
       resolve(socket);
     });

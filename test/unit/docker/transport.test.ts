@@ -1,12 +1,12 @@
 import { getEventListeners, once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Duplex, Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { asRefusal } from "../../../src/docker/engine-failure.js";
-import { openTransport, type Transport } from "../../../src/docker/transport.js";
+import { openTransport, readAtMost, type Transport } from "../../../src/docker/transport.js";
 
 interface Served {
   transport: Transport;
@@ -81,6 +81,12 @@ describe("a request", () => {
     expect((await words())?.words.length).toBeLessThan(5000);
     await expect(transport.upgrade(post, never())).rejects.toMatchObject({ status: 409 });
   });
+});
+
+it("a reply is read up to exactly as many bytes as it may have", async () => {
+  const reply = () => Readable.from([Buffer.from("abc"), Buffer.from("de")]);
+  expect((await readAtMost(reply(), 5))?.toString()).toBe("abcde");
+  expect(await readAtMost(reply(), 4)).toBe(null);
 });
 
 describe("what was read before an upgrade", () => {

@@ -145,6 +145,15 @@ describe("diagnose", () => {
     expect(await statusOf("versions", { info: { product, version } })).toBe(status);
   });
 
+  it("warns of an engine without AppArmor and SELinux, and of one whose root is the host's", async () => {
+    const statuses = async (securityOptions: string[]) => [
+      await statusOf("apparmor", { info: { securityOptions } }),
+      await statusOf("user-namespaces", { info: { securityOptions } }),
+    ];
+    expect(await statuses(["name=seccomp"])).toEqual(["warn", "warn"]);
+    expect(await statuses(["name=selinux", "name=userns"])).toEqual(["ok", "ok"]);
+  });
+
   it("warns of a storage driver that copies whole images", async () => {
     expect(await statusOf("storage", { info: { storageDriver: "vfs" } })).toBe("warn");
     expect(await statusOf("storage", { info: { storageDriver: "fuse-overlayfs" } })).toBe("ok");

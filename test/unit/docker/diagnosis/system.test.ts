@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { engineCommand, readSystem, type System } from "../../../../src/docker/diagnosis/system.js";
 
@@ -70,6 +71,9 @@ describe("readSystem", () => {
     const system = await readSystem();
     expect(system.platform).toBe(process.platform);
     expect(system.isRoot).toBe(process.getuid?.() === 0);
+    const places = ["/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd"];
+    expect(system.hasDockerd).toBe(places.some((path) => existsSync(path)));
+    expect(system.hasSystemd).toBe(existsSync("/run/systemd/system"));
     if (process.platform === "linux") expect(system.distributions.length).toBeGreaterThan(0);
   });
 });
