@@ -23,6 +23,12 @@ const LIMIT_MS = 300_000;
  */
 const MAKE = "make -C /src/test OUT=/tmp WARNINGS='-std=gnu11 -w' SANITIZE='-g -O0 -fsanitize=leak'";
 
+/** Only its compilers are used, so that it need not be built anew after each change of the runner. Null if there is none. */
+async function newestImage() {
+  const { stdout } = await promisify(execFile)("docker", ["images", "--quiet", "brig/test-runner-fuzz"]);
+  return stdout.split("\n")[0] || null;
+}
+
 /**
  * A container with a compiler and the runner's native tests, which are compiled anew for each fault. With `sandboxRuns`, those of tests in
  * sandboxes, a fault that the native tests do not notice gets into a volume, which sandboxes then have instead of brig's own.
@@ -35,7 +41,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const { testEngine } = await import("../../test/support/engine.js");
   const { ensureImages } = await import("../../src/images/ensure.js");
   const engine = await testEngine();
-  const image = await runnerChecks(engine);
+  const image = (await newestImage()) ?? (await runnerChecks(engine));
   const { toolbox: tag } = await ensureImages(engine, { names: ["toolbox"], mayInstall: true });
   const toolbox = sandboxRuns === null ? null : await openToolbox(tag);
   const options = ["--rm", "--detach", "--init", "--network", "none", "--cap-add", "SYS_PTRACE"];
@@ -43,6 +49,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   if (toolbox !== null) options.push("--mount", `type=volume,source=${toolbox.volume},target=/toolbox`);
   const { stdout } = await promisify(execFile)("docker", ["run", ...options, image, "sleep", "86400"]);
   const id = stdout.trim();
+  await promisify(execFile)("docker", ["cp", `${join(root, "images/toolbox/runner")}/.`, `${id}:/src`]);
   const inside = (script, input) =>
     endInTime(["docker", "exec", "-i", id, "timeout", "-k", "1", "100", "sh", "-ec", script], {
       cwd: root,
@@ -96,7 +103,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
     const built = await inside(`rm -f /tmp/${test}; ${MAKE} /tmp/${test} >/tmp/log 2>&1`);
     if (built === "interrupted") return built;
     if (built !== "passed") return "invalid";
-    const ended = await inside(`/tmp/${test} >/tmp/out 2>&1 && ! grep -q failed /tmp/out`);
+    const ended = await inside(`/tmp/${test} >/tmp/out 2>&1 && ! grep -q ^failed /tmp/out`);
     return { passed: "survived", failed: "killed" }[ended] ?? ended;
   }
 

@@ -20,7 +20,9 @@
 
 /* What no machine has is refused, as without sanitizers. */
 const char *__asan_default_options(void);
+const char *__lsan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__lsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------- */
 
