@@ -101,7 +101,9 @@ export class TestRuns {
   async #passesWithoutFault(test, project) {
     const known = this.#isSound.get(test);
     if (known !== undefined) return known;
-    const { outcome } = await this.#run([test], project, {});
+    // Once more, since the machine may have been too busy.
+    let { outcome } = await this.#run([test], project, {});
+    if (outcome === "failed") ({ outcome } = await this.#run([test], project, {}));
     // It is not known when this was interrupted.
     if (this.#signal.aborted) return true;
     this.#isSound.set(test, outcome === "passed");
