@@ -16,7 +16,13 @@ export async function openToolbox(toolbox) {
   await execute("docker", ["rm", stdout.trim()]);
   return {
     volume,
-    remove: async () => void (await execute("docker", ["volume", "rm", "--force", volume])),
+    async remove() {
+      // Sandboxes of tests that were interrupted.
+      const left = await execute("docker", ["ps", "--all", "--quiet", "--filter", `volume=${volume}`]);
+      const ids = left.stdout.split("\n").filter((id) => id !== "");
+      if (ids.length > 0) await execute("docker", ["rm", "--force", ...ids]);
+      await execute("docker", ["volume", "rm", "--force", volume]);
+    },
   };
 }
 

@@ -6,7 +6,7 @@ import { applied } from "./mutant.js";
 import { NearestTests } from "./nearest-tests.js";
 
 const COMPILER_LIMIT_MS = 300_000;
-const LIMIT_MS = { unit: 240_000, docker: 600_000 };
+const LIMIT_MS = { unit: 120_000, docker: 600_000 };
 /** With containers, of all of these: where a test file is says which one. */
 const PROJECTS = { unit: ["unit"], docker: ["docker", "slow", "deep"] };
 /** How many of the nearest tests run before the others. */
