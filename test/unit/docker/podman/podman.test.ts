@@ -56,12 +56,12 @@ describe("a request that Podman gets", () => {
     ]);
   });
 
-  it.each([
+  it.each<[object, RegExp]>([
     [{ Runtime: "runsc" }, /runtime runsc/],
     [{ Dns: ["127.0.0.1"] }, /name server/],
-    ...[",", '"', "\r", "\n"].flatMap((odd) => [
-      [{ Mounts: [{ Type: "bind", Source: `/a${odd}b`, Target: "/b" }] }, /cannot mount/] as const,
-      [{ Mounts: [{ Type: "bind", Source: "/a", Target: `/${odd}` }] }, /cannot mount/] as const,
+    ...[",", '"', "\r", "\n"].flatMap((odd): [object, RegExp][] => [
+      [{ Mounts: [{ Type: "bind", Source: `/a${odd}b`, Target: "/b" }] }, /cannot mount/],
+      [{ Mounts: [{ Type: "bind", Source: "/a", Target: `/${odd}` }] }, /cannot mount/],
     ]),
   ])("is refused when Podman would not do what it says: %j", (host, message) => {
     const refusal = expect.objectContaining({
