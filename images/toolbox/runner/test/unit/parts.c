@@ -221,8 +221,9 @@ static void a_queue_grows_only_when_what_is_in_it_does_not_fit(void) {
     REQUIRE(buffer_append(&b, bytes, 1) == 0 && b.capacity == 4096);
     REQUIRE(buffer_append(&b, bytes, 4095) == 0 && b.capacity == 4096 && b.end == 4096);
     /* There is room in front. */
+    const uint8_t *data = b.data;
     buffer_drop(&b, 1000);
-    REQUIRE(buffer_append(&b, bytes, 1000) == 0 && b.capacity == 4096 && buffer_length(&b) == 4096);
+    REQUIRE(buffer_append(&b, bytes, 1000) == 0 && b.data == data && b.capacity == 4096 && buffer_length(&b) == 4096);
     REQUIRE(buffer_append(&b, bytes, 1) == 0 && b.capacity == 8192 && buffer_length(&b) == 4097);
     buffer_drop(&b, 4097);
     REQUIRE(buffer_append(&b, bytes, 5000) == 0 && b.capacity == 8192);
