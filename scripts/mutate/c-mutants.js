@@ -45,7 +45,7 @@ export function mutantsOf(file, source) {
     if (token.text === "true" || token.text === "false")
       add(token, token.text === "true" ? "false" : "true", `${token.text} becomes its opposite`);
     if (/^\d+$/.test(token.text) && !isBound(before, after))
-      add(token, String(Number(token.text) + 1), `${token.text} becomes one more`);
+      add(token, oneMore(token.text), `${token.text} becomes one more`);
     if (token.text === "if" && tokens[at + 1]?.text === "(") {
       const condition = { start: tokens[at + 1].end, end: closing(tokens, at + 1).start };
       for (const value of ["1", "0"]) add(condition, value, `the condition is ${value}`);
@@ -58,6 +58,13 @@ export function mutantsOf(file, source) {
     }
   }
   return found;
+}
+
+/** An octal number stays one. */
+function oneMore(number) {
+  return /^0[0-7]+$/.test(number)
+    ? `0${(Number.parseInt(number, 8) + 1).toString(8)}`
+    : String(Number(number) + 1);
 }
 
 /** Then one more is the same fault as the other operator: `x < 2` and `x <= 1`. */

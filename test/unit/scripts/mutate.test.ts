@@ -146,6 +146,11 @@ describe("the tests in containers for a fault", () => {
   });
 });
 
+it("an octal number of C becomes one more as such", () => {
+  const source = "void f(void) { x = 0777; }";
+  expect(changes(ofC("a.c", source), source)).toContain("void f(void) { x = 01000; }");
+});
+
 describe("faults that would be the same", () => {
   it("as another one are left out: a bound that is one more, and the other operator", () => {
     const kinds = (found: readonly Fault[]) => found.map(({ kind }) => kind);
