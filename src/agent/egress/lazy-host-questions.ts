@@ -17,7 +17,9 @@ export function lazyHostQuestions(
   if (user === undefined || user === null) return undefined;
   let asking: Promise<AskAboutHost> | null = null;
   return async (asked) => {
-    const { approvalPolicy = "never" } = setting();
+    const { approvalPolicy = "never", network } = setting();
+    // Its list, which is empty, is only there because the set-up needed one.
+    if (network.kind === "none") return { kind: "not-asked" };
     const refuses = typeof approvalPolicy === "object" && !approvalPolicy.granular.sandbox_approval;
     if (approvalPolicy === "never" || refuses) return { kind: "not-asked" };
     asking ??= import("./host-questions.js").then(

@@ -70,7 +70,7 @@ async function overview(
     for await (const entry of egressOf(readSessionLines(sessionFile, { signal }))) entries.push(entry);
   const last = mergedEntries(entries).slice(-SHOWN_ATTEMPTS);
   const rows = last.map((entry) => {
-    const [, , program = "", host = "", request = "", outcome = "", reason = ""] = egressRow(entry);
+    const [, , , program = "", host = "", request = "", outcome = "", reason = ""] = egressRow(entry);
     return [host, [outcome, reason, program, request].filter((text) => text !== "").join("  ")] as const;
   });
   const kept =

@@ -16,7 +16,7 @@ export interface SetupChoice {
   timeoutMs?: number | undefined;
 }
 
-export const SETUP_TIMEOUT_MS = 600_000;
+const SETUP_TIMEOUT_MS = 600_000;
 
 /**
  * Checks the network of a set-up: it may be another one than the sandbox's own, but no more than the policy lets anybody have.

@@ -1,7 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import { describeNetwork } from "../../policy/network.js";
 import { openedSandboxOf, type Sandbox } from "../sandbox.js";
 
 /** What is kept of its output, from its beginning and its end. */
@@ -16,12 +15,6 @@ export interface SetupEnd {
   durationMs: number;
   /** Its beginning and its end, without secrets. Not to be printed as it is. */
   output: string;
-}
-
-/** The set-up of a sandbox; null if it has none. */
-export function setupOf(sandbox: Sandbox): { argv: readonly string[]; network: string } | null {
-  const { setup } = openedSandboxOf(sandbox).settings;
-  return setup === undefined ? null : { argv: setup.argv, network: describeNetwork(setup.network) };
 }
 
 /**

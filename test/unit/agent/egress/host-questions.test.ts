@@ -170,10 +170,20 @@ describe("a question about a host", () => {
   ] as const)("with the approval policy %j is asked %d times", async (approvalPolicy, count) => {
     const user = userWho();
     const turn = new AbortController();
-    const setting = () => ({ approvalPolicy }) as unknown as SessionSetting;
+    const network = { kind: "allowlist", hosts: [] } as const;
+    const setting = () => ({ approvalPolicy, network }) as unknown as SessionSetting;
     const ask = lazyHostQuestions({ toolOptions: { user } }, { setting, signal: () => turn.signal });
     void ask?.(asked);
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(user.questions).toHaveLength(count);
+  });
+
+  it("is not asked in a session without a network, whose set-up has left an empty list", async () => {
+    const user = userWho();
+    const turn = new AbortController();
+    const setting = () => ({ approvalPolicy: "on-request", network: { kind: "none" } }) as SessionSetting;
+    const ask = lazyHostQuestions({ toolOptions: { user } }, { setting, signal: () => turn.signal });
+    expect(await ask?.(asked)).toEqual({ kind: "not-asked" });
+    expect(user.questions).toEqual([]);
   });
 });

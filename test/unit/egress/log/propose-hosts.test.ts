@@ -37,6 +37,15 @@ describe("the proposal of a list", () => {
     expect(parseNetwork(proposal.network)).toMatchObject({ kind: "parsed" });
   });
 
+  it("leaves out what a set-up has reached, or tried to", () => {
+    const { network, left } = proposeHosts([
+      entry({}),
+      entry({ phase: "setup", host: "setup.example" }),
+      entry({ phase: "setup", host: "denied.example", outcome: "denied" }),
+    ]);
+    expect({ network, left }).toEqual({ network: "allowlist:a.example:443", left: [] });
+  });
+
   it("names a preset for the hosts that it has, on its ports only", () => {
     const { network, entries } = proposeHosts([
       entry({ host: "registry.npmjs.org", program: "npm" }),
