@@ -49,15 +49,18 @@ export class AwsKeys {
 
   /** The keys that are valid now. Null if they have expired and no others can be read. */
   async valid(): Promise<AwsCredentials | null> {
-    if (this.#renew !== null && Date.now() >= this.#dueAtMs) {
-      // All requests of the moment wait for the same program.
+    if (this.#renew !== null && Date.now() >= this.#dueAtMs)
       this.#reading ??= this.#readAnew(this.#renew).finally(() => {
         this.#reading = null;
       });
-      await this.#reading;
-    }
-    const { credentials, expiresAtMs } = this.#current;
-    return expiresAtMs === null || this.#renew === null || Date.now() < expiresAtMs ? credentials : null;
+    // Only requests that have no other keys wait, and all of them for the same program.
+    if (this.#hasExpired) await this.#reading;
+    return this.#hasExpired ? null : this.newest;
+  }
+
+  get #hasExpired(): boolean {
+    const { expiresAtMs } = this.#current;
+    return this.#renew !== null && expiresAtMs !== null && Date.now() >= expiresAtMs;
   }
 
   async #readAnew({ read, onRenewed }: RenewOptions): Promise<void> {

@@ -9,7 +9,7 @@ import { AUTHORITY } from "./trust-files.js";
 /** Where Chromium and other programs with NSS keep what a user trusts, in the HOME of the user. */
 const DATABASE = ".pki/nssdb";
 const NICKNAME = "brig";
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 10_000;
 
 /**
  * Adds the authority to the user's database of NSS, if the image has NSS's own tool for it: nothing else writes such a database.
@@ -31,7 +31,12 @@ export async function trustInNss(
   const files = sandboxFiles(context);
   const { PATH = "" } = imageEnvironment;
   const run = async (...argv: string[]) =>
-    await exec(context, argv, { env: { PATH, HOME: home }, timeoutMs: TIMEOUT_MS, maxOutputBytes: 4096 });
+    await exec(context, argv, {
+      env: { PATH, HOME: home },
+      timeoutMs: TIMEOUT_MS,
+      maxOutputBytes: 4096,
+      endsTree: true,
+    });
   const database = ["-d", `sql:${directory}`];
   if (
     (await unlessFailed(files.mkdir(directory, { recursive: true, mode: 0o700 }).then(() => true))) === null

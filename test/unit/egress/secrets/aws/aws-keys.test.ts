@@ -40,7 +40,18 @@ function place(found: () => Promise<TimedCredentials>) {
 }
 
 describe("keys of AWS", () => {
-  it("are used until shortly before they expire, and then read anew, once for all who wait", async () => {
+  it("are read anew shortly before they expire, for which nobody waits who has others", async () => {
+    const here = place(async () => keysOf("second", START_MS + 2 * HOUR_MS));
+    expect(await here.at(0.9 * HOUR_MS)).toBe("IDfirst");
+    expect(here.reads()).toBe(0);
+    expect(await here.at(HOUR_MS - 60_000)).toBe("IDfirst");
+    await vi.waitFor(async () => expect((await here.keys.valid())?.accessKeyId).toBe("IDsecond"));
+    expect(await here.at(1.9 * HOUR_MS)).toBe("IDsecond");
+    expect(here.reads()).toBe(1);
+    expect(here.renewed).toEqual(["IDsecond"]);
+  });
+
+  it("that have expired are read anew, once for all who wait", async () => {
     let release: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -51,7 +62,7 @@ describe("keys of AWS", () => {
     });
     expect(await here.at(0.9 * HOUR_MS)).toBe("IDfirst");
     expect(here.reads()).toBe(0);
-    vi.setSystemTime(START_MS + HOUR_MS - 60_000);
+    vi.setSystemTime(START_MS + HOUR_MS);
     const waiting = [here.keys.valid(), here.keys.valid(), here.keys.valid()];
     release();
     expect((await Promise.all(waiting)).map((keys) => keys?.accessKeyId)).toEqual(
@@ -85,10 +96,10 @@ describe("keys of AWS", () => {
 
   it("are read anew in half of their time if they have little", async () => {
     const here = place(async () => keysOf("short", Date.now() + 2000));
-    expect(await here.at(HOUR_MS - 1)).toBe("IDshort");
+    expect(await here.at(HOUR_MS)).toBe("IDshort");
     expect(await here.at(HOUR_MS + 900)).toBe("IDshort");
     expect(here.reads()).toBe(1);
-    await here.at(HOUR_MS + 1100);
+    expect(await here.at(HOUR_MS + 1100)).toBe("IDshort");
     expect(here.reads()).toBe(2);
   });
 
@@ -110,7 +121,7 @@ describe("keys of AWS", () => {
     const hides = (text: string) => here.keys.forms.some((form) => form.toString() === text);
     await here.at(HOUR_MS);
     expect([hides("secret-of-first"), hides("token-of-1")]).toEqual([true, true]);
-    for (let at = 1; at <= 20; at++) await here.at(HOUR_MS + at * 10);
+    for (let at = 1; at <= 20; at++) expect(await here.at(HOUR_MS + at * 10)).not.toBe(null);
     expect([hides("secret-of-first"), hides("secret-of-21")]).toEqual([false, true]);
   });
 });
