@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { Environment } from "../../config/env.js";
-import { AwsKeys, type TimedCredentials } from "../../egress/secrets/aws/aws-keys.js";
+import { type AwsCredentials, AwsKeys, type TimedCredentials } from "../../egress/secrets/aws/aws-keys.js";
 import {
-  type AwsCredentials,
   awsVariables,
   type HeldAwsSecret,
   newAwsPlaceholders,

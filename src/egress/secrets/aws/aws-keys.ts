@@ -1,5 +1,11 @@
 import { formsOf } from "../mask.js";
-import type { AwsCredentials } from "./held-aws-secret.js";
+
+export interface AwsCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  /** Null for keys that do not expire. */
+  sessionToken: string | null;
+}
 
 export interface TimedCredentials {
   credentials: AwsCredentials;

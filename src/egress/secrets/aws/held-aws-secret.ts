@@ -1,12 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
-import type { AwsKeys } from "./aws-keys.js";
-
-export interface AwsCredentials {
-  accessKeyId: string;
-  secretAccessKey: string;
-  /** Null for keys that do not expire. */
-  sessionToken: string | null;
-}
+import type { AwsCredentials, AwsKeys } from "./aws-keys.js";
 
 /** Keys of AWS with their placeholders. Only this process knows both. */
 export interface HeldAwsSecret {
