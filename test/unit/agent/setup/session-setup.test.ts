@@ -61,7 +61,7 @@ describe("the set-up of a session", () => {
     await conversation.changeSetting({ setting, sandbox: async () => new MemorySandbox() });
     await expect(conversation.runTurn({ prompt: "three" })).resolves.toMatchObject({ status: "completed" });
     expect(sandboxes.length).toBe(2);
-    expect(setUp.map((sandbox) => sandboxes.findIndex((one) => one === sandbox))).toEqual([0]);
+    expect(setUp.map((sandbox) => sandboxes.indexOf(sandbox as MemorySandbox))).toEqual([0]);
     await conversation.close();
   });
 
