@@ -11,6 +11,8 @@ const DEFAULT_SIZE = 4;
 const MAX_SIZE = 1000;
 /** The wait after a start that failed while nobody was waiting. It doubles with each failure in a row. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 60_000];
+/** Who has just got a sandbox makes its first calls in this time, which the start of another one would slow down. */
+const REFILL_AFTER_MS = 50;
 
 const poolOptionNames: OptionNames<PoolOptions> = {
   mode: true,
@@ -71,6 +73,7 @@ class Pool implements SandboxPool {
   #startingCount = 0;
   #failuresInARow = 0;
   #isResting = false;
+  #isRefillDue = false;
 
   constructor(size: number, options: StartOptions) {
     this.#size = size;
@@ -96,8 +99,7 @@ class Pool implements SandboxPool {
         this.#track(checking.then((isFit) => (isFit ? this.#offer(idle) : undefined)));
         throw error;
       } finally {
-        // Only now, because a start would delay the check.
-        this.#refill();
+        this.#refillSoon();
       }
     }
   }
@@ -106,6 +108,7 @@ class Pool implements SandboxPool {
     refuseUnknownOptions(options, acquireOptionNames, { of: "pool.filled" });
     this.#requireOpen();
     if (this.#ready.length >= this.#size) return;
+    this.#refill();
     await this.#wait(this.#fillWaiting, options.signal);
   }
 
@@ -157,6 +160,17 @@ class Pool implements SandboxPool {
   #refill(): void {
     const wanted = this.#waiting.length + (this.#isResting ? 0 : this.#size - this.#ready.length);
     for (let count = this.#startingCount; count < wanted; count++) this.#track(this.#start());
+  }
+
+  /** Not at once, unless somebody waits. */
+  #refillSoon(): void {
+    if (this.#isRefillDue || this.#closed.signal.aborted) return;
+    this.#isRefillDue = true;
+    const refill = () => {
+      this.#isRefillDue = false;
+      if (!this.#closed.signal.aborted) this.#refill();
+    };
+    this.#track(pause(REFILL_AFTER_MS, this.#closed.signal).then(refill, () => undefined));
   }
 
   async #start(): Promise<void> {
