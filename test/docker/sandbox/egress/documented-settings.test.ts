@@ -20,11 +20,12 @@ const programs = {
 const variables = {
   "egress.secrets.": ["GITHUB_TOKEN"],
   "egress.aws_keys.": ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+  "[setup]": [],
   "egress.canaries.": ["BACKUP_ACCESS_KEY_ID", "BACKUP_SECRET_ACCESS_KEY", "DEPLOY_TOKEN"],
 };
 
 it.each(Object.entries(variables))(
-  "the example of docs/network.md with [%s…] is in force in a sandbox",
+  "the example of docs/network.md with %s is in force in a sandbox",
   async (table, names) => {
     const blocks = examples.filter((block) => block.includes(table));
     expect(blocks).toHaveLength(1);
