@@ -137,6 +137,14 @@ describe("brig exec --setup", () => {
     expect(existsSync(inWork("ran"))).toBe(false);
   });
 
+  it("that fails is followed by what it left for review", async () => {
+    const setup = "mkdir .vscode; echo '{}' > .vscode/tasks.json; exit 3";
+    const ended = await exec(["--setup", setup], "touch ran");
+    expect(ended).toMatchObject({ exitCode: 125, stdout: "" });
+    expect(ended.stderr).toContain(inWork(".vscode/tasks.json"));
+    expect(ended.stderr).toContain("the set-up failed with exit status 3");
+  });
+
   it("has no more network than the policy permits, and no less", async () => {
     const file = policy("closed.toml", `allowlist:${atSetup}`, false);
     const flags = ["--policy", file, "--network", "none", "--setup", triesBoth("setup"), "--setup-network"];

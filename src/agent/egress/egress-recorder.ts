@@ -26,7 +26,10 @@ export class EgressRecorder {
     this.#transcript = transcript;
   }
 
-  /** May be called again, with somebody to ask. */
+  /**
+   * Records what programs of the sandbox try to reach, and lets them ask with `ask`. A set-up is recorded before there is
+   * anybody to ask, so a second call for the same sandbox only adds `ask`.
+   */
   watch(sandbox: AgentSandbox, { ask }: { ask?: AskAboutHost | undefined } = {}): void {
     const isWatched = this.#watched.has(sandbox);
     this.#watched.add(sandbox);

@@ -4,7 +4,7 @@ import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
 import type { SessionRecorder } from "../session-recorder.js";
 import type { SessionSetup } from "./setup-options.js";
 
-type Recorder = Pick<SessionRecorder, "settingUp" | "setUp" | "addReceipt">;
+type Recorder = Pick<SessionRecorder, "settingUp" | "setUp" | "closed">;
 
 /**
  * Sets up the first sandbox of a session. Later ones find what commands have left in the workspace, and are not set up
@@ -16,6 +16,8 @@ export class SetupOnce {
   readonly #closed = new AbortController();
   /** Ends the set-up that runs. */
   #running: AbortController | null = null;
+  /** That of the last turn, whose calls wait for the set-up. */
+  #turn: AbortSignal | null = null;
   #isDone = false;
 
   constructor(setup: SessionSetup | undefined, recorder: Recorder) {
@@ -34,7 +36,7 @@ export class SetupOnce {
       try {
         await this.#run(sandbox, setup);
       } catch (error) {
-        this.#recorder.addReceipt(await sandbox.close());
+        this.#recorder.closed(await Promise.allSettled([sandbox.close()]));
         throw error;
       }
       this.#isDone = true;
@@ -45,6 +47,7 @@ export class SetupOnce {
   /** Ends a set-up that runs when the signal is aborted, such as that of a turn. The next turn tries it again. */
   stopWith(signal: AbortSignal): void {
     if (this.#setup === undefined || this.#isDone) return;
+    this.#turn = signal;
     const stop = () => this.#running?.abort(stopped());
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
@@ -57,6 +60,8 @@ export class SetupOnce {
 
   async #run(sandbox: AgentSandbox, setup: SessionSetup): Promise<void> {
     this.#closed.signal.throwIfAborted();
+    // The turn may have been interrupted while the sandbox was starting.
+    if (this.#turn?.aborted === true) throw stopped();
     this.#recorder.settingUp(sandbox, setup);
     this.#running = new AbortController();
     using either = new AnySignal([this.#running.signal, this.#closed.signal]);

@@ -76,14 +76,15 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: argv.join(" ") }, context);
   const egress = await watchEgress(sandbox, flags, context);
-  const setup = await setUp(sandbox, flags, context);
-  const status = await runIn(sandbox, { argv, flags, context, egress, setup }).catch(
-    async (error: unknown) => {
-      // What was interrupted may have left commits or changes all the same.
-      await sayWhatIsLeft(sandbox, context).catch(() => undefined);
-      throw error;
-    },
-  );
+  const inOrder = async () => {
+    const setup = await setUp(sandbox, flags, context);
+    return await runIn(sandbox, { argv, flags, context, egress, setup });
+  };
+  const status = await inOrder().catch(async (error: unknown) => {
+    // What was interrupted, or a set-up that failed, may have left commits or changes all the same.
+    await sayWhatIsLeft(sandbox, context).catch(() => undefined);
+    throw error;
+  });
   step("the command has ended");
   if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
   if (flags.json !== true) {
@@ -123,8 +124,8 @@ async function watchEgress(
   const { policy, setup } = openedSandboxOf(sandbox).settings;
   const { network } = policy.policy;
   const learns = network.kind === "allowlist" && network.learns === true;
-  const isSeen = network.kind === "allowlist" || setup?.network.kind === "allowlist";
-  if (!isSeen || (json !== true && !learns)) return null;
+  const { hasAllowList } = await import("../../sandbox/setup/has-allow-list.js");
+  if (!hasAllowList(network, setup) || (json !== true && !learns)) return null;
   const { ExecEgress } = await import("../egress/exec-egress.js");
   if (learns) await say(stderr, ExecEgress.warning);
   return new ExecEgress(sandbox, { learns });

@@ -7,8 +7,9 @@ type Warned = Pick<NodeJS.Process, "listeners" | "removeAllListeners" | "on"> & 
 };
 
 /**
- * Says in brig's own words what no call can report, such as a container that could not be removed. Node would show a
- * BrigError as a fault of the program, and what came out of a container as it is.
+ * Prints the warnings of brig as its errors are printed: `brig: …`, with the hint. They are about what has gone wrong after the
+ * call that could have told it, such as a container that cannot be removed. Node would print them with its process id and a
+ * remark for developers, and control characters in them as they are.
  */
 export function showWarnings(host: Warned): void {
   const usual = host.listeners("warning");

@@ -36,7 +36,7 @@ export function proofText({ sandbox, image, isEscalated, proof }: SessionProof):
   );
 }
 
-/** What brig enforces itself. Names only: the values of secrets and canaries are nowhere. */
+/** The rows about what brig's proxy enforces. A proof has the names of secrets and canaries, and no values. */
 function egressRows(egress: SessionProof["proof"]["egress"]): string[][] {
   const { ruledHosts = [], secrets = [], awsKeys = [], canaries = [] } = egress ?? {};
   return [

@@ -79,7 +79,8 @@ export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSe
   const config = { ...run.config, sandbox_mode: mode, policy: undefined };
   const choice = configuredPolicy(config);
   const policy = await loadChosenPolicy(choice);
-  // A set-up that this mode does not permit is an error once it is to run: most often it has run already.
+  // A session is set up once, so the set-up has most likely run. Whoever changes to a mode that would not permit it is told
+  // so only if it is still to run.
   const setup = await resolvedSetup({ ...choice, setup: setupChoice(config) }, policy).catch(() => undefined);
   const sandbox = await withProjectHosts(await checkedSettings({ ...run.sandbox, policy, setup }));
   return { ...run, config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };

@@ -21,7 +21,7 @@ interface Wrapping {
 
 interface OpenWrapped {
   sandbox: Sandbox;
-  /** The variables of the secrets that the user's configuration has for this sandbox. */
+  /** The environment variables that get placeholders for the secrets of config.toml. Empty without a list of allowed hosts. */
   configured: ReadonlySet<string>;
 }
 

@@ -144,7 +144,7 @@ interface Introduced {
   inside: InsideView & { kind: "ready" };
   session: WrappedSession | null;
   isConfigured: boolean;
-  /** The variables of secrets in the user's configuration. */
+  /** The environment variables that get placeholders for the secrets of config.toml. */
   configured: ReadonlySet<string>;
 }
 

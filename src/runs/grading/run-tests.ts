@@ -87,7 +87,7 @@ async function execWithin(
   { asRoot, asTests }: Pick<TestContainer, "asRoot" | "asTests">,
   { argv, run, write }: { argv: string[]; run: TestRun; write(chunk: Uint8Array): Promise<void> },
 ): Promise<Omit<TestsRun, "period">> {
-  // First, because it asks the engine, which is not a part of the tests' time.
+  // Before the clock of the tests starts: how much is written already is asked of the engine, which may take seconds.
   using disk = await DiskLimit.start(asRoot, run);
   using limit = new ExtendedLimit(asRoot, { allowed: run.allowed, reason: TIME_IS_OVER });
   using either = new AnySignal([run.signal, limit.signal, disk.signal]);

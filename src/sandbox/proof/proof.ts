@@ -24,8 +24,8 @@ export interface Proof {
   runtime: string;
   imageId: string;
   /**
-   * Which rules for requests, secrets and canaries brig enforces outside of the sandbox, by name; no part of what the kernel
-   * says. Absent if there are none.
+   * The names of the rules for requests, secrets and canaries that were in force. brig's proxy enforces them outside of the
+   * sandbox, so that the kernel, which confirms everything else here, knows nothing of them. Absent if there are none.
    */
   egress?: EgressInForce;
 }

@@ -18,8 +18,9 @@ export interface SetupEnd {
 }
 
 /**
- * Runs the set-up of a sandbox in which nothing has run yet. When it resolves or rejects, everything that the set-up has
- * started is ended, its connections are cut, and the sandbox has its own network. Errors: those of `sandbox.exec`;
+ * Runs the set-up of a sandbox in which nothing has run yet, with the network of the set-up. Before this resolves or rejects,
+ * all processes that the set-up has started are ended, and the sandbox gets the network that commands after the set-up
+ * have. Errors: those of `sandbox.exec`;
  * `usage.invalid` for a sandbox without a set-up.
  */
 export async function runSetup(

@@ -20,8 +20,14 @@ export async function takePieces(message: IncomingMessage, take: (piece: Buffer)
         settle(error);
       }
     };
-    const onClose = () => settle(new Error("the connection was closed before the end of the message"));
+    const onClose = () => settle(closed());
+    // A message that is closed already says nothing any more.
+    if (message.closed) return void reject(closed());
     // An error may still come after the end, and would end the process if nobody listened.
     message.on("data", onData).once("end", settle).on("error", settle).once("close", onClose);
   });
+}
+
+function closed(): Error {
+  return new Error("the connection was closed before the end of the message");
 }

@@ -3,7 +3,7 @@ import { formsOf } from "../mask.js";
 export interface AwsCredentials {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Null for keys that do not expire. */
+  /** Only temporary keys have one. Null for all others. */
   sessionToken: string | null;
 }
 

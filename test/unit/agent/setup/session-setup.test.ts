@@ -19,7 +19,7 @@ const script = JSON.stringify({
   ]).flat(),
 });
 
-function opened(run: SessionSetup["run"]) {
+function opened(run: SessionSetup["run"], start: (sandbox: MemorySandbox) => unknown = () => undefined) {
   const events: AgentEvent[] = [];
   const sandboxes: MemorySandbox[] = [];
   const conversation = openConversation({
@@ -27,6 +27,7 @@ function opened(run: SessionSetup["run"]) {
     sandbox: async () => {
       const sandbox = new MemorySandbox();
       sandboxes.push(sandbox);
+      await start(sandbox);
       return sandbox;
     },
     setup: { argv: ["npm", "ci"], network: "allowlist:@npm", run },
@@ -35,7 +36,12 @@ function opened(run: SessionSetup["run"]) {
   });
   const kinds = () =>
     events.map(({ kind }) => kind).filter((kind) => /setup|sandbox-ready|command-started/.test(kind));
-  return { conversation, events, sandboxes, kinds };
+  /** A turn that failed may have had the model's call already, and the next one then has only the text that follows it. */
+  const runCommand = async () => {
+    for (let turn = 0; turn < 2 && !kinds().includes("command-started"); turn++)
+      await expect(conversation.runTurn({ prompt: "go on" })).resolves.toMatchObject({ status: "completed" });
+  };
+  return { conversation, events, sandboxes, kinds, runCommand };
 }
 
 const done = { exitCode: 0, durationMs: 1, output: "", error: null };
@@ -67,14 +73,14 @@ describe("the set-up of a session", () => {
 
   it("that fails ends the turn and closes the sandbox, and is tried again in the next turn", async () => {
     const ends = [failed, done];
-    const { conversation, sandboxes, kinds } = opened(async () => ends.shift() ?? failed);
+    const { conversation, sandboxes, kinds, runCommand } = opened(async () => ends.shift() ?? failed);
     await expect(conversation.runTurn({ prompt: "one" })).resolves.toMatchObject({
       status: "failed",
       error: { code: "setup.failed" },
     });
     expect(kinds()).toEqual(["setup-started", "setup-ended"]);
     expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]);
-    await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ status: "completed" });
+    await runCommand();
     expect(kinds().slice(2)).toEqual(["setup-started", "setup-ended", "sandbox-ready", "command-started"]);
     await conversation.close();
     expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true, true]);
@@ -92,6 +98,45 @@ describe("the set-up of a session", () => {
     await expect(turn).resolves.toMatchObject({ status: "interrupted" });
     await eventually(() => expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]));
     await expect(conversation.runTurn({ prompt: "two" })).resolves.toMatchObject({ status: "completed" });
+    await conversation.close();
+  });
+
+  it("does not begin for a turn that was interrupted while the sandbox started", async () => {
+    let started: () => void = () => undefined;
+    const starting = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const { conversation, sandboxes, kinds, runCommand } = opened(
+      async () => done,
+      () => starting,
+    );
+    const stop = new AbortController();
+    const turn = conversation.runTurn({ prompt: "one", signal: stop.signal });
+    await eventually(() => expect(sandboxes.length).toBe(1));
+    stop.abort();
+    started();
+    await expect(turn).resolves.toMatchObject({ status: "interrupted" });
+    await eventually(() => expect(sandboxes.map(({ isClosed }) => isClosed)).toEqual([true]));
+    expect(kinds()).toEqual([]);
+    await runCommand();
+    expect(kinds()).toEqual(["setup-started", "setup-ended", "sandbox-ready", "command-started"]);
+    await conversation.close();
+  });
+
+  it("that fails is told although its sandbox cannot be closed, which is a warning", async () => {
+    const { conversation, events } = opened(
+      async () => failed,
+      (sandbox) => {
+        sandbox.close = async () => {
+          throw new BrigError("it cannot be removed", { code: "engine.failed" });
+        };
+      },
+    );
+    await expect(conversation.runTurn({ prompt: "one" })).resolves.toMatchObject({
+      status: "failed",
+      error: { code: "setup.failed" },
+    });
+    expect(events).toContainEqual({ kind: "warning", message: "it cannot be removed" });
     await conversation.close();
   });
 
