@@ -44,6 +44,7 @@ export class SandboxContainer {
   #placeholders: Placeholders | undefined;
   #id: string | undefined;
   #attached: EngineStream | undefined;
+  #isDiscarded = false;
 
   constructor(engine: Engine, { plan, keep, warn, recordFor, name }: ContainerOptions) {
     this.#recordFor = recordFor;
@@ -81,6 +82,8 @@ export class SandboxContainer {
     const attached = await this.#engine.attachContainer(id);
     attached.stream.on("error", () => undefined);
     this.#attached = attached;
+    // The engine answered only after the start had failed. An open stream would keep the process alive.
+    if (this.#isDiscarded) attached.stream.destroy();
   }
 
   /** Starts the container once more after it has ended: its runner is a new one, with the same token. */
@@ -105,6 +108,7 @@ export class SandboxContainer {
    * names. Error: `engine.failed`; it may then be called again.
    */
   async discard(how?: { isEnding: boolean }): Promise<void> {
+    this.#isDiscarded = true;
     this.#attached?.stream.destroy();
     const ending = { isEnding: how?.isEnding === true, staysAtEnd: this.#plan.outlivesProcesses };
     if (this.#id !== undefined) await removeAndConfirm(this.#engine, this.#id, ending);

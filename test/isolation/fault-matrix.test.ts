@@ -195,8 +195,9 @@ function expectProtected({ workspace }: Bench, containers: readonly Found[]): vo
   if (containers.some(({ isRunning }) => isRunning)) expect(existsSync(join(workspace, ".git"))).toBe(true);
 }
 
-/** After the lease nothing runs, and after brig gc nothing is left. */
+/** No stream is left that would keep a program alive. After the lease nothing runs, and after brig gc nothing is left. */
 async function expectNothingLeft(bench: Bench): Promise<void> {
+  await until(async () => bench.faulty.openStreams === 0);
   await until(async () => (await containersOn(bench)).every(({ isRunning }) => !isRunning));
   await collect(bench);
   expect(await containersOn(bench)).toEqual([]);

@@ -34,6 +34,8 @@ export interface FaultyEngine extends AsyncDisposable {
   readonly endpoint: string;
   /** Method and path of every request so far, without version and query. */
   readonly requests: readonly string[];
+  /** Streams to and from containers that brig has not closed. */
+  readonly openStreams: number;
   /** Decides of every request from now on. */
   decide(fate: (request: string) => Fate): void;
   /** From now on no runner hears that it shall end. */
@@ -52,6 +54,7 @@ export async function faultyEngine(): Promise<FaultyEngine> {
   const behind = new URL((await testEngine()).endpoint).pathname;
   const sockets = new Set<Socket>();
   const requests: string[] = [];
+  const streams = new Set<Socket>();
   let decide: (request: string) => Fate = () => "passes";
   let withholds = false;
 
@@ -60,6 +63,10 @@ export async function faultyEngine(): Promise<FaultyEngine> {
     near.once("data", (head: Buffer) => {
       const request = requestOf(head);
       requests.push(request);
+      if (/^POST .*\/(?:attach|exec\/[^/]+\/start)$/.test(request)) {
+        streams.add(near);
+        for (const event of ["end", "close"]) near.on(event, () => streams.delete(near));
+      }
       const fate = decide(request);
       if (fate === "refused") near.end(refusal("500 Internal Server Error"));
       if (fate === "conflict") near.end(refusal("409 Conflict"));
@@ -90,6 +97,9 @@ export async function faultyEngine(): Promise<FaultyEngine> {
     engine: await connectEngine({ env: readEnvironment(), endpoint }),
     endpoint,
     requests,
+    get openStreams() {
+      return streams.size;
+    },
     decide(next) {
       decide = next;
     },
