@@ -31,6 +31,12 @@ export class IdleSandbox {
     this.#opened.link.onGone = listener;
   }
 
+  /** Called when whoever got it begins to close it. */
+  set onClose(listener: () => void) {
+    const told = { [Symbol.asyncDispose]: async () => listener() };
+    this.#opened.closedFirst = [...(this.#opened.closedFirst ?? []), told];
+  }
+
   /**
    * Reads the policy back from the kernel once more, and looks for programs: no command has run in the sandbox
    * yet. Errors: `sandbox.gone`, `policy.not-enforced`.

@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { BrigError, isBrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
@@ -6,12 +7,16 @@ import type { Sandbox } from "../sandbox.js";
 import { type Warn, warner } from "../warnings.js";
 import { IdleSandbox } from "./idle-sandbox.js";
 import type { AcquireOptions, PoolOptions, SandboxPool } from "./pool-options.js";
+import { startsWanted } from "./starts-wanted.js";
 
 const DEFAULT_SIZE = 4;
 const MAX_SIZE = 1000;
 /** The wait after a start that failed while nobody was waiting. It doubles with each failure in a row. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 60_000];
-/** Who has just got a sandbox makes its first calls in this time, which the start of another one would slow down. */
+/**
+ * Who has just got a sandbox makes its first calls in this time, which the start of another one would slow down.
+ * The pool waits no longer once that sandbox is closed.
+ */
 const REFILL_AFTER_MS = 50;
 
 const poolOptionNames: OptionNames<PoolOptions> = {
@@ -71,6 +76,7 @@ class Pool implements SandboxPool {
   readonly #fillWaiting: Waiter<void>[] = [];
   readonly #running = new Set<Promise<void>>();
   #startingCount = 0;
+  #hasHandedOver = false;
   #failuresInARow = 0;
   #isResting = false;
   #isRefillDue = false;
@@ -94,7 +100,7 @@ class Pool implements SandboxPool {
       const idle = await this.#next(signal);
       const checking = this.#isFit(idle);
       try {
-        if (await beforeAbort(checking, signal)) return idle.handOver();
+        if (await beforeAbort(checking, signal)) return this.#handOver(idle);
       } catch (error) {
         this.#track(checking.then((isFit) => (isFit ? this.#offer(idle) : undefined)));
         throw error;
@@ -108,8 +114,9 @@ class Pool implements SandboxPool {
     refuseUnknownOptions(options, acquireOptionNames, { of: "pool.filled" });
     this.#requireOpen();
     if (this.#ready.length >= this.#size) return;
+    const full = this.#wait(this.#fillWaiting, options.signal);
     this.#refill();
-    await this.#wait(this.#fillWaiting, options.signal);
+    await full;
   }
 
   async close(): Promise<void> {
@@ -156,9 +163,23 @@ class Pool implements SandboxPool {
     }
   }
 
-  /** Starts as many sandboxes as are missing and waited for. */
+  #handOver(idle: IdleSandbox): Sandbox {
+    this.#hasHandedOver = true;
+    idle.onClose = () => {
+      if (!this.#closed.signal.aborted) this.#refill();
+    };
+    return idle.handOver();
+  }
+
   #refill(): void {
-    const wanted = this.#waiting.length + (this.#isResting ? 0 : this.#size - this.#ready.length);
+    const wanted = startsWanted({
+      size: this.#size,
+      ready: this.#ready.length,
+      waiting: this.#waiting.length,
+      isFilling: this.#fillWaiting.length > 0 || !this.#hasHandedOver,
+      isResting: this.#isResting,
+      cores: availableParallelism(),
+    });
     for (let count = this.#startingCount; count < wanted; count++) this.#track(this.#start());
   }
 
@@ -181,6 +202,7 @@ class Pool implements SandboxPool {
       this.#startingCount--;
       this.#failuresInARow = 0;
       this.#offer(idle);
+      this.#refillSoon();
     } catch (error) {
       this.#startingCount--;
       this.#failed(error);

@@ -1,0 +1,21 @@
+export interface PoolState {
+  size: number;
+  ready: number;
+  /** Callers that wait for a sandbox. */
+  waiting: number;
+  /** A caller waits for the pool to be full, or nobody has had a sandbox of it yet. */
+  isFilling: boolean;
+  /** After a start that failed, until its pause is over. */
+  isResting: boolean;
+  cores: number;
+}
+
+/**
+ * How many starts a pool has under way. A caller that waits has the machine for its own start; those that nobody waits
+ * for take half of it at most, so that the calls in other sandboxes stay quick. A pool that is filled takes all of it.
+ */
+export function startsWanted({ size, ready, waiting, isFilling, isResting, cores }: PoolState): number {
+  const missing = isResting ? 0 : Math.max(0, size - ready);
+  if (isFilling) return waiting + missing;
+  return waiting > 0 ? waiting : Math.min(missing, Math.max(1, Math.floor(cores / 2)));
+}
