@@ -6,9 +6,10 @@ import { checkHome } from "./check-home.js";
 import type { CommandEntry } from "./command-list.js";
 import type { CliContext } from "./context.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
-import { describeError, errorAsEvent, errorAsJson, usageError } from "./display/error-text.js";
+import { describeError, errorAsEvent, errorAsJson } from "./display/error-text.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
 import { say, write, writeJson } from "./render.js";
+import { hintForCommand } from "./usage/familiar-commands.js";
 
 const ownFlags = ["-h", "--help", "-V", "--version"];
 
@@ -35,7 +36,7 @@ export async function runProgram(given: string[], options: ProgramOptions): Prom
     else await program.parseAsync(argv, { from: "user" });
     return null;
   } catch (thrown) {
-    const error = actualError(thrown, { context, program });
+    const error = await actualError(thrown, { context, program });
     if (error === null) return null;
     await report(error, { context, entry, asJson: command !== undefined && asksForJson(command) });
     const interruption = context.interruption();
@@ -70,8 +71,9 @@ function mayStartConversation(first: string | undefined, commands: readonly Comm
   if (first === undefined) return true;
   if (first.startsWith("-")) return !ownFlags.includes(first);
   const names = ["help", ...commands.map(({ name }) => name)];
-  // A single word that is almost a command is more likely a typing mistake than a prompt.
-  return !names.includes(first) && (/\s/.test(first) || suggest(first, names) === null);
+  // A single word that is almost a command, or one of another program, is more likely a mistake than a prompt.
+  const isMistake = () => suggest(first, names) !== null || hintForCommand(first) !== null;
+  return !names.includes(first) && (/\s/.test(first) || !isMistake());
 }
 
 const brig = {
@@ -111,12 +113,14 @@ function asksForJson(command: Command): boolean {
 }
 
 /** After an interruption every error is a consequence of it. Returns null when there is nothing to report. */
-function actualError(
+async function actualError(
   thrown: unknown,
   { context, program }: { context: CliContext; program: Command },
-): unknown {
+): Promise<unknown> {
   if (context.interruption()) return context.signal.reason;
-  return thrown instanceof CommanderError ? usageError(thrown, commandReached(program)) : thrown;
+  if (!(thrown instanceof CommanderError)) return thrown;
+  const { usageError } = await import("./usage/usage-error.js");
+  return usageError(thrown, commandReached(program));
 }
 
 function commandReached(command: Command): Command {

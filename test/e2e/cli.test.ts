@@ -207,6 +207,12 @@ describe("brig exec", () => {
       /^brig: no-such-program: command not found\nbrig: .* not found in the image brig\/base; use --container-image NAME .*\n$/,
     ],
     [
+      "127 when it is a whole line",
+      ["fix the tests"],
+      127,
+      /^brig: fix the tests: command not found\nbrig: .*; to give a model a task: brig run 'TASK'\n$/,
+    ],
+    [
       "126 when it cannot be executed",
       ["--", "/etc/passwd"],
       126,

@@ -16,6 +16,10 @@ const allowed: Record<string, { why: string; readings: readonly string[] }> = {
     why: "the model's last message",
     readings: ['message.endsWith("\\n")'],
   },
+  "cli/usage/usage-error.ts": {
+    why: "the parser of arguments names an unknown option or command only in its text",
+    readings: ["/'([^']*)'/.exec(message)"],
+  },
   "config/file/toml-document.ts": {
     why: "what the parser of TOML says",
     readings: ['cause.message.replace(/^Invalid TOML document: /, "").split("\\n")'],

@@ -151,7 +151,7 @@ async function runIn(sandbox: Sandbox, request: Request): Promise<number> {
     request.flags.tty === true
       ? await runOnTerminal(sandbox, request)
       : await runWithoutTerminal(sandbox, request);
-  await say(request.context.stderr, remark(status, sandbox.image));
+  await say(request.context.stderr, remark(status, { argv: request.argv, image: sandbox.image }));
   return status.exitCode;
 }
 
@@ -192,14 +192,21 @@ async function runOnTerminal(sandbox: Sandbox, { argv, flags, context }: Request
 /** brig's own exit code for a missing program, and that of a shell. */
 const NOT_FOUND = 127;
 
-function remark({ exitCode, timedOut, causes, durationMs, startFailure }: ExitStatus, image: string): string {
+function remark(
+  { exitCode, timedOut, causes, durationMs, startFailure }: ExitStatus,
+  { argv, image }: { argv: readonly string[]; image: string },
+): string {
   const remarks = startFailure === null ? causeSentences(causes) : [];
   if (timedOut) remarks.push(`stopped after ${formatDuration(durationMs)}, the limit of --timeout`);
-  if (exitCode === NOT_FOUND)
-    remarks.push(
-      `a program was not found in the image ${image}; use --container-image NAME for another image`,
-    );
+  if (exitCode === NOT_FOUND) remarks.push(notFound(argv, image));
   return remarks.map((one) => `brig: ${one}\n`).join("");
+}
+
+/** Codex takes a task here, and other programs take a line for a shell. */
+function notFound([program = "", ...others]: readonly string[], image: string): string {
+  if (others.length === 0 && /\s/.test(program))
+    return "this runs one program; for a shell: brig exec -- sh -c 'COMMAND'; to give a model a task: brig run 'TASK'";
+  return `a program was not found in the image ${image}; use --container-image NAME for another image`;
 }
 
 async function jsonInput({ stdin, signal }: CliContext): Promise<Uint8Array> {

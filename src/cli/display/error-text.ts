@@ -1,6 +1,4 @@
-import type { Command, CommanderError } from "commander";
 import { BrigError } from "../../errors.js";
-import { suggest } from "../../lib/suggest.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 
 /** An error for a person: the message, the hint, and with `showsCauses` the stack and the causes. */
@@ -25,37 +23,6 @@ function errorFacts(error: unknown): object {
 
 export function errorAsEvent(error: unknown): object {
   return { type: "error", ...errorFacts(error) };
-}
-
-/** Turns an error of commander into a BrigError. Returns null after the help or the version was printed. */
-export function usageError(error: CommanderError, command: Command): BrigError | null {
-  if (error.exitCode === 0) return null;
-  const message = unknownCommandBelow(error, command) ?? error.message.replace(/^error: /, "");
-  return new BrigError(message, {
-    code: "usage.invalid",
-    hint: isPrompt(error, command) ? "to run a prompt: brig run PROMPT" : `see: ${pathOf(command)} --help`,
-    cause: error,
-  });
-}
-
-/** Whether the unknown command has spaces, so that it was probably meant as a prompt. */
-function isPrompt({ code }: CommanderError, { parent, args }: Command): boolean {
-  return parent === null && code === "commander.unknownCommand" && /\s/.test(args[0] ?? "");
-}
-
-/** Reports a wrong subcommand as such; commander reports it as one argument too many. */
-function unknownCommandBelow({ code }: CommanderError, { args, commands }: Command): string | null {
-  const [word] = args;
-  if (code !== "commander.excessArguments" || commands.length === 0 || word === undefined) return null;
-  const meant = suggest(
-    word,
-    commands.map((each) => each.name()),
-  );
-  return `unknown command '${word}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`;
-}
-
-function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 function messageOf(error: unknown): string {

@@ -1,0 +1,18 @@
+/** Commands of Docker and Codex that brig calls otherwise, and what to say to somebody who tries them. */
+export const familiarCommands: Readonly<Record<string, string>> = {
+  ps: "to list sessions: brig sessions; containers that were left behind: brig gc --dry-run",
+  rm: "to delete a session: brig sessions delete ID; to remove containers that were left behind: brig gc",
+  prune: "to remove what was left behind: brig gc; images: brig image prune",
+  logs: "to see what was done in a session: brig sessions show ID",
+  inspect: "to see what a session's sandbox may do: brig sessions proof ID",
+  build: "to build the images: brig image build",
+  pull: "to build the images: brig image build; another image: docker pull",
+  images: "to list the images: brig image ls",
+  version: "to see the version: brig --version",
+  fork: "to copy a session: brig sessions fork ID",
+};
+
+/** What to do instead of a command that brig calls otherwise. Null if there is nothing to say. */
+export function hintForCommand(word: string): string | null {
+  return Object.hasOwn(familiarCommands, word) ? (familiarCommands[word] as string) : null;
+}

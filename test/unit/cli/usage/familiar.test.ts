@@ -1,0 +1,78 @@
+import { Command } from "commander";
+import { describe, expect, it } from "vitest";
+import { commands } from "../../../../src/cli/command-list.js";
+import { runProgram } from "../../../../src/cli/program.js";
+import { familiarCommands } from "../../../../src/cli/usage/familiar-commands.js";
+import { familiarOptions } from "../../../../src/cli/usage/familiar-options.js";
+import { testContext } from "../../../support/cli-context.js";
+
+async function hintOf(argv: string[], options = {}): Promise<string> {
+  const context = testContext(options);
+  await runProgram(argv, { context, commands });
+  return context.written().stderr;
+}
+
+/** Every command of brig, as commander knows it. */
+async function defined(): Promise<Command[]> {
+  return await Promise.all(
+    commands.map(async ({ name, load }) => {
+      const command = new Command(name);
+      (await load())(command, testContext({}));
+      return command;
+    }),
+  );
+}
+
+function has(command: Command, flag: string): boolean {
+  return command.options.some(({ long, short }) => long === flag || short === flag);
+}
+
+describe("somebody who knows Docker or Codex", () => {
+  it.each([
+    [["exec", "-e", "A=1", "--", "true"], "--env NAME=VALUE; see: brig exec --help"],
+    [["exec", "--image", "debian", "--", "true"], "--container-image IMAGE"],
+    [["shell", "--rm"], "leave it out"],
+    [["run", "--yolo", "x"], "--sandbox danger-full-access"],
+    [["logs"], "brig sessions show ID; see: brig --help"],
+  ])("is told how brig says it: %j", async (argv, hint) => {
+    expect(await hintOf(argv)).toContain(hint);
+  });
+
+  it.each(["toString", "__proto__", "constructor"])("is told nothing odd of %s", async (word) => {
+    expect(await hintOf([word])).toMatch(/^hint: see: brig --help$/m);
+    expect(await hintOf(["exec", `--${word}`])).toMatch(/^hint: see: brig exec --help$/m);
+  });
+
+  it("is told it at a terminal, too, where other words are prompts", async () => {
+    expect(await hintOf(["ps"], { isTerminal: true, variables: { TERM: "xterm" } })).toContain(
+      "brig gc --dry-run",
+    );
+  });
+
+  it("is told of options that there are, where the familiar one is missing", async () => {
+    const all = await defined();
+    for (const [flag, { needs }] of Object.entries(familiarOptions)) {
+      const without = all.filter((command) => !has(command, flag));
+      expect(
+        without.some((command) => needs === undefined || has(command, needs)),
+        flag,
+      ).toBe(true);
+    }
+  });
+
+  it("is told of commands that there are", async () => {
+    const all = await defined();
+    for (const [word, hint] of Object.entries(familiarCommands)) {
+      expect(all.map((command) => command.name())).not.toContain(word);
+      for (const [, name, below] of hint.matchAll(/brig ([a-z]+)(?: ([a-z]+))?/g)) {
+        const named = all.find((command) => command.name() === name);
+        expect(named, hint).toBeDefined();
+        if (below !== undefined)
+          expect(
+            named?.commands.map((command) => command.name()),
+            hint,
+          ).toContain(below);
+      }
+    }
+  });
+});
