@@ -98,5 +98,5 @@ function childrenOf(path: string, notes: TaskNotes): Dirent[] {
 }
 
 function knownFiles(): string {
-  return directoryReaders.map(({ files: [first] }) => first).join(", ");
+  return [...new Set(directoryReaders.map(({ files: [first] }) => first))].join(", ");
 }

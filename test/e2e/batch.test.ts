@@ -86,6 +86,17 @@ describe("brig batch", () => {
     expect(other.stderr).toContain("agent.name: nop → oracle\n  limits.timeoutMultiplier: nothing → 2");
   });
 
+  it("runs nothing if the model has no key", async () => {
+    const { output, run } = place();
+    const { exitCode, stdout, stderr } = await run("--agent", "model", ...two, "--json");
+    expect({ exitCode, last: eventsOf(stdout).at(-1) }).toMatchObject({
+      exitCode: 2,
+      last: { type: "error", code: "model.auth", hint: expect.stringContaining("OPENAI_API_KEY") },
+    });
+    expect(stderr).not.toContain("tried again");
+    expect((await readFile(join(output, "results.jsonl"), "utf8").catch(() => "")).trim()).toBe("");
+  });
+
   it("starts nothing more after SIGINT, and cancels what runs after another one", async () => {
     const { output, run, task } = place();
     const endless = await task("endless", "exec sleep 10000\n");

@@ -22,7 +22,7 @@ export class RunFolder {
     if ((await Promise.all(marks)).every((mark) => mark?.isFile() !== true))
       throw new BrigError(`${JSON.stringify(path)} has neither batch.json nor results.jsonl`, {
         code: "usage.invalid",
-        hint: "give the folder that brig batch writes its results to",
+        hint: "give the folder of one run, which brig batch names at its end: by default brig-runs/TIME",
       });
     return new RunFolder(path);
   }

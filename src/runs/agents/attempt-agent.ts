@@ -8,6 +8,8 @@ export interface AttemptAgent {
   readonly name: string;
   /** Null for an agent without a model. */
   readonly model: string | null;
+  /** Finds out whether it can work at all, before anything is started for it. Default: it can. Errors: `model.auth`, `config.invalid`. */
+  prepare?(): Promise<void>;
   /** Works on one step of a task. What the agent does wrong is in the outcome; only what brig cannot do is thrown. */
   run(work: AgentWork): Promise<AgentOutcome>;
 }

@@ -28,6 +28,9 @@ export function modelAgent({ name, model, openModel, costOf = () => null }: Mode
   return {
     name,
     model,
+    async prepare() {
+      await openModel(createThreadId(new Date()));
+    },
     async run(work) {
       const threadId = createThreadId(new Date());
       const budgeted = new BudgetedModel(await openModel(threadId), { budget: work.budget, costOf });

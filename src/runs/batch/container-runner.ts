@@ -24,10 +24,15 @@ export function refuseUnsupportedTasks(tasks: readonly Task[]): void {
   for (const task of tasks) refuseUnsupported(task);
 }
 
-/** Runs attempts in containers of this engine. */
+/** Runs attempts in containers of this engine. An agent that cannot work ends the run before the first one. */
 export function containerRunner(options: ContainerRunnerOptions): AttemptRunner {
+  let prepared: Promise<void> | undefined;
   return {
-    run: async (order) => await runAttempt({ ...options, ...order }),
+    async run(order) {
+      prepared ??= options.agent.prepare?.();
+      await prepared;
+      return await runAttempt({ ...options, ...order });
+    },
     grade: containerGrader(options),
   };
 }

@@ -96,7 +96,7 @@ export function waitText(wait: BatchWait): string {
 export function resultLine(result: AttemptResult): string {
   const { task, attempt, status, reward, failure, startedAt, endedAt } = result;
   const took = formatDuration(Math.max(0, Date.parse(endedAt) - Date.parse(startedAt)));
-  const said =
-    status === "scored" ? `reward ${reward}` : [status, failure?.message].filter(Boolean).join(": ");
-  return `${task} #${attempt}: ${said} in ${took}`;
+  if (status === "scored") return `${task} #${attempt}: reward ${reward} in ${took}`;
+  const why = failure === null ? status : `${failure.class}: ${failure.message}`;
+  return `${task} #${attempt}: ${why}, after ${took}`;
 }

@@ -97,7 +97,7 @@ describe("progress that is no terminal's", () => {
     expect(context.written().stderr).toBe(
       "2 of 10 attempts had ended before\n" +
         "one #1: engine-gone: the engine went away; it will be tried again\n" +
-        "one #1: infrastructure: red␊line in 1.0 s\n",
+        "one #1: engine-gone: red␊line, after 1.0 s\n",
     );
     expect(context.written().stdout).toBe("");
   });
