@@ -16,6 +16,7 @@ import {
   type Endpoint,
   namesAddress,
   type OwnAddresses,
+  onceAsked,
   rulesOf,
   type TargetDecision,
 } from "./rules/decide.js";
@@ -37,15 +38,6 @@ const ALLOWED_ONCE = "allowed once by the user";
 export function outcomeOf(opened: Exclude<Opened, { kind: "open" }>): EgressOutcome {
   if (opened.kind === "denied") return { kind: "denied", denial: opened.denial };
   return { kind: "failed", errno: opened.errno };
-}
-
-/** The same answer for one decision, or for all of one change. */
-function onceAsked(ask: OwnAddresses): OwnAddresses {
-  let answer: readonly string[] | null = null;
-  return () => {
-    answer ??= ask();
-    return answer;
-  };
 }
 
 /** Who makes an attempt, and how. */
@@ -191,7 +183,7 @@ export class EgressGate {
     if (!this.#isClosed && this.#stillAllows(endpoint, dialled.socket, own))
       return { ...dialled, kind: "open", rule, anyProtocol };
     dialled.socket.destroy();
-    return { kind: "denied", denial: { kind: "rules-changed" }, rule: null };
+    return { kind: "denied", denial: this.#whyCut(), rule: null };
   }
 
   /** Speaks TLS on in an open connection to a host that is inspected. */
@@ -220,10 +212,26 @@ export class EgressGate {
     return decideAddress(this.#rulesFor(endpoint), { ...endpoint, address, ownAddresses: own }) === null;
   }
 
-  /** Cuts the connection when the rules no longer allow it, or the gate is closed. */
-  watch(socket: Socket, endpoint: Endpoint, onCut: (denial: Denial) => void): void {
-    if (!this.#live.has(socket)) socket.once("close", () => this.#live.delete(socket));
+  /**
+   * Cuts the connection when the rules no longer allow it, or the gate is closed. If that has happened since it was
+   * opened, it is cut now, and this returns why; `onCut` is not called then.
+   */
+  watch(socket: Socket, endpoint: Endpoint, onCut: (denial: Denial) => void): Denial | null {
+    // Its closing would never be seen any more.
+    if (socket.closed) return null;
+    const isNew = !this.#live.has(socket);
+    if (isNew && !this.allows(socket, endpoint)) {
+      reset(socket);
+      return this.#whyCut();
+    }
+    if (isNew) socket.once("close", () => this.#live.delete(socket));
     this.#live.set(socket, { endpoint, onCut });
+    return null;
+  }
+
+  #whyCut(): Denial {
+    const name = this.#sentCanary;
+    return name === null ? { kind: "rules-changed" } : { kind: "canary", name, isLeak: false };
   }
 
   /** `record` is called once the attempt has ended. Whose it is is known by then. */

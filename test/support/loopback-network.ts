@@ -45,7 +45,13 @@ export class LoopbackNetwork implements InsideNetwork {
     socket.bind(0, "127.0.0.1");
     await once(socket, "listening");
     this.#ports.set(`udp ${keyOf(at)}`, socket.address().port);
-    return { close: async () => void socket.close() };
+    let isOpen = true;
+    return {
+      async close() {
+        if (isOpen) socket.close();
+        isOpen = false;
+      },
+    };
   }
 
   datagramPortOf(at: InsideAddress): number {

@@ -44,12 +44,12 @@ export async function exchange(
 ): Promise<ExchangeEnd> {
   const { socket, endpoint } = connection;
   const before = { out: socket.bytesWritten, in: socket.bytesRead };
-  let cut: Denial | null = null;
   let errno: string | null = null;
   let passedOn: Promise<void> | null = null;
-  gate.watch(socket, endpoint, (denial) => {
+  let cut: Denial | null = gate.watch(socket, endpoint, (denial) => {
     cut = denial;
   });
+  if (cut !== null) return { cut, errno: "ECONNABORTED", bytesOut: 0, bytesIn: 0 };
   socket.setTimeout(gate.limits.idleTimeoutMs);
   const fail = (reason: string) => {
     errno ??= reason;

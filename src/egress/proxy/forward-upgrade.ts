@@ -8,7 +8,7 @@ import { dropRest, errnoOrIo, join, reset } from "../tunnel/join.js";
 import { UNSENDABLE } from "./exchange.js";
 import type { HttpOrigin } from "./http-origin.js";
 import { prepareRequest } from "./prepare-request.js";
-import { failure } from "./refusal.js";
+import { failure, refusalOf } from "./refusal.js";
 import { writeRefusal } from "./write-refusal.js";
 
 /** Sends on the request for a web socket, and then everything that passes in it. */
@@ -22,10 +22,13 @@ export async function forwardUpgrade(
   if (prepared.kind === "refused") return writeRefusal(stream, prepared.refusal);
   const { connection, path, headers, record, rule } = prepared;
   const { socket, endpoint } = connection;
-  let cut: Denial | null = null;
-  gate.watch(socket, endpoint, (denial) => {
+  let cut: Denial | null = gate.watch(socket, endpoint, (denial) => {
     cut = denial;
   });
+  if (cut !== null) {
+    await record({ kind: "denied", denial: cut }, { rule });
+    return writeRefusal(stream, refusalOf(cut, hostOf(endpoint.target)));
+  }
   const outgoing = connection.request({
     method: request.method,
     path,

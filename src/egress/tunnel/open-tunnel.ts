@@ -53,10 +53,13 @@ export async function openTunnel(
   const { socket, rule } = opened;
   const isCovered = gate.inspection?.covers(endpoint) ?? false;
   const anyProtocol = opened.anyProtocol && !isCovered;
-  let cut: Denial | null = null;
-  gate.watch(socket, endpoint, (denial) => {
+  let cut: Denial | null = gate.watch(socket, endpoint, (denial) => {
     cut = denial;
   });
+  if (cut !== null) {
+    await record({ kind: "denied", denial: cut }, { rule });
+    return answers.denied(cut);
+  }
   answers.accepted();
   const timeoutMs = gate.limits.headTimeoutMs;
   const { target } = endpoint;
