@@ -13,6 +13,10 @@ export interface TrajectoryLimits {
   maxTotalChars: number;
 }
 
+/** Of the calls of a step, and of their results: each result is looked for among all of them. */
+const MAX_CALLS = 1000;
+const MAX_FACTS = 20;
+
 const partsSchema = z.array(
   z.looseObject({
     type: z.string(),
@@ -95,8 +99,10 @@ class TextBudget {
 }
 
 function shownStep(step: Step, { number, texts }: { number: number; texts: TextBudget }): TrajectoryStep {
-  const results = step.observation?.results ?? [];
-  const calls = (step.tool_calls ?? []).map((call): TrajectoryCall => {
+  const { tool_calls: allCalls, observation } = step;
+  const results = (observation?.results ?? []).slice(0, MAX_CALLS);
+  const toolCalls = (allCalls ?? []).slice(0, MAX_CALLS);
+  const calls = toolCalls.map((call): TrajectoryCall => {
     const result = results.find(
       ({ source_call_id }) => typeof source_call_id === "string" && source_call_id === call.tool_call_id,
     );
@@ -107,7 +113,7 @@ function shownStep(step: Step, { number, texts }: { number: number; texts: TextB
       facts: factsOf(result),
     };
   });
-  const known = new Set((step.tool_calls ?? []).map(({ tool_call_id }) => tool_call_id));
+  const known = new Set(toolCalls.map(({ tool_call_id }) => tool_call_id));
   const others = results.filter(({ source_call_id }) => source_call_id == null || !known.has(source_call_id));
   const observed = others.map(
     (result): TrajectoryCall => ({
@@ -128,16 +134,21 @@ function shownStep(step: Step, { number, texts }: { number: number; texts: TextB
   };
 }
 
-function stepFacts({ model_name, metrics }: Step): Fact[] {
+function stepFacts({ model_name, metrics, tool_calls: calls, observation }: Step): Fact[] {
+  const beyond = (all: readonly unknown[] | null | undefined) => Math.max(0, (all?.length ?? 0) - MAX_CALLS);
+  const [leftOutCalls, leftOutResults] = [beyond(calls), beyond(observation?.results)];
   return [
     ...(model_name == null ? [] : [fact("model", model_name)]),
     ...(metrics?.prompt_tokens == null ? [] : [fact("input tokens", metrics.prompt_tokens)]),
     ...(metrics?.completion_tokens == null ? [] : [fact("output tokens", metrics.completion_tokens)]),
+    ...(leftOutCalls === 0 ? [] : [fact("calls left out", leftOutCalls)]),
+    ...(leftOutResults === 0 ? [] : [fact("results left out", leftOutResults)]),
   ];
 }
 
 function factsOf(result: Result | undefined): Fact[] {
-  return Object.entries(result?.extra ?? {}).flatMap(([name, value]) =>
+  const facts = Object.entries(result?.extra ?? {}).slice(0, MAX_FACTS);
+  return facts.flatMap(([name, value]) =>
     typeof value === "string" || typeof value === "number" || typeof value === "boolean"
       ? [fact(name.replaceAll("_", " "), value)]
       : [],
