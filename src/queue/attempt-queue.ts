@@ -1,5 +1,6 @@
 import { Job, Queue } from "bullmq";
 import type { Redis } from "ioredis";
+import { parseJson } from "../lib/json/parse-json.js";
 import {
   type AttemptJob,
   attemptJobSchema,
@@ -117,7 +118,7 @@ export class AttemptQueue implements AsyncDisposable {
     const found = new Map<string, WorkerRecord>();
     for (const id of ids) {
       const text = await this.#redis.get(keys.worker(id));
-      const record = text === null ? null : workerRecordSchema.safeParse(JSON.parse(text)).data;
+      const record = text === null ? null : workerRecordSchema.safeParse(parseJson(text)).data;
       if (record) found.set(id, record);
       else await this.#redis.srem(keys.workers, id);
     }
@@ -145,7 +146,7 @@ export class AttemptQueue implements AsyncDisposable {
     const found: (RunRecord & RunCounts)[] = [];
     for (const run of await this.#redis.smembers(keys.runs)) {
       const text = await this.#redis.get(keys.run(run));
-      const record = text === null ? null : runRecordSchema.safeParse(JSON.parse(text)).data;
+      const record = text === null ? null : runRecordSchema.safeParse(parseJson(text)).data;
       if (!record) await this.#redis.srem(keys.runs, run);
       else {
         const { done = 0, failed = 0 } = await this.#redis.hgetall(keys.counts(run));

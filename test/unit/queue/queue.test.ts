@@ -195,6 +195,20 @@ describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
     await expect(cancelRun(jobs, "0000000000000000")).rejects.toMatchObject({ code: "usage.invalid" });
   });
 
+  it("says what it knows although others have written what nobody can read", async () => {
+    const queue = await TestQueue.open(server, { count: 1 });
+    await queue.work();
+    await queue.submit();
+    const { queue: jobs, redis } = await queue.connect();
+    const known = (await readQueueStatus(jobs)).runs.length;
+    for (const text of ["{", "", "null", "[".repeat(100_000)]) {
+      await redis.multi().sadd("brig:workers", "w").set("brig:worker:w", text).exec();
+      await redis.multi().sadd("brig:runs", "r").set("brig:run:r", text).exec();
+      const { workers, runs } = await readQueueStatus(jobs);
+      expect([workers.some(({ id }) => id === "w"), runs.length]).toEqual([false, known]);
+    }
+  });
+
   it("refuses files of a task that are not those that were submitted", async () => {
     const queue = await TestQueue.open(server, { count: 1 });
     const submitted = queue.submit();
