@@ -38,6 +38,8 @@ export class OverlayTree implements WorkspaceTree {
   readonly #leftOut = new Set<string>();
   readonly #protectedMounts = new Map<string, PlannedMount>();
   readonly #appliers = new Set<TreeContainer>();
+  /** Appliers that are being started. None of these rejects. */
+  readonly #starting = new Set<Promise<unknown>>();
   readonly #filled: Promise<void>;
   #keeper: Promise<OpenedTreeContainer>;
   #top: DirectoryReport | undefined;
@@ -124,7 +126,19 @@ export class OverlayTree implements WorkspaceTree {
     return (await this.#keeper).context;
   }
 
-  async openApplier({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<TreeContainer> {
+  async openApplier(options: { signal?: AbortSignal | undefined } = {}): Promise<TreeContainer> {
+    if (this.#isClosed) throw treeClosed();
+    const opening = this.#startApplier(options);
+    const started = opening.catch(() => undefined);
+    this.#starting.add(started);
+    try {
+      return await opening;
+    } finally {
+      this.#starting.delete(started);
+    }
+  }
+
+  async #startApplier({ signal }: { signal?: AbortSignal | undefined }): Promise<TreeContainer> {
     const { plan, labels } = this.#options;
     const protectedMounts = [...this.#protectedMounts.values()].filter(({ identity }) => identity !== null);
     const user = this.#applyingUser();
@@ -147,6 +161,8 @@ export class OverlayTree implements WorkspaceTree {
   async close({ keep }: { keep: boolean }): Promise<void> {
     this.#isClosed = true;
     const keeper = await this.#keeper.catch(() => null);
+    // One that is still being started would keep the volumes, and nobody would end it.
+    await Promise.all(this.#starting);
     await Promise.all([keeper?.close(), ...[...this.#appliers].map((applier) => applier.close())]);
     this.#appliers.clear();
     if (!keep) await removeTreeVolumes(this.#options.engine, this.id);
@@ -223,6 +239,10 @@ export class OverlayTree implements WorkspaceTree {
     const caller = process.getuid?.() ?? uid;
     return caller === 0 ? { uid, gid } : { uid: caller, gid: process.getgid?.() ?? gid };
   }
+}
+
+function treeClosed(): BrigError {
+  return new BrigError("the tree of the workspace was closed", { code: "sandbox.gone", reason: "closed" });
 }
 
 function notAsPlanned(message: string): BrigError {

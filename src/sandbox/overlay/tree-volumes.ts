@@ -63,11 +63,14 @@ export async function createTreeVolumes(
   const names = treeVolumes(layers.id);
   const options = { type: "overlay", device: "overlay", o: overlayOptions(layers) };
   const all = { ...labels, [workspaceLabel]: layers.lower };
-  const [upper, work] = await Promise.all([
+  const creating = [
     engine.createVolume(names.upper, { ...all, [treeLabel]: "upper" }),
     engine.createVolume(names.work, { ...all, [treeLabel]: "work" }),
     engine.createVolume(names.merged, { ...all, [treeLabel]: "merged" }, options),
-  ]);
+  ] as const;
+  // One that is created after the others were removed would stay.
+  await Promise.allSettled(creating);
+  const [upper, work] = await Promise.all(creating);
   if (upper.mountpoint === layers.upper && work.mountpoint === layers.work) return;
   throw new BrigError(
     `the engine keeps the volume ${names.upper} in ${JSON.stringify(upper.mountpoint)}, not in ${JSON.stringify(layers.upper)}`,
