@@ -89,7 +89,8 @@ async function writePage(
   ]);
   const asset = await readPageAsset();
   const report = await writeWholeFile(out, (file) =>
-    writeStaticPage(folders, async (piece) => void (await file.write(piece)), {
+    // Not by `write`, which may write less than it was given without an error.
+    writeStaticPage(folders, (piece) => file.appendFile(piece), {
       asset,
       maxDetailBytes: maxSize * MEBIBYTE,
       signal,

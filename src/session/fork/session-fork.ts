@@ -77,11 +77,11 @@ interface Copying {
   options: ForkOptions;
 }
 
-/** Returns the original's id. */
+/** Returns the original's id. `appendFile` writes all or fails; `write` may write less, as on a disk that is nearly full. */
 async function copyLines(source: string, { file, lastLine, options }: Copying): Promise<string> {
   const { home, threadId, version, now, atStep, signal } = options;
   const writeRecord = async (type: string, payload: object) => {
-    await file.write(`${JSON.stringify({ timestamp: now.toISOString(), type, payload })}\n`);
+    await file.appendFile(`${JSON.stringify({ timestamp: now.toISOString(), type, payload })}\n`);
   };
   let forkedFromId: string | null = null;
   for await (const line of readSessionLines(source, { signal })) {
@@ -93,8 +93,8 @@ async function copyLines(source: string, { file, lastLine, options }: Copying): 
       const own = { id: threadId, forked_from_id: forkedFromId, timestamp: now.toISOString() };
       await writeRecord("session_meta", { ...payload, ...own, originator: "brig", cli_version: version });
     }
-    await file.write(line.bytes);
-    await file.write("\n");
+    await file.appendFile(line.bytes);
+    await file.appendFile("\n");
   }
   if (forkedFromId === null)
     throw new BrigError(`${source}: failed to parse thread ID from rollout file`, {
