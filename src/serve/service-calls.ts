@@ -1,4 +1,5 @@
 import { BrigError } from "../errors.js";
+import { beforeAbort } from "../lib/time/before-abort.js";
 import { readVersion } from "../version.js";
 import { type AttemptPlace, taskNamed } from "./episodes/attempts.js";
 import { EpisodeSet, type EpisodeSetOptions } from "./episodes/episode-set.js";
@@ -35,7 +36,7 @@ export interface Service {
 
 export function openService(options: ServiceOptions, drain: AbortSignal): Service {
   const { places, attempts, openAgent, limits, onWarning } = options;
-  const capacity = new Capacity(limits);
+  const capacity = new Capacity(limits, drain);
   const open = async (request: RemoteSandboxOptions, signal: AbortSignal) =>
     await openPlace(request, { places, attempts, signal });
   const sandboxes = new SandboxSet({ capacity, open, ...limits, onWarning });
@@ -72,7 +73,8 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       done(use(call, (inUse) => writeFile({ ...call.query, data: call.body }, inUse))),
     removeFile: async (call) => done(use(call, (inUse) => removeFile(call.query, inUse))),
     listEntries: async (call) => json(await use(call, (inUse) => listEntries(call.query.path, inUse))),
-    gradeSandbox: async ({ client, id }) => json(await sandboxes.get(client, id).grade()),
+    gradeSandbox: async ({ client, id, signal }) =>
+      json(await beforeAbort(sandboxes.get(client, id).grade(), signal)),
     createEpisode: async ({ client, body, signal }) => json(await episodes.create(client, body, signal)),
     listEpisodes: async ({ client }) => json({ episodes: episodes.of(client) }),
     getEpisode: async ({ client, id, query, signal }) => {
@@ -80,9 +82,9 @@ export function openService(options: ServiceOptions, drain: AbortSignal): Servic
       await episode.wait(query.waitMs ?? 0, signal);
       return json(episode.record);
     },
-    gradeEpisode: async ({ client, id }) => {
+    gradeEpisode: async ({ client, id, signal }) => {
       const episode = episodes.get(client, id);
-      await episode.grade();
+      await beforeAbort(episode.grade(), signal);
       return json(episode.record);
     },
     getTrajectory: async ({ client, id }) => ({

@@ -2,6 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readEnvironment } from "../../src/config/env.js";
+import type { Engine } from "../../src/docker/engine-types.js";
+import type { SandboxMode } from "../../src/policy/modes.js";
 import { commandAgent } from "../../src/runs/agents/command-agent.js";
 import { nopAgent } from "../../src/runs/agents/nop-agent.js";
 import { oracleAgent } from "../../src/runs/agents/oracle-agent.js";
@@ -23,6 +25,8 @@ export interface Served extends AsyncDisposable {
   otherClient: BrigClient;
   /** What the service said to its operator. */
   warnings: unknown[];
+  /** In which its episodes keep their files. */
+  directory: string;
   /** Lets what runs end, and resolves when the service has ended. */
   drain(): Promise<void>;
   /** Ends everything at once. */
@@ -36,6 +40,10 @@ export interface ServedOptions {
   allowsNetwork?: boolean;
   /** Sandboxes that are kept started. Default: none. */
   warm?: number;
+  /** Default: "workspace-write". */
+  mode?: SandboxMode;
+  /** On which sandboxes run that are no task's, those that are kept started excepted. Default: the engine of the tests. */
+  engine?: Engine;
 }
 
 /** A service in this process, on a port of its own, with two clients. */
@@ -46,8 +54,8 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
   const tokens = ["first-".padEnd(32, "1"), "second-".padEnd(32, "2")] as const;
   const [drain, end] = [new AbortController(), new AbortController()];
   const images = openTaskImages({ engine });
-  const { warm = 0 } = options;
-  const pool = warm === 0 ? null : createPool({ size: warm, runtime: testRuntime, engine });
+  const { warm = 0, mode = "workspace-write" } = options;
+  const pool = warm === 0 ? null : createPool({ size: warm, mode, runtime: testRuntime, engine });
   const place = { engine, environment, runtime: testRuntime };
   const warnings: unknown[] = [];
   const onWarning = (error: unknown) => void warnings.push(error);
@@ -55,7 +63,8 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
     {
       places: {
         ...place,
-        ...{ image: "brig/base", mode: "workspace-write", images: null, pool },
+        ...{ image: "brig/base", mode, images: null, pool },
+        engine: options.engine ?? engine,
         allowsNetwork: options.allowsNetwork ?? false,
       },
       attempts: { ...place, tasks: options.tasks ?? [], images, directory },
@@ -109,7 +118,7 @@ export async function openServed(options: ServedOptions = {}): Promise<Served> {
     for (const one of [client, otherClient]) one.close();
   };
   return {
-    ...{ url, port: Number(new URL(url).port), tokens, client, otherClient, warnings, stop },
+    ...{ url, port: Number(new URL(url).port), tokens, client, otherClient, warnings, directory, stop },
     async drain() {
       drain.abort();
       await ended;

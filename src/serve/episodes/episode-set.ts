@@ -50,8 +50,9 @@ export class EpisodeSet {
         signal: ending.signal,
       });
       const episode = new RunningEpisode({ id: newId(), client, attempt, ending, seat, onWarning });
-      await this.#forgetOldest(client);
+      // At once, because it is running: a failure to forget another one must not make it unknown.
       this.#episodes.set(episode.id, episode);
+      await this.#forgetOldest(client).catch(onWarning);
       return episode.record;
     } catch (error) {
       seat[Symbol.dispose]();
@@ -82,8 +83,10 @@ export class EpisodeSet {
     await Promise.all([...this.#episodes.values()].map((episode) => episode.ended));
   }
 
+  /** Ends and removes all of them. What cannot be removed is only warned of. */
   async close(): Promise<void> {
-    await Promise.all([...this.#episodes.values()].map((episode) => this.#remove(episode)));
+    const { onWarning } = this.#options;
+    await Promise.all([...this.#episodes.values()].map((episode) => this.#remove(episode).catch(onWarning)));
   }
 
   #allOf(client: string): RunningEpisode[] {

@@ -32,6 +32,13 @@ export function busy(message: string, { status, retrySeconds }: { status: 429 | 
   });
 }
 
+const RETRY_ELSEWHERE_SECONDS = 30;
+
+/** Nothing new begins, because the service is being ended. */
+export function ending(): Refusal {
+  return busy("the service is ending", { status: 503, retrySeconds: RETRY_ELSEWHERE_SECONDS });
+}
+
 /** What is not here is 500: it is a fault of the service or of its engine. */
 const statusOfCode: Partial<Record<ErrorCode, number>> = {
   "exec.bad-cwd": 400,

@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { AnySignal } from "../../lib/time/any-signal.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
 import { listenOnLoopback } from "../../service/loopback.js";
 import type { Route, RouteName } from "../wire/routes.js";
 import { BodyReader, parsedAs } from "./body.js";
 import type { Answer, Call, Calls } from "./calls.js";
 import { clientOf, refuseOtherSites, type ServedClient } from "./guard.js";
 import { type MatchedRoute, matchRoute } from "./match-route.js";
-import { busy, refusedAnswer } from "./refusal.js";
+import { ending, refusedAnswer } from "./refusal.js";
 import { sendAnswer, sendRefusal } from "./send-answer.js";
 
 export interface HttpService {
@@ -23,7 +24,10 @@ export interface HttpService {
   onListening: (url: string) => void;
   /** Called for an error that is a fault of brig. */
   onFault: (error: unknown) => void;
-  /** Resolves when what goes on without a call has ended, such as episodes. */
+  /**
+   * Resolves when what goes on without a call has ended, such as episodes. It is not waited for once `signal` is aborted:
+   * whoever has started that ends it when the service has ended.
+   */
   settled?: (() => Promise<void>) | undefined;
   limits?: Partial<HttpLimits> | undefined;
 }
@@ -50,7 +54,6 @@ const defaultLimits: HttpLimits = {
 const KEEP_ALIVE_MS = 75_000;
 /** When the service ends, how long the rest of the answers may take to reach the clients. */
 const LAST_ANSWERS_MS = 1000;
-const RETRY_ELSEWHERE_SECONDS = 30;
 
 /** Serves until it is drained, or until the signal aborts: then it rejects with its reason. */
 export async function serveHttp(service: HttpService): Promise<void> {
@@ -71,11 +74,19 @@ export async function serveHttp(service: HttpService): Promise<void> {
   try {
     onListening(`http://${await listenOnLoopback(server, port)}`);
     if (!either.signal.aborted) await once(either.signal, "abort");
-    await settled?.();
+    await unlessAborted(signal, settled?.());
     await answering.idle();
     signal.throwIfAborted();
   } finally {
     await endOf(server);
+  }
+}
+
+async function unlessAborted(signal: AbortSignal, ending: Promise<void> = Promise.resolve()): Promise<void> {
+  try {
+    await beforeAbort(ending, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
   }
 }
 
@@ -167,8 +178,7 @@ class Answering {
 
   #refuseWhileDraining({ begins }: Route): void {
     const { drain, signal } = this.#service;
-    if (begins === true && (drain.aborted || signal.aborted))
-      throw busy("the service is ending", { status: 503, retrySeconds: RETRY_ELSEWHERE_SECONDS });
+    if (begins === true && (drain.aborted || signal.aborted)) throw ending();
   }
 }
 

@@ -1,6 +1,7 @@
+import { AnySignal } from "../../lib/time/any-signal.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
-import { busy } from "../http/refusal.js";
+import { busy, ending } from "../http/refusal.js";
 
 export interface CapacityLimits {
   /** Places for sandboxes and episodes at the same time. */
@@ -21,11 +22,14 @@ interface Waiter {
 /** The places for sandboxes. Whoever finds none waits in order, or is sent away. */
 export class Capacity {
   readonly limits: CapacityLimits;
+  readonly #drain: AbortSignal;
   readonly #taken = new Map<string, number>();
   readonly #waiting: Waiter[] = [];
 
-  constructor(limits: CapacityLimits) {
+  /** Once `drain` is aborted, nobody waits any more. Default: never. */
+  constructor(limits: CapacityLimits, drain: AbortSignal = new AbortController().signal) {
     this.limits = limits;
+    this.#drain = drain;
   }
 
   get takenCount(): number {
@@ -34,7 +38,7 @@ export class Capacity {
 
   /**
    * Takes a place until it is disposed of, which may be done twice. Errors: a refusal with 429 when there is none,
-   * after `waitMs`; the signal's reason.
+   * after `waitMs`, and with 503 when the service is being ended meanwhile; the signal's reason.
    */
   async take(
     client: string,
@@ -86,7 +90,8 @@ export class Capacity {
       };
     });
     this.#waiting.push(waiter);
-    using limit = new TimeLimit(waitMs, signal);
+    using either = new AnySignal([signal, this.#drain]);
+    using limit = new TimeLimit(waitMs, either.signal);
     try {
       await beforeAbort(turn, limit.signal);
     } catch (error) {
@@ -94,7 +99,8 @@ export class Capacity {
       if (at >= 0) this.#waiting.splice(at, 1);
       // Its turn has come at the very moment of the abort.
       else this.#leave(client);
-      throw limit.isOver ? this.#full() : error;
+      if (limit.isOver) throw this.#full();
+      throw signal.aborted ? error : ending();
     }
   }
 

@@ -8,7 +8,7 @@ import { imageUser } from "../../runs/place/image-user.js";
 import { openSandbox } from "../../sandbox/open-sandbox.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import type { SandboxPool } from "../../sandbox/pool/pool-options.js";
-import { type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
+import { openedSandboxOf, type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
 import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { RemoteSandboxOptions } from "../wire/sandbox-schemas.js";
 import type { OpenedPlace } from "./opened-place.js";
@@ -46,8 +46,8 @@ export async function openFree(
     request.user === undefined &&
     request.limits === undefined;
   if (isUsual && pool !== null) {
-    const [sandbox, image] = await Promise.all([pool.acquire({ signal }), engine.inspectImage(imageName)]);
-    return placeOf(sandbox, { request, image, imageName, mode });
+    const { sandbox, image } = await takeWarm(pool, imageName, { engine, signal });
+    return await placeIn(sandbox, { request, image, imageName, mode, signal });
   }
   const image = await imageOf(imageName, { places, signal });
   const settings = await resolveSettings({
@@ -61,26 +61,46 @@ export async function openFree(
   });
   const policy = await limitedPolicy(settings.policy, { request, image, engine });
   const sandbox = sandboxFrom(await openSandbox({ ...settings, policy }, { engine, signal }));
+  return await placeIn(sandbox, { request, image, imageName, mode, signal });
+}
+
+/** Both are asked for at once. The sandbox belongs to nobody else from then on, whatever the engine says of the image. */
+async function takeWarm(
+  pool: SandboxPool,
+  imageName: string,
+  { engine, signal }: { engine: Engine; signal: AbortSignal },
+): Promise<{ sandbox: Sandbox; image: ImageSummary | null }> {
+  const acquiring = pool.acquire({ signal });
+  try {
+    const [sandbox, image] = await Promise.all([acquiring, engine.inspectImage(imageName)]);
+    return { sandbox, image };
+  } catch (error) {
+    const unused = await acquiring.catch(() => null);
+    await unused?.[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+interface PlaceOptions {
+  request: RemoteSandboxOptions;
+  image: ImageSummary | null;
+  imageName: string;
+  mode: SandboxMode;
+  signal: AbortSignal;
+}
+
+async function placeIn(
+  sandbox: Sandbox,
+  { request, image, imageName, mode, signal }: PlaceOptions,
+): Promise<OpenedPlace> {
   try {
     // Where nothing can be written, a directory that the image does not have cannot be made.
-    if (policy.policy.rootfs === "rw")
+    if (openedSandboxOf(sandbox).settings.policy.policy.rootfs === "rw")
       await sandbox.files.mkdir(startDirectory(request, image), { recursive: true, signal });
   } catch (error) {
     await sandbox[Symbol.asyncDispose]();
     throw error;
   }
-  return placeOf(sandbox, { request, image, imageName, mode });
-}
-
-function placeOf(
-  sandbox: Sandbox,
-  {
-    request,
-    image,
-    imageName,
-    mode,
-  }: { request: RemoteSandboxOptions; image: ImageSummary | null; imageName: string; mode: SandboxMode },
-): OpenedPlace {
   return {
     sandbox,
     image: imageName,

@@ -6,6 +6,9 @@ import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { RemoteSandboxRecord } from "../wire/sandbox-schemas.js";
 import type { OpenedPlace } from "./opened-place.js";
 
+/** After this time a removal is tried again that the engine did not confirm. */
+const REMOVE_AGAIN_MS = 30_000;
+
 export interface ServedSandboxOptions {
   id: string;
   client: string;
@@ -16,7 +19,7 @@ export interface ServedSandboxOptions {
   maxLifeMs: number;
   /** Its place among those of the service. */
   seat: Disposable;
-  /** Called once, when it is too old or nobody uses it. */
+  /** Called when it is too old or nobody uses it, and again if it could not be removed then. */
   onExpired: () => void;
 }
 
@@ -90,6 +93,8 @@ export class ServedSandbox {
     if (this.#removing !== undefined) throw gone("it is being removed");
     using _call = this.#call();
     this.#grading ??= (async () => {
+      // It goes on when the client has gone, and the sandbox is not idle meanwhile.
+      using _grading = this.#call();
       this.#state = "grading";
       this.#ending.abort(gone("it is graded"));
       try {
@@ -102,7 +107,7 @@ export class ServedSandbox {
     return await this.#grading;
   }
 
-  /** Ends its calls and removes it. Error: `engine.failed`, and then this may be called again. */
+  /** Ends its calls and removes it. Error: `engine.failed`; it is tried again later, and this may be called again. */
   async remove(): Promise<void> {
     this.#ending.abort(gone("it was deleted"));
     clearTimeout(this.#lifeTimer);
@@ -112,6 +117,7 @@ export class ServedSandbox {
       await this.#removing;
     } catch (error) {
       this.#removing = undefined;
+      this.#removeLater();
       throw error;
     }
     this.#options.seat[Symbol.dispose]();
@@ -130,7 +136,15 @@ export class ServedSandbox {
 
   #waitIdle(): void {
     const { idleMs, onExpired } = this.#options;
+    clearTimeout(this.#idleTimer);
     this.#idleTimer = setTimeout(onExpired, Math.min(idleMs, LONGEST_TIMER_MS));
+  }
+
+  /** Its place stays taken, and no client may ever ask again. The service may end meanwhile. */
+  #removeLater(): void {
+    const { idleMs, onExpired } = this.#options;
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = setTimeout(onExpired, Math.min(idleMs, REMOVE_AGAIN_MS)).unref();
   }
 }
 

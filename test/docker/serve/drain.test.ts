@@ -1,7 +1,9 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { LABELS } from "../../../src/sandbox/labels.js";
 import { testEngine } from "../../support/engine.js";
+import { temporaryDirectory } from "../../support/sandbox.js";
 import { openServed } from "../../support/served.js";
+import { taskOf } from "../../support/task-attempts.js";
 
 it("a service that ends lets calls end, begins nothing new, and leaves no container", async () => {
   const served = await openServed({ warm: 1 });
@@ -42,6 +44,60 @@ it("a service that is ended at once ends what runs, and leaves no container", as
   await expect(running).rejects.toMatchObject({ name: "BrigError" });
   expect(await ownContainers()).toEqual([]);
   expect(served.warnings).toEqual([]);
+});
+
+describe("a service that is ended at once", () => {
+  it("does not wait for the agent of an episode", async () => {
+    const served = await openServed();
+    await served.client.createEpisode({
+      instruction: "sleep",
+      check: "true",
+      agent: { command: "sleep 1000" },
+    });
+    const stages = async () => (await served.client.listEpisodes()).map(({ stage }) => stage);
+    await expect.poll(stages, { timeout: 60_000 }).toEqual(["agent"]);
+    await served.stop();
+    expect(await ownContainers()).toEqual([]);
+  });
+
+  it("does not wait for the tests of a task", async () => {
+    await using directory = await temporaryDirectory();
+    const testScript = "#!/bin/sh\nsleep 1000\n";
+    const task = await taskOf(directory.path, { testScript, verifier: { timeoutSec: 1000 } });
+    const served = await openServed({ tasks: [task] });
+    const sandbox = await served.client.createSandbox({ task: "test" });
+    const graded = sandbox.grade();
+    graded.catch(() => undefined);
+    const state = async () => (await served.client.getSandbox(sandbox.id)).record.state;
+    await expect.poll(state, { timeout: 30_000 }).toBe("grading");
+    await served.stop();
+    await expect(graded).rejects.toMatchObject({ name: "BrigError" });
+    expect(await ownContainers()).toEqual([]);
+  });
+});
+
+it("a service that ends gives no place to those that wait for one", async () => {
+  const served = await openServed({ limits: { maxPlaces: 1, maxPerClient: 1 } });
+  const sandbox = await served.client.createSandbox();
+  const running = sandbox.exec(["sh", "-c", "while [ ! -e /tmp/go ]; do sleep 0.1; done"]);
+  const waiting = [
+    served.client.createSandbox({ waitMs: 60_000 }),
+    served.otherClient.createEpisode({ instruction: "x", check: "true", waitMs: 60_000 }),
+  ];
+  const settled = Promise.allSettled(waiting);
+  // Another one is refused as soon as both wait.
+  const refused = async () =>
+    await served.client.createSandbox({ waitMs: 1 }).catch(({ message }) => String(message));
+  await expect.poll(refused, { timeout: 30_000 }).toContain("2 requests wait");
+  const drained = served.drain();
+  expect(await settled).toMatchObject([
+    { status: "rejected", reason: { code: "serve.busy", message: "the service is ending" } },
+    { status: "rejected", reason: { code: "serve.busy", message: "the service is ending" } },
+  ]);
+  await sandbox.files.write("/tmp/go", "");
+  expect((await running).exitCode).toBe(0);
+  await drained;
+  await served.stop();
 });
 
 /** The containers of this process. */

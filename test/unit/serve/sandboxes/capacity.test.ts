@@ -53,3 +53,16 @@ it("whoever gives up waiting, or waits too long, takes no place", async () => {
   taken?.[Symbol.dispose]();
   expect(capacity.takenCount).toBe(0);
 });
+
+it("nobody waits for a place of a service that is being ended", async () => {
+  const drain = new AbortController();
+  const capacity = new Capacity({ maxPlaces: 1, maxPerClient: 1, maxWaiting: 2 }, drain.signal);
+  const place = await capacity.take("a", { waitMs: 0, signal });
+  const waiting = capacity.take("b", { waitMs: 60_000, signal });
+  const ending = { code: "serve.busy", status: 503, message: "the service is ending" };
+  drain.abort();
+  await expect(waiting).rejects.toMatchObject(ending);
+  await expect(capacity.take("b", { waitMs: 60_000, signal })).rejects.toMatchObject(ending);
+  place[Symbol.dispose]();
+  expect(capacity.takenCount).toBe(0);
+});
