@@ -23,7 +23,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     tests: { type: "string", default: "12" },
     engine: { type: "boolean", default: false },
-    only: { type: "string", default: "" },
+    only: { type: "string", multiple: true, default: [""] },
     out: { type: "string", default: ".bench/mutation.json" },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -33,7 +33,7 @@ const usage = `usage: node scripts/mutate.mjs [options]
   --in PLACE     a directory whose files get faults; may be repeated (default: ${places.join(", ")})
   --sample N     how many faults for each place, drawn at random (default 100; 0 is all of them)
   --seed N       which ones are drawn (default 1)
-  --only TEXT    only faults whose FILE:LINE: KIND contains this
+  --only TEXT    only faults whose FILE:LINE: KIND contains this; may be repeated
   --tests N      how many test files are run for a fault, the nearest first (default 12)
   --engine       run tests with containers for those that no unit test notices
   --out FILE     where the results are written as JSON (default .bench/mutation.json)
@@ -75,7 +75,7 @@ async function faultsOf(place) {
     process.stderr.write(`scripts/mutate/equivalent.json fits no fault: ${file}: ${kind}: ${line}\n`);
   if (stale.length > 0) process.exitCode = 1;
   return {
-    faults: others.filter((mutant) => nameOf(mutant).includes(values.only)),
+    faults: others.filter((mutant) => values.only.some((text) => nameOf(mutant).includes(text))),
     equivalentCount: equivalent.length,
   };
 }

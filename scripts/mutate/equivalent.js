@@ -10,12 +10,17 @@ export async function readEquivalent() {
   return JSON.parse(await readFile(join(root, "scripts/mutate/equivalent.json"), "utf8"));
 }
 
-/** The faults without those that are listed, and the entries of these places that fit no fault any more. */
+/**
+ * The faults without those that are listed, each with a `key` that stays the same when something else in its file changes, and the entries of
+ * these places that fit no fault any more.
+ */
 export function withoutEquivalent(mutants, { equivalent, source }) {
   const keys = keysOf(mutants, source);
   const listed = new Set(equivalent.map(keyOf));
   return {
-    others: mutants.filter((_, index) => !listed.has(keys[index])),
+    others: mutants
+      .map((mutant, index) => ({ ...mutant, key: keys[index] }))
+      .filter(({ key }) => !listed.has(key)),
     stale: equivalent.filter((entry) => !keys.includes(keyOf(entry))),
   };
 }

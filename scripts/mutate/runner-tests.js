@@ -6,32 +6,21 @@ import { root } from "../setup/run.js";
 import { containerTests } from "./container-tests.js";
 import { endInTime } from "./end-in-time.js";
 import { applied } from "./mutant.js";
+import { openNativeTests } from "./native-tests.js";
 import { compileAll, openToolbox, replaceRunner } from "./runner-toolbox.js";
 
-/** The tests and their sources. */
-const BINARIES = {
-  "unit-parts": "parts",
-  unit: "main",
-  "unit-trees": "trees",
-  "unit-copies": "copies",
-  "unit-session": "session",
-};
+const execute = promisify(execFile);
 const LIMIT_MS = 300_000;
-/**
- * Only memory that nobody frees is looked for. With the other sanitizers compiling takes four times as long, so a fault that only they notice
- * counts as not noticed.
- */
-const MAKE = "make -C /src/test OUT=/tmp WARNINGS='-std=gnu11 -w' SANITIZE='-g -O0 -fsanitize=leak'";
 
 /** Only its compilers are used, so that it need not be built anew after each change of the runner. Null if there is none. */
 async function newestImage() {
-  const { stdout } = await promisify(execFile)("docker", ["images", "--quiet", "brig/test-runner-fuzz"]);
+  const { stdout } = await execute("docker", ["images", "--quiet", "brig/test-runner-fuzz"]);
   return stdout.split("\n")[0] || null;
 }
 
 /**
- * A container with a compiler and the runner's native tests, which are compiled anew for each fault. With `sandboxRuns`, those of tests in
- * sandboxes, a fault that the native tests do not notice gets into a volume, which sandboxes then have instead of brig's own.
+ * Tries faults of the runner: first the native tests, in a container with a compiler. With `sandboxRuns`, those of tests in sandboxes, a fault that
+ * the native tests do not notice gets into a volume, which sandboxes then have instead of brig's own.
  */
 export async function openRunnerTests({ sandboxRuns, signal }) {
   // The tests know how to build the images. They are TypeScript, which only this loads.
@@ -47,9 +36,10 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const options = ["--rm", "--detach", "--init", "--network", "none", "--cap-add", "SYS_PTRACE"];
   options.push("--tmpfs", "/tmp:exec");
   if (toolbox !== null) options.push("--mount", `type=volume,source=${toolbox.volume},target=/toolbox`);
-  const { stdout } = await promisify(execFile)("docker", ["run", ...options, image, "sleep", "86400"]);
+  const { stdout } = await execute("docker", ["run", ...options, image, "sleep", "86400"]);
   const id = stdout.trim();
-  await promisify(execFile)("docker", ["cp", `${join(root, "images/toolbox/runner")}/.`, `${id}:/src`]);
+  await execute("docker", ["exec", id, "sh", "-ec", "rm -rf /src/*"]);
+  await execute("docker", ["cp", `${join(root, "images/toolbox/runner")}/.`, `${id}:/src`]);
   const inside = (script, input) =>
     endInTime(["docker", "exec", "-i", id, "timeout", "-k", "1", "100", "sh", "-ec", script], {
       cwd: root,
@@ -57,20 +47,9 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
       signal,
       input,
     });
+  const read = async (script) => (await execute("docker", ["exec", id, "sh", "-ec", script])).stdout;
 
-  /** The files that each of the tests is made of. */
-  const parts = new Map();
-  for (const [name, main] of Object.entries(BINARIES)) {
-    const list = `cd /src/test; clang -MM unit/${main}.c; ${MAKE} -n /tmp/${name}`;
-    const { stdout: words } = await promisify(execFile)("docker", ["exec", id, "sh", "-ec", list]);
-    parts.set(name, new Set(words.split(/[\s\\]+/).map((word) => basename(word))));
-  }
-  for (const name of parts.keys()) {
-    const ended = await nativeTest(name);
-    if (ended === "survived" || signal.aborted) continue;
-    process.stderr.write(`  ${name} ends without a fault as ${ended} and is left out\n`);
-    parts.delete(name);
-  }
+  const native = await openNativeTests({ inside, read });
   if (toolbox !== null) await inside(compileAll);
 
   async function outcomeOf(mutant) {
@@ -78,33 +57,12 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
     const name = basename(mutant.file);
     await inside(`cat > /src/${name}`, applied(source, mutant));
     try {
-      const outcome = await nativeOutcome(name);
+      const outcome = await native.outcomeOf(name);
       if (toolbox === null || !["survived", "untested"].includes(outcome)) return outcome;
       return await sandboxOutcome(name);
     } finally {
-      if (!signal.aborted) {
-        await inside(`cat > /src/${name}`, source);
-        if (toolbox !== null) await inside(`cd /tmp/objects; clang -std=gnu11 -w -O1 -c /src/${name}`);
-      }
+      if (!signal.aborted) await inside(`cat > /src/${name}`, source);
     }
-  }
-
-  async function nativeOutcome(name) {
-    const tests = [...parts].filter(([, files]) => files.has(name));
-    if (tests.length === 0) return "untested";
-    for (const [test] of tests) {
-      const outcome = await nativeTest(test);
-      if (outcome !== "survived") return outcome;
-    }
-    return "survived";
-  }
-
-  async function nativeTest(test) {
-    const built = await inside(`rm -f /tmp/${test}; ${MAKE} /tmp/${test} >/tmp/log 2>&1`);
-    if (built === "interrupted") return built;
-    if (built !== "passed") return "invalid";
-    const ended = await inside(`/tmp/${test} >/tmp/out 2>&1 && ! grep -q ^failed /tmp/out`);
-    return { passed: "survived", failed: "killed" }[ended] ?? ended;
   }
 
   async function sandboxOutcome(name) {
@@ -113,7 +71,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
     const env = { BRIG_TEST_TOOLBOX: `volume:${toolbox.volume}` };
     for (const tests of containerTests(`images/${name}`)) {
       const outcome = await sandboxRuns.outcomeWith(tests, "docker", env);
-      if (outcome !== "survived") return outcome;
+      if (!["survived", "untested"].includes(outcome)) return outcome;
     }
     return "survived";
   }
@@ -121,7 +79,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   return {
     outcomeOf,
     async close() {
-      await promisify(execFile)("docker", ["rm", "--force", id]);
+      await execute("docker", ["rm", "--force", id]);
       await toolbox?.remove();
     },
   };

@@ -26,15 +26,16 @@ export async function openToolbox(toolbox) {
   };
 }
 
-/** Commands for a container with the runner's sources in /src and the volume at /toolbox: compile all of it, and again only one source. */
+/** Commands for a container with the runner's sources in /src and the volume at /toolbox: compile all of it, and one source with a fault. */
 export const compileAll =
-  "mkdir -p /tmp/objects; cd /tmp/objects; for one in /src/*.c; do clang -std=gnu11 -w -O1 -c $one; done";
+  "mkdir -p /tmp/objects; cd /tmp/objects; ls /src/*.c | xargs -P 2 -n 4 clang -std=gnu11 -w -O1 -c";
 
 export function replaceRunner(source) {
+  const object = source.replace(/c$/, "o");
   return [
     "cd /tmp/objects",
-    `clang -std=gnu11 -w -O1 -c /src/${source}`,
-    "clang -static -o /tmp/runner *.o 2>/dev/null",
+    `clang -std=gnu11 -w -O1 -c /src/${source} -o /tmp/faulty.o`,
+    `clang -static -o /tmp/runner $(ls | grep -vx ${object}) /tmp/faulty.o 2>/dev/null`,
     "install -m 0111 /tmp/runner /toolbox/runner",
     "install -m 0555 /tmp/runner /toolbox/runner-gvisor",
   ].join("; ");

@@ -1,20 +1,14 @@
-/** So many of them, each equally likely, the same for the same seed. All of them for a count of 0. */
+import { createHash } from "node:crypto";
+
+/**
+ * So many of them, each equally likely, the same for the same seed. All of them for a count of 0. What is drawn depends on the `key` of each alone,
+ * so that a sample stays the same when others come or go, and the same faults can be tried again after a change.
+ */
 export function drawn(items, { count, seed }) {
   if (count === 0 || count >= items.length) return [...items];
-  const random = numbers(seed);
-  const left = [...items];
-  const chosen = [];
-  while (chosen.length < count) chosen.push(...left.splice(Math.floor(random() * left.length), 1));
-  return chosen;
-}
-
-/** Mulberry32. */
-function numbers(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  return items
+    .map((item) => ({ item, place: createHash("sha256").update(`${seed}\0${item.key}`).digest("hex") }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1))
+    .slice(0, count)
+    .map(({ item }) => item);
 }

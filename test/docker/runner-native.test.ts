@@ -26,7 +26,7 @@ describe("the runner's native tests", () => {
   it("its parts do what they promise, under the address and undefined-behaviour sanitizers", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit"]);
     expect(output).not.toContain("failed");
-    expect(output.match(/^ok /gm)).toHaveLength(42);
+    expect(output.match(/^ok /gm)).toHaveLength(46);
     expect(exitCode).toBe(0);
   });
 
@@ -38,7 +38,19 @@ describe("the runner's native tests", () => {
 
   it("a commit keeps its promise, whatever others do meanwhile and wherever it dies", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-trees"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(15);
+    expect(output.match(/^ok /gm), output).toHaveLength(16);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("a journal is read only as it was written, and only by whom it is for", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-journals"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(8);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("what is read about processes is about the right ones", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-processes"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(9);
     expect(exitCode, output).toBe(0);
   });
 
@@ -50,7 +62,7 @@ describe("the runner's native tests", () => {
 
   it("its event loop keeps its bounds, towards whoever connects and towards a host", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-session"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(11);
+    expect(output.match(/^ok /gm), output).toHaveLength(16);
     expect(exitCode, output).toBe(0);
   });
 

@@ -104,7 +104,7 @@ static void write_exit(struct channel *c, const struct worker_report *report, co
     put64(head + 28, report->max_rss);
     put64(head + 36, now_us() - c->started_us);
     buffer_append(&c->exit, head, sizeof head);
-    if (report->result_length) buffer_append(&c->exit, result, report->result_length);
+    buffer_append(&c->exit, result, report->result_length);
 }
 
 void channel_ended(struct runner *r, struct channel *c, const struct worker_report *report, const uint8_t *result) {

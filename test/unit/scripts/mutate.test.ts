@@ -94,6 +94,16 @@ describe("faults that change nothing observable", () => {
     expect(linesOf(split([{ ...entry, nth: 2 }]).others)).toEqual([1, 2]);
   });
 
+  it("have keys by which a fault is known again in another line", () => {
+    const moved = `\n${source}`;
+    const keys = (text: string) =>
+      withoutEquivalent(ofTypeScript("a.ts", text), { equivalent: [], source: () => text }).others.map(
+        ({ key }: { key: string }) => key,
+      );
+    expect(keys(moved)).toEqual(keys(source));
+    expect(new Set(keys(source)).size).toBe(3);
+  });
+
   it("are reported when the file has no such fault any more", () => {
     const stale = [
       { ...entry, nth: 3 },
@@ -172,13 +182,21 @@ describe("faults that would be the same", () => {
 });
 
 describe("a sample of faults", () => {
-  const all = Array.from({ length: 50 }, (_, index) => index);
+  const all = Array.from({ length: 50 }, (_, index) => ({ key: `fault ${index}` }));
 
   it("is the same for the same seed, another for another, and has nothing twice", () => {
     const first = drawn(all, { count: 20, seed: 1 });
     expect(drawn(all, { count: 20, seed: 1 })).toEqual(first);
     expect(drawn(all, { count: 20, seed: 2 })).not.toEqual(first);
     expect(new Set(first).size).toBe(20);
+  });
+
+  it("keeps all but what is not there any more, and takes the next in its place", () => {
+    const first: typeof all = drawn(all, { count: 20, seed: 1 });
+    const others = all.filter((one) => one !== first[3]).reverse();
+    const second = drawn(others, { count: 20, seed: 1 });
+    expect(second.slice(0, 19)).toEqual(first.filter((one) => one !== first[3]));
+    expect(drawn(all, { count: 10, seed: 1 })).toEqual(first.slice(0, 10));
   });
 
   it("is all of them where fewer are there than asked for", () => {

@@ -70,6 +70,9 @@ static pid_t fake_fork(void);
 static pid_t fake_waitpid(pid_t pid, int *status, int flags);
 static int fake_kill(pid_t pid, int number);
 
+static int accept_or_fail(int fd, struct sockaddr *address, socklen_t *size, int flags);
+
+#define accept4(...) accept_or_fail(__VA_ARGS__)
 #define clock_gettime(...) fake_clock_gettime(__VA_ARGS__)
 #define nanosleep(...) fake_nanosleep(__VA_ARGS__)
 #define epoll_wait(...) fake_epoll_wait(__VA_ARGS__)
@@ -106,6 +109,15 @@ static int fake_kill(pid_t pid, int number);
 #undef READ_SIZE
 #include "../../bridge.c"
 #include "../../serve.c"
+
+#undef accept4
+
+/* How the connections of hosts are accepted, if that is not to be done as usual. */
+static int (*accept_bridge)(int fd);
+
+static int accept_or_fail(int fd, struct sockaddr *address, socklen_t *size, int flags) {
+    return accept_bridge && !address ? accept_bridge(fd) : accept4(fd, address, size, flags);
+}
 
 /* ---- what is not there ------------------------------------------------------------------------------------------ */
 
@@ -260,6 +272,8 @@ struct record {
     int program;                            /* at the other end of a connection, or -1 */
     uint16_t dialled_from;                  /* the runner's own port of a connection that it made */
     uint32_t inline_bytes; /* that the worker sends with its report */
+    uint32_t error;        /* of a socket that has ended */
+    uint64_t datagrams;    /* that have come from programs */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
 };
 
@@ -401,6 +415,7 @@ static bool take_socket_frame(const struct frame *frame) {
     case FRAME_CONNECTED: take_connected(frame->channel, frame); return true;
     case FRAME_STDOUT: take_socket_output(frame->channel, frame); return true;
     case FRAME_EXIT: take_socket_exit(frame->channel, frame); return true;
+    case FRAME_DATAGRAM_FROM_RUNNER: records[frame->channel].datagrams++; return true;
     default: return false;
     }
 }

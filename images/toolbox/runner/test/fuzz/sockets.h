@@ -157,7 +157,7 @@ static void take_socket_exit(uint32_t channel, const struct frame *frame) {
     REQUIRE(!record->exited && frame->length == EXIT_HEAD_BYTES && frame->payload[0] == EXIT_SOCKET);
     record->exited = true;
     if (channel == listener_channel) listener_channel = listener_port = 0;
-    uint32_t error = get32(frame->payload + 4);
+    uint32_t error = record->error = get32(frame->payload + 4);
     if (!record->is_connected || record->killed || record->program < 0) return;
     /* An exit without an error says that every byte was passed on, in both directions. */
     REQUIRE(error || (record->saw_end && record->input_ended && record->got[0] == programs[record->program].wrote));

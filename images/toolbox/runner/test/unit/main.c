@@ -584,6 +584,87 @@ static void the_name_of_a_temporary_file_is_not_cut(void) {
     REQUIRE(choose_name(&new, lengthened("a-name-that-leaves-room-for-a-temporary-one", PATH_MAX - 1)));
 }
 
+/* Runs an operation whose second string may have any bytes, and returns what comes with its result. */
+static uint32_t perform_bytes(uint8_t what, const char *path, const char *second, uint32_t second_length, uint8_t *result, uint32_t *length) {
+    uint8_t request[2 * PATH_MAX] = {what};
+    const uint32_t never = 0;
+    size_t path_length = strlen(path);
+    put32(request + 24, (uint32_t)path_length);
+    memcpy(request + 28, path, path_length);
+    put32(request + 28 + path_length, second_length);
+    memcpy(request + 32 + path_length, second, second_length);
+    struct worker_report report = {0};
+    struct file_job job = {request, 32 + path_length + second_length, -1, &never, NULL};
+    file_operation_run(&job, &report, result);
+    *length = report.result_length;
+    return report.error;
+}
+
+static void require_description(const char *name, uint8_t flags, const char *target) {
+    static uint8_t result[RESULT_MAX];
+    uint8_t request[PATH_MAX] = {FILE_STAT, flags};
+    const uint32_t never = 0;
+    struct stat st;
+    size_t path_length = strlen(in_root(name)), target_length = strlen(target);
+    put32(request + 24, (uint32_t)path_length);
+    memcpy(request + 28, in_root(name), path_length);
+    struct worker_report report = {0};
+    struct file_job job = {request, 32 + path_length, -1, &never, NULL};
+    memset(result, 0xee, sizeof result);
+    file_operation_run(&job, &report, result);
+    REQUIRE(report.error == 0 && lstat(in_root(name), &st) == 0 && report.result_length == STAT_RECORD_BYTES + target_length);
+    REQUIRE(result[0] == file_type(st.st_mode) && result[1] == 0 && result[2] == 0 && result[3] == 0);
+    REQUIRE(get32(result + 4) == (st.st_mode & 07777) && get32(result + 8) == st.st_uid && get32(result + 12) == st.st_gid);
+    REQUIRE(get64(result + 16) == (uint64_t)st.st_size && get64(result + 24) == (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec);
+    REQUIRE(get64(result + 32) == st.st_dev && get64(result + 40) == st.st_ino && get32(result + 48) == target_length);
+    REQUIRE(memcmp(result + STAT_RECORD_BYTES, target, target_length) == 0);
+}
+
+static void a_description_says_everything_about_a_name(void) {
+    const struct timespec times[2] = {{1, 2}, {1234567890, 123456789}};
+    put_file("described", "0123456789", 06751);
+    REQUIRE(chown(in_root("described"), 0x01020304, 0x05060708) == 0 && chmod(in_root("described"), 06751) == 0);
+    REQUIRE(utimensat(AT_FDCWD, in_root("described"), times, 0) == 0 && symlink("some/where", in_root("a-link")) == 0);
+    require_description("described", 0, "");
+    require_description("a-link", STAT_LINK_ITSELF, "some/where");
+    require_description("fifo", 0, "");
+    REQUIRE(perform(&(struct operation){.what = FILE_STAT, .path = in_root("a-link")}, NULL) == ENOENT);
+}
+
+static void times_go_as_far_as_the_numbers(void) {
+    REQUIRE(file_time((struct timespec){3, 5}) == 3000000005 && file_time((struct timespec){-3, 5}) == -2999999995);
+    REQUIRE(file_time((struct timespec){INT64_MAX, 0}) == INT64_MAX && file_time((struct timespec){INT64_MIN, 0}) == INT64_MIN);
+    REQUIRE(file_time((struct timespec){9223372036, 854775807}) == INT64_MAX && file_time((struct timespec){9223372036, 854775808}) == INT64_MAX);
+    static const int64_t all[] = {0, 1, -1, 999999999, 1000000000, -1000000000, -1000000001, 1234567890123456789, INT64_MAX, INT64_MIN + 1};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct timespec time = file_timespec(all[i]);
+        REQUIRE(time.tv_nsec >= 0 && time.tv_nsec < 1000000000 && (__int128)time.tv_sec * 1000000000 + time.tv_nsec == all[i]);
+    }
+    REQUIRE(file_timespec(INT64_MIN).tv_nsec == UTIME_OMIT);
+}
+
+static void only_regular_files_are_written_and_read(void) {
+    REQUIRE(file_refuse_irregular(S_IFREG) == 0 && file_refuse_irregular(S_IFLNK) == ELOOP && file_refuse_irregular(S_IFDIR) == EISDIR);
+    static const mode_t others[] = {0, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
+    static const uint8_t types[] = {ENTRY_UNKNOWN, ENTRY_FIFO, ENTRY_SOCKET, ENTRY_CHAR_DEVICE, ENTRY_BLOCK_DEVICE};
+    for (size_t i = 0; i < sizeof types; i++) REQUIRE(file_type(others[i]) == types[i] && file_refuse_irregular(others[i]) == NOT_REGULAR + types[i]);
+}
+
+/* Three directories, of which the second string has two, each with a NUL behind it. */
+static void a_question_for_changes_has_all_its_directories(void) {
+    static uint8_t result[RESULT_MAX];
+    char second[256];
+    uint32_t length;
+    REQUIRE(mkdir(in_root("base"), 0700) == 0 && mkdir(in_root("upper"), 0700) == 0);
+    int size = snprintf(second, sizeof second, "%s%c%s%c", in_root("base"), 0, in_root("upper"), 0);
+    uint32_t one = (uint32_t)strlen(second) + 1;
+    REQUIRE(perform_bytes(FILE_CHANGES, in_root("base"), second, (uint32_t)size, result, &length) == 0 && length == CHANGES_RESULT_BYTES);
+    REQUIRE(perform_bytes(FILE_CHANGES, in_root("base"), second, 0, result, &length) == EINVAL);
+    REQUIRE(perform_bytes(FILE_CHANGES, in_root("base"), second, one, result, &length) == EINVAL);
+    REQUIRE(perform_bytes(FILE_CHANGES, in_root("base"), second, one - 1, result, &length) == EINVAL);
+    REQUIRE(perform_bytes(FILE_CHANGES, in_root("base"), second, (uint32_t)size - 1, result, &length) == EINVAL);
+}
+
 /* ---- requests and addresses as bytes ------------------------------------------------------------------------------- */
 
 static size_t add_string(uint8_t *out, const char *text) {
@@ -873,6 +954,10 @@ static const struct {
     TEST(a_path_may_be_as_long_as_the_kernel_takes_it_and_no_longer),
     TEST(a_link_does_not_make_a_path_too_long),
     TEST(the_name_of_a_temporary_file_is_not_cut),
+    TEST(a_description_says_everything_about_a_name),
+    TEST(times_go_as_far_as_the_numbers),
+    TEST(only_regular_files_are_written_and_read),
+    TEST(a_question_for_changes_has_all_its_directories),
     TEST(a_request_for_a_command_is_read_field_by_field),
     TEST(an_address_is_one_of_loopback_written_in_one_way),
     TEST(a_tree_is_killed_with_its_daemons),

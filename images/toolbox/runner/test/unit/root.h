@@ -21,7 +21,7 @@ static void put_file(const char *name, const char *text) {
     REQUIRE(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-static void require_file(const char *name, const char *text) {
+static inline void require_file(const char *name, const char *text) {
     char content[64] = "";
     FILE *file = fopen(in_root(name), "r");
     REQUIRE(file && fread(content, 1, sizeof content - 1, file) == strlen(text) && fclose(file) == 0 && strcmp(content, text) == 0);

@@ -1,6 +1,7 @@
 /* Limits of the event loop that short inputs of the fuzzer do not reach, tested with the runner, host and commands of fuzz/session.c. */
 #include "../fuzz/session.c"
 
+#include <sys/resource.h>
 #include <sys/un.h>
 
 static void open_welcomed(void) {
@@ -51,6 +52,30 @@ static void a_host_that_grants_without_end_is_dropped(void) {
     REQUIRE(!s.bridge->is_used && !s.r.host);
     finish();
     close_runner();
+}
+
+/* Whether a host that sends this to a command is kept. */
+static bool may_send(uint8_t type, const void *payload, size_t length) {
+    open_welcomed();
+    uint32_t channel = start_one()->channel;
+    host_send(type, channel, payload, length);
+    one_turn();
+    bool is_kept = s.bridge->is_used;
+    finish();
+    close_runner();
+    return is_kept;
+}
+
+static void a_frame_for_a_command_has_one_size_and_a_signal_is_one_that_there_is(void) {
+    static const uint8_t zeros[5] = {0};
+    static const uint8_t numbers[] = {0, 1, 2, 63, 64, 65, 255};
+    for (size_t i = 0; i < sizeof numbers; i++)
+        REQUIRE(may_send(FRAME_SIGNAL, &numbers[i], 1) == (numbers[i] >= 1 && numbers[i] <= 64));
+    REQUIRE(!may_send(FRAME_SIGNAL, "\1\1", 2) && !may_send(FRAME_SIGNAL, "", 0));
+    static const uint8_t types[] = {FRAME_RESIZE, FRAME_CREDIT};
+    for (size_t i = 0; i < sizeof types; i++)
+        for (size_t length = 3; length <= 5; length++) REQUIRE(may_send(types[i], zeros, length) == (length == 4));
+    REQUIRE(!may_send(FRAME_BOUND, zeros, 4) && !may_send(FRAME_STDOUT, zeros, 1));
 }
 
 /* host_take checks the same limit with every LATE frame. */
@@ -137,6 +162,67 @@ static void only_loopback_may_be_listened_on(void) {
     REQUIRE(!may_listen((const uint8_t[]){0, 0, 0, 0}) && !may_listen((const uint8_t[]){10, 0, 0, 1}));
 }
 
+/* Asks for a socket that datagrams can be sent to, and returns its channel. */
+static uint32_t listen_for_datagrams(void) {
+    host_listen(LISTEN_DATAGRAMS);
+    everything_flows();
+    REQUIRE(endpoint_find(&s.r, channel_count));
+    return channel_count;
+}
+
+static void without_descriptors_a_socket_is_refused_and_says_why(void) {
+    open_welcomed();
+    s.r.fd_limit = 0;
+    for (uint8_t kind = LISTEN_STREAM; kind <= LISTEN_DATAGRAMS; kind++) {
+        host_listen(kind);
+        everything_flows();
+        REQUIRE(!endpoint_find(&s.r, channel_count) && records[channel_count].exited && records[channel_count].error == EMFILE);
+    }
+    host_dial_program(server_port);
+    everything_flows();
+    REQUIRE(records[channel_count].exited && records[channel_count].error == EMFILE);
+    close_runner();
+}
+
+/* The kernel itself has no descriptor left either. */
+static void without_any_descriptor_a_socket_is_refused_too(void) {
+    struct rlimit limit, none;
+    open_welcomed();
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    none = (struct rlimit){0, limit.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    host_listen(LISTEN_DATAGRAMS);
+    everything_flows();
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    REQUIRE(records[channel_count].exited && records[channel_count].error == EMFILE);
+    close_runner();
+}
+
+static void datagrams_wait_while_the_host_reads_nothing(void) {
+    static uint8_t bytes[4096];
+    open_welcomed();
+    uint32_t channel = listen_for_datagrams();
+    struct endpoint *e = endpoint_find(&s.r, channel);
+    struct sockaddr_in to = on_loopback(port_of(e->source.fd, false));
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    e->credit = 1 << 20;
+    REQUIRE(fd >= 0);
+    for (int i = 0; i < 200 && !link_is_full(&s.r.link); i++) {
+        REQUIRE(sendto(fd, bytes, sizeof bytes, 0, (struct sockaddr *)&to, sizeof to) == sizeof bytes);
+        one_turn();
+    }
+    REQUIRE(link_is_full(&s.r.link) && e->source.armed == 0 && s.r.network_waits);
+    everything_flows();
+    REQUIRE(!link_is_full(&s.r.link) && e->source.armed == EPOLLIN && !s.r.network_waits);
+    uint64_t before = records[channel].datagrams;
+    REQUIRE(sendto(fd, bytes, 1, 0, (struct sockaddr *)&to, sizeof to) == 1);
+    everything_flows();
+    REQUIRE(records[channel].datagrams == before + 1);
+    close(fd);
+    finish();
+    close_runner();
+}
+
 static void what_came_before_a_reset_arrives_once_there_is_credit_for_it(void) {
     open_welcomed();
     uint32_t channel = connect_program();
@@ -205,6 +291,39 @@ static void who_has_a_parent_inside_gets_no_place(void) {
     close(outside);
     close_source(&s.r, &s.r.listener);
     close_runner();
+}
+
+static int accept_error;
+
+/* The connection stays in the queue of the listener when accept fails for want of something. */
+static int accept_if_there_is_room(int fd) {
+    errno = accept_error;
+    return accept_error ? -1 : accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static void while_nothing_is_left_nobody_is_let_in_and_then_all_are(void) {
+    static const int lacks[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, ECONNABORTED};
+    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+        bool is_lack = i < 4;
+        open_runner();
+        open_door();
+        accept_bridge = accept_if_there_is_room;
+        accept_error = lacks[i];
+        int fd = knock(0);
+        REQUIRE(taken_places() == 0 && s.r.listener.armed == (is_lack ? 0 : EPOLLIN) && (s.r.accept_again_ms != 0) == is_lack);
+        clock_ms += ACCEPT_RETRY_MS - 1;
+        one_turn();
+        REQUIRE(s.r.listener.armed == (is_lack ? 0 : EPOLLIN));
+        accept_error = 0;
+        clock_ms++;
+        one_turn();
+        one_turn();
+        REQUIRE(taken_places() == 1 && s.r.accept_again_ms == 0 && !is_turned_away(fd));
+        accept_bridge = NULL;
+        close(fd);
+        close_source(&s.r, &s.r.listener);
+        close_runner();
+    }
 }
 
 /* ---- why commands fail -------------------------------------------------------------------------------------------- */
@@ -345,6 +464,11 @@ static const struct {
     void (*run)(void);
 } tests[] = {
     TEST(a_host_that_grants_without_end_is_dropped),
+    TEST(a_frame_for_a_command_has_one_size_and_a_signal_is_one_that_there_is),
+    TEST(without_descriptors_a_socket_is_refused_and_says_why),
+    TEST(without_any_descriptor_a_socket_is_refused_too),
+    TEST(datagrams_wait_while_the_host_reads_nothing),
+    TEST(while_nothing_is_left_nobody_is_let_in_and_then_all_are),
     TEST(late_output_has_its_end_and_its_writer_does_not_wait),
     TEST(before_the_greeting_nothing_longer_is_waited_for),
     TEST(who_has_a_parent_inside_gets_no_place),

@@ -177,6 +177,7 @@ static void records_that_are_wrong_change_nothing(void) {
 
 static void replace_d(void) { REQUIRE(rename(in_root("d"), in_root("mine")) == 0 && (put_file("d", "theirs"), true)); }
 static void rewrite_b(void) { put_file("b", "theirs, longer"); }
+static void rewrite_a(void) { put_file("a", "theirs, longer"); }
 static void occupy_a(void) { put_file("a", "theirs"); }
 
 static void require_conflict(uint32_t record, uint32_t reason) {
@@ -213,6 +214,23 @@ static void a_name_that_is_taken_at_the_last_moment_stays_theirs(void) {
     renames_until_then = 0;
     require_conflict(0, CONFLICT_EXISTS);
     require_file("b", "old b");
+}
+
+/* Changes the mode of a directory, and then comes to a file that somebody else has written to, or to none. */
+static void a_directory_gets_its_mode_back_if_the_commit_is_not_done(void) {
+    for (int done = 0; done < 2; done++) {
+        struct stat st;
+        begin();
+        REQUIRE(mkdir(in_root("A"), 0700) == 0 && chmod(in_root("A"), 03750) == 0);
+        records_size = 0;
+        add_record(COMMIT_MKDIR, 0, "A");
+        add_record(COMMIT_PUT, 0, "a");
+        before_rename = rewrite_a;
+        renames_until_then = done ? -1 : 0;
+        REQUIRE(commit(records_size) == 0 && get32(answer + 4) == (done ? 2 : 0) && get32(answer + 12) == (done ? 0 : 1));
+        REQUIRE(stat(in_root("A"), &st) == 0 && (st.st_mode & 07777) == (done ? 0644 : 03750));
+        require_file("a", done ? "new a" : "theirs, longer");
+    }
 }
 
 static void die(void) { _exit(9); }
@@ -411,6 +429,7 @@ static const struct {
     TEST(records_that_are_wrong_change_nothing),
     TEST(what_somebody_else_writes_at_the_last_moment_is_kept),
     TEST(a_name_that_is_taken_at_the_last_moment_stays_theirs),
+    TEST(a_directory_gets_its_mode_back_if_the_commit_is_not_done),
     TEST(a_death_at_any_rename_is_recovered_from),
     TEST(a_step_that_another_makes_impossible_leaves_everything_as_before),
     TEST(a_directory_that_cannot_be_moved_is_removed_where_it_is),
