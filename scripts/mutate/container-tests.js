@@ -59,6 +59,9 @@ const EVERY_RUNNER = [
   "ended",
 ];
 
+/** Those of the runner that wait for seconds on purpose. Most faults are noticed by others, so they come last. */
+const LONG = ["causes", "ended", "kill", "modes", "receipt", "reconnect", "runner-abuse", "silence"];
+
 /** The tests in containers that use a part of the host's side. What is not in test/docker/sandbox has its whole path. */
 const OF_SOURCE = [
   ["src/docker/podman", ["test/docker/podman.test.ts"]],
@@ -98,13 +101,24 @@ const OF_SOURCE = [
 /** What every part of a sandbox is used in. */
 const EVERY_SOURCE = ["results", "bad-input", "removal", "trouble"];
 
-/** First those of the part, then the others: one or two lists of test files. */
+/** One to three lists of test files: first those of the part, and of the runner first the short ones. */
 export function containerTests(file) {
-  const [own, every] = file.startsWith("images/")
-    ? [ofRunner(file), EVERY_RUNNER]
-    : [ofSource(file), file.startsWith("src/sandbox/") ? EVERY_SOURCE : []];
-  const others = every.filter((one) => !own.includes(one));
-  return [own, others].filter((list) => list.length > 0).map((list) => list.map(testFile));
+  const lists = file.startsWith("images/") ? listsOfRunner(file) : listsOfSource(file);
+  return lists.filter((list) => list.length > 0).map((list) => list.map(testFile));
+}
+
+function listsOfRunner(file) {
+  const own = ofRunner(file);
+  const others = EVERY_RUNNER.filter((one) => !own.includes(one));
+  const isLong = (one) => LONG.includes(one);
+  const short = [...own, ...others].filter((one) => !isLong(one));
+  return [short, own.filter(isLong), others.filter(isLong)];
+}
+
+function listsOfSource(file) {
+  const own = ofSource(file);
+  const every = file.startsWith("src/sandbox/") ? EVERY_SOURCE : [];
+  return [own, every.filter((one) => !own.includes(one))];
 }
 
 function ofRunner(file) {

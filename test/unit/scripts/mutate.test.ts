@@ -146,6 +146,16 @@ describe("the tests in containers for a fault", () => {
     }
   });
 
+  it("leave the long ones of the runner to the end", () => {
+    const long = "test/docker/sandbox/ended.test.ts";
+    expect(containerTests("images/toolbox/runner/wire.c").at(-1)).toContain(long);
+    expect(containerTests("images/toolbox/runner/wire.c")[0]).not.toContain(long);
+    expect(containerTests("images/toolbox/runner/causes.c")[1]).toEqual([
+      "test/docker/sandbox/causes.test.ts",
+      "test/docker/sandbox/silence.test.ts",
+    ]);
+  });
+
   it("begin with those that use the file most", () => {
     const first = (file: string) => containerTests(file)[0][0];
     expect(first("images/toolbox/runner/commit-step.c")).toBe("test/docker/sandbox/tree/commit.test.ts");

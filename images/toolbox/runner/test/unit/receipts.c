@@ -1,0 +1,306 @@
+/* Tests of the receipt. Its source is included, so that tests can choose when the session began. They run as root, who may make devices. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "../../receipt.c"
+
+#include "root.h"
+
+#define MOST_RECORDS 600
+
+struct record {
+    uint16_t why;
+    uint32_t mode, uid, gid;
+    uint64_t size;
+    uint8_t digest[32];
+    char path[PATH_MAX];
+};
+
+static struct record found[MOST_RECORDS];
+static size_t found_count;
+static uint8_t answer[RECEIPT_RESULT_BYTES];
+static uint32_t cancelled;
+
+static void begin(void) {
+    char command[256];
+    snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s && mkdir %s", root, root, root);
+    REQUIRE(system(command) == 0);
+    cancelled = 0;
+    session_start = (struct timespec){0};
+}
+
+static void read_records(int fd) {
+    uint8_t head[RECEIPT_RECORD_BYTES];
+    FILE *file = fdopen(fd, "r");
+    found_count = 0;
+    REQUIRE(file);
+    rewind(file);
+    while (fread(head, sizeof head, 1, file) == 1) {
+        struct record *record = &found[found_count++];
+        size_t length = get16(head + 2);
+        *record = (struct record){.why = get16(head), .mode = get32(head + 4), .uid = get32(head + 8), .gid = get32(head + 12), .size = get64(head + 16)};
+        memcpy(record->digest, head + RECEIPT_DIGEST_AT, 32);
+        REQUIRE(found_count < MOST_RECORDS && length < PATH_MAX && fread(record->path, 1, length, file) == length);
+        record->path[length] = 0;
+    }
+    fclose(file);
+}
+
+/* A receipt of these directories for user 0. Returns how it ended. */
+static uint32_t receipt(const char *roots, const char *skipped, uint8_t flags) {
+    FILE *file = tmpfile();
+    REQUIRE(file);
+    struct file_job job = {.stream = dup(fileno(file)), .cancelled = &cancelled};
+    struct file_request request = {.flags = flags, .mode = 600000, .path = (const uint8_t *)roots, .path_length = (uint32_t)strlen(roots)};
+    request.second = (const uint8_t *)skipped;
+    request.second_length = (uint32_t)strlen(skipped);
+    struct file_result result = {.bytes = answer};
+    fclose(file);
+    REQUIRE(receipt_run(&job, &request, &result) == 0 && result.length == RECEIPT_RESULT_BYTES);
+    read_records(job.stream);
+    return get32(answer + 12);
+}
+
+static const struct record *record_of(const char *name) {
+    for (size_t i = 0; i < found_count; i++)
+        if (strcmp(found[i].path, in_root(name)) == 0) return &found[i];
+    return NULL;
+}
+
+static uint16_t why(const char *name) {
+    const struct record *record = record_of(name);
+    return record ? record->why : 0;
+}
+
+/* With the directories on the way to it. */
+static void put_deep(const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s", name);
+    for (char *at = path; (at = strchr(at, '/')); *at++ = '/') {
+        *at = 0;
+        REQUIRE(mkdir(in_root(path), 0700) == 0 || errno == EEXIST);
+    }
+    put_file(name, "abc");
+}
+
+static void what_runs_by_itself_is_told_from_what_does_not(void) {
+    static const char *const runs[] = {
+        ".bashrc", "Makefile", "usercustomize.py", "sub/package.json", "sub/x.pth", ".git/config", ".git/hooks/pre-commit", ".git/modules/m/hooks/h",
+        ".github/workflows/a.yml", ".github/actions/b/c", ".vscode/deep/er/file", "deep/.husky/f",
+    };
+    static const char *const does_not[] = {
+        "bashrc", "pth", "x.pth.txt", "config", "hooks/pre-commit", ".git/hooks/pre-commit.sample", ".git/other", "workflows/a.yml",
+        "actions/b", "a.vscode/f", ".vscodex/f", "sub/plain", "x.vscode", ".github/plain",
+    };
+    uint8_t digest[32];
+    begin();
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) put_deep(runs[i]);
+    for (size_t i = 0; i < sizeof does_not / sizeof *does_not; i++) put_deep(does_not[i]);
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED);
+    sha256_short((const uint8_t *)"abc", 3, digest);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const struct record *record = record_of(runs[i]);
+        struct stat st;
+        REQUIRE(record && record->why == (RECEIPT_RUNS | RECEIPT_HASHED) && memcmp(record->digest, digest, 32) == 0);
+        REQUIRE(lstat(in_root(runs[i]), &st) == 0 && record->mode == st.st_mode && record->uid == 0 && record->gid == 0 && record->size == 3);
+    }
+    for (size_t i = 0; i < sizeof does_not / sizeof *does_not; i++) REQUIRE(!record_of(does_not[i]));
+    REQUIRE(why(".git") == RECEIPT_REPOSITORY && found_count == sizeof runs / sizeof *runs + 1);
+}
+
+static void a_link_runs_too_and_has_no_digest(void) {
+    static const uint8_t nothing[32];
+    begin();
+    REQUIRE(symlink("/nowhere", in_root(".profile")) == 0 && mkfifo(in_root(".zshrc"), 0600) == 0 && mkdir(in_root("Makefile"), 0700) == 0);
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == 1 && why(".profile") == RECEIPT_RUNS);
+    REQUIRE(memcmp(found[0].digest, nothing, 32) == 0);
+}
+
+static void give_capabilities(const char *name) {
+    static const uint8_t value[20] = {0, 0, 0, 2, 0, 4};
+    REQUIRE(setxattr(in_root(name), "security.capability", value, sizeof value, 0) == 0);
+}
+
+static void put_special_files(void) {
+    static const char *const names[] = {"setuid", "setgid", "capable", "quiet", "foreign", "plain"};
+    begin();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) put_file(names[i], "abc");
+    REQUIRE(chmod(in_root("setuid"), 04755) == 0 && chmod(in_root("setgid"), 02755) == 0 && chmod(in_root("capable"), 0755) == 0);
+    give_capabilities("capable");
+    give_capabilities("quiet");
+    REQUIRE(chown(in_root("foreign"), 1234, 5678) == 0);
+    REQUIRE(mknod(in_root("zero"), S_IFCHR | 0600, makedev(1, 5)) == 0 && mknod(in_root("block"), S_IFBLK | 0600, makedev(7, 200)) == 0);
+    REQUIRE(mkdir(in_root("directory"), 0700) == 0 && chmod(in_root("directory"), 03755) == 0);
+}
+
+static void special_rights_devices_and_files_of_others_are_told(void) {
+    put_special_files();
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == 6);
+    REQUIRE(why("setuid") == (RECEIPT_SETID | RECEIPT_HASHED) && why("setgid") == (RECEIPT_SETID | RECEIPT_HASHED));
+    REQUIRE(why("capable") == (RECEIPT_CAPABILITIES | RECEIPT_HASHED) && why("foreign") == (RECEIPT_FOREIGN | RECEIPT_HASHED));
+    REQUIRE(why("zero") == RECEIPT_DEVICE && why("block") == RECEIPT_DEVICE);
+    REQUIRE(record_of("foreign")->uid == 1234 && record_of("foreign")->gid == 5678);
+    struct stat st;
+    REQUIRE(stat(in_root("setuid"), &st) == 0 && (st.st_mode & 07777) == 04755 && access(in_root("zero"), F_OK) == 0);
+}
+
+static void they_are_taken_away_on_request(void) {
+    struct stat st;
+    put_special_files();
+    REQUIRE(receipt(root, "", RECEIPT_STRIPS) == RECEIPT_FINISHED && found_count == 6);
+    REQUIRE(why("setuid") == (RECEIPT_SETID | RECEIPT_HASHED | RECEIPT_STRIPPED) && why("setgid") == (RECEIPT_SETID | RECEIPT_HASHED | RECEIPT_STRIPPED));
+    REQUIRE(why("capable") == (RECEIPT_CAPABILITIES | RECEIPT_HASHED | RECEIPT_STRIPPED) && why("foreign") == (RECEIPT_FOREIGN | RECEIPT_HASHED));
+    REQUIRE(why("zero") == (RECEIPT_DEVICE | RECEIPT_STRIPPED) && why("block") == (RECEIPT_DEVICE | RECEIPT_STRIPPED));
+    REQUIRE(lstat(in_root("zero"), &st) != 0 && lstat(in_root("block"), &st) != 0);
+    REQUIRE(stat(in_root("setuid"), &st) == 0 && (st.st_mode & 07777) == 0755 && stat(in_root("setgid"), &st) == 0 && (st.st_mode & 07777) == 0755);
+    REQUIRE(getxattr(in_root("capable"), "security.capability", NULL, 0) < 0 && getxattr(in_root("quiet"), "security.capability", NULL, 0) > 0);
+    REQUIRE(stat(in_root("directory"), &st) == 0 && (st.st_mode & 07777) == 03755);
+}
+
+static void only_what_has_changed_since_the_session_began_is_told(void) {
+    struct stat st;
+    begin();
+    put_file(".bashrc", "abc");
+    REQUIRE(stat(in_root(".bashrc"), &st) == 0);
+    static const struct {
+        int seconds, nanoseconds;
+        bool is_told;
+    } starts[] = {{0, 0, true}, {0, 1, false}, {0, -1, true}, {-1, 1, true}, {1, -1, false}};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        session_start = (struct timespec){st.st_ctim.tv_sec + starts[i].seconds, st.st_ctim.tv_nsec + starts[i].nanoseconds};
+        REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == starts[i].is_told);
+    }
+    receipt_note_start();
+    REQUIRE(session_start.tv_sec >= st.st_ctim.tv_sec);
+}
+
+static void a_repository_is_told_whatever_it_is_called(void) {
+    static const char *const names[] = {"bare/HEAD", "bare/objects/x", "bare/refs/x", "half/HEAD", "half/refs/x", "other/HEAD", "other/objects/x", "third/objects/x", "third/refs/x"};
+    begin();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) put_deep(names[i]);
+    put_deep(".git/HEAD");
+    put_deep(".git/objects/x");
+    put_deep(".git/refs/x");
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == 2);
+    REQUIRE(why("bare") == RECEIPT_REPOSITORY && why(".git") == RECEIPT_REPOSITORY);
+    receipt_note_start();
+    session_start.tv_sec += 1000;
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == 0);
+}
+
+static void several_directories_are_walked_and_some_are_left_out(void) {
+    char roots[512], skipped[512];
+    begin();
+    put_deep("one/.bashrc");
+    put_deep("one/kept/.bashrc");
+    put_deep("one/kep/.bashrc");
+    put_deep("two/.bashrc");
+    put_deep("three/.bashrc");
+    snprintf(roots, sizeof roots, "%s\n\n%s", in_root("one"), in_root("two"));
+    REQUIRE(receipt(roots, "", 0) == RECEIPT_FINISHED && found_count == 4 && get64(answer) == 14);
+    snprintf(skipped, sizeof skipped, "/nowhere\n%s\n%s", in_root("one/kept"), in_root("two/.bashrc"));
+    REQUIRE(receipt(roots, skipped, 0) == RECEIPT_FINISHED && found_count == 2 && why("one/.bashrc") && why("one/kep/.bashrc"));
+    snprintf(roots, sizeof roots, "%s\n%s", in_root("nowhere"), in_root("two"));
+    REQUIRE(receipt(roots, "", 0) == RECEIPT_CLOSED && found_count == 1 && why("two/.bashrc"));
+    REQUIRE(symlink("two", in_root("link")) == 0 && receipt(in_root("link"), "", 0) == RECEIPT_CLOSED && found_count == 0);
+}
+
+static void what_is_too_large_has_no_digest(void) {
+    begin();
+    put_file(".bashrc", "");
+    put_file(".profile", "");
+    REQUIRE(truncate(in_root(".bashrc"), HASH_FILE_MAX) == 0 && truncate(in_root(".profile"), (off_t)HASH_FILE_MAX + 1) == 0);
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && why(".bashrc") == (RECEIPT_RUNS | RECEIPT_HASHED) && why(".profile") == RECEIPT_RUNS);
+    REQUIRE(unlink(in_root(".profile")) == 0);
+    for (unsigned i = 1; i <= HASH_ALL_MAX / HASH_FILE_MAX; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%u.pth", i);
+        put_file(name, "");
+        REQUIRE(truncate(in_root(name), HASH_FILE_MAX) == 0);
+    }
+    size_t hashed = 0;
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == HASH_ALL_MAX / HASH_FILE_MAX + 1);
+    for (size_t i = 0; i < found_count; i++) hashed += (found[i].why & RECEIPT_HASHED) != 0;
+    REQUIRE(hashed == HASH_ALL_MAX / HASH_FILE_MAX);
+}
+
+static void there_are_so_many_records_and_the_others_are_counted(void) {
+    begin();
+    for (unsigned i = 0; i < RECEIPT_RECORDS_MAX + 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%u.pth", i);
+        put_file(name, "");
+    }
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == RECEIPT_RECORDS_MAX && get32(answer + 8) == 3);
+    REQUIRE(get64(answer) == RECEIPT_RECORDS_MAX + 5);
+}
+
+static void a_receipt_that_nobody_wants_or_that_nobody_reads_ends(void) {
+    begin();
+    for (int i = 0; i < CLOCK_CHECK - 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d.pth", i);
+        put_file(name, "");
+    }
+    cancelled = 1;
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && get64(answer) == CLOCK_CHECK - 1);
+    put_file("last.pth", "");
+    REQUIRE(receipt(root, "", 0) == RECEIPT_NO_TIME && get64(answer) == CLOCK_CHECK);
+    cancelled = 0;
+    int ends[2];
+    REQUIRE(pipe(ends) == 0 && close(ends[0]) == 0);
+    struct file_job job = {.stream = ends[1], .cancelled = &cancelled};
+    struct file_request request = {.mode = 600000, .path = (const uint8_t *)root, .path_length = (uint32_t)strlen(root), .second = (const uint8_t *)""};
+    struct file_result result = {.bytes = answer};
+    REQUIRE(receipt_run(&job, &request, &result) == 0 && get32(answer + 12) == RECEIPT_NO_STREAM && get64(answer) < 5);
+    close(ends[1]);
+}
+
+static void make_chain(const char *name, int depth) {
+    REQUIRE(chdir(root) == 0);
+    for (int i = 0; i < depth; i++) REQUIRE(mkdir(name, 0700) == 0 && chdir(name) == 0);
+    int fd = open(".bashrc", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0 && close(fd) == 0 && chdir("/") == 0);
+}
+
+static void a_tree_is_walked_as_deep_as_it_may_be(void) {
+    char name[128] = "";
+    begin();
+    make_chain("d", DEPTH_MAX);
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == 1);
+    begin();
+    make_chain("d", DEPTH_MAX + 1);
+    REQUIRE(receipt(root, "", 0) == RECEIPT_CLOSED && found_count == 0);
+    /* A path that is too long is not followed either. */
+    begin();
+    memset(name, 'n', 100);
+    make_chain(name, 45);
+    put_file(".bashrc", "");
+    REQUIRE(receipt(root, "", 0) == RECEIPT_CLOSED && found_count == 1);
+}
+
+int main(void) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(root, sizeof root, "/tmp/brig-receipts-XXXXXX");
+    REQUIRE(mkdtemp(root));
+#define RUN(test)                 \
+    do {                          \
+        test();                   \
+        printf("ok %s\n", #test); \
+    } while (0)
+    RUN(what_runs_by_itself_is_told_from_what_does_not);
+    RUN(a_link_runs_too_and_has_no_digest);
+    RUN(special_rights_devices_and_files_of_others_are_told);
+    RUN(they_are_taken_away_on_request);
+    RUN(only_what_has_changed_since_the_session_began_is_told);
+    RUN(a_repository_is_told_whatever_it_is_called);
+    RUN(several_directories_are_walked_and_some_are_left_out);
+    RUN(what_is_too_large_has_no_digest);
+    RUN(there_are_so_many_records_and_the_others_are_counted);
+    RUN(a_receipt_that_nobody_wants_or_that_nobody_reads_ends);
+    RUN(a_tree_is_walked_as_deep_as_it_may_be);
+    return 0;
+}
