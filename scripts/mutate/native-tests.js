@@ -76,5 +76,8 @@ function compile(sources, directory) {
 }
 
 function objectOf(source, directory) {
-  return `${directory}/${source.replace(/^\.\.\//, "").replaceAll("/", "-").replace(/c$/, "o")}`;
+  return `${directory}/${source
+    .replace(/^\.\.\//, "")
+    .replaceAll("/", "-")
+    .replace(/c$/, "o")}`;
 }

@@ -38,7 +38,7 @@ describe("the runner's native tests", () => {
 
   it("a commit keeps its promise, whatever others do meanwhile and wherever it dies", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-trees"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(16);
+    expect(output.match(/^ok /gm), output).toHaveLength(19);
     expect(exitCode, output).toBe(0);
   });
 
@@ -54,15 +54,27 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("a receipt tells of what can hurt whoever uses the files, and of nothing else", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-receipts"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(11);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("the changes of a tree are all that differs from its base", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-changes"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(10);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("a copy takes what it was asked for, whatever others do to the files meanwhile", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-copies"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(7);
+    expect(output.match(/^ok /gm), output).toHaveLength(8);
     expect(exitCode, output).toBe(0);
   });
 
   it("its event loop keeps its bounds, towards whoever connects and towards a host", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-session"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(16);
+    expect(output.match(/^ok /gm), output).toHaveLength(29);
     expect(exitCode, output).toBe(0);
   });
 

@@ -140,7 +140,7 @@ static size_t freeze_and_kill(const struct target *target) {
     for (int i = 0; i < FREEZE_ROUNDS; i++) {
         size_t now = signal_once(target, SIGSTOP);
         if (now == 0) return 0;
-        if (i > 0 && now == before) break;
+        if (now == before) break;
         before = now;
     }
     return signal_once(target, SIGKILL);

@@ -24,6 +24,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -71,8 +72,13 @@ static pid_t fake_waitpid(pid_t pid, int *status, int flags);
 static int fake_kill(pid_t pid, int number);
 
 static int accept_or_fail(int fd, struct sockaddr *address, socklen_t *size, int flags);
+static int fstatfs_or_fake(int fd, struct statfs *out);
+/* The number of a system call that this kernel does not have, or -1. */
+static long missing_call = -1;
 
 #define accept4(...) accept_or_fail(__VA_ARGS__)
+#define fstatfs(...) fstatfs_or_fake(__VA_ARGS__)
+#define syscall(number, ...) (missing_call == (number) ? (errno = ENOSYS, -1L) : syscall(number, __VA_ARGS__))
 #define clock_gettime(...) fake_clock_gettime(__VA_ARGS__)
 #define nanosleep(...) fake_nanosleep(__VA_ARGS__)
 #define epoll_wait(...) fake_epoll_wait(__VA_ARGS__)
@@ -111,6 +117,15 @@ static int accept_or_fail(int fd, struct sockaddr *address, socklen_t *size, int
 #include "../../serve.c"
 
 #undef accept4
+#undef fstatfs
+
+/* What every file system says of itself, if that is not to be the truth. */
+static const struct statfs *fake_file_system;
+
+static int fstatfs_or_fake(int fd, struct statfs *out) {
+    if (fake_file_system) *out = *fake_file_system;
+    return fake_file_system ? 0 : fstatfs(fd, out);
+}
 
 /* How the connections of hosts are accepted, if that is not to be done as usual. */
 static int (*accept_bridge)(int fd);
@@ -272,7 +287,7 @@ struct record {
     int program;                            /* at the other end of a connection, or -1 */
     uint16_t dialled_from;                  /* the runner's own port of a connection that it made */
     uint32_t inline_bytes; /* that the worker sends with its report */
-    uint32_t error;        /* of a socket that has ended */
+    uint32_t error, stage; /* with which it has ended */
     uint64_t datagrams;    /* that have come from programs */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
 };
@@ -396,6 +411,8 @@ static void take_exit(struct record *record, const struct frame *frame) {
     REQUIRE(!record->exited && (frame->length == EXIT_HEAD_BYTES || frame->length == EXIT_HEAD_BYTES + record->inline_bytes));
     for (uint32_t i = EXIT_HEAD_BYTES; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, 0, i));
     record->exited = true;
+    record->error = get32(frame->payload + 4);
+    record->stage = get32(frame->payload + 8);
     for (int i = 0; i < fake_count && record->ends_tree && !(frame->payload[1] & EXIT_TREE_LEFT); i++)
         REQUIRE(fakes[i].life != ALIVE || fakes[i].channel != frame->channel);
     /* After its deadline a command does not wait for a host that does not read. */
@@ -407,6 +424,7 @@ static void take_connected(uint32_t channel, const struct frame *frame);
 static void take_socket_output(uint32_t channel, const struct frame *frame);
 static void take_socket_exit(uint32_t channel, const struct frame *frame);
 static void take_bound(uint32_t channel, const struct frame *frame);
+static void take_datagram(uint32_t channel, const struct frame *frame);
 
 static bool take_socket_frame(const struct frame *frame) {
     if (!records[frame->channel].is_socket) return false;
@@ -415,7 +433,7 @@ static bool take_socket_frame(const struct frame *frame) {
     case FRAME_CONNECTED: take_connected(frame->channel, frame); return true;
     case FRAME_STDOUT: take_socket_output(frame->channel, frame); return true;
     case FRAME_EXIT: take_socket_exit(frame->channel, frame); return true;
-    case FRAME_DATAGRAM_FROM_RUNNER: records[frame->channel].datagrams++; return true;
+    case FRAME_DATAGRAM_FROM_RUNNER: take_datagram(frame->channel, frame); return true;
     default: return false;
     }
 }

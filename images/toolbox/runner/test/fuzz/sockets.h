@@ -152,6 +152,17 @@ static void take_socket_output(uint32_t channel, const struct frame *frame) {
     REQUIRE(record->got[0] <= record->granted && record->got[0] <= p->wrote);
 }
 
+static uint8_t last_datagram[MAX_PAYLOAD_FROM_RUNNER];
+static size_t last_datagram_length;
+
+static void take_datagram(uint32_t channel, const struct frame *frame) {
+    REQUIRE(frame->length >= ADDRESS_BYTES && frame->length <= MAX_PAYLOAD_FROM_RUNNER && records[channel].is_socket && !records[channel].exited);
+    REQUIRE(frame->payload[0] == ADDRESS_IPV4 && frame->payload[4] == 127);
+    last_datagram_length = frame->length;
+    memcpy(last_datagram, frame->payload, frame->length);
+    records[channel].datagrams++;
+}
+
 static void take_socket_exit(uint32_t channel, const struct frame *frame) {
     struct record *record = &records[channel];
     REQUIRE(!record->exited && frame->length == EXIT_HEAD_BYTES && frame->payload[0] == EXIT_SOCKET);

@@ -160,6 +160,29 @@ static void a_fifo_is_not_opened(void) {
     require_file("to/a", "old a");
 }
 
+/* What has the name there is removed, whatever it is, unless it is a directory that is to be one. */
+static void a_copy_replaces_what_is_there(void) {
+    begin();
+    REQUIRE(unlink(in_root("to/a")) == 0 && mkdir(in_root("to/a"), 0700) == 0 && mkdir(in_root("from/e"), 0700) == 0);
+    put_file("to/a/below", "x");
+    put_file("to/e", "x");
+    put_file("to/d/stays", "x");
+    put_file("to/gone", "x");
+    REQUIRE(symlink("nowhere", in_root("to/z")) == 0);
+    put_file("from/z", "z");
+    add_record(COMMIT_PUT, "a", 100);
+    add_record(COMMIT_MKDIR, "d", 0);
+    add_record(COMMIT_MKDIR, "e", 0);
+    add_record(COMMIT_REMOVE, "gone", 0);
+    add_record(COMMIT_REMOVE, "nothing/here", 0);
+    add_record(COMMIT_PUT, "z", 100);
+    REQUIRE(copy(1000) == 0 && get32(answer + 8) == UINT32_MAX);
+    require_file("to/a", "new a");
+    require_file("to/d/stays", "x");
+    require_file("to/z", "z");
+    REQUIRE(count_in(in_root("to/e")) == 2 && access(in_root("to/gone"), F_OK) != 0 && access(in_root("to/nowhere"), F_OK) != 0);
+}
+
 static void cancel(void) { cancelled = 1; }
 
 static void a_copy_that_nobody_wants_any_more_ends_and_leaves_nothing_open(void) {
@@ -207,6 +230,7 @@ int main(void) {
     RUN(a_file_system_that_cannot_copy_has_it_done_by_hand);
     RUN(a_disk_that_is_full_is_an_error);
     RUN(what_others_do_to_a_file_meanwhile_neither_fails_nor_goes_on);
+    RUN(a_copy_replaces_what_is_there);
     RUN(a_fifo_is_not_opened);
     RUN(a_copy_that_nobody_wants_any_more_ends_and_leaves_nothing_open);
     RUN(a_request_that_is_wrong_changes_nothing);

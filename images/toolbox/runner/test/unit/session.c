@@ -78,6 +78,78 @@ static void a_frame_for_a_command_has_one_size_and_a_signal_is_one_that_there_is
     REQUIRE(!may_send(FRAME_BOUND, zeros, 4) && !may_send(FRAME_STDOUT, zeros, 1));
 }
 
+static void a_host_may_send_what_the_command_has_read(void) {
+    open_welcomed();
+    everything_flows();
+    struct input in = {NULL, NULL};
+    host_spawn(&in);
+    everything_flows();
+    uint32_t channel = channel_count;
+    struct record *record = &records[channel];
+    struct fake *f = NULL;
+    for (int i = 0; i < fake_count; i++) {
+        receive_job(&fakes[i]);
+        if (fakes[i].channel == channel) f = &fakes[i];
+    }
+    REQUIRE(f && f->in >= 0 && f->out >= 0 && f->err >= 0);
+    for (uint64_t sent = 0; record->input_sent < 4 * INITIAL_CREDIT; sent = record->input_sent) {
+        host_input(channel, 4000);
+        REQUIRE(record->input_sent > sent);
+        everything_flows();
+        while (command_reads(f, 4096)) continue;
+        everything_flows();
+        REQUIRE(record->input_read == record->input_sent && record->input_granted + INITIAL_CREDIT / 2 > record->input_sent);
+    }
+    finish();
+    close_runner();
+}
+
+static void without_descriptors_a_command_is_not_started_and_says_why(void) {
+    static const uint8_t flags[] = {0, SPAWN_NO_STDIN, SPAWN_NO_STDIN | SPAWN_MERGE};
+    size_t before = open_descriptors();
+    for (size_t i = 0; i < sizeof flags; i++) {
+        open_welcomed();
+        everything_flows();
+        s.r.fd_limit = 0;
+        struct input in = {&flags[i], &flags[i] + 1};
+        host_spawn(&in);
+        everything_flows();
+        const struct record *record = &records[channel_count];
+        REQUIRE(record->exited && record->error == EMFILE && record->stage == STAGE_STREAMS);
+        finish();
+        close_runner();
+        REQUIRE(open_descriptors() == before);
+    }
+}
+
+/* Starts so many file operations of which the host gets nothing but their end. */
+static void many_file_operations_come_to_their_end_in_any_number(void) {
+    for (int count = 1; count <= 12; count++) {
+        static const uint8_t stat_kind[] = {2};
+        open_welcomed();
+        for (int i = 0; i < count; i++) {
+            struct input in = {stat_kind, stat_kind + 1};
+            host_file(&in);
+        }
+        one_turn();
+        int queued = 0;
+        for (const struct queued_file *q = s.r.queue_first; q; q = q->next) {
+            queued++;
+            REQUIRE(q->next || q == s.r.queue_last);
+        }
+        REQUIRE(queued == (count > FILE_JOBS_AT_ONCE ? count - FILE_JOBS_AT_ONCE : 0));
+        finish();
+        close_runner();
+    }
+}
+
+static void an_event_without_bytes_ends_no_connection(void) {
+    open_welcomed();
+    on_stream(&s.r, &s.bridge->in, EPOLLIN);
+    REQUIRE(s.bridge->is_used && s.r.host == s.bridge);
+    close_runner();
+}
+
 /* host_take checks the same limit with every LATE frame. */
 static void late_output_has_its_end_and_its_writer_does_not_wait(void) {
     open_welcomed();
@@ -198,6 +270,146 @@ static void without_any_descriptor_a_socket_is_refused_too(void) {
     close_runner();
 }
 
+static int open_program_for_datagrams(void) {
+    struct sockaddr_in at = on_loopback(0);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    return fd;
+}
+
+static void datagrams_go_both_ways_whole_or_not_at_all(void) {
+    enum { MOST = MAX_PAYLOAD_FROM_RUNNER - ADDRESS_BYTES };
+    static uint8_t bytes[MOST + 1], payload[ADDRESS_BYTES + 5], got[16];
+    open_welcomed();
+    uint32_t channel = listen_for_datagrams();
+    int program = open_program_for_datagrams();
+    const struct endpoint *e = endpoint_find(&s.r, channel);
+    struct sockaddr_in to = on_loopback(port_of(e->source.fd, false));
+    static const size_t lengths[] = {0, 1, MOST, MOST + 1};
+    int64_t left = e->credit;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i % 251);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        REQUIRE(sendto(program, bytes, lengths[i], 0, (struct sockaddr *)&to, sizeof to) == (ssize_t)lengths[i]);
+        everything_flows();
+        bool fits = lengths[i] <= MOST;
+        REQUIRE(records[channel].datagrams == (fits ? i + 1 : i));
+        if (!fits) continue;
+        left -= (int64_t)(ADDRESS_BYTES + lengths[i]);
+        REQUIRE(e->credit == left && last_datagram_length == ADDRESS_BYTES + lengths[i] && memcmp(last_datagram + ADDRESS_BYTES, bytes, lengths[i]) == 0);
+        REQUIRE(get16(last_datagram + 2) == port_of(program, false));
+    }
+    loopback_bytes(payload, port_of(program, false));
+    memcpy(payload + ADDRESS_BYTES, "hello", 5);
+    host_send(FRAME_DATAGRAM, channel, payload, sizeof payload);
+    everything_flows();
+    REQUIRE(recv(program, got, sizeof got, 0) == 5 && memcmp(got, "hello", 5) == 0);
+    host_send(FRAME_DATAGRAM, channel, payload, ADDRESS_BYTES);
+    everything_flows();
+    REQUIRE(recv(program, got, sizeof got, 0) == 0 && s.bridge->is_used);
+    host_send(FRAME_DATAGRAM, channel, payload, ADDRESS_BYTES - 1);
+    everything_flows();
+    REQUIRE(!s.bridge->is_used);
+    host_connect();
+    everything_flows();
+    payload[4] = 10; /* not loopback */
+    host_send(FRAME_DATAGRAM, channel, payload, sizeof payload);
+    everything_flows();
+    REQUIRE(!s.bridge->is_used && recv(program, got, sizeof got, 0) < 0);
+    close(program);
+    finish();
+    close_runner();
+}
+
+static void a_program_that_is_dialled_is_reached_or_the_error_is_told(void) {
+    static const uint8_t half[INITIAL_CREDIT / 2];
+    open_welcomed();
+    host_dial_program(server_port);
+    uint32_t channel = channel_count;
+    /* The host need not wait for the connection to be made. */
+    host_input(channel, 1000);
+    everything_flows();
+    REQUIRE(records[channel].is_connected && records[channel].program == 0 && s.r.open_connections == 1);
+    while (program_reads(&programs[0], 4096)) continue;
+    REQUIRE(programs[0].read == 1000);
+    for (int i = 0; i < 8; i++) {
+        host_input(channel, 4000);
+        everything_flows();
+        while (program_reads(&programs[0], 4096)) continue;
+        /* What the program has taken may be sent again, by halves of what may be under way. */
+        REQUIRE(programs[0].read == records[channel].input_sent);
+        REQUIRE(records[channel].input_granted == programs[0].read - programs[0].read % (sizeof half) || records[channel].input_granted + sizeof half > programs[0].read);
+        REQUIRE(programs[0].read < sizeof half || records[channel].input_granted >= sizeof half);
+    }
+    program_writes(&programs[0], 100);
+    everything_flows();
+    REQUIRE(records[channel].got[0] == 100);
+    host_input(channel, 0);
+    program_shuts(&programs[0]);
+    everything_flows();
+    REQUIRE(records[channel].exited && records[channel].error == 0 && records[channel].saw_end && s.r.open_connections == 0);
+    host_dial_program(1);
+    everything_flows();
+    REQUIRE(records[channel_count].exited && records[channel_count].error == ECONNREFUSED && !records[channel_count].is_connected);
+    close_runner();
+}
+
+static void a_reset_is_told_to_a_host_that_sends_and_wants_nothing(void) {
+    open_welcomed();
+    uint32_t channel = connect_program();
+    const struct endpoint *c = endpoint_find(&s.r, channel);
+    program_shuts(&programs[0]);
+    everything_flows();
+    REQUIRE(records[channel].saw_end && !records[channel].exited && c->source.armed == EPOLLERR);
+    host_input(channel, 100);
+    everything_flows();
+    program_resets(&programs[0]);
+    everything_flows();
+    REQUIRE(records[channel].exited && records[channel].error == EPIPE); /* as the kernel calls it once the program has ended its output */
+    close_runner();
+}
+
+static void the_host_gets_no_more_than_it_has_granted_and_then_the_rest(void) {
+    open_welcomed();
+    uint32_t channel = connect_program();
+    const struct endpoint *c = endpoint_find(&s.r, channel);
+    while (programs[0].wrote < INITIAL_CREDIT + 10) program_writes(&programs[0], INITIAL_CREDIT + 10 - programs[0].wrote);
+    everything_flows();
+    REQUIRE(c->credit == 0 && records[channel].got[0] == INITIAL_CREDIT && c->source.armed == EPOLLERR);
+    host_grant(channel, 3);
+    everything_flows();
+    REQUIRE(c->credit == 0 && records[channel].got[0] == INITIAL_CREDIT + 3);
+    host_grant(channel, 20);
+    everything_flows();
+    REQUIRE(c->credit == 13 && records[channel].got[0] == INITIAL_CREDIT + 10 && c->source.armed == EPOLLIN);
+    finish();
+    close_runner();
+}
+
+static void a_connection_for_which_there_is_no_descriptor_is_closed_and_others_wait(void) {
+    open_welcomed();
+    host_listen(LISTEN_STREAM);
+    everything_flows();
+    host_accept();
+    everything_flows();
+    uint32_t channel = channel_count;
+    const struct endpoint *listener = endpoint_find(&s.r, listener_channel);
+    s.r.fd_limit = 20;
+    size_t before = open_descriptors();
+    program_connects();
+    everything_flows();
+    REQUIRE(program_count == 1 && open_descriptors() == before + 1 && !records[channel].is_connected);
+    REQUIRE(listener->accept_again_ms != 0 && listener->source.armed == 0);
+    s.r.fd_limit = 4096;
+    program_connects();
+    everything_flows();
+    REQUIRE(!records[channel].is_connected);
+    clock_ms += 100;
+    everything_flows();
+    REQUIRE(records[channel].is_connected && listener->accept_again_ms == 0);
+    finish();
+    close_runner();
+}
+
 static void datagrams_wait_while_the_host_reads_nothing(void) {
     static uint8_t bytes[4096];
     open_welcomed();
@@ -238,6 +450,100 @@ static void what_came_before_a_reset_arrives_once_there_is_credit_for_it(void) {
     REQUIRE(records[channel].exited && !records[channel].saw_end && records[channel].got[0] == programs[0].wrote);
     finish();
     close_runner();
+}
+
+/* ---- what a new process has open ---------------------------------------------------------------------------------- */
+
+static bool is_null_device(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+/* Runs this in a process of its own, and returns its exit status. */
+static int in_a_process(int (*act)(int), int given) {
+    int status;
+    pid_t pid = (fork)();
+    if (pid == 0) _exit(act(given));
+    REQUIRE(pid > 0 && (waitpid)(pid, &status, 0) == pid && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int leave_streams_with_some_closed(int closed) {
+    for (int fd = 0; fd < 3; fd++)
+        if (closed >> fd & 1) close(fd);
+    if (!leave_standard_streams()) return 1;
+    for (int fd = 0; fd < 3; fd++)
+        if (!is_null_device(fd)) return 2;
+    for (int fd = 3; fd < 64; fd++)
+        if (fcntl(fd, F_GETFD) >= 0) return 3;
+    return (fcntl(0, F_GETFL) & O_ACCMODE) == O_RDONLY && (fcntl(1, F_GETFL) & O_ACCMODE) == O_RDWR && (fcntl(2, F_GETFL) & O_ACCMODE) == O_RDWR ? 0 : 4;
+}
+
+static char jail[64];
+
+/* An image can have anything at /dev/null. */
+static int leave_streams_in_a_jail(int kind) {
+    if (kind == 1 && mknod("dev/null", S_IFREG | 0666, 0) != 0) return 9;
+    if (kind == 2 && symlink("nowhere", "dev/null") != 0) return 9;
+    if (kind == 3 && mkdir("dev/null", 0700) != 0) return 9;
+    if (chroot(".") != 0) return 9;
+    return leave_standard_streams() || errno != ENODEV;
+}
+
+static void the_standard_streams_become_the_null_device(void) {
+    for (int closed = 0; closed < 7; closed++) REQUIRE(in_a_process(leave_streams_with_some_closed, closed) == 0);
+    for (int kind = 0; kind < 4; kind++) {
+        snprintf(jail, sizeof jail, "/tmp/brig-jail-XXXXXX");
+        REQUIRE(mkdtemp(jail) && chdir(jail) == 0 && mkdir("dev", 0700) == 0);
+        REQUIRE(in_a_process(leave_streams_in_a_jail, kind) == 0);
+        REQUIRE(chdir("/") == 0);
+    }
+}
+
+/* Opens descriptors around the one that is kept, which may have any number. */
+static int close_others(int keep) {
+    struct runner r = {.highest_fd = missing_call < 0 ? 3 : 60};
+    static const int numbers[] = {3, 4, 5, 6, 7, 8, 9, 30, 31, 32, 60};
+    for (int fd = 3; fd < 200; fd++) close(fd);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (dup2(1, numbers[i]) != numbers[i]) return 1;
+    if (missing_call < 0 && dup2(1, 150) != 150) return 1;
+    close_all_but(&r, keep);
+    for (int fd = 0; fd < 200; fd++)
+        if ((fcntl(fd, F_GETFD) >= 0) != (fd < 3 || fd == keep)) return 2;
+    return 0;
+}
+
+static void a_new_worker_has_nothing_open_but_what_it_is_given(void) {
+    static const int kept[] = {4, 5, 31, 60};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        REQUIRE(in_a_process(close_others, kept[i]) == 0);
+        missing_call = SYS_close_range;
+        REQUIRE(in_a_process(close_others, kept[i]) == 0);
+        missing_call = -1;
+    }
+}
+
+static int take_signal_from(int number) {
+    static const struct signalfd_siginfo all[] = {
+        {.ssi_signo = SIGTERM, .ssi_code = SI_USER},
+        {.ssi_signo = SIGTERM, .ssi_code = SI_KERNEL},
+        {.ssi_signo = SIGTERM, .ssi_code = SI_USER, .ssi_pid = 7},
+        {.ssi_signo = SIGCHLD, .ssi_code = SI_USER},
+        {.ssi_signo = SIGTERM, .ssi_code = SI_QUEUE},
+    };
+    int ends[2];
+    struct source source = {.fd = -1};
+    if (pipe2(ends, O_NONBLOCK) != 0 || write(ends[1], &all[number], sizeof *all) != sizeof *all) return 9;
+    source.fd = ends[0];
+    on_signal(&s.r, &source, EPOLLIN);
+    return 7;
+}
+
+static void only_a_signal_of_the_engine_ends_the_runner(void) {
+    memset(&s, 0, sizeof s);
+    fake_count = 0;
+    for (int i = 0; i < 5; i++) REQUIRE(in_a_process(take_signal_from, i) == (i < 2 ? 0 : 7));
 }
 
 /* ---- the door --------------------------------------------------------------------------------------------------- */
@@ -365,7 +671,7 @@ static const char *causes_of(const struct fake *f, struct worker_report report) 
     bool lacked_memory = causes_append(&s.r, channel_find(&s.r, f->channel), &report, &out);
     size_t at = 0;
     text[0] = 0;
-    for (size_t i = 0; i < buffer_length(&out); i += CAUSE_HEAD_BYTES)
+    for (size_t i = 0; i < buffer_length(&out); i += CAUSE_HEAD_BYTES + get16(buffer_front(&out) + i + 2))
         at += (size_t)snprintf(text + at, sizeof text - at, "%u:%u:%u ", buffer_front(&out)[i], buffer_front(&out)[i + 1],
                                (unsigned)get64(buffer_front(&out) + i + 4));
     buffer_free(&out);
@@ -455,6 +761,60 @@ static void only_a_command_whose_time_is_over_and_that_was_much_held_back_has_th
     close_watched();
 }
 
+/* What a failed command is told when file systems are like that: in memory and on a disk. */
+static const char *causes_with(const struct fake *f, const struct statfs *fs) {
+    fake_file_system = fs;
+    const char *text = causes_of(f, (struct worker_report){.kind = EXIT_EXITED, .code = 1});
+    fake_file_system = NULL;
+    return text;
+}
+
+static void a_file_system_without_room_is_told_to_what_filled_it(void) {
+    static char path[] = "/tmp";
+    static const struct {
+        struct statfs fs;
+        const char *causes;
+    } all[] = {
+        {{.f_bsize = 4096, .f_blocks = 1000, .f_bavail = 256, .f_files = 10, .f_ffree = 1}, ""},
+        {{.f_bsize = 4096, .f_blocks = 1000, .f_bavail = 255, .f_files = 10, .f_ffree = 1}, "4:0:4096000 "},
+        {{.f_bsize = 4096, .f_blocks = 1000, .f_bavail = 1, .f_files = 10, .f_ffree = 1}, "4:0:4096000 "},
+        {{.f_bsize = 4096, .f_blocks = 1000, .f_bavail = 0, .f_files = 10, .f_ffree = 1}, "3:0:4096000 4:0:4096000 "},
+        {{.f_bsize = 1, .f_frsize = 4096, .f_blocks = 1000, .f_bavail = 0, .f_files = 10, .f_ffree = 1}, "3:0:4096000 4:0:4096000 "},
+        {{.f_bsize = 4096, .f_blocks = 1000, .f_bavail = 1000, .f_files = 10, .f_ffree = 0}, "3:2:10 4:2:10 "},
+        {{.f_bsize = 4096, .f_blocks = 0, .f_bavail = 0, .f_files = 0, .f_ffree = 0}, ""},
+    };
+    open_watched();
+    watched.rooms.list[0] = (struct room){.path = path, .fd = open("/tmp", O_PATH | O_CLOEXEC), .is_in_memory = true};
+    watched.rooms.list[1] = (struct room){.path = path, .fd = open("/tmp", O_PATH | O_CLOEXEC)};
+    watched.rooms.count = 2;
+    struct fake *f = start_one();
+    struct channel *c = channel_find(&s.r, f->channel);
+    c->before.had_company = false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) REQUIRE(strcmp(causes_with(f, &all[i].fs), all[i].causes) == 0);
+    c->before.had_company = true;
+    REQUIRE(strcmp(causes_with(f, &all[3].fs), "") == 0);
+    c->before.had_company = false;
+    /* One that was full when the command began has to have changed since then. */
+    fake_file_system = &all[3].fs;
+    f = start_one();
+    fake_file_system = NULL;
+    c = channel_find(&s.r, f->channel);
+    REQUIRE(c->before.full_rooms == 3);
+    c->before.had_company = false;
+    REQUIRE(strcmp(causes_with(f, &all[3].fs), "") == 0);
+    watched.rooms.list[1].free_files++;
+    REQUIRE(strcmp(causes_with(f, &all[3].fs), "4:4:4096000 ") == 0);
+    watched.rooms.list[1].free_files--;
+    watched.rooms.list[0].changed.s++;
+    REQUIRE(strcmp(causes_with(f, &all[3].fs), "3:4:4096000 ") == 0);
+    watched.rooms.list[0].changed.s--;
+    watched.rooms.list[0].changed.ns++;
+    REQUIRE(strcmp(causes_with(f, &all[5].fs), "3:6:10 4:6:10 ") == 0); /* another number of free files */
+    for (int i = 0; i < 2; i++) close(watched.rooms.list[i].fd);
+    watched.rooms.count = 0;
+    close_watched();
+}
+
 /* ----------------------------------------------------------------------------------------------------------------- */
 
 #define TEST(name) {#name, name}
@@ -469,6 +829,18 @@ static const struct {
     TEST(without_any_descriptor_a_socket_is_refused_too),
     TEST(datagrams_wait_while_the_host_reads_nothing),
     TEST(while_nothing_is_left_nobody_is_let_in_and_then_all_are),
+    TEST(a_host_may_send_what_the_command_has_read),
+    TEST(without_descriptors_a_command_is_not_started_and_says_why),
+    TEST(many_file_operations_come_to_their_end_in_any_number),
+    TEST(an_event_without_bytes_ends_no_connection),
+    TEST(datagrams_go_both_ways_whole_or_not_at_all),
+    TEST(a_program_that_is_dialled_is_reached_or_the_error_is_told),
+    TEST(a_reset_is_told_to_a_host_that_sends_and_wants_nothing),
+    TEST(the_host_gets_no_more_than_it_has_granted_and_then_the_rest),
+    TEST(a_connection_for_which_there_is_no_descriptor_is_closed_and_others_wait),
+    TEST(the_standard_streams_become_the_null_device),
+    TEST(a_new_worker_has_nothing_open_but_what_it_is_given),
+    TEST(only_a_signal_of_the_engine_ends_the_runner),
     TEST(late_output_has_its_end_and_its_writer_does_not_wait),
     TEST(before_the_greeting_nothing_longer_is_waited_for),
     TEST(who_has_a_parent_inside_gets_no_place),
@@ -478,6 +850,7 @@ static const struct {
     TEST(a_command_alone_has_what_was_counted_while_it_ran),
     TEST(what_was_refused_to_the_runner_itself_is_no_cause),
     TEST(only_a_command_whose_time_is_over_and_that_was_much_held_back_has_the_limit_of_processors),
+    TEST(a_file_system_without_room_is_told_to_what_filled_it),
     TEST(in_company_a_command_has_only_what_is_certainly_its_own),
 };
 

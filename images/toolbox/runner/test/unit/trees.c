@@ -216,6 +216,99 @@ static void a_name_that_is_taken_at_the_last_moment_stays_theirs(void) {
     require_file("b", "old b");
 }
 
+/* The last record that was added. */
+static uint8_t *last_record(const char *path) { return records + records_size - strlen(path) - COMMIT_RECORD_BYTES; }
+
+static void what_was_not_expected_at_a_path_is_said(void) {
+    static const struct {
+        uint8_t action, expects, type;
+        const char *path;
+        uint32_t reason;
+    } all[] = {
+        {COMMIT_PUT, EXPECT_ABSENT, 0, "a", CONFLICT_EXISTS},           {COMMIT_PUT, EXPECT_STATE, 0, "gone", CONFLICT_MISSING},
+        {COMMIT_PUT, EXPECT_OLDER, 0, "gone", CONFLICT_MISSING},        {COMMIT_PUT, EXPECT_STATE, ENTRY_DIRECTORY, "a", CONFLICT_TYPE},
+        {COMMIT_PUT, EXPECT_OLDER, 0, "a", CONFLICT_CHANGED},           {COMMIT_PUT, EXPECT_ANY, 0, "nowhere/a", CONFLICT_PARENT},
+        {COMMIT_PUT, EXPECT_ANY, 0, "link/a", CONFLICT_PARENT},         {COMMIT_PUT, EXPECT_ANY, 0, "a/below", CONFLICT_PARENT},
+        {COMMIT_CHECK, EXPECT_STATE, 0, "nowhere/a", CONFLICT_MISSING}, {COMMIT_REMOVE, EXPECT_ANY, 0, ".brig-stage-2", CONFLICT_RESERVED},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        begin();
+        REQUIRE(symlink("d", in_root("link")) == 0);
+        put_file("gone", "");
+        records_size = 0;
+        add_record(all[i].action, 0, "gone");
+        records_size = COMMIT_RECORD_BYTES;
+        memcpy(records + records_size, all[i].path, strlen(all[i].path));
+        records_size += strlen(all[i].path);
+        records[1] = all[i].expects;
+        records[2] = all[i].type;
+        put64(records + 64, 0); /* everything has changed since then */
+        put32(records + 20, (uint32_t)strlen(all[i].path));
+        REQUIRE(unlink(in_root("gone")) == 0);
+        REQUIRE(commit(records_size) == 0 && get32(answer + 4) == 0 && get32(answer + 12) == 1 && get32(answer + 16) == 0 && get32(answer + 20) == all[i].reason);
+        require_as_before();
+    }
+}
+
+/* Another state than the one that was seen: one of its numbers differs. */
+static void a_file_is_as_it_was_seen_only_if_all_its_numbers_are(void) {
+    static const size_t numbers[] = {40, 48, 56, 64};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        begin();
+        uint8_t *number = records + numbers[i];
+        put64(number, get64(number) + 1);
+        REQUIRE(commit(records_size) == 0 && get32(answer + 12) == 1 && get32(answer + 20) == CONFLICT_CHANGED);
+        require_as_before();
+    }
+    begin();
+    put64(records + 40, 0); /* any file will do */
+    REQUIRE(commit(records_size) == 0 && get32(answer + 12) == 0);
+    require_done();
+}
+
+static void add_attributes(const char *path, uint32_t mode, uint32_t uid, uint32_t gid) {
+    uint8_t *at = last_record(path);
+    at[1] = EXPECT_ANY;
+    put32(at + 8, mode);
+    put32(at + 12, uid);
+    put32(at + 16, gid);
+    put64(at + 32, UINT64_C(1234567890123456789));
+}
+
+static void require_attributes(const char *path, mode_t mode, uid_t uid, gid_t gid) {
+    struct stat st;
+    REQUIRE(lstat(in_root(path), &st) == 0 && st.st_uid == uid && st.st_gid == gid && file_time(st.st_mtim) == INT64_C(1234567890123456789));
+    REQUIRE(S_ISLNK(st.st_mode) || (st.st_mode & 07777) == mode);
+}
+
+static void what_is_made_has_the_owner_the_mode_and_the_time_that_were_asked_for(void) {
+    begin();
+    put_file("l", "");
+    put_file("n", "");
+    records_size = 0;
+    add_record(COMMIT_PUT, 0, "a");
+    add_attributes("a", 04751, 0x010203, 0x040506);
+    add_record(COMMIT_PUT, 1, "b");
+    add_attributes("b", 0640, UINT32_MAX, UINT32_MAX);
+    add_record(COMMIT_PUT, 2, "d");
+    add_attributes("d", 0600, UINT32_MAX, 77);
+    add_record(COMMIT_SYMLINK, 0, "l");
+    add_attributes("l", 0, 7, UINT32_MAX);
+    put32(last_record("l") + 24, 4);
+    memcpy(records + records_size, "away", 4);
+    records_size += 4;
+    add_record(COMMIT_MKDIR, 0, "n");
+    add_attributes("n", 01711, 8, 9);
+    REQUIRE(chown(in_root(".brig-stage-1/1"), 0, 0) == 0 && commit(records_size) == 0 && get32(answer + 4) == 5);
+    require_attributes("a", 04751, 0x010203, 0x040506);
+    require_attributes("b", 0640, 0, 0);
+    require_attributes("d", 0600, 0, 77);
+    require_attributes("l", 0, 7, 0);
+    require_attributes("n", 01711, 8, 9);
+    char target[8] = "";
+    REQUIRE(readlink(in_root("l"), target, sizeof target) == 4 && memcmp(target, "away", 4) == 0);
+}
+
 /* Changes the mode of a directory, and then comes to a file that somebody else has written to, or to none. */
 static void a_directory_gets_its_mode_back_if_the_commit_is_not_done(void) {
     for (int done = 0; done < 2; done++) {
@@ -429,6 +522,9 @@ static const struct {
     TEST(records_that_are_wrong_change_nothing),
     TEST(what_somebody_else_writes_at_the_last_moment_is_kept),
     TEST(a_name_that_is_taken_at_the_last_moment_stays_theirs),
+    TEST(what_was_not_expected_at_a_path_is_said),
+    TEST(a_file_is_as_it_was_seen_only_if_all_its_numbers_are),
+    TEST(what_is_made_has_the_owner_the_mode_and_the_time_that_were_asked_for),
     TEST(a_directory_gets_its_mode_back_if_the_commit_is_not_done),
     TEST(a_death_at_any_rename_is_recovered_from),
     TEST(a_step_that_another_makes_impossible_leaves_everything_as_before),
