@@ -251,6 +251,17 @@ static void a_short_list_comes_with_its_result(void) {
     REQUIRE(report.error == EOVERFLOW && report.result_length == 0);
 }
 
+static void a_list_goes_to_its_stream_and_an_empty_one_is_no_error(void) {
+    char output[256];
+    REQUIRE(mkdir(in_root("streamed"), 0700) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_LIST, .path = in_root("streamed")}, output) == 0 && output[0] == 0);
+    REQUIRE(mkdir(in_root("streamed/sub"), 0700) == 0);
+    memset(output, 0xee, sizeof output);
+    REQUIRE(perform(&(struct operation){.what = FILE_LIST, .path = in_root("streamed")}, output) == 0 && memcmp(output, "\2\0\3\0sub", 8) == 0);
+    REQUIRE(perform(&(struct operation){.what = FILE_LIST, .path = in_root("nowhere")}, output) == ENOENT);
+    REQUIRE(perform(&(struct operation){.what = FILE_LIST, .path = in_root("listed/file")}, output) == ENOTDIR);
+}
+
 static void a_short_write_comes_with_its_request(void) {
     static uint8_t request[256] = {FILE_WRITE, WRITE_INLINE}, result[RESULT_MAX];
     uint32_t cancelled = 0;
@@ -933,6 +944,7 @@ static const struct {
     TEST(a_short_read_comes_with_its_result),
     TEST(a_hole_is_skipped_on_request),
     TEST(a_short_list_comes_with_its_result),
+    TEST(a_list_goes_to_its_stream_and_an_empty_one_is_no_error),
     TEST(a_short_write_comes_with_its_request),
     TEST(a_sequence_ends_with_the_first_write_that_fails),
     TEST(what_is_not_a_regular_file_is_not_read),

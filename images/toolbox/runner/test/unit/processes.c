@@ -144,7 +144,6 @@ static void what_nobody_has_open_has_no_owner(void) {
     disconnect(&c);
 }
 
-/* Its name and its descriptor are its own, its call is that of the process above it. */
 static void the_call_is_that_of_the_nearest_process_above_that_has_one(void) {
     struct connection c;
     int ready[2];
@@ -165,17 +164,17 @@ static void the_call_is_that_of_the_nearest_process_above_that_has_one(void) {
     REQUIRE(child > 0 && read(ready[0], &byte, 1) == 1);
     ask(0, &c, 0);
     slots[3] = (struct worker_slot){.supervisor = getpid(), .channel = 8};
-    slots[4] = (struct worker_slot){.supervisor = getppid(), .channel = 9};
+    slots[4] = (struct worker_slot){.supervisor = child, .channel = 9};
     for (int i = 0; i < 2; i++) {
         REQUIRE(find_owners(1) == 0);
-        require_owner(0, 8, child, "fifteen letters");
+        require_owner(0, 9, child, "fifteen letters");
         /* The next one is looked for where this one was. */
         REQUIRE(expected.pid == child && expected.descriptor == 51);
     }
-    slots[3].supervisor = 0;
-    REQUIRE(find_owners(1) == 0);
-    require_owner(0, 9, child, "fifteen letters");
     slots[4].supervisor = 0;
+    REQUIRE(find_owners(1) == 0);
+    require_owner(0, 8, child, "fifteen letters");
+    slots[3].supervisor = 0;
     REQUIRE(find_owners(1) == 0);
     require_owner(0, 0, child, "fifteen letters");
     REQUIRE(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);

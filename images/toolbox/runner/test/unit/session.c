@@ -147,6 +147,11 @@ static void an_event_without_bytes_ends_no_connection(void) {
     open_welcomed();
     on_stream(&s.r, &s.bridge->in, EPOLLIN);
     REQUIRE(s.bridge->is_used && s.r.host == s.bridge);
+    /* A stream that cannot be read any more does. */
+    int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    REQUIRE(directory >= 0 && dup2(directory, s.bridge->in.fd) >= 0 && close(directory) == 0);
+    on_stream(&s.r, &s.bridge->in, EPOLLIN);
+    REQUIRE(!s.bridge->is_used && !s.r.host);
     close_runner();
 }
 

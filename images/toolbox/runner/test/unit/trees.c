@@ -326,6 +326,24 @@ static void a_directory_gets_its_mode_back_if_the_commit_is_not_done(void) {
     }
 }
 
+/* A step that is undone after its directory got the new mode. */
+static void require_undone(struct step step, mode_t mode) {
+    struct stat st;
+    struct commit_target target = {.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .stage = -1, .parent = -1};
+    REQUIRE(target.root >= 0 && chmod(in_root("d"), 0705) == 0 && step_undo(&target, &step) == 0);
+    REQUIRE(stat(in_root("d"), &st) == 0 && (st.st_mode & 07777) == mode);
+    close(target.root);
+}
+
+static void only_the_directory_that_was_there_gets_its_mode_back(void) {
+    struct stat st;
+    begin();
+    REQUIRE(stat(in_root("d"), &st) == 0);
+    require_undone((struct step){.kind = STEP_MODE, .old_mode = 01750, .old_ino = st.st_ino, .path = "d"}, 01750);
+    require_undone((struct step){.kind = STEP_MODE, .old_mode = NO_MODE, .old_ino = st.st_ino, .path = "d"}, 0705);
+    require_undone((struct step){.kind = STEP_MODE, .old_mode = 01750, .old_ino = st.st_ino + 1, .path = "d"}, 0705);
+}
+
 static void die(void) { _exit(9); }
 
 /* Lets the commit die before each of its renames, and lets the recovery die before each of its own, too. */
@@ -526,6 +544,7 @@ static const struct {
     TEST(a_file_is_as_it_was_seen_only_if_all_its_numbers_are),
     TEST(what_is_made_has_the_owner_the_mode_and_the_time_that_were_asked_for),
     TEST(a_directory_gets_its_mode_back_if_the_commit_is_not_done),
+    TEST(only_the_directory_that_was_there_gets_its_mode_back),
     TEST(a_death_at_any_rename_is_recovered_from),
     TEST(a_step_that_another_makes_impossible_leaves_everything_as_before),
     TEST(a_directory_that_cannot_be_moved_is_removed_where_it_is),
