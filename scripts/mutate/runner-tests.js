@@ -7,7 +7,7 @@ import { containerTests } from "./container-tests.js";
 import { endInTime } from "./end-in-time.js";
 import { applied } from "./mutant.js";
 import { openNativeTests } from "./native-tests.js";
-import { compileAll, openToolbox, replaceRunner } from "./runner-toolbox.js";
+import { buildFaulty, buildSound, installFaulty, installSound, openToolbox } from "./runner-toolbox.js";
 
 const execute = promisify(execFile);
 const LIMIT_MS = 300_000;
@@ -50,7 +50,7 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const read = async (script) => (await execute("docker", ["exec", id, "sh", "-ec", script])).stdout;
 
   const native = await openNativeTests({ inside, read });
-  if (toolbox !== null) await inside(compileAll);
+  if (toolbox !== null) await inside(buildSound);
 
   async function outcomeOf(mutant) {
     const source = await readFile(join(root, mutant.file), "utf8");
@@ -65,12 +65,17 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
     }
   }
 
+  /** The runner without a fault is compiled in the same way, so that only the fault makes a difference. */
   async function sandboxOutcome(name) {
-    const built = await inside(replaceRunner(name));
+    const built = await inside(buildFaulty(name));
     if (built !== "passed") return built === "interrupted" ? built : "invalid";
-    const env = { BRIG_TEST_TOOLBOX: `volume:${toolbox.volume}` };
+    const fault = {
+      put: () => inside(installFaulty),
+      remove: () => inside(installSound),
+      env: { BRIG_TEST_TOOLBOX: `volume:${toolbox.volume}` },
+    };
     for (const tests of containerTests(`images/${name}`)) {
-      const outcome = await sandboxRuns.outcomeWith(tests, "docker", env);
+      const outcome = await sandboxRuns.outcomeWith(tests, "docker", fault);
       if (!["survived", "untested"].includes(outcome)) return outcome;
     }
     return "survived";

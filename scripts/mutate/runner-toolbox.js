@@ -26,17 +26,30 @@ export async function openToolbox(toolbox) {
   };
 }
 
-/** Commands for a container with the runner's sources in /src and the volume at /toolbox: compile all of it, and one source with a fault. */
-export const compileAll =
-  "mkdir -p /tmp/objects; cd /tmp/objects; ls /src/*.c | xargs -P 2 -n 4 clang -std=gnu11 -w -O1 -c";
+const compile = "clang -std=gnu11 -w -O1 -c";
+const link = "clang -static 2>/dev/null -o";
 
-export function replaceRunner(source) {
+/** Scripts for a container with the runner's sources in /src and the volume at /toolbox. */
+export const buildSound = [
+  "mkdir -p /tmp/objects; cd /tmp/objects",
+  `ls /src/*.c | xargs -P 2 -n 4 ${compile}`,
+  `${link} /tmp/sound *.o`,
+].join("; ");
+
+/** From a source with a fault and the objects of all others. */
+export function buildFaulty(source) {
   const object = source.replace(/c$/, "o");
   return [
     "cd /tmp/objects",
-    `clang -std=gnu11 -w -O1 -c /src/${source} -o /tmp/faulty.o`,
-    `clang -static -o /tmp/runner $(ls | grep -vx ${object}) /tmp/faulty.o 2>/dev/null`,
-    "install -m 0111 /tmp/runner /toolbox/runner",
-    "install -m 0555 /tmp/runner /toolbox/runner-gvisor",
+    `${compile} /src/${source} -o /tmp/faulty.o`,
+    `${link} /tmp/faulty $(ls | grep -vx ${object}) /tmp/faulty.o`,
   ].join("; ");
+}
+
+export const installSound = install("/tmp/sound");
+export const installFaulty = install("/tmp/faulty");
+
+/** For both of the runtimes. */
+function install(runner) {
+  return `install -m 0111 ${runner} /toolbox/runner; install -m 0555 ${runner} /toolbox/runner-gvisor`;
 }

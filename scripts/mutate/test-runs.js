@@ -75,9 +75,9 @@ export class TestRuns {
     return [tests.slice(0, FIRST), tests.slice(FIRST)].filter((list) => list.length > 0);
   }
 
-  /** With a fault that only the variable has brought in. */
-  async outcomeWith(tests, project, env) {
-    return await this.#outcome(tests, project, { env });
+  /** With a fault that is put somewhere else, and that sandboxes get by a variable of the environment. */
+  async outcomeWith(tests, project, fault) {
+    return await this.#outcome(tests, project, fault);
   }
 
   async #outcome(tests, project, { put, remove, env = {} }) {
@@ -90,7 +90,7 @@ export class TestRuns {
       if (run.outcome !== "failed") return run.outcome;
       if (run.failed.length === 0) return "killed";
       const noticing = [];
-      for (const test of run.failed) if (await this.#passesWithoutFault(test, project)) noticing.push(test);
+      for (const test of run.failed) if (await this.#passesWithoutFault(test, project, env)) noticing.push(test);
       if (noticing.length === 0) continue;
       if (project === "unit") return "killed";
       // With containers, a machine that is too busy can also be why one failed, but hardly twice.
@@ -110,12 +110,12 @@ export class TestRuns {
     }
   }
 
-  async #passesWithoutFault(test, project) {
+  async #passesWithoutFault(test, project, env) {
     const known = this.#isSound.get(test);
     if (known !== undefined) return known;
     // Once more, since the machine may have been too busy.
-    let { outcome } = await this.#run([test], project, {});
-    if (outcome === "failed") ({ outcome } = await this.#run([test], project, {}));
+    let { outcome } = await this.#run([test], project, env);
+    if (outcome === "failed") ({ outcome } = await this.#run([test], project, env));
     // It is not known when this was interrupted.
     if (this.#signal.aborted) return true;
     this.#isSound.set(test, outcome === "passed");
