@@ -64,6 +64,18 @@ export type ErrorCode =
 /** Why a sandbox has ended. */
 export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
 
+/** A disk that had no room. What is free was measured right after the failure. */
+export interface FullDisk {
+  /** "engine": that of the container engine. "brig": that with brig's own files, `$BRIG_HOME`. */
+  owner: "engine" | "brig";
+  /** A directory on it; null for an engine on another machine. */
+  path: string | null;
+  /** What can still be written there; null if it is unknown. */
+  freeBytes: number | null;
+  /** How many files can still be made there; null if it is unknown, or without a limit. */
+  freeFiles: number | null;
+}
+
 /** The fields of an error besides its message. */
 export interface BrigErrorOptions {
   code: ErrorCode;
@@ -74,6 +86,8 @@ export interface BrigErrorOptions {
   errno?: string | undefined;
   /** Only with `sandbox.gone`. */
   reason?: GoneReason | undefined;
+  /** If a disk was full. */
+  disk?: FullDisk | undefined;
 }
 
 /** The only error class of brig. What a command does in a sandbox, such as failing, is never a BrigError. */
@@ -84,6 +98,8 @@ export class BrigError extends Error {
   /** The errno of a system call that failed, in the sandbox or the engine, such as "EACCES"; undefined if unknown. */
   readonly errno: string | undefined;
   readonly reason: GoneReason | undefined;
+  /** The disk that was full; undefined if none was, or it is unknown whose it is. */
+  readonly disk: FullDisk | undefined;
 
   constructor(message: string, options: BrigErrorOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -91,6 +107,7 @@ export class BrigError extends Error {
     this.hint = options.hint;
     this.errno = options.errno;
     this.reason = options.reason;
+    this.disk = options.disk;
   }
 }
 

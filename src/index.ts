@@ -38,7 +38,7 @@ export type { EgressEntry } from "./egress/log/egress-entry.js";
 export type { AddressScope } from "./egress/rules/address-scope.js";
 export type { Denial } from "./egress/rules/denial.js";
 export type { SigningProblem } from "./egress/rules/signing-problem.js";
-export type { BrigErrorOptions, ErrorCode, GoneReason } from "./errors.js";
+export type { BrigErrorOptions, ErrorCode, FullDisk, GoneReason } from "./errors.js";
 export { BrigError, isBrigError } from "./errors.js";
 export { createModelClient } from "./model/create-model-client.js";
 export type { ConnectionOptions } from "./model/endpoint/connection.js";

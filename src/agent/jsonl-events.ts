@@ -1,6 +1,6 @@
 import type { BrigError } from "../errors.js";
 import { Utf8Stream } from "../lib/utf8.js";
-import { wireCauses } from "../session/write/cause-records.js";
+import { wireCauses, wireDisk } from "../session/write/cause-records.js";
 import { wireEntry } from "../session/write/egress-records.js";
 import { shellQuote } from "../tools/command/shell-quote.js";
 import type { FileChange } from "../tools/review/action.js";
@@ -121,6 +121,7 @@ export class JsonEvents {
       case "agent-event":
         return this.#agents.translate(event);
       case "sandbox-ready":
+      case "setup-output":
       case "mcp-servers-starting":
       case "mcp-call-progress":
       case "mcp-question-asked":
@@ -248,8 +249,8 @@ export class JsonEvents {
 }
 
 /** Codex prints the message alone; brig adds a code for programs and a hint for people. */
-function failureOf({ message, code, hint, reason }: BrigError): Readonly<Record<string, unknown>> {
-  return { message, code, hint, reason };
+function failureOf({ message, code, hint, reason, disk }: BrigError): Readonly<Record<string, unknown>> {
+  return { message, code, hint, reason, disk: wireDisk(disk) };
 }
 
 function commandItem(

@@ -21,6 +21,9 @@ import type { SessionSandbox } from "./session-sandbox.js";
 import type { EndedSetup, SessionSetup } from "./setup/setup-options.js";
 import type { Transcript } from "./turn/transcript.js";
 
+/** How much of the output of a set-up is kept until the session begins. */
+const MAX_EARLY_BYTES = 64 * 1024;
+
 interface SessionFacts {
   threadId: string;
   provider: string;
@@ -45,6 +48,8 @@ export class SessionRecorder {
   #hasBegun = false;
   /** What is to be said of the set-up once the session begins. */
   #early: (() => void)[] = [];
+  /** The size of the set-up's output until then. */
+  #earlyBytes = 0;
 
   constructor(transcript: Transcript, facts: SessionFacts) {
     this.#transcript = transcript;
@@ -82,12 +87,21 @@ export class SessionRecorder {
     this.#onceBegun(() => this.#transcript.emit({ kind: "setup-started", argv, network }));
   }
 
+  /** Of a set-up that runs before the session begins, not all of the output is reported: the end of the set-up has it. */
+  setupOutput(chunk: Uint8Array): void {
+    if (!this.#hasBegun) this.#earlyBytes += chunk.length;
+    if (!this.#hasBegun && this.#earlyBytes > MAX_EARLY_BYTES) return;
+    this.#onceBegun(() => this.#transcript.emit({ kind: "setup-output", chunk }));
+  }
+
   /** Null if the set-up was interrupted, or could not run. */
   setUp({ id: sandboxId }: AgentSandbox, { argv, network }: SessionSetup, ended: EndedSetup | null): void {
-    const { exitCode = null, durationMs = null, output = "" } = ended ?? {};
+    const { exitCode = null, durationMs = null, output = null } = ended ?? {};
     this.#onceBegun(() => {
-      this.#transcript.keep(setupRecord({ sandboxId, argv, network, exitCode, durationMs, output }));
-      this.#transcript.emit({ kind: "setup-ended", exitCode, durationMs });
+      this.#transcript.keep(
+        setupRecord({ sandboxId, argv, network, exitCode, durationMs, output: output ?? "" }),
+      );
+      this.#transcript.emit({ kind: "setup-ended", exitCode, durationMs, output });
     });
   }
 

@@ -1,10 +1,11 @@
 import type { Readable } from "node:stream";
 import { BrigError } from "../errors.js";
-import { array, nullish, object, read, record, type Shaped, string } from "../lib/json/json-shape.js";
+import { array, nullish, number, object, read, record, type Shaped, string } from "../lib/json/json-shape.js";
 import { TimeLimit } from "../lib/time/time-limit.js";
 import { agreeOnApi, newestApi, oldestApi } from "./api-version.js";
 import type { Endpoint } from "./endpoint.js";
 import { asRefusal, engineFailure } from "./engine-failure.js";
+import type { EngineInfo } from "./engine-types.js";
 import { openTransport, type Transport } from "./transport.js";
 
 /** A stuck engine must not block brig. On a loaded machine creating a container takes many seconds. */
@@ -93,9 +94,36 @@ function caller(transport: Transport, address: string): Client["call"] {
       return await run(transport, limit.signal);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw engineFailure(error, { doing, address });
+      throw await explained(engineFailure(error, { doing, address }), { transport, address });
     }
   };
+}
+
+/** Only a failure of the engine itself may come from its disk, not one of the request. */
+async function explained(
+  failure: BrigError,
+  { transport, address }: { transport: Transport; address: string },
+): Promise<BrigError> {
+  const isEngines =
+    failure.code === "image.build-failed" ||
+    (failure.code === "engine.failed" && (asRefusal(failure.cause)?.status ?? 500) >= 500);
+  if (!isEngines) return failure;
+  const { blameFullDisk } = await import("./full-disk.js");
+  return await blameFullDisk(failure, {
+    endpoint: address,
+    info: async (signal) => whereaboutsOf(await transport.json({ method: "GET", path: "/info" }, signal)),
+  });
+}
+
+const whereabouts = object({
+  KernelVersion: nullish(string),
+  MemTotal: number,
+  DockerRootDir: nullish(string),
+});
+
+function whereaboutsOf(reply: unknown): Pick<EngineInfo, "kernel" | "memoryBytes" | "dockerRootDir"> {
+  const { KernelVersion, MemTotal, DockerRootDir } = read(whereabouts, reply);
+  return { kernel: KernelVersion ?? "", memoryBytes: MemTotal, dockerRootDir: DockerRootDir ?? "" };
 }
 
 function tooOld(version: VersionReply, address: string): BrigError {

@@ -67,7 +67,7 @@ async function fill(engine: Engine, volume: ToolboxVolume): Promise<void> {
   if (!(await works(engine, volume))) {
     await engine.removeVolume(volume.name);
     await engine.createVolume(volume.name, { [toolboxLabel]: volume.hash });
-    if (!(await works(engine, volume))) throw cannotFill(volume);
+    if (!(await works(engine, volume))) throw await cannotFill(engine, volume);
   }
   await engine.createVolume(volume.marker, { [toolboxLabel]: volume.hash });
 }
@@ -109,9 +109,14 @@ async function run(
   }
 }
 
-function cannotFill({ name, toolboxTag }: ToolboxVolume): BrigError {
-  return new BrigError(`the volume ${name} could not be filled with a working copy of ${toolboxTag}`, {
-    code: "engine.failed",
-    hint: `check that the engine's disk is not full, then: docker volume rm ${name}`,
-  });
+async function cannotFill(engine: Engine, { name, toolboxTag }: ToolboxVolume): Promise<BrigError> {
+  const { blameFullDisk } = await import("../docker/full-disk.js");
+  const failure = new BrigError(
+    `the volume ${name} could not be filled with a working copy of ${toolboxTag}`,
+    {
+      code: "engine.failed",
+      hint: `check the engine, then: docker volume rm ${name}`,
+    },
+  );
+  return await blameFullDisk(failure, engine);
 }

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, unlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { readTextFile } from "./bounded-file.js";
@@ -37,8 +37,13 @@ export class OwnedRecords<T extends object> {
     const name = `${owner.pid}.${number}.json`;
     const temporary = join(this.#directory, `.${name}.tmp`);
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    await writeFile(temporary, `${JSON.stringify({ ...value, owner })}\n`, { mode: 0o600 });
-    await rename(temporary, join(this.#directory, name));
+    try {
+      await writeFile(temporary, `${JSON.stringify({ ...value, owner })}\n`, { mode: 0o600 });
+      await rename(temporary, join(this.#directory, name));
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
     return async () => await removeFile(join(this.#directory, name));
   }
 

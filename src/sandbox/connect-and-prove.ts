@@ -63,7 +63,7 @@ export async function connectAndProve(
 }
 
 interface OpenEgressOptions
-  extends Pick<SandboxOptions, "onEgress">,
+  extends Pick<SandboxOptions, "onEgress" | "signal">,
     Pick<EgressOptions, "resolve" | "upstream"> {
   inspection?: InspectionOptions | null | undefined;
 }
@@ -72,18 +72,19 @@ interface OpenEgressOptions
 export async function openEgressOf(
   link: RunnerLink,
   plan: SandboxPlan,
-  { onEgress, resolve, upstream, inspection }: OpenEgressOptions,
+  { onEgress, signal, resolve, upstream, inspection }: OpenEgressOptions,
 ): Promise<SandboxEgress | null> {
   const { egress } = plan;
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");
   try {
     const opened = await SandboxEgress.open(link, {
-      ...{ hosts: egress.hosts, onEgress, resolve, upstream, inspection, plan },
+      ...{ hosts: egress.hosts, onEgress, signal, resolve, upstream, inspection, plan },
     });
     step("the allow-list is in force");
     return opened;
   } catch (error) {
+    signal?.throwIfAborted();
     // Of a canary whose file cannot be written.
     if (isBrigError(error, "sandbox.gone") || isBrigError(error, "usage.invalid")) throw error;
     throw new BrigError(

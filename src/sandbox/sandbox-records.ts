@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
-import { errnoOf } from "../lib/errno.js";
+import { errnoOf, systemReason } from "../lib/errno.js";
+import { fullDiskOfBrig } from "../lib/files/full-disk.js";
 import {
   array,
   nullable,
@@ -63,7 +64,8 @@ function fileOf({ owner, sessionId }: Pick<SandboxRecord, "owner" | "sessionId">
 export function writeRecord(brigHome: string, record: SandboxRecord): void {
   const directory = directoryIn(brigHome);
   const temporary = join(directory, `.${record.sessionId}.tmp`);
-  const write = () => writeFileSync(temporary, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+  const write = () =>
+    withoutRest(temporary, () => writeFileSync(temporary, `${JSON.stringify(record)}\n`, { mode: 0o600 }));
   try {
     write();
   } catch (error) {
@@ -72,6 +74,16 @@ export function writeRecord(brigHome: string, record: SandboxRecord): void {
     write();
   }
   renameSync(temporary, join(directory, fileOf(record)));
+}
+
+/** On a disk that is full, the file is made and stays empty. */
+function withoutRest(file: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    rmSync(file, { force: true });
+    throw error;
+  }
 }
 
 export function removeRecord(brigHome: string, record: Pick<SandboxRecord, "owner" | "sessionId">): void {
@@ -138,10 +150,11 @@ export async function reclaimPlaceholders(
 /** For a warning: the record is needed only if this process is killed. */
 export function notRecorded(brigHome: string, cause: unknown): BrigError {
   return new BrigError(
-    `the sandbox cannot be recorded in ${JSON.stringify(brigHome)}: ${cause instanceof Error ? cause.message : cause}`,
+    `the sandbox cannot be recorded in ${JSON.stringify(brigHome)}: ${systemReason(cause)}`,
     {
       code: "config.invalid",
       hint: "brig gc will not find what a killed session leaves; set BRIG_HOME to a directory that can be written",
+      disk: fullDiskOfBrig(cause, brigHome),
       cause,
     },
   );

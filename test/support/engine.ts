@@ -38,16 +38,23 @@ export interface HarmedEngine extends AsyncDisposable {
 export async function harmedEngine({
   images = ["toolbox"],
   runtimes = {},
+  disk,
 }: {
   images?: ImageName[];
   /** Further runtimes by name, each a shell script; null is one whose program does not exist. */
   runtimes?: Readonly<Record<string, string | null>>;
+  /** A directory of this machine that it sees as well, and in which it has its own files, in `engine`. Default: they are in a volume. */
+  disk?: string;
 } = {}): Promise<HarmedEngine> {
   const outer = await testEngine();
   const built = await ensureImages(outer, { names: ["engine", ...images], mayInstall: true });
   const directory = await mkdtemp(join(tmpdir(), "brig-engine-"));
   const runtimeFlags = await writeRuntimes(directory, runtimes);
-  const container = await startContainer(built.engine, { directory, flags: runtimeFlags });
+  const container = await startContainer(built.engine, {
+    directory,
+    disk,
+    flags: [...runtimeFlags, ...(disk === undefined ? [] : [`--data-root=${disk}/engine`])],
+  });
   const socket = join(directory, "docker.sock");
   const tags = Object.fromEntries(images.map((name) => [name, built[name]]));
   for (const tag of Object.values(tags)) await copyImage(tag, { from: socketOf(outer), to: socket });
@@ -84,7 +91,7 @@ async function writeRuntimes(
  */
 async function startContainer(
   image: string,
-  { directory, flags }: { directory: string; flags: readonly string[] },
+  { directory, disk, flags }: { directory: string; disk: string | undefined; flags: readonly string[] },
 ): Promise<StartedTestContainer> {
   // The sweeper of this suite does what Ryuk does, and needs no image from a registry.
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= "true";
@@ -94,7 +101,10 @@ async function startContainer(
     .withAddedCapabilities("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH")
     .withSecurityOpt("seccomp=unconfined", "apparmor=unconfined")
     .withLabels(testLabels())
-    .withBindMounts([{ source: directory, target: OUTSIDE, mode: "rw" }])
+    .withBindMounts([
+      { source: directory, target: OUTSIDE, mode: "rw" },
+      ...(disk === undefined ? [] : [{ source: disk, target: disk, mode: "rw" as const }]),
+    ])
     .withCommand([`--host=unix://${OUTSIDE}/docker.sock`, "--bridge=none", "--iptables=false", ...flags])
     .withWaitStrategy(Wait.forLogMessage(/API listen on/))
     .withStartupTimeout(60_000)

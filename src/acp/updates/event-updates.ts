@@ -2,17 +2,17 @@ import { randomUUID } from "node:crypto";
 import type { SessionUpdate, ToolCallContent } from "@agentclientprotocol/sdk";
 import type { AgentEvent } from "../../agent/turn/events.js";
 import { formatDuration } from "../../lib/time/durations.js";
-import type { PlanStep } from "../../tools/tool.js";
 import type { ClientFeatures } from "../client-link.js";
 import { CommandOutputs } from "./command-output.js";
 import { changeLocations, diffContent, patchContent, textContent } from "./file-diffs.js";
 import { noticeUpdate } from "./notice.js";
+import { planUpdate } from "./plan-update.js";
 import { isQuiet } from "./quiet-events.js";
 import { receiptNotices } from "./receipt-notices.js";
+import { SetupCall } from "./setup-call.js";
 import { fenced, longText, MessageText, titleText } from "./shown-text.js";
 import { scriptOf, toolCallOf } from "./tool-call.js";
 
-const MAX_PLAN_STEPS = 200;
 /** A longer piece of a message is sent as several updates. */
 const PIECE_CHARS = 256 * 1024;
 
@@ -38,6 +38,7 @@ export interface EventUpdatesOptions {
 export class EventUpdates {
   readonly #options: EventUpdatesOptions;
   readonly #outputs: CommandOutputs;
+  readonly #setup: SetupCall;
   readonly #calls = new Map<string, OpenCall>();
   #message = new MessageText();
   /** Whether a part of the current message has been sent. */
@@ -47,9 +48,9 @@ export class EventUpdates {
   #compactionId = "";
 
   constructor(options: EventUpdatesOptions) {
-    const { send, features } = options;
     this.#options = options;
-    this.#outputs = new CommandOutputs({ send, usesTerminals: features.showsTerminalOutput });
+    this.#outputs = new CommandOutputs({ ...options, usesTerminals: options.features.showsTerminalOutput });
+    this.#setup = new SetupCall({ ...options, outputs: this.#outputs, send: (update) => this.#send(update) });
   }
 
   close(): void {
@@ -82,6 +83,11 @@ export class EventUpdates {
         break;
       case "receipt":
         for (const [title, text] of receiptNotices(event.receipt)) this.#notice(title, text);
+        break;
+      case "setup-started":
+      case "setup-output":
+      case "setup-ended":
+        this.#setup.take(event);
         break;
       case "web-searched":
         this.#send({
@@ -208,6 +214,7 @@ export class EventUpdates {
 
   /** Marks the calls that were running when the turn failed or was interrupted as failed. */
   #endOpenCalls(): void {
+    this.#setup.fail();
     for (const callId of this.#calls.keys()) {
       this.#outputs.end(callId);
       this.#update(callId, { status: "failed" });
@@ -290,11 +297,4 @@ type CallEvent = Extract<
 
 export function outputContent(text: string): ToolCallContent {
   return textContent(fenced(longText(text)));
-}
-
-function planUpdate(steps: readonly PlanStep[]): SessionUpdate {
-  const entries = steps
-    .slice(0, MAX_PLAN_STEPS)
-    .map(({ step, status }) => ({ content: titleText(step), priority: "medium" as const, status }));
-  return { sessionUpdate: "plan", entries };
 }

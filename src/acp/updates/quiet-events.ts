@@ -8,8 +8,6 @@ import type { AgentEvent } from "../../agent/turn/events.js";
 const quiet = [
   "session-started",
   "sandbox-ready",
-  "setup-started",
-  "setup-ended",
   "restore-point-created",
   "egress",
   "approval-requested",

@@ -4,7 +4,7 @@ import type { AgentSandbox, SandboxSource } from "../agent-sandbox.js";
 import type { SessionRecorder } from "../session-recorder.js";
 import type { SessionSetup } from "./setup-options.js";
 
-type Recorder = Pick<SessionRecorder, "settingUp" | "setUp" | "closed">;
+type Recorder = Pick<SessionRecorder, "settingUp" | "setupOutput" | "setUp" | "closed">;
 
 /**
  * Sets up the first sandbox of a session. Later ones find what commands have left in the workspace, and are not set up
@@ -65,7 +65,11 @@ export class SetupOnce {
     this.#recorder.settingUp(sandbox, setup);
     this.#running = new AbortController();
     using either = new AnySignal([this.#running.signal, this.#closed.signal]);
-    const ended = await setup.run(sandbox, { signal: either.signal }).catch((error: unknown) => {
+    const options = {
+      signal: either.signal,
+      onOutput: (chunk: Uint8Array) => this.#recorder.setupOutput(chunk),
+    };
+    const ended = await setup.run(sandbox, options).catch((error: unknown) => {
       this.#recorder.setUp(sandbox, setup, null);
       throw error;
     });

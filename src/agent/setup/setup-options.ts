@@ -10,7 +10,13 @@ export interface SessionSetup {
    * Runs it, and gives the sandbox its own network before it resolves or rejects. Aborting ends everything that it has
    * started.
    */
-  run(sandbox: AgentSandbox, options: { signal: AbortSignal }): Promise<EndedSetup>;
+  run(sandbox: AgentSandbox, options: SetupRun): Promise<EndedSetup>;
+}
+
+interface SetupRun {
+  signal: AbortSignal;
+  /** Called with each piece of its output. */
+  onOutput(chunk: Uint8Array): void;
 }
 
 /** How a set-up ended. */

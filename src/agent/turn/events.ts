@@ -34,7 +34,7 @@ import type { WebSearch } from "./web-search-event.js";
  *    `restore-point-created` follows a call that has changed something, before the next response's first item.
  * 3. Exactly one of `turn-completed`, `turn-failed` and `turn-interrupted`.
  *
- * `setup-started` and `setup-ended` come before the first `sandbox-ready` of a session with a set-up.
+ * `setup-started`, `setup-output` and `setup-ended` come before the first `sandbox-ready` of a session with a set-up.
  * `sandbox-ready` comes when a sandbox has started, `mcp-servers-starting` before a turn's first response.
  * `compaction-started` and `compacted` come before a turn's first response, between two responses, or between
  * turns; `egress`, `web-searched`, `reconnecting` and `warning` at any time. For each agent that is
@@ -45,8 +45,9 @@ export type AgentEvent =
   | { kind: "session-started"; threadId: string; sessionFile: string | null }
   | { kind: "turn-started" }
   | { kind: "setup-started"; argv: readonly string[]; network: string }
-  /** Both are null if it was interrupted, or could not run. */
-  | { kind: "setup-ended"; exitCode: number | null; durationMs: number | null }
+  | { kind: "setup-output"; chunk: Uint8Array }
+  /** `output` is its beginning and its end. All are null if it was interrupted, or could not run. */
+  | { kind: "setup-ended"; exitCode: number | null; durationMs: number | null; output: string | null }
   | { kind: "sandbox-ready"; sandboxId: string; startMs: number }
   | { kind: "text-delta"; text: string }
   | { kind: "reasoning"; text: string }

@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { step } from "../../lib/steps.js";
-import { createProgress } from "../../lib/terminal/progress.js";
 import { formatDuration } from "../../lib/time/durations.js";
 import { causeSentences } from "../../output/call-cause.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
@@ -23,6 +22,8 @@ import {
   commandDirectory,
   READS_ONLY_EGRESS,
   type SandboxFlags,
+  setupNetworkOption,
+  setupOption,
 } from "../setup/sandbox-flags.js";
 import { readInput } from "../streams.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
@@ -50,8 +51,8 @@ export function defineExec(command: Command, context: CliContext): void {
     )
     .addOption(publishOption())
     .addOption(secretOption())
-    .option("--setup <command>", "a command for sh that runs before; the command runs only if it succeeds")
-    .option("--setup-network <setting>", "what --setup reaches (default: the same as --network)")
+    .addOption(setupOption())
+    .addOption(setupNetworkOption())
     .option("-i, --interactive", "pass standard input to the command")
     .option("-t, --tty", "give the command a terminal")
     .option("--json", "print one JSON object when the command has ended, and nothing before")
@@ -94,24 +95,11 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
   return status;
 }
 
-/** Error: `setup.failed`, after which nothing else runs. Null if there is none. */
-async function setUp(
-  sandbox: Sandbox,
-  flags: ExecFlags,
-  { stderr, signal, environment }: CliContext,
-): Promise<SetupEnd | null> {
+/** Null without `--setup`. Error: `setup.failed`, after which nothing else runs. Without a terminal, stderr is the command's. */
+async function setUp(sandbox: Sandbox, flags: ExecFlags, context: CliContext): Promise<SetupEnd | null> {
   if (flags.setup === undefined) return null;
-  const { runSetup, setupFailure } = await import("../../sandbox/setup/run-setup.js");
-  const progress = createProgress(stderr, { usesColour: !environment.forbidsColor });
-  if (stderr.isTTY === true) progress.step("setting up the sandbox");
-  try {
-    const ended = await runSetup(sandbox, { cwd: commandDirectory(flags), signal });
-    const failure = setupFailure(ended);
-    if (failure !== null) throw failure;
-    return ended;
-  } finally {
-    progress.close();
-  }
+  const { runFlaggedSetup } = await import("../setup/flagged-setup.js");
+  return await runFlaggedSetup(sandbox, { flags, printsOutput: false }, context);
 }
 
 /** Loaded only where what programs try to reach is shown at the end. */

@@ -12,6 +12,8 @@ import {
   commandDirectory,
   READS_ONLY_EGRESS,
   type SandboxFlags,
+  setupNetworkOption,
+  setupOption,
 } from "../setup/sandbox-flags.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 
@@ -26,6 +28,8 @@ export function defineShell(command: Command, context: CliContext): void {
   addSandboxOptions(command)
     .addOption(publishOption())
     .addOption(secretOption())
+    .addOption(setupOption())
+    .addOption(setupNetworkOption())
     .addHelpText("after", READS_ONLY_EGRESS)
     .action(async (flags: ShellFlags) => {
       context.setExitStatus(await runShell(flags, context));
@@ -40,6 +44,10 @@ async function runShell(flags: ShellFlags, context: CliContext): Promise<number>
     });
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: "brig shell" }, context);
+  if (flags.setup !== undefined) {
+    const { setUpBeforeTerminal } = await import("../setup/flagged-setup.js");
+    await setUpBeforeTerminal(sandbox, flags, context);
+  }
   const program = await sandbox.spawn(shell, {
     cwd: commandDirectory(flags),
     signal: context.signal,

@@ -1,5 +1,6 @@
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
+import { wireDisk } from "../../session/write/cause-records.js";
 
 /** An error for a person: the message, the hint, and with `showsCauses` the stack and the causes. */
 export function describeError(error: unknown, options: { showsCauses: boolean }): string {
@@ -17,12 +18,13 @@ export function errorAsJson(error: unknown): object {
 
 function errorFacts(error: unknown): object {
   if (!(error instanceof BrigError)) return { code: "internal", message: messageOf(error) };
-  const { code, message, hint, reason } = error;
-  return { code, message, hint, reason };
+  const { code, message, hint, reason, disk } = error;
+  return { code, message, hint, reason, disk };
 }
 
 export function errorAsEvent(error: unknown): object {
-  return { type: "error", ...errorFacts(error) };
+  const disk = error instanceof BrigError ? wireDisk(error.disk) : undefined;
+  return { type: "error", ...errorFacts(error), disk };
 }
 
 function messageOf(error: unknown): string {

@@ -157,6 +157,7 @@ export class RunDisplay {
       case "mcp-question-answered":
       case "patch-ended":
       case "restore-point-created":
+      case "setup-output":
       // The output of the command says what was refused.
       case "egress":
       case "turn-started":

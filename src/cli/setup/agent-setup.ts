@@ -203,9 +203,11 @@ function sessionSetup({ setup }: SandboxSettings, flags: SandboxFlags): Conversa
   return {
     argv,
     network: describeNetwork(network),
-    async run(sandbox, { signal }) {
+    async run(sandbox, { signal, onOutput }) {
       const { runSetup, setupFailure } = await import("../../sandbox/setup/run-setup.js");
-      const ended = await runSetup(sandbox as Sandbox, { cwd: commandDirectory(flags), signal });
+      const ended = await runSetup(sandbox as Sandbox, {
+        ...{ cwd: commandDirectory(flags), signal, onOutput },
+      });
       return { ...ended, error: setupFailure(ended) };
     },
   };

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { Config } from "../../config/config-schema.js";
 import { type LoadedConfig, loadConfig } from "../../config/settings/load-config.js";
 import { commandVariables } from "../../config/shell-environment.js";
+import { isBrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import type { ApprovalPolicy } from "../../policy/approval-policy.js";
 import type { EgressSettings } from "../../policy/egress/egress-schema.js";
@@ -81,7 +82,12 @@ export async function inMode(run: RunSettings, mode: SandboxMode): Promise<RunSe
   const policy = await loadChosenPolicy(choice);
   // A session is set up once, so the set-up has most likely run. Whoever changes to a mode that would not permit it is told
   // so only if it is still to run.
-  const setup = await resolvedSetup({ ...choice, setup: setupChoice(config) }, policy).catch(() => undefined);
+  const setup = await resolvedSetup({ ...choice, setup: setupChoice(config) }, policy).catch(
+    (error: unknown) => {
+      if (isBrigError(error, "usage.invalid")) return undefined;
+      throw error;
+    },
+  );
   const sandbox = await withProjectHosts(await checkedSettings({ ...run.sandbox, policy, setup }));
   return { ...run, config, sandbox, setting: { ...run.setting, ...describePolicy(sandbox) } };
 }

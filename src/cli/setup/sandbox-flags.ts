@@ -66,6 +66,17 @@ export function addContainerOptions(command: Command): Command {
     );
 }
 
+export function setupOption(): Option {
+  return new Option(
+    "--setup <command>",
+    "a command for sh that runs before; the command runs only if it succeeds",
+  );
+}
+
+export function setupNetworkOption(): Option {
+  return new Option("--setup-network <setting>", "what --setup reaches (default: the same as --network)");
+}
+
 export const READS_ONLY_EGRESS =
   "\nThis command reads no config.toml, except for [egress] with a list of allowed hosts: options that are not given have their defaults.\n";
 

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { BrigError } from "../../errors.js";
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { ExitStatus } from "../../sandbox/sandbox-types.js";
@@ -7,6 +8,7 @@ import { receiptText } from "../display/receipt-text.js";
 import { runOnPipes } from "../piped-session.js";
 import { publishPorts } from "../ports/published-ports.js";
 import { say } from "../render.js";
+import { setUpBeforeTerminal } from "../setup/flagged-setup.js";
 import { keptNote } from "../setup/open-sandbox.js";
 import { commandDirectory } from "../setup/sandbox-flags.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
@@ -39,6 +41,8 @@ export async function runWrapped(argv: string[], flags: WrapFlags, context: CliC
 async function runCall(call: WrapCall, session: WrappedSession | null, context: CliContext): Promise<number> {
   const { flags } = call;
   const access = flags.configDir ?? "copy";
+  if (flags.setup !== undefined && session !== null && session.record !== null)
+    throw setUpAlready(session.name);
   if (session !== null) await requireSmallHome(session, { limit: flags.homeLimit, signal: context.signal });
   const prepared = await prepareAgent(
     { argv: call.argv, agent: flags.agent, secrets: flags.secret ?? [], access, shown: flags.env ?? {} },
@@ -52,6 +56,8 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
     privateHome: session?.home,
   });
   await using sandbox = opened;
+  // First, since it may install the agent, and must not find what is only for the agent.
+  if (flags.setup !== undefined) await setUpBeforeTerminal(sandbox, flags, context);
   const inside = await lookInside(sandbox, { argv: prepared.argv, found, signal: context.signal });
   if (inside.kind === "missing") {
     await say(context.stderr, `brig: ${inside.message}\n`);
@@ -73,6 +79,14 @@ async function runCall(call: WrapCall, session: WrappedSession | null, context: 
   await say(context.stderr, receiptText(await sandbox.close()));
   if (session !== null) await say(context.stderr, await homeWarning(session, flags.homeLimit));
   return status.exitCode;
+}
+
+/** The set-up would start what the agent has left in its home, such as settings of a package manager, with its own network. */
+function setUpAlready(name: string): BrigError {
+  return new BrigError(`the session ${name} has begun already, and a set-up comes before everything else`, {
+    code: "usage.invalid",
+    hint: "leave out --setup, or begin a session of another --name",
+  });
 }
 
 /** Only of an agent that brig knows is a program of this machine mounted. */

@@ -36,14 +36,15 @@ function continued({ agent, command }: SessionRecord): readonly string[] {
   return known === undefined || program === undefined ? command : [program, ...known.continueArguments];
 }
 
-/** What a session keeps. Variables of `--env` are not among it, since they may be secrets. */
+/** What a session keeps. Variables of `--env` are not among it, since they may be secrets, nor is its set-up, which is over. */
 export function recordOf(
   { argv, flags, directory }: WrapCall,
   { agent }: PreparedAgent,
   earlier: SessionRecord | null,
 ): SessionRecord {
   const now = new Date().toISOString();
-  const { name: _name, resume: _resume, env: _env, publish: _publish, json: _json, ...kept } = flags;
+  const { name: _name, resume: _resume, env: _env, publish: _publish, json: _json, ...lasting } = flags;
+  const { setup: _setup, setupNetwork: _network, ...kept } = lasting;
   const { configDir, ...rest } = kept;
   return {
     agent: agent?.name ?? null,

@@ -6,7 +6,12 @@ import type { CliContext } from "../context.js";
 import { secretOption } from "../egress/secret-option.js";
 import { publishOption } from "../ports/published-ports.js";
 import { durationArgument } from "../setup/option-values.js";
-import { addSandboxOptions, READS_ONLY_EGRESS } from "../setup/sandbox-flags.js";
+import {
+  addSandboxOptions,
+  READS_ONLY_EGRESS,
+  setupNetworkOption,
+  setupOption,
+} from "../setup/sandbox-flags.js";
 import { DEFAULT_HOME_BYTES } from "./sessions/home-size.js";
 import { CONFIG_ACCESSES, type WrapFlags } from "./wrap-flags.js";
 
@@ -28,6 +33,8 @@ export function defineWrap(command: Command, context: CliContext): void {
       ).choices(CONFIG_ACCESSES),
     )
     .addOption(secretOption())
+    .addOption(setupOption())
+    .addOption(setupNetworkOption())
     .addOption(
       new Option("--timeout <time>", "stop the agent after this time: 90, 1.5, 30s, 2m").argParser(
         durationArgument({ atMostMs: MAX_TIMEOUT_MS }),

@@ -1,3 +1,4 @@
+import { FULL_DISK_BYTES } from "../../docker/full-disk.js";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { UnhealthyContainer } from "../place/healthcheck.js";
@@ -11,8 +12,6 @@ export type FailureCause =
   /** What runs in the container brought it about, by memory above the task's limit or otherwise. */
   | { kind: "memory-limit" | "own-doing"; message: string; evidence: string[] };
 
-/** Below this, the kernel and the engine can no longer write what they must. */
-const fullDiskBytes = 16 * 1024 ** 2;
 /** Of the machine's memory: a kill that left less than this was not due to a limit alone. */
 const scarceShare = 0.05;
 
@@ -40,7 +39,7 @@ function classOf(facts: Facts): Found | null {
   if (modelCodes.includes(error.code)) return { class: "model-endpoint", message: error.message };
   if (engineError !== null) return { class: "engine-gone", message: "the container engine does not answer" };
   if (!engineCodes.includes(error.code)) return byStage(error, facts);
-  if (freeDiskBytes !== null && freeDiskBytes < fullDiskBytes)
+  if (freeDiskBytes !== null && freeDiskBytes < FULL_DISK_BYTES)
     return { class: "disk-full", message: "the disk of the container engine is full" };
   return endOfContainer(error, facts) ?? byStage(error, facts);
 }

@@ -236,11 +236,23 @@ export async function undoKilledApplies(
   return undone;
 }
 
+/** Stores what was changed, as it is when the sandbox closes, below another directory than `$BRIG_HOME`. Returns its id. */
+export async function storeChangesIn(brigHome: string, opened: Opened): Promise<string> {
+  const { id } = requireTree(opened, "close");
+  await take(opened, { id, method: "close", brigHome });
+  return id;
+}
+
 async function take(
   opened: Opened,
-  { id = randomUUID(), maxBytes, signal, method }: SnapshotOptions & { method: string },
+  {
+    id = randomUUID(),
+    maxBytes,
+    signal,
+    method,
+    brigHome = opened.settings.environment.brigHome,
+  }: SnapshotOptions & { method: string; brigHome?: string },
 ): ReturnType<typeof takeSnapshot> {
-  const { brigHome } = opened.settings.environment;
   const changes = changesOf(requireTree(opened, method));
   return await takeSnapshot(changes, { brigHome, id, createdAt: new Date(), maxBytes, signal });
 }

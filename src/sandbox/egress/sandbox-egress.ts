@@ -18,6 +18,8 @@ interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" |
   inspection?: InspectionOptions | null | undefined;
   /** What the image and the mounts are like. */
   plan: SandboxPlan;
+  /** Ends what is started in the sandbox to make programs trust brig's certificates. */
+  signal?: AbortSignal | undefined;
 }
 
 /** Of one sandbox. The oldest is forgotten, since its processes have most likely ended. */
@@ -56,7 +58,7 @@ export class SandboxEgress {
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
-    { onEgress, inspection: rules, plan, ...options }: SandboxEgressOptions,
+    { onEgress, inspection: rules, plan, signal, ...options }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
@@ -77,7 +79,7 @@ export class SandboxEgress {
     };
     const egress = await openEgress(network, { ...options, onAttempt, inspection, canaries, onCanary });
     await plant(link, canaries);
-    const trust = inspection ? await trustIn(link, inspection, plan) : {};
+    const trust = inspection ? await trustIn(link, inspection, { plan, signal }) : {};
     const placeholders = rules?.secrets.map(({ name, placeholder }) => [name, placeholder]) ?? [];
     const others = [...(rules?.awsSecrets ?? []), ...canaries].map(({ variables }) => variables);
     return new SandboxEgress({
@@ -191,8 +193,8 @@ async function plant(link: RunnerLink, canaries: readonly Canary[]): Promise<voi
 async function trustIn(
   link: RunnerLink,
   { certificate }: Inspection,
-  plan: SandboxPlan,
+  options: { plan: SandboxPlan; signal: AbortSignal | undefined },
 ): Promise<Record<string, string>> {
   const { trustInside } = await import("./trust/trust-inside.js");
-  return await trustInside(link, certificate, plan);
+  return await trustInside(link, certificate, options);
 }

@@ -52,7 +52,8 @@ async function keepChanges(opened: OpenedSandbox, { hasRun }: EndRequest): Promi
     return await (await import("../changes/sandbox-changes.js")).keepChanges(opened);
   } catch (error) {
     // A command must not be able to keep its own container by making too much to be kept.
-    opened.warn(error);
+    const { rescueChanges } = await import("../changes/rescue-changes.js");
+    opened.warn(await rescueChanges(opened, error));
     return null;
   }
 }

@@ -17,6 +17,13 @@ export interface SetupEnd {
   output: string;
 }
 
+interface SetupOptions {
+  cwd?: string | undefined;
+  signal?: AbortSignal | undefined;
+  /** Called with each piece of its output, without secrets, and not to be printed as it is. The set-up waits for a returned promise. */
+  onOutput?: ((chunk: Uint8Array) => void | Promise<void>) | undefined;
+}
+
 /**
  * Runs the set-up of a sandbox in which nothing has run yet, with the network of the set-up. Before this resolves or rejects,
  * all processes that the set-up has started are ended, and the sandbox gets the network that commands after the set-up
@@ -25,7 +32,7 @@ export interface SetupEnd {
  */
 export async function runSetup(
   sandbox: Sandbox,
-  { cwd, signal }: { cwd?: string | undefined; signal?: AbortSignal | undefined } = {},
+  { cwd, signal, onOutput }: SetupOptions = {},
 ): Promise<SetupEnd> {
   const { egress, settings } = openedSandboxOf(sandbox);
   const { setup, policy } = settings;
@@ -38,6 +45,7 @@ export async function runSetup(
   try {
     const { exitCode, timedOut, durationMs, output } = await sandbox.exec(setup.argv, {
       ...{ cwd, signal, timeoutMs: setup.timeoutMs },
+      ...{ onStdout: onOutput, onStderr: onOutput },
       endsTree: true,
       maxOutputBytes: MAX_OUTPUT_BYTES,
     });

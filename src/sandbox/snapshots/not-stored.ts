@@ -1,4 +1,5 @@
 import { BrigError } from "../../errors.js";
+import { fullDiskOfBrig } from "../../lib/files/full-disk.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
 
 /**
@@ -13,6 +14,7 @@ export function notStored(directory: string, cause: unknown): unknown {
     {
       code: "snapshot.failed",
       errno,
+      disk: fullDiskOfBrig(cause, directory),
       hint: "make room there, or set BRIG_HOME to a directory that can be written to",
       cause,
     },

@@ -136,9 +136,9 @@ async function refusedBy(response: IncomingMessage): Promise<BrigError> {
   }
   const parsed = errorBodySchema.safeParse(parseJson(Buffer.concat(pieces).toString()));
   if (!parsed.success) return notUnderstood(`it has the status ${response.statusCode}`);
-  const { code, message, hint, errno, reason } = parsed.data.error;
+  const { code, message, hint, errno, reason, disk } = parsed.data.error;
   // Another version of the service may have further codes; programs that test for a code do not know them either.
-  return new BrigError(message, { code: code as ErrorCode, hint, errno, reason });
+  return new BrigError(message, { code: code as ErrorCode, hint, errno, reason, disk });
 }
 
 function parsedUrl(text: string): URL {

@@ -21,8 +21,8 @@ export async function streamCommand(
       const { type: _type, ...how } = line;
       exit = how;
     } else if (line.type === "error") {
-      const { code, message, hint, errno, reason } = line;
-      throw new BrigError(message, { code: code as ErrorCode, hint, errno, reason });
+      const { code, message, hint, errno, reason, disk } = line;
+      throw new BrigError(message, { code: code as ErrorCode, hint, errno, reason, disk });
     } else await (line.type === "stdout" ? onStdout : onStderr)?.(Buffer.from(line.data, "base64"));
   };
   await calls.pieces("execStream", request, async (piece) => {

@@ -77,11 +77,11 @@ export function refusedAnswer(error: unknown): RefusedAnswer {
       headers: {},
       body: { error: { code: "serve.failed", message: "the service has a fault" } },
     };
-  const { code, message, hint, errno, reason } = error;
+  const { code, message, hint, errno, reason, disk } = error;
   const own = error instanceof Refusal ? error : null;
   return {
     status: own?.status ?? statusOfCode[code] ?? 500,
     headers: own?.headers ?? {},
-    body: { error: { code, message, hint, errno, reason } },
+    body: { error: { code, message, hint, errno, reason, disk } },
   };
 }

@@ -1,5 +1,12 @@
 import { z } from "zod";
 
+export const fullDiskSchema = z.object({
+  owner: z.enum(["engine", "brig"]).describe("The container engine's disk, or that with brig's own files"),
+  path: z.string().nullable().describe("A directory on it; null if the engine is on another machine"),
+  freeBytes: z.number().nullable().describe("Null if it is unknown"),
+  freeFiles: z.number().nullable().describe("How many files can still be made; null if it is unknown"),
+});
+
 export const errorBodySchema = z
   .object({
     error: z.object({
@@ -11,6 +18,7 @@ export const errorBodySchema = z
         .enum(["oom", "killed", "engine", "lease", "closed"])
         .optional()
         .describe("With sandbox.gone: why the sandbox has ended"),
+      disk: fullDiskSchema.optional().describe("If a disk was full"),
     }),
   })
   .describe("Why a request was not answered as it asked");

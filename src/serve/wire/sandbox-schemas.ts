@@ -3,6 +3,7 @@ import { SANDBOX_MODES } from "../../policy/modes.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import { FILE_TYPES } from "../../sandbox/sandbox-types.js";
 import { causesSchema } from "./cause-schema.js";
+import { fullDiskSchema } from "./error-body.js";
 
 const MAX_LIFE_MS = 7 * 24 * 3_600_000;
 const MAX_WAIT_MS = 10 * 60_000;
@@ -187,6 +188,7 @@ export const execLineSchema = z.union([
     hint: z.string().optional(),
     errno: z.string().optional(),
     reason: z.enum(["oom", "killed", "engine", "lease", "closed"]).optional(),
+    disk: fullDiskSchema.optional(),
   }),
 ]);
 export type ExecLine = z.infer<typeof execLineSchema>;

@@ -4,6 +4,7 @@ import { BrigError } from "../../errors.js";
 import { type OptionNames, refuseUnknownOptions } from "../../known-options.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
 import { createLock, type FileLock, readCurrentProcess } from "../../lib/file-lock.js";
+import { fullDiskOfBrig } from "../../lib/files/full-disk.js";
 import { type AppendedFile, appendToFile, createFile, type WriteBytes } from "./appended-file.js";
 import { lockSessionFile } from "./session-lock.js";
 
@@ -238,10 +239,11 @@ class SessionFile implements SessionLog {
     this.#hasFailed = true;
     this.#open = null;
     const { path } = this.#parts;
+    const disk = fullDiskOfBrig(cause, dirname(path));
     return new BrigError(`cannot create the session file ${path}: ${systemReason(cause)}`, {
       code: "session.invalid",
-      hint: "set BRIG_HOME to a directory that can be written to, or keep no record with --ephemeral",
-      cause,
+      hint: `${disk === undefined ? "" : "make room there, or "}set BRIG_HOME to a directory that can be written to, or keep no record with --ephemeral`,
+      ...{ errno: errnoOf(cause), disk, cause },
     });
   }
 }

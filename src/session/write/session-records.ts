@@ -8,7 +8,7 @@ import type { AnsweredApproval, ApprovalQuestion } from "../../tools/tool.js";
 import type { SessionReceipt } from "../receipts.js";
 import type { SessionRestorePoint, UndoneChanges } from "../restore-point.js";
 import { localDate, type SessionSetting } from "../setting.js";
-import { wireCauses } from "./cause-records.js";
+import { wireCauses, wireDisk } from "./cause-records.js";
 import type { SessionRecord } from "./session-file.js";
 
 export function sessionMeta(session: {
@@ -120,8 +120,8 @@ export function turnAbortedEvent(turnId: string): SessionRecord {
 }
 
 /** Codex records the message alone. */
-export function errorEvent({ message, code, reason }: BrigError): SessionRecord {
-  return event({ type: "error", message, code, reason });
+export function errorEvent({ message, code, reason, disk }: BrigError): SessionRecord {
+  return event({ type: "error", message, code, reason, disk: wireDisk(disk) });
 }
 
 /** Lets a list of sessions read the number of turns from the end of a file. `number` counts from 1. */

@@ -57,6 +57,7 @@ export class EventNeutraliser {
     switch (event.kind) {
       case "session-started":
       case "sandbox-ready":
+      case "setup-output":
       case "restore-point-created":
       // The output of the command says what was refused.
       case "egress":

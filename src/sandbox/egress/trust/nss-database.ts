@@ -22,7 +22,10 @@ export async function trustInNss(
     home,
     mounts,
     volumes,
-  }: Pick<SandboxPlan, "imageEnvironment" | "home" | "mounts" | "volumes">,
+    signal,
+  }: Pick<SandboxPlan, "imageEnvironment" | "home" | "mounts" | "volumes"> & {
+    signal?: AbortSignal | undefined;
+  },
 ): Promise<void> {
   const directory = `${home}/${DATABASE}`;
   if ([...mounts, ...volumes].some(({ path }) => isAtOrBelow(directory, path))) return;
@@ -34,6 +37,7 @@ export async function trustInNss(
     await exec(context, argv, {
       env: { PATH, HOME: home },
       timeoutMs: TIMEOUT_MS,
+      signal,
       maxOutputBytes: 4096,
       endsTree: true,
     });

@@ -29,7 +29,10 @@ const SYSTEM_BUNDLES = [
 const BUNDLE_MAX_BYTES = 8 * 1024 * 1024;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
-type InsidePlan = Pick<SandboxPlan, "imageEnvironment" | "home" | "mounts" | "volumes">;
+interface TrustOptions {
+  plan: Pick<SandboxPlan, "imageEnvironment" | "home" | "mounts" | "volumes">;
+  signal?: AbortSignal | undefined;
+}
 
 /**
  * Makes programs in a sandbox trust one more authority, in PEM: writes the authorities that the image trusts and this one to
@@ -38,7 +41,7 @@ type InsidePlan = Pick<SandboxPlan, "imageEnvironment" | "home" | "mounts" | "vo
 export async function trustInside(
   link: RunnerLink,
   certificate: string,
-  plan: InsidePlan,
+  { plan, signal }: TrustOptions,
 ): Promise<Record<string, string>> {
   const context: CommandContext = { link, cwd: "/", env: {}, onStuck: () => undefined };
   const { imageEnvironment: variables } = plan;
@@ -56,7 +59,7 @@ export async function trustInside(
     writeAll(context, files),
     java !== null && writeJavaStore(context, java, { certificate, certificates }),
   ]);
-  await trustInNss(context, plan);
+  await trustInNss(context, { ...plan, signal });
   return {
     ...bundleVariables(variables),
     ...(java !== null && { JAVA_TOOL_OPTIONS: `-Djavax.net.ssl.trustStore=${JAVA_STORE}` }),

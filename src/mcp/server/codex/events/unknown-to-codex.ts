@@ -12,6 +12,7 @@ const unknown = [
   "turn-started",
   "sandbox-ready",
   "setup-started",
+  "setup-output",
   "setup-ended",
   "compaction-started",
   "receipt",

@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BrigError, isBrigError } from "../../errors.js";
+import type { Opened } from "./opened-tree.js";
+import { storeChangesIn } from "./sandbox-changes.js";
+
+/**
+ * If the changes of a session could not be stored in `$BRIG_HOME`, for example because its disk is full, stores them in a new
+ * temporary directory instead: with the sandbox they would be gone. Returns the error to show, which says where they are.
+ */
+export async function rescueChanges(opened: Opened, error: unknown): Promise<unknown> {
+  if (!isBrigError(error, "snapshot.failed")) return error;
+  const { message, code, errno, disk, hint } = error;
+  const about = { code, errno, disk, cause: error };
+  const home = await mkdtemp(join(tmpdir(), "brig-rescued-")).catch(() => null);
+  try {
+    if (home === null) throw error;
+    const id = (await storeChangesIn(home, opened)).slice(0, 8);
+    return new BrigError(`${message}\nthey are in ${home} instead`, {
+      ...about,
+      hint: `BRIG_HOME=${home} brig diff --id ${id} shows them, BRIG_HOME=${home} brig apply --id ${id} brings them to your files; then remove the directory`,
+    });
+  } catch {
+    if (home !== null) await rm(home, { recursive: true, force: true }).catch(() => undefined);
+    return new BrigError(`${message}\nthey could not be stored in ${tmpdir()} either, and are lost`, {
+      ...about,
+      hint,
+    });
+  }
+}
