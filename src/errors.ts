@@ -66,7 +66,7 @@ export type GoneReason = "oom" | "killed" | "engine" | "lease" | "closed";
 
 /** A disk that had no room. What is free was measured right after the failure. */
 export interface FullDisk {
-  /** "engine": that of the container engine. "brig": that with brig's own files, `$BRIG_HOME`. */
+  /** "engine": that of the container engine. "brig": that with brig's own files, in `$BRIG_HOME` or the folder of a batch. */
   owner: "engine" | "brig";
   /** A directory on it; null for an engine on another machine. */
   path: string | null;

@@ -1,6 +1,9 @@
 import { availableParallelism } from "node:os";
 import type { Environment } from "../config/env.js";
 import type { Engine } from "../docker/engine-types.js";
+import { BrigError } from "../errors.js";
+import { errnoOf, systemReason } from "../lib/errno.js";
+import { fullDiskOfBrig } from "../lib/files/full-disk.js";
 import { randomNumbers, shuffled } from "../lib/random/random-numbers.js";
 import { writeReports } from "../report/files/write-reports.js";
 import type { Summary } from "../report/summary/summary.js";
@@ -42,8 +45,30 @@ export type TasksPlace =
   | { kind: "engine"; engine: Engine; images: TaskImages }
   | { kind: "elsewhere"; runner: AttemptRunner };
 
-/** Runs the attempts that have not ended yet, and writes the reports of the run. Errors: those of `runAttempts`. */
+/**
+ * Runs the attempts that have not ended yet, and writes the reports of the run. Errors: those of `runAttempts`; `store.failed`
+ * if the disk of the folder is full.
+ */
 export async function runTasks(run: TasksRun): Promise<{ outcome: BatchOutcome; summary: Summary }> {
+  try {
+    return await runAndReport(run);
+  } catch (error) {
+    throw fullFolder(run.folder, error) ?? error;
+  }
+}
+
+/** Null for any other error than that of a full disk. */
+function fullFolder(folder: string, cause: unknown): BrigError | null {
+  const disk = fullDiskOfBrig(cause, folder);
+  if (disk === undefined) return null;
+  return new BrigError(`the results of the batch cannot be written in ${folder}: ${systemReason(cause)}`, {
+    code: "store.failed",
+    hint: "make room there, and give the same command again: attempts that have ended are kept, and the others run",
+    ...{ errno: errnoOf(cause), disk, cause },
+  });
+}
+
+async function runAndReport(run: TasksRun): Promise<{ outcome: BatchOutcome; summary: Summary }> {
   const { shuffleSeed } = run;
   const concurrency = run.concurrency ?? availableParallelism();
   const order =

@@ -191,7 +191,7 @@ describe.skipIf(whyNoSmallDisk !== null)("an engine whose disk is full", () => {
   });
 
   it("keeps no changes of a copy-on-write workspace from being stored", async () => {
-    const sandbox = await open({ workspaceKind: "overlay", workspace: work });
+    await using sandbox = await open({ workspaceKind: "overlay", workspace: work });
     await sandbox.files.write(join(work, "a"), "one");
     await disk.fill();
     await expect(sandbox.files.write(join(work, "b"), Buffer.alloc(MEBIBYTE))).rejects.toMatchObject({
@@ -200,9 +200,8 @@ describe.skipIf(whyNoSmallDisk !== null)("an engine whose disk is full", () => {
     const snapshot = await sandbox.snapshot();
     await sandbox.close();
     await disk.makeRoom();
-    const again = await open({ workspaceKind: undefined, from: snapshot.id });
-    expect(await again.files.readText(join(work, "a"))).toBe("one");
-    await again.close();
+    await using again = await open({ workspaceKind: undefined, from: snapshot.id });
+    expect(String(await again.files.read(join(work, "a")))).toBe("one");
   });
 });
 
@@ -268,6 +267,34 @@ describe.skipIf(whyNoSmallDisk !== null)("a full disk with $BRIG_HOME", () => {
     expect(readFileSync(join(work, "small"), "utf8")).toBe("kept\n");
     expect(readFileSync(join(work, "big")).length).toBe(2 * MEBIBYTE);
     expect(rest("snapshots")).toEqual([]);
+  });
+
+  it("ends a batch whose results are there, which then goes on by the same command", async () => {
+    const folder = await temporaryDirectory();
+    onTestFinished(() => folder[Symbol.asyncDispose]());
+    const tasks = join(folder.path, "tasks.jsonl");
+    writeFileSync(tasks, JSON.stringify({ name: "say", prompt: "say it", check: "grep -qx 42 answer" }));
+    const results = join(disk.path, "run");
+    const agent = `command:head -c ${MEBIBYTE} /dev/zero > big; echo 42 > answer`;
+    const args = ["batch", tasks, "--agent", agent, "-k", "2", "-n", "1", "-o", results, "--json"];
+    const home = { BRIG_HOME: folder.path, CODEX_HOME: folder.path };
+    const batch = async () => await brig(args, { cwd: folder.path, env: home });
+    // Room for what the first attempt leaves, and not for that of the second.
+    await disk.fill({ leavesBytes: 1.5 * MEBIBYTE });
+    const stopped = await batch();
+    expect(stopped.exitCode).toBe(125);
+    const events = eventsOf(stopped.stdout);
+    expect(events.at(-1)).toMatchObject({
+      code: "store.failed",
+      message: `the results of the batch cannot be written in ${results}: no space left on the device`,
+      disk: { owner: "brig", path: results },
+    });
+    expect(events.filter(({ type }) => type === "attempt.ended").length).toBe(1);
+    expect(rest("run").filter((name) => name.endsWith(".tmp"))).toEqual([]);
+    await disk.makeRoom();
+    const ended = await batch();
+    expect(ended.exitCode, ended.stderr).toBe(0);
+    expect(eventsOf(ended.stdout)[0]).toMatchObject({ attempts: 2, finished: 1 });
   });
 
   it("is named when there is no other place for changes either", async () => {

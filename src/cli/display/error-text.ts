@@ -1,4 +1,5 @@
 import { BrigError } from "../../errors.js";
+import { isDiskFull } from "../../lib/files/full-disk.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { wireDisk } from "../../session/write/cause-records.js";
 
@@ -7,9 +8,14 @@ export function describeError(error: unknown, options: { showsCauses: boolean })
   const lines = [`brig: ${messageOf(error)}`];
   if (error instanceof BrigError && error.hint) lines.push(`hint: ${error.hint}`);
   if (options.showsCauses) lines.push(...causeLines(error));
-  else if (!(error instanceof BrigError))
-    lines.push("hint: this is a bug in brig; set BRIG_DEBUG=1 to see where it happened");
+  else if (!(error instanceof BrigError)) lines.push(`hint: ${hintFor(error)}`);
   return `${neutralise(lines.join("\n"))}\n`;
+}
+
+function hintFor(error: unknown): string {
+  return isDiskFull(error)
+    ? "make room on this machine's disks: those of $BRIG_HOME, of temporary files, and of what was to be written"
+    : "this is a bug in brig; set BRIG_DEBUG=1 to see where it happened";
 }
 
 export function errorAsJson(error: unknown): object {

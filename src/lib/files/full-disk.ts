@@ -2,9 +2,14 @@ import { statfsSync } from "node:fs";
 import type { FullDisk } from "../../errors.js";
 import { errnoOf } from "../errno.js";
 
+/** Whether a system call has failed because there is no room on a disk, or this user may use no more of it. */
+export function isDiskFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "");
+}
+
 /** The disk with brig's own files, if the error is that it, or this user's part of it, is full. */
 export function fullDiskOfBrig(error: unknown, directory: string): FullDisk | undefined {
-  if (!["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "")) return undefined;
+  if (!isDiskFull(error)) return undefined;
   const about = { owner: "brig", path: directory } as const;
   try {
     const { bavail, bsize, files, ffree } = statfsSync(directory);
