@@ -28,6 +28,8 @@ interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Default: two minutes; null for calls that may take arbitrarily long, such as a build. */
   limitMs?: number | null | undefined;
+  /** Whether a failure is looked into by asking the engine where its disk is. Default: true. */
+  looksIntoFailure?: boolean | undefined;
 }
 
 /** A connection to one engine, with an agreed API version and the same error handling for all calls. */
@@ -82,19 +84,20 @@ export async function askAboutItself(call: Client["call"], options?: CallOptions
   return await call(
     "ask the container engine about itself",
     (api, limit) => api.json({ method: "GET", path: "/info" }, limit),
-    options,
+    { ...options, looksIntoFailure: false },
   );
 }
 
 function caller(transport: Transport, address: string): Client["call"] {
-  return async (doing, run, { signal, limitMs = callLimitMs } = {}) => {
+  return async (doing, run, { signal, limitMs = callLimitMs, looksIntoFailure = true } = {}) => {
     signal?.throwIfAborted();
     using limit = new TimeLimit(limitMs, signal);
     try {
       return await run(transport, limit.signal);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw await explained(engineFailure(error, { doing, address }), { transport, address });
+      const failure = engineFailure(error, { doing, address });
+      throw looksIntoFailure ? await explained(failure, { transport, address }) : failure;
     }
   };
 }
