@@ -13,7 +13,7 @@ import { temporaryDirectory } from "../support/sandbox.js";
 /** A policy of the test's own, with a name that only it protects. */
 const kept = "kept-by-this-policy";
 
-async function prepared() {
+async function prepared({ config = "" } = {}) {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory[Symbol.asyncDispose]());
   const [home, workspace, policy, script] = ["home", "work", "policy.toml", "script.yaml"].map((name) =>
@@ -22,6 +22,8 @@ async function prepared() {
   await mkdir(join(workspace, kept), { recursive: true });
   const text = await readFile(join(policyDirectory, "workspace-write.toml"), "utf8");
   await writeFile(policy, text.replace('[".git"', `["${kept}", ".git"`));
+  await mkdir(home);
+  await writeFile(join(home, "config.toml"), config);
   await writeFile(script, JSON.stringify({ steps: [{ text: "done" }] }));
   const context = {
     ...testContext(),
@@ -75,4 +77,32 @@ describe("another mode of the same run", () => {
     const sandbox = await opened(source);
     expect((await sandbox.exec(["touch", join(workspace, "new")])).exitCode).not.toBe(0);
   });
+});
+
+describe("the set-up of a run in another mode", () => {
+  const config = '[setup]\ncommand = ["touch", "set-up"]\nnetwork = "allowlist:a.example"\n';
+  const running = { signal: new AbortController().signal, onOutput: () => undefined };
+
+  it("runs there with its network, if the mode permits that", async () => {
+    const { setup, workspace } = await prepared({ config });
+    const { sandbox: source } = await setup.inMode("workspace-write");
+    const sandbox = await opened(source);
+    expect(await setup.options.setup?.run(sandbox, running)).toMatchObject({ exitCode: 0, error: null });
+    expect((await sandbox.exec(["ls", join(workspace, "set-up")])).exitCode).toBe(0);
+  });
+
+  it.each(["read-only", "danger-full-access"] as const)(
+    "keeps nobody from changing to %s, which does not, and says so only when it is still to run",
+    async (mode) => {
+      const { setup, workspace } = await prepared({ config });
+      const { setting, sandbox: source } = await setup.inMode(mode);
+      expect(setting.sandboxMode).toBe(mode);
+      const sandbox = await opened(source);
+      await expect(setup.options.setup?.run(sandbox, running)).rejects.toMatchObject({
+        code: "usage.invalid",
+        message: `the policy ${mode} does not let the set-up have its network`,
+      });
+      expect((await sandbox.exec(["ls", join(workspace, "set-up")])).exitCode).not.toBe(0);
+    },
+  );
 });
