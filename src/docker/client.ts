@@ -97,7 +97,10 @@ function caller(transport: Transport, address: string): Client["call"] {
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       const failure = engineFailure(error, { doing, address });
-      throw looksIntoFailure ? await explained(failure, { transport, address }) : failure;
+      if (!looksIntoFailure) throw failure;
+      const explanation = await explained(failure, { transport, address, signal });
+      signal?.throwIfAborted();
+      throw explanation;
     }
   };
 }
@@ -105,17 +108,16 @@ function caller(transport: Transport, address: string): Client["call"] {
 /** Only a failure of the engine itself may come from its disk, not one of the request. */
 async function explained(
   failure: BrigError,
-  { transport, address }: { transport: Transport; address: string },
+  { transport, address, signal }: { transport: Transport; address: string; signal: AbortSignal | undefined },
 ): Promise<BrigError> {
   const isEngines =
     failure.code === "image.build-failed" ||
     (failure.code === "engine.failed" && (asRefusal(failure.cause)?.status ?? 500) >= 500);
   if (!isEngines) return failure;
   const { blameFullDisk } = await import("./full-disk.js");
-  return await blameFullDisk(failure, {
-    endpoint: address,
-    info: async (signal) => whereaboutsOf(await transport.json({ method: "GET", path: "/info" }, signal)),
-  });
+  const info = async (limit: AbortSignal) =>
+    whereaboutsOf(await transport.json({ method: "GET", path: "/info" }, limit));
+  return await blameFullDisk(failure, { endpoint: address, info }, signal);
 }
 
 const whereabouts = object({

@@ -27,10 +27,14 @@ interface AskedEngine {
  * with the same code, and with what is free on the disk if the engine is on this machine. Otherwise the error as it is.
  * Never rejects.
  */
-export async function blameFullDisk(error: BrigError, engine: AskedEngine): Promise<BrigError> {
+export async function blameFullDisk(
+  error: BrigError,
+  engine: AskedEngine,
+  signal?: AbortSignal,
+): Promise<BrigError> {
   if (error.disk !== undefined || isAnotherLimit(error)) return error;
   const saysSo = error.errno === "ENOSPC" || error.errno === "EDQUOT";
-  const measured = await measure(engine);
+  const measured = await measure(engine, signal);
   if (!saysSo && (measured === null || hasRoom(measured.space))) return error;
   const { message, code, errno, reason, cause } = error;
   return new BrigError(`${message}\n${sentence(measured)}`, {
@@ -49,9 +53,12 @@ interface Measured {
   space: FreeSpace;
 }
 
-/** Null if the disk cannot be seen from here. */
-async function measure({ endpoint, info }: AskedEngine): Promise<Measured | null> {
-  using limit = new TimeLimit(MEASURING_MS);
+/** Null if the disk cannot be seen from here, or nobody waits any more. */
+async function measure(
+  { endpoint, info }: AskedEngine,
+  signal: AbortSignal | undefined,
+): Promise<Measured | null> {
+  using limit = new TimeLimit(MEASURING_MS, signal);
   const measuring = async (): Promise<Measured | null> => {
     const asked = await info(limit.signal);
     if (asked.dockerRootDir === "" || !(await isThisMachine(endpoint, asked))) return null;

@@ -1,9 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BrigError, isBrigError } from "../../errors.js";
 import type { Opened } from "./opened-tree.js";
 import { storeChangesIn } from "./sandbox-changes.js";
+import { DEFAULT_MAX_BYTES } from "./take-snapshot.js";
 
 /**
  * If the changes of a session could not be stored in `$BRIG_HOME`, for example because its disk is full, stores them in a new
@@ -16,7 +17,8 @@ export async function rescueChanges(opened: Opened, error: unknown): Promise<unk
   const home = await mkdtemp(join(tmpdir(), "brig-rescued-")).catch(() => null);
   try {
     if (home === null) throw error;
-    const id = (await storeChangesIn(home, opened)).slice(0, 8);
+    const maxBytes = await mostBytes(home);
+    const id = (await storeChangesIn(home, opened, { maxBytes })).slice(0, 8);
     return new BrigError(`${message}\nthey are in ${home} instead`, {
       ...about,
       hint: `BRIG_HOME=${home} brig diff --id ${id} shows them, BRIG_HOME=${home} brig apply --id ${id} brings them to your files; then remove the directory`,
@@ -28,4 +30,10 @@ export async function rescueChanges(opened: Opened, error: unknown): Promise<unk
       hint,
     });
   }
+}
+
+/** Temporary files may be in memory, and commands decide how much they change: half of it has to stay free. */
+async function mostBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return Math.min(DEFAULT_MAX_BYTES, Math.floor((bavail * bsize) / 2));
 }

@@ -237,9 +237,13 @@ export async function undoKilledApplies(
 }
 
 /** Stores what was changed, as it is when the sandbox closes, below another directory than `$BRIG_HOME`. Returns its id. */
-export async function storeChangesIn(brigHome: string, opened: Opened): Promise<string> {
+export async function storeChangesIn(
+  brigHome: string,
+  opened: Opened,
+  { maxBytes }: { maxBytes: number },
+): Promise<string> {
   const { id } = requireTree(opened, "close");
-  await take(opened, { id, method: "close", brigHome });
+  await take(opened, { id, method: "close", brigHome, maxBytes });
   return id;
 }
 

@@ -1,6 +1,6 @@
 import { BrigError } from "../../errors.js";
-import { fullDiskOfBrig } from "../../lib/files/full-disk.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
+import { fullDiskOfBrig } from "../../lib/files/full-disk.js";
 
 /**
  * If the host's file system failed while something was stored, returns an error that explains this; otherwise

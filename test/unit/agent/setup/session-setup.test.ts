@@ -54,6 +54,23 @@ const endless: SessionSetup["run"] = (_, { signal }) =>
   });
 
 describe("the set-up of a session", () => {
+  it("reports what it prints, also before the session begins, but not without end", async () => {
+    const { conversation, events, sandboxes } = opened(async (_, { onOutput }) => {
+      onOutput(Buffer.from("first"));
+      for (let count = 0; count < 100; count++) onOutput(Buffer.alloc(64 * 1024));
+      return { ...done, output: "first and last" };
+    });
+    await eventually(() => expect(sandboxes.length).toBe(1));
+    await conversation.runTurn({ prompt: "one" });
+    const setup = events.filter(({ kind }) => kind.startsWith("setup"));
+    expect(setup).toEqual([
+      { kind: "setup-started", argv: ["npm", "ci"], network: "allowlist:@npm" },
+      { kind: "setup-output", chunk: Buffer.from("first") },
+      { kind: "setup-ended", exitCode: 0, durationMs: 1, output: "first and last" },
+    ]);
+    await conversation.close();
+  });
+
   it("runs before the first call, and not again in a sandbox that replaces the first one", async () => {
     const setUp: object[] = [];
     const { conversation, sandboxes, kinds } = opened(async (sandbox) => {
