@@ -8,15 +8,12 @@ export interface SessionSetup {
   network: string;
   /**
    * Runs it, and gives the sandbox its own network before it resolves or rejects. Aborting ends everything that it has
-   * started.
+   * started. `onOutput` is called with each piece of its output.
    */
-  run(sandbox: AgentSandbox, options: SetupRun): Promise<EndedSetup>;
-}
-
-interface SetupRun {
-  signal: AbortSignal;
-  /** Called with each piece of its output. */
-  onOutput(chunk: Uint8Array): void;
+  run(
+    sandbox: AgentSandbox,
+    options: { signal: AbortSignal; onOutput(chunk: Uint8Array): void },
+  ): Promise<EndedSetup>;
 }
 
 /** How a set-up ended. */

@@ -98,7 +98,7 @@ async function runExec(argv: string[], flags: ExecFlags, context: CliContext): P
 /** Null without `--setup`. Error: `setup.failed`, after which nothing else runs. Without a terminal, stderr is the command's. */
 async function setUp(sandbox: Sandbox, flags: ExecFlags, context: CliContext): Promise<SetupEnd | null> {
   if (flags.setup === undefined) return null;
-  const { runFlaggedSetup } = await import("../setup/flagged-setup.js");
+  const { runFlaggedSetup } = await import("../flagged-setup.js");
   return await runFlaggedSetup(sandbox, { flags, printsOutput: false }, context);
 }
 

@@ -45,7 +45,7 @@ async function runShell(flags: ShellFlags, context: CliContext): Promise<number>
   await using sandbox = await openFlaggedSandbox(flags, context);
   await publishPorts(sandbox, { publish: flags.publish, session: null, command: "brig shell" }, context);
   if (flags.setup !== undefined) {
-    const { setUpBeforeTerminal } = await import("../setup/flagged-setup.js");
+    const { setUpBeforeTerminal } = await import("../flagged-setup.js");
     await setUpBeforeTerminal(sandbox, flags, context);
   }
   const program = await sandbox.spawn(shell, {

@@ -1,5 +1,4 @@
 import { statfsSync } from "node:fs";
-import type { FullDisk } from "../../errors.js";
 import { errnoOf } from "../errno.js";
 
 /** Whether a system call has failed because there is no room on a disk, or this user may use no more of it. */
@@ -7,8 +6,16 @@ export function isDiskFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "");
 }
 
+/** A `FullDisk` of an error. */
+interface FullHomeDisk {
+  owner: "brig";
+  path: string;
+  freeBytes: number | null;
+  freeFiles: number | null;
+}
+
 /** The disk with brig's own files, if the error is that it, or this user's part of it, is full. */
-export function fullDiskOfBrig(error: unknown, directory: string): FullDisk | undefined {
+export function fullDiskOfBrig(error: unknown, directory: string): FullHomeDisk | undefined {
   if (!isDiskFull(error)) return undefined;
   const about = { owner: "brig", path: directory } as const;
   try {

@@ -1,12 +1,12 @@
 import { StringDecoder } from "node:string_decoder";
-import { createProgress, type Progress } from "../../lib/terminal/progress.js";
-import { beforeAbort } from "../../lib/time/before-abort.js";
-import type { Sandbox } from "../../sandbox/sandbox.js";
-import { runSetup, type SetupEnd, setupFailure } from "../../sandbox/setup/run-setup.js";
-import type { CliContext } from "../context.js";
-import { receiptText } from "../display/receipt-text.js";
-import { flush, say } from "../render.js";
-import { commandDirectory, type SandboxFlags } from "./sandbox-flags.js";
+import { createProgress, type Progress } from "../lib/terminal/progress.js";
+import { beforeAbort } from "../lib/time/before-abort.js";
+import type { Sandbox } from "../sandbox/sandbox.js";
+import { runSetup, type SetupEnd, setupFailure } from "../sandbox/setup/run-setup.js";
+import type { CliContext } from "./context.js";
+import { receiptText } from "./display/receipt-text.js";
+import { flush, say } from "./render.js";
+import { commandDirectory, type SandboxFlags } from "./setup/sandbox-flags.js";
 
 /** A longer line is progress that nobody reads to its end. */
 const MAX_LINE_CHARS = 1000;
