@@ -135,7 +135,7 @@ async function report(
 ): Promise<void> {
   if (context.interruption()?.isQuiet) return;
   const printsEvents = asJson && entry?.printsEvents === true;
-  if (printsEvents) await write(context.stdout, `${jsonText(errorAsEvent(error))}\n`);
+  if (printsEvents) await write(context.stdout, `${jsonText(await errorAsEvent(error))}\n`);
   else if (asJson) return await writeJson(context.stdout, errorAsJson(error));
   const showsCauses = context.environment.variables.BRIG_DEBUG !== undefined;
   await say(context.stderr, describeError(error, { showsCauses }));

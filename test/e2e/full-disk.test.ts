@@ -141,7 +141,7 @@ describe.skipIf(whyNoSmallDisk !== null)("an engine whose disk is full", () => {
 
   it("is to blame in brig serve", async () => {
     await disk.fill();
-    const flags = ["--listen", "127.0.0.1:0", "--container-image", image()];
+    const flags = ["--listen", "127.0.0.1:0", "--warm", "0", "--container-image", image()];
     const program = run(["serve", ...flags]);
     onTestFinished(async () => {
       program.kill("SIGKILL");

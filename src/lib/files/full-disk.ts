@@ -1,10 +1,5 @@
 import { statfsSync } from "node:fs";
-import { errnoOf } from "../errno.js";
-
-/** Whether a system call has failed because there is no room on a disk, or this user may use no more of it. */
-export function isDiskFull(error: unknown): boolean {
-  return ["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "");
-}
+import { isDiskFull } from "../errno.js";
 
 /** A `FullDisk` of an error. */
 interface FullHomeDisk {
