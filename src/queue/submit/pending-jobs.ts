@@ -1,5 +1,6 @@
 import { QueueEvents } from "bullmq";
 import type { Redis } from "ioredis";
+import { pause } from "../../lib/time/pause.js";
 import type { AttemptStage } from "../../runs/attempt/attempt.js";
 import { type AttemptQueue, QUEUE_NAME, QUEUE_PREFIX } from "../attempt-queue.js";
 import { type JobOutcome, jobOutcomeSchema, jobProgressSchema } from "../records.js";
@@ -7,6 +8,7 @@ import { type JobOutcome, jobOutcomeSchema, jobProgressSchema } from "../records
 /** Events can be lost, as when Redis was restarted. */
 const LOOK_AGAIN_MS = 3000;
 const LOOKS_AT_ONCE = 32;
+const CLOSE_MS = 1000;
 
 /** Where a job is. "lost": several workers in turn have gone away while they ran it. "missing": Redis does not have it. */
 export type JobEnd = JobOutcome | { kind: "lost"; reason: string } | { kind: "missing" };
@@ -49,7 +51,8 @@ export class PendingJobs implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
-    await this.#events.close().catch(() => undefined);
+    // While Redis is gone, closing waits for it.
+    await Promise.race([this.#events.close().catch(() => undefined), pause(CLOSE_MS)]);
   }
 
   #stage(jobId: string, progress: unknown): void {

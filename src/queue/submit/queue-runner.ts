@@ -2,6 +2,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BrigError } from "../../errors.js";
+import { AfterAbort } from "../../lib/time/after-abort.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { SharedWork } from "../../lib/time/shared-work.js";
 import { AttemptProgress } from "../../runs/attempt/attempt-progress.js";
@@ -33,6 +35,8 @@ export interface QueueRunnerOptions {
 const RECORD_EVERY_MS = 60_000;
 /** A worker that was told to end an attempt, and has not, is not waited for any longer. */
 const CANCEL_WAIT_MS = 15_000;
+/** Nor is a Redis server that is gone, for which commands wait. */
+const GIVE_UP_MS = 20_000;
 
 interface Run {
   id: string;
@@ -52,6 +56,16 @@ export class QueueRunner implements AttemptRunner, AsyncDisposable {
   }
 
   async run(order: AttemptOrder): Promise<AttemptResult> {
+    using late = new AfterAbort(order.signal, GIVE_UP_MS);
+    try {
+      return await beforeAbort(this.#onWorkers(order), late.signal);
+    } catch (error) {
+      if (!late.signal.aborted) throw error;
+      return await this.#cancelled(order);
+    }
+  }
+
+  async #onWorkers(order: AttemptOrder): Promise<AttemptResult> {
     const run = this.#run ?? (await this.#opening.join("run", () => this.#open()));
     const { task, attempt, tries } = order;
     const job: AttemptJob = {

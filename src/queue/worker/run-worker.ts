@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { type Job, WaitingError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
+import { AfterAbort } from "../../lib/time/after-abort.js";
 import { AnySignal } from "../../lib/time/any-signal.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
 import { sharedSignal } from "../../lib/time/shared-signal.js";
 import { readVersion } from "../../version.js";
 import { type AttemptQueue, QUEUE_NAME, QUEUE_PREFIX } from "../attempt-queue.js";
@@ -37,6 +39,8 @@ export interface RunWorkerOptions extends Pick<RunSettingsOptions, "openRunner">
 const MAX_TAKE_OVERS = 3;
 const HEARTBEAT_MS = 5000;
 const LOOK_FOR_CANCELS_MS = 1000;
+/** How long the queue may take to hear the last of a worker that is to end at once. */
+const LAST_WORDS_MS = 10_000;
 
 /** Runs attempts until it is drained. */
 export async function runWorker(options: RunWorkerOptions): Promise<void> {
@@ -57,6 +61,8 @@ class QueueWorker {
   readonly #tasks: FetchedTasks;
   readonly #settings: RunSettings;
   readonly #running = new Map<string, Running>();
+  /** What is done here for attempts. The queue need not hear of it. */
+  readonly #working = new Set<Promise<AttemptEnding>>();
   readonly #startedAt = new Date().toISOString();
   #worker: Worker<AttemptJob, JobOutcome> | null = null;
   #attempts = 0;
@@ -78,18 +84,35 @@ class QueueWorker {
     const worker = this.#open();
     this.#worker = worker;
     using stop = new AnySignal([drain, signal]);
+    using late = new AfterAbort(signal, LAST_WORDS_MS);
     try {
       onEvent({ kind: "started", worker: this.#name, slots });
       await aborted(stop.signal);
       onEvent({ kind: "draining", running: this.#running.size });
-      await this.#sayAlive().catch(() => undefined);
+      await this.#heard(
+        this.#sayAlive().catch(() => undefined),
+        late.signal,
+      );
     } finally {
-      await worker.close();
+      await this.#heard(worker.close(), late.signal);
       clearInterval(heartbeat);
       clearInterval(looks);
     }
-    await queue.forgetWorker(this.#name);
+    await this.#heard(queue.forgetWorker(this.#name), late.signal);
     onEvent({ kind: "ended", attempts: this.#attempts });
+  }
+
+  /**
+   * Waits until the queue has heard something, for which its server has to be there. After `late` only what is done here
+   * is waited for: what the queue has not heard of attempts it learns by their leases.
+   */
+  async #heard(saying: Promise<void>, late: AbortSignal): Promise<void> {
+    try {
+      await beforeAbort(saying, late);
+    } catch (error) {
+      if (!late.aborted) throw error;
+      await Promise.allSettled(this.#working);
+    }
   }
 
   #open(): Worker<AttemptJob, JobOutcome> {
@@ -129,15 +152,19 @@ class QueueWorker {
     this.#running.set(jobId, running);
     onEvent({ kind: "attempt-started", run, task, attempt });
     try {
-      const ending = await processJob(parsed.data, {
+      const { signal: interrupted } = running.interrupted;
+      const working = processJob(parsed.data, {
         store,
         tasks: this.#tasks,
         settings: this.#settings,
         folder: this.#folder,
-        signal: running.interrupted.signal,
+        signal: interrupted,
         onStage: (stage) => void job.updateProgress({ stage }).catch(() => undefined),
-        isOwn: async () => (await job.extendLock(token, leaseMs).catch(() => 0)) === 1,
+        isOwn: async () =>
+          (await beforeAbort(job.extendLock(token, leaseMs), interrupted).catch(() => 0)) === 1,
       });
+      this.#working.add(working);
+      const ending = await working.finally(() => this.#working.delete(working));
       this.#attempts++;
       onEvent({ kind: "attempt-ended", run, task, attempt, ending });
       return await this.#outcome(ending, job, token);
