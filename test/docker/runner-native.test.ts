@@ -74,7 +74,7 @@ describe("the runner's native tests", () => {
 
   it("its event loop keeps its bounds, towards whoever connects and towards a host", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-session"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(29);
+    expect(output.match(/^ok /gm), output).toHaveLength(35);
     expect(exitCode, output).toBe(0);
   });
 

@@ -243,7 +243,14 @@ static pid_t fake_waitpid(pid_t pid, int *status, int flags) {
     return 0;
 }
 
+static pid_t signalled; /* the last process group that a signal was sent to */
+static int last_signal;
+
 static int fake_kill(pid_t pid, int number) {
+    if (pid < 0) {
+        signalled = -pid;
+        last_signal = number;
+    }
     struct fake *f = fake_of(pid);
     REQUIRE(pid < 0 || !f || f->life != REAPED); /* its number may belong to another process by then */
     if (f && number == SIGKILL && f->life == ALIVE) {
@@ -288,6 +295,7 @@ struct record {
     uint16_t dialled_from;                  /* the runner's own port of a connection that it made */
     uint32_t inline_bytes; /* that the worker sends with its report */
     uint32_t error, stage; /* with which it has ended */
+    uint8_t exit_flags;
     uint64_t datagrams;    /* that have come from programs */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
 };
@@ -413,6 +421,7 @@ static void take_exit(struct record *record, const struct frame *frame) {
     record->exited = true;
     record->error = get32(frame->payload + 4);
     record->stage = get32(frame->payload + 8);
+    record->exit_flags = frame->payload[1];
     for (int i = 0; i < fake_count && record->ends_tree && !(frame->payload[1] & EXIT_TREE_LEFT); i++)
         REQUIRE(fakes[i].life != ALIVE || fakes[i].channel != frame->channel);
     /* After its deadline a command does not wait for a host that does not read. */

@@ -104,6 +104,42 @@ static void a_host_may_send_what_the_command_has_read(void) {
     close_runner();
 }
 
+static void a_signal_is_sent_to_the_group_of_the_command(void) {
+    open_welcomed();
+    struct fake *f = start_one();
+    signalled = 0;
+    for (int number = 1; number <= 64; number += 63) {
+        uint8_t byte = (uint8_t)number;
+        host_send(FRAME_SIGNAL, f->channel, &byte, 1);
+        one_turn();
+        REQUIRE(signalled == pid_of(f) && last_signal == number);
+    }
+    finish();
+    close_runner();
+}
+
+/* How a command ended, from what the host is told. */
+static uint8_t exit_flags_of(bool is_killed, bool is_late) {
+    static const uint8_t request[] = {SPAWN_NO_STDIN, 200};
+    open_welcomed();
+    everything_flows();
+    struct input in = {request, request + (is_late ? 2 : 1)};
+    host_spawn(&in);
+    everything_flows();
+    uint32_t channel = channel_count;
+    if (is_late) clock_ms += 200;
+    if (is_killed) host_kill(channel, 0);
+    finish();
+    close_runner();
+    return records[channel].exit_flags & (EXIT_KILLED | EXIT_TIMED_OUT);
+}
+
+static void the_end_of_a_command_says_who_brought_it_about(void) {
+    REQUIRE(exit_flags_of(false, false) == 0);
+    REQUIRE(exit_flags_of(true, false) == EXIT_KILLED);
+    REQUIRE(exit_flags_of(false, true) == EXIT_TIMED_OUT);
+}
+
 static void without_descriptors_a_command_is_not_started_and_says_why(void) {
     static const uint8_t flags[] = {0, SPAWN_NO_STDIN, SPAWN_NO_STDIN | SPAWN_MERGE};
     size_t before = open_descriptors();
@@ -358,6 +394,38 @@ static void a_program_that_is_dialled_is_reached_or_the_error_is_told(void) {
     close_runner();
 }
 
+/* The host may have nothing to say, and say that at once. */
+static void the_end_of_the_input_may_come_before_the_connection(void) {
+    open_welcomed();
+    host_dial_program(server_port);
+    host_input(channel_count, 0);
+    everything_flows();
+    REQUIRE(records[channel_count].is_connected && !program_reads(&programs[0], 1) && programs[0].has_read_end);
+    finish();
+    close_runner();
+}
+
+static void a_listener_goes_on_after_it_had_nobody_waiting(void) {
+    open_welcomed();
+    connect_program();
+    for (int i = 0; i < 2; i++) {
+        host_accept();
+        everything_flows();
+        uint32_t first = channel_count;
+        host_accept();
+        everything_flows();
+        REQUIRE(channel_count == first + 1);
+        program_connects();
+        everything_flows();
+        REQUIRE(records[first].is_connected && !records[first + 1].is_connected);
+        program_connects();
+        everything_flows();
+        REQUIRE(records[first + 1].is_connected);
+    }
+    finish();
+    close_runner();
+}
+
 static void a_reset_is_told_to_a_host_that_sends_and_wants_nothing(void) {
     open_welcomed();
     uint32_t channel = connect_program();
@@ -604,6 +672,49 @@ static void who_has_a_parent_inside_gets_no_place(void) {
     close_runner();
 }
 
+/* Says something, and hands these descriptors over with it. */
+static void hand_over_streams(int to, const int *fds, size_t count) {
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(4 * sizeof(int))];
+    } ancillary = {0};
+    struct iovec part = {(void *)(uintptr_t)"!", 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+    REQUIRE(sendmsg(to, &message, MSG_NOSIGNAL) == 1);
+}
+
+/* A process inside may say that it comes from outside until the kernel tells who sent its message. */
+static void streams_of_somebody_inside_are_closed(void) {
+    open_runner();
+    open_door();
+    int ends[2];
+    one_turn(); /* workers are forked ahead of time */
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    size_t before = open_descriptors();
+    int fd = knock(0);
+    parent_of_all = 7;
+    hand_over_streams(fd, ends, 2);
+    one_turn();
+    REQUIRE(taken_places() == 0 && is_turned_away(fd) && open_descriptors() == before + 1);
+    close(fd);
+    fd = knock(0);
+    hand_over_streams(fd, ends, 1); /* one stream is not two */
+    one_turn();
+    REQUIRE(open_descriptors() <= before + 2);
+    close(fd);
+    one_turn();
+    REQUIRE(taken_places() == 0 && open_descriptors() == before);
+    close(ends[0]);
+    close(ends[1]);
+    close_source(&s.r, &s.r.listener);
+    close_runner();
+}
+
 static int accept_error;
 
 /* The connection stays in the queue of the listener when accept fails for want of something. */
@@ -766,6 +877,18 @@ static void only_a_command_whose_time_is_over_and_that_was_much_held_back_has_th
     close_watched();
 }
 
+static void a_room_is_opened_only_where_it_was_found(void) {
+    struct stat st;
+    char here[] = "/tmp", nowhere[] = "/nowhere";
+    REQUIRE(stat("/tmp", &st) == 0);
+    uint64_t device = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev);
+    size_t before = open_descriptors();
+    struct room room = {.path = here, .device = device + 1};
+    REQUIRE(!open_room(&room) && !open_room(&(struct room){.path = nowhere, .device = device}) && open_descriptors() == before);
+    room.device = device;
+    REQUIRE(open_room(&room) && close(room.fd) == 0);
+}
+
 /* What a failed command is told when file systems are like that: in memory and on a disk. */
 static const char *causes_with(const struct fake *f, const struct statfs *fs) {
     fake_file_system = fs;
@@ -835,6 +958,12 @@ static const struct {
     TEST(datagrams_wait_while_the_host_reads_nothing),
     TEST(while_nothing_is_left_nobody_is_let_in_and_then_all_are),
     TEST(a_host_may_send_what_the_command_has_read),
+    TEST(a_signal_is_sent_to_the_group_of_the_command),
+    TEST(the_end_of_a_command_says_who_brought_it_about),
+    TEST(the_end_of_the_input_may_come_before_the_connection),
+    TEST(a_listener_goes_on_after_it_had_nobody_waiting),
+    TEST(streams_of_somebody_inside_are_closed),
+    TEST(a_room_is_opened_only_where_it_was_found),
     TEST(without_descriptors_a_command_is_not_started_and_says_why),
     TEST(many_file_operations_come_to_their_end_in_any_number),
     TEST(an_event_without_bytes_ends_no_connection),
