@@ -90,7 +90,8 @@ export class TestRuns {
       if (run.outcome !== "failed") return run.outcome;
       if (run.failed.length === 0) return "killed";
       const noticing = [];
-      for (const test of run.failed) if (await this.#passesWithoutFault(test, project, env)) noticing.push(test);
+      for (const test of run.failed)
+        if (await this.#passesWithoutFault(test, project, env)) noticing.push(test);
       if (noticing.length === 0) continue;
       if (project === "unit") return "killed";
       // With containers, a machine that is too busy can also be why one failed, but hardly twice.
