@@ -8,12 +8,13 @@ const FAULTY = "/tmp/native-faulty";
 
 /**
  * The runner's native tests in a container with its sources in /src. All of them are compiled once, and for a fault only the source that it is in,
- * and the tests that include that source. `inside` runs a script and says how it ended, `read` gives what it prints.
+ * and the tests that include that source. `inside` and, with more time, `insidePatiently` run a script and say how it ended, `read` gives
+ * what it prints.
  */
-export async function openNativeTests({ inside, read }) {
+export async function openNativeTests({ inside, insidePatiently, read }) {
   const tests = await listTests(read);
   const all = new Set(tests.flatMap(({ main, sources }) => [main, ...sources]));
-  await inside(`mkdir -p ${SOUND} ${FAULTY}; ${compile([...all], SOUND)}`);
+  await insidePatiently(`mkdir -p ${SOUND} ${FAULTY}; ${compile([...all], SOUND)}`);
   const sound = [];
   for (const test of tests) {
     const outcome = await run(test, []);

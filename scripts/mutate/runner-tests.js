@@ -10,7 +10,9 @@ import { openNativeTests } from "./native-tests.js";
 import { buildFaulty, buildSound, installFaulty, installSound, openToolbox } from "./runner-toolbox.js";
 
 const execute = promisify(execFile);
-const LIMIT_MS = 300_000;
+/** For what is done with one fault, which may make a loop endless; and for compiling everything once, on a machine that has other work. */
+const LIMIT_S = 100;
+const LIMIT_OF_ALL_S = 1_200;
 
 /** Only its compilers are used, so that it need not be built anew after each change of the runner. Null if there is none. */
 async function newestImage() {
@@ -40,28 +42,29 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const id = stdout.trim();
   await execute("docker", ["exec", id, "sh", "-ec", "rm -rf /src/*"]);
   await execute("docker", ["cp", `${join(root, "images/toolbox/runner")}/.`, `${id}:/src`]);
-  const inside = (script, input) =>
-    endInTime(["docker", "exec", "-i", id, "timeout", "-k", "1", "100", "sh", "-ec", script], {
+  const inside = (script, { input, seconds = LIMIT_S } = {}) =>
+    endInTime(["docker", "exec", "-i", id, "timeout", "-k", "1", `${seconds}`, "sh", "-ec", script], {
       cwd: root,
-      timeoutMs: LIMIT_MS,
+      timeoutMs: 2 * seconds * 1000,
       signal,
       input,
     });
+  const insidePatiently = (script) => inside(script, { seconds: LIMIT_OF_ALL_S });
   const read = async (script) => (await execute("docker", ["exec", id, "sh", "-ec", script])).stdout;
 
-  const native = await openNativeTests({ inside, read });
-  if (toolbox !== null) await inside(buildSound);
+  const native = await openNativeTests({ inside, insidePatiently, read });
+  if (toolbox !== null) await insidePatiently(buildSound);
 
   async function outcomeOf(mutant) {
     const source = await readFile(join(root, mutant.file), "utf8");
     const name = basename(mutant.file);
-    await inside(`cat > /src/${name}`, applied(source, mutant));
+    await inside(`cat > /src/${name}`, { input: applied(source, mutant) });
     try {
       const outcome = await native.outcomeOf(name);
       if (toolbox === null || !["survived", "untested"].includes(outcome)) return outcome;
       return await sandboxOutcome(name);
     } finally {
-      if (!signal.aborted) await inside(`cat > /src/${name}`, source);
+      if (!signal.aborted) await inside(`cat > /src/${name}`, { input: source });
     }
   }
 
