@@ -9,14 +9,10 @@ const ANSWER_MS = 60_000;
 
 /**
  * What an engine says about itself: product and version, runtime, kernel, version of its control groups, processor. The engine is the one
- * that DOCKER_HOST names by its socket, or BRIG_DESCRIBED_ENGINE where the tests start another one themselves; the runtime is its default,
- * or the one that BRIG_TEST_RUNTIME names.
+ * that DOCKER_HOST names by its socket; the runtime is its default, or the one that BRIG_TEST_RUNTIME names.
  */
-export async function askEngine({ BRIG_DESCRIBED_ENGINE, DOCKER_HOST, BRIG_TEST_RUNTIME }) {
-  const socketPath = (BRIG_DESCRIBED_ENGINE || DOCKER_HOST || "unix:///var/run/docker.sock").replace(
-    /^unix:\/\//,
-    "",
-  );
+export async function askEngine({ DOCKER_HOST, BRIG_TEST_RUNTIME }) {
+  const socketPath = (DOCKER_HOST || "unix:///var/run/docker.sock").replace(/^unix:\/\//, "");
   const [version, info] = await Promise.all(["/version", "/info"].map((path) => ask(socketPath, path)));
   const isPodman = version.Components.some(({ Name }) => /podman/i.test(Name));
   return {
@@ -36,10 +32,14 @@ function upstream(version) {
   return /[0-9]+(?:\.[0-9]+)+/.exec(version)?.[0] ?? version;
 }
 
-function defaultRuntime({ DefaultRuntime }, { Components }) {
+/** Podman's may be a script that starts the runtime proper, which then says what it is. */
+export function defaultRuntime({ DefaultRuntime }, { Components }) {
   const name = DefaultRuntime.split("/").at(-1);
-  const part = Components.find((one) => one.Name === name || one.Name.includes(`(${name})`));
-  return part === undefined ? name : `${name} ${upstream(part.Version)}`;
+  const isIt = ({ Name }) =>
+    [name, `(${name})`, `(${DefaultRuntime})`].some((ending) => Name.endsWith(ending));
+  const part = Components.find(isIt);
+  if (part === undefined) return name;
+  return `${/^(\S+) version /.exec(part.Version)?.[1] ?? name} ${upstream(part.Version)}`;
 }
 
 /** `runsc version release-20240729.0` is the first line of gVisor's answer, and `0.0~20240729.0` what Debian makes of it. */

@@ -31,7 +31,7 @@ export function asRefusal(error: unknown): RefusedRequest | null {
  */
 export function isDefiniteFailure(error: unknown): boolean {
   // brig itself refused, before it asked.
-  if (isBrigError(error, "policy.not-enforced")) return true;
+  if (isBrigError(error, "policy.not-enforced") || isBrigError(error, "image.missing")) return true;
   const cause = error instanceof BrigError ? error.cause : error;
   if (asRefusal(cause) !== null) return true;
   return ["ENOENT", "ECONNREFUSED", "EACCES"].includes(errnoOf(cause) ?? "");

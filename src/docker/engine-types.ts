@@ -53,7 +53,9 @@ interface HostConfig {
   MaskedPaths?: string[];
   ReadonlyPaths?: string[];
   Ulimits?: { Name: string; Soft: number; Hard: number }[];
-  Binds?: string[];
+  PidMode?: "host";
+  UTSMode?: "host";
+  Devices?: { PathOnHost: string; PathInContainer: string; CgroupPermissions: string }[];
 }
 
 export interface Mount {

@@ -23,10 +23,15 @@ export async function openEngine(client: Client): Promise<Engine> {
   let asked: Promise<EngineInfo> | undefined;
   const containers = containerCalls(client);
   const volumes = volumeCalls(client);
+  const images = imageCalls(client);
   // Loaded on demand: with Docker nothing of it is needed.
   const special =
     client.product === "podman"
-      ? (await import("./podman/podman-containers.js")).podmanContainers(containers, volumes)
+      ? (await import("./podman/podman-containers.js")).podmanContainers(client, {
+          ...containers,
+          ...volumes,
+          ...images,
+        })
       : {};
   return {
     endpoint: client.address,
@@ -46,7 +51,7 @@ export async function openEngine(client: Client): Promise<Engine> {
     containerEvents: (id, options) => containerEvents(client, id, options),
     ...archiveCalls(client),
     ...volumes,
-    ...imageCalls(client),
+    ...images,
     ...diskUsageCalls(client),
   };
 }

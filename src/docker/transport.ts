@@ -9,6 +9,8 @@ interface ApiRequest {
   method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   /** Without the version prefix, e.g. `/containers/create`. */
   path: string;
+  /** Default: the API version of the connection. Podman's own API has other versions than Docker's. */
+  version?: string | undefined;
   /** Objects are sent as JSON, as the API expects its filters and labels. */
   query?: Record<string, unknown> | undefined;
   body?: object | undefined;
@@ -74,14 +76,14 @@ function opener(endpoint: Endpoint, prefix: string): Open {
   // Loaded on demand: it is slow, and most engines do not use TLS.
   const { Agent, request: send } = isSecure ? process.getBuiltinModule("node:https") : http;
   const agent = isSecure ? new Agent() : new SharedBufferAgent();
-  return ({ method, path, query, body, upload }, more = {}) => {
+  return ({ method, path, version, query, body, upload }, more = {}) => {
     const json = body === undefined ? undefined : JSON.stringify(body);
     const type = upload ? "application/tar" : "application/json";
     const request = send({
       ...where,
       agent,
       method,
-      path: `${prefix}${path}${queryString(query)}`,
+      path: `${version === undefined ? prefix : `/v${version}`}${path}${queryString(query)}`,
       headers: { ...(upload || json ? { "content-type": type } : {}), ...more },
     });
     if (upload) upload.on("error", (error) => request.destroy(error)).pipe(request);

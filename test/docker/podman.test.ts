@@ -7,12 +7,16 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memoryLabel } from "../../src/docker/podman/memory-volumes.js";
+import { volumeContainer } from "../../src/images/volume-container.js";
 import { readHostProcesses } from "../../src/lib/owner.js";
 import { readRecords } from "../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../src/sandbox/sweep.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
 import { openBreakable, type TestSandboxOptions } from "../support/open-sandbox.js";
 import { hasPodman, type PodmanEngine, podmanEngine } from "../support/podman-engine.js";
+
+const emptyContainer = () =>
+  volumeContainer({ image: "brig/base:latest", argv: ["/nothing"], labels: {}, volume: null });
 
 const holder = fileURLToPath(new URL("../fixtures/hold-sandbox.ts", import.meta.url));
 const run = promisify(execFile);
@@ -41,13 +45,12 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
 
   describe.each(OWNING_USERS)("for uid $uid", (user) => {
     it.each(["read-only", "workspace-write", "danger-full-access"] as const)(
-      "keeps all that %s promises, but for the devices, and leaves nothing behind",
+      "keeps all that %s promises, and leaves nothing behind",
       async (mode) => {
         becomeHostUser(user);
         await using sandbox = await open({ mode });
         expect(sandbox.proof.differences).toEqual([]);
-        const unproved = sandbox.proof.notProvable.map(({ assertion }) => assertion);
-        expect(unproved).toEqual(mode === "danger-full-access" ? [] : ["B18-devices"]);
+        expect(sandbox.proof.notProvable).toEqual([]);
         const { exitCode } = await sandbox.exec(["sh", "-c", "echo x > file"]);
         expect(exitCode).toBe(mode === "read-only" ? 2 : 0);
         expect(await volumes()).not.toEqual([]);
@@ -111,14 +114,22 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
     expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
   });
 
-  it.each(["work,readonly=false", 'work"quoted'])("refuses a workspace called %s", async (name) => {
+  it.each(["work,readonly=false", 'work"quoted', "work:ro"])("has a workspace called %j", async (name) => {
     const workspace = join(directory, name);
     await mkdir(workspace);
-    await expect(open({ workspace })).rejects.toMatchObject({
-      code: "policy.not-enforced",
-      message: `Podman cannot mount ${JSON.stringify(workspace)}`,
-    });
-    expect(await readdir(workspace)).toEqual([]);
+    await using sandbox = await open({ workspace });
+    expect(await sandbox.exec(["touch", "file"])).toMatchObject({ exitCode: 0 });
+    expect(await readdir(workspace)).toContain("file");
+  });
+
+  it("lets no command replace a device", async () => {
+    await using sandbox = await open();
+    const { stderr } = await sandbox.exec([
+      "sh",
+      "-c",
+      "rm /dev/null; touch /dev/file; mkdir /dev/shm/directory",
+    ]);
+    expect(stderr.match(/Read-only file system/g)).toHaveLength(2);
   });
 
   it("loses its container and its volumes to brig gc after a killed program", async () => {
@@ -141,6 +152,55 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
     });
     expect(await volumes()).toEqual([]);
     expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
+  });
+
+  describe("a container with volumes in memory", () => {
+    const container = (host: object = {}) =>
+      Object.assign(emptyContainer(), {
+        HostConfig: { ...emptyContainer().HostConfig, Tmpfs: { "/a": "rw,size=4096,mode=700" }, ...host },
+      });
+
+    it("has none of them left when one of them cannot be made", async () => {
+      const Tmpfs = { "/a": "rw,mode=700", "/b": "rw,uid=nobody" };
+      await expect(podman.engine.createContainer(container({ Tmpfs }))).rejects.toMatchObject({
+        message: expect.stringContaining("cannot create the volume"),
+      });
+      expect(await volumes()).toEqual([]);
+    });
+
+    it("has none of them left when it cannot be made itself", async () => {
+      const SecurityOpt = ["seccomp=/missing"];
+      await expect(podman.engine.createContainer(container({ SecurityOpt }))).rejects.toMatchObject({
+        message: expect.stringContaining("cannot create a container"),
+      });
+      expect(await volumes()).toEqual([]);
+    });
+
+    it("loses its own when it is removed", async () => {
+      const first = await podman.engine.createContainer(container(), { name: "brig-given" });
+      const second = await podman.engine.createContainer(container());
+      const names = await volumes();
+      expect(names.toSorted()).toEqual([
+        expect.stringMatching(/^brig-[0-9a-f]{16}-memory-0$/),
+        "brig-given-memory-0",
+      ]);
+      await podman.engine.removeContainer(first);
+      expect(await volumes()).toEqual(names.filter((name) => name !== "brig-given-memory-0"));
+      const removed = podman.engine.waitRemoved(second);
+      await podman.podman("rm", second);
+      await removed;
+      expect(await volumes()).toEqual([]);
+    });
+  });
+
+  it("says that an image is missing before it makes anything", async () => {
+    await expect(
+      podman.engine.createContainer({ ...emptyContainer(), Image: "no/such:image" }),
+    ).rejects.toMatchObject({
+      code: "image.missing",
+      message: "cannot create a container from no/such:image: there is no such image",
+    });
+    expect(await volumes()).toEqual([]);
   });
 
   it("takes a name for an image", async () => {

@@ -1,9 +1,10 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { readEnvironment } from "../../src/config/env.js";
 import { connectEngine } from "../../src/docker/connect.js";
@@ -26,42 +27,13 @@ export interface PodmanEngine extends AsyncDisposable {
   podman(...args: readonly string[]): Promise<string>;
 }
 
-/**
- * Podman asks for as many open files and processes as Linux ever allows. A virtual machine may allow less, and root may lack the
- * right to raise that; then no container starts. So this asks for no more than the limits of this process.
- */
-const runtimeScript = `#!${process.execPath}
-const { readFileSync, writeFileSync } = require("node:fs");
-const { spawnSync } = require("node:child_process");
-const args = process.argv.slice(2);
-const after = (name) => args[args.indexOf(name) + 1];
-const limits = new Map(
-  readFileSync("/proc/self/limits", "utf8").split("\\n").map((line) => [line.slice(0, 26).trim(), Number(line.slice(47, 68).trim())]),
-);
-const names = { RLIMIT_NOFILE: "Max open files", RLIMIT_NPROC: "Max processes" };
-function lower(path, find) {
-  const config = JSON.parse(readFileSync(path, "utf8"));
-  for (const limit of find(config).rlimits ?? []) {
-    const most = limits.get(names[limit.type]);
-    if (!(most >= 0)) continue;
-    limit.hard = Math.min(limit.hard, most);
-    limit.soft = Math.min(limit.soft, most);
-  }
-  writeFileSync(path, JSON.stringify(config));
-}
-if (args.includes("create")) lower(after("--bundle") + "/config.json", (config) => config.process);
-if (args.includes("exec") && args.includes("--process")) lower(after("--process"), (config) => config);
-const { status } = spawnSync("/usr/sbin/runc", args, { stdio: [0, 1, 2, 3, 4, 5] });
-process.exitCode = status ?? 1;
-`;
+const runtime = fileURLToPath(new URL("../fixtures/runc-within-limits.cjs", import.meta.url));
 
 /** Starts Podman's service with a storage of its own, and copies these images of brig into it. */
 export async function podmanEngine(images: readonly ImageName[]): Promise<PodmanEngine> {
   const outer = await testEngine();
   const tags = await ensureImages(outer, { names: [...images], mayInstall: true });
   const directory = await mkdtemp(join(tmpdir(), "brig-podman-"));
-  const runtime = join(directory, "runc-within-limits");
-  await writeFile(runtime, runtimeScript, { mode: 0o755 });
   for (const name of ["root", "run"]) await mkdir(join(directory, name));
   const socket = join(directory, "podman.sock");
   const flags = [

@@ -1,55 +1,66 @@
-import type { ContainerBody, Engine } from "../engine-types.js";
+import type { Engine } from "../engine-types.js";
+import type { PodmanMount, PodmanVolume } from "./podman-spec.js";
 
 /** The label of a volume in memory. Its value is where the volume is mounted. */
 export const memoryLabel = "brig.memory";
 
 const pageBytes = 4096;
 
-interface MemoryVolumes {
-  body: ContainerBody;
-  /** Their names. */
-  volumes: string[];
+/** What takes the place of the tmpfs mounts of a request. */
+export interface PodmanMemory {
+  /** Those that nobody can write to. */
+  readOnly: PodmanMount[];
+  volumes: MemoryVolume[];
+}
+
+interface MemoryVolume extends PodmanVolume {
+  /** Those of the volume's driver. */
+  driver: { type: "tmpfs"; device: "tmpfs"; o: string };
 }
 
 /**
- * Creates a volume for each writable tmpfs mount of the body, and returns the body with these instead. Podman takes
- * neither an owner nor a limit of files for a tmpfs mount of a container, but both for a volume that is a tmpfs. Such a
- * volume needs memory only while a container that has it runs. Nobody can make files in a read-only tmpfs mount,
- * so that needs neither. Error: the engine's, and then no volume is left if it can be helped.
+ * A volume for each writable tmpfs mount. Podman takes neither an owner nor a limit of files for a tmpfs mount of a container, but
+ * both for a volume that is a tmpfs. Such a volume needs memory only while a container that has it runs. Nobody can make files in a
+ * read-only tmpfs mount, so that needs neither. `name` begins the names of the volumes.
  */
+export function planMemory(tmpfs: Readonly<Record<string, string>>, name: string): PodmanMemory {
+  const mounts = Object.entries(tmpfs).map(([path, options]) => ({ path, options: options.split(",") }));
+  const isReadOnly = ({ options }: { options: string[] }) => options.includes("ro");
+  return {
+    readOnly: mounts.filter(isReadOnly).map(({ path, options }) => ({
+      destination: path,
+      type: "tmpfs",
+      source: "tmpfs",
+      options: readOnlyOptions(options),
+    })),
+    volumes: mounts
+      .filter((mount) => !isReadOnly(mount))
+      .map(({ path, options }, index) => ({
+        Name: `${name}-memory-${index}`,
+        Dest: path,
+        Options: mountFlags(options),
+        driver: { type: "tmpfs", device: "tmpfs", o: volumeOptions(options) },
+      })),
+  };
+}
+
+/** Error: the engine's, and then none of the volumes is left if it can be helped. */
 export async function createMemoryVolumes(
-  body: ContainerBody,
-  { name, engine }: { name: string; engine: Pick<Engine, "createVolume" | "removeVolume"> },
-): Promise<MemoryVolumes> {
-  const mounts = Object.entries(body.HostConfig.Tmpfs).map(([path, options]) => ({
-    path,
-    options: options.split(","),
-  }));
-  const readOnly = mounts.filter(({ options }) => options.includes("ro"));
-  const writable = mounts
-    .filter(({ options }) => !options.includes("ro"))
-    .map((mount, index) => ({ ...mount, volume: `${name}-memory-${index}` }));
+  volumes: readonly MemoryVolume[],
+  {
+    labels,
+    engine,
+  }: { labels: Record<string, string>; engine: Pick<Engine, "createVolume" | "removeVolume"> },
+): Promise<void> {
   const made = await Promise.allSettled(
-    writable.map(({ volume, path, options }) =>
-      engine.createVolume(
-        volume,
-        { ...body.Labels, [memoryLabel]: path },
-        { type: "tmpfs", device: "tmpfs", o: volumeOptions(options) },
-      ),
+    volumes.map(({ Name, Dest, driver }) =>
+      engine.createVolume(Name, { ...labels, [memoryLabel]: Dest }, { ...driver }),
     ),
   );
-  const volumes = writable.map(({ volume }) => volume);
   const failed = made.find((one) => one.status === "rejected");
-  if (failed !== undefined) {
-    await Promise.allSettled(volumes.map((volume) => engine.removeVolume(volume)));
-    throw failed.reason;
-  }
-  const HostConfig = {
-    ...body.HostConfig,
-    Tmpfs: Object.fromEntries(readOnly.map(({ path, options }) => [path, readOnlyOptions(options)])),
-    Binds: writable.map(({ volume, path, options }) => `${volume}:${path}:${mountFlags(options)}`),
-  };
-  return { body: { ...body, HostConfig }, volumes };
+  if (failed === undefined) return;
+  await Promise.allSettled(volumes.map(({ Name }) => engine.removeVolume(Name)));
+  throw failed.reason;
 }
 
 /** Podman 4 reads `size` as a quota of the disk, which it refuses where the disk has none. */
@@ -62,11 +73,11 @@ function inBlocks(option: string): string {
   return `nr_blocks=${Math.ceil(Number(option.slice("size=".length)) / pageBytes)}`;
 }
 
-function mountFlags(options: readonly string[]): string {
-  return [...options.filter((option) => !option.includes("=")), "nocopy"].join(",");
+function mountFlags(options: readonly string[]): string[] {
+  return [...options.filter((option) => !option.includes("=")), "nocopy"];
 }
 
 /** Without the last one Podman would copy what the image has at the path. */
-function readOnlyOptions(options: readonly string[]): string {
-  return [...options.filter((option) => !option.startsWith("nr_inodes=")), "notmpcopyup"].join(",");
+function readOnlyOptions(options: readonly string[]): string[] {
+  return [...options.filter((option) => !option.startsWith("nr_inodes=")), "notmpcopyup"];
 }

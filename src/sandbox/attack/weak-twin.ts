@@ -143,7 +143,7 @@ function weaken(body: ContainerBody, { engine, targets }: { engine: Engine; targ
     NetworkDisabled: false,
   });
   delete body.Hostname;
-  Object.assign(body.HostConfig, {
+  const without: Partial<ContainerBody["HostConfig"]> = {
     PidMode: "host",
     UTSMode: "host",
     NetworkMode: "host",
@@ -160,7 +160,8 @@ function weaken(body: ContainerBody, { engine, targets }: { engine: Engine; targ
     PidsLimit: 0,
     Tmpfs: { "/tmp": "rw,exec", "/run": "rw,exec" },
     Mounts: [...body.HostConfig.Mounts, ...sockets.map(bind), bind(targets.directory)],
-  });
+  };
+  Object.assign(body.HostConfig, without);
 }
 
 async function exec(

@@ -82,10 +82,6 @@ function engineExcuses(
     ...(isAnotherKernel && {
       "B10-identity": "the engine runs in a virtual machine, which numbers devices and inodes itself",
     }),
-    ...(engine.product === "podman" && {
-      "B18-devices":
-        "Podman does not make a container's /dev read-only: as uid 0, a command can replace a device with another file",
-    }),
     ...(lacksSwapAccounting && { "F2-swap": "the engine's kernel does not count swap per cgroup" }),
   };
 }

@@ -55,7 +55,8 @@ describe("whether an engine certainly did nothing", () => {
   });
 
   it("is certain when brig itself refused", () => {
-    expect(isDefiniteFailure(new BrigError("x", { code: "policy.not-enforced", hint: "y" }))).toBe(true);
+    for (const code of ["policy.not-enforced", "image.missing"] as const)
+      expect(isDefiniteFailure(new BrigError("x", { code, hint: "y" }))).toBe(true);
   });
 });
 

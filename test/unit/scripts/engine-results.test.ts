@@ -2,6 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 // @ts-expect-error -- a plain script without types
+import { defaultRuntime } from "../../../scripts/engine-results/ask-engine.js";
+// @ts-expect-error -- a plain script without types
 import { countTests } from "../../../scripts/engine-results/count-tests.js";
 // @ts-expect-error -- a plain script without types
 import { documents, resultsDirectory, root } from "../../../scripts/engine-results/places.js";
@@ -36,6 +38,19 @@ function report(...files: [name: string, tests: Record<string, string>, status?:
     })),
   };
 }
+
+it.each([
+  ["runc", { Name: "runc", Version: "1.1.5+ds1" }, "runc 1.1.5"],
+  ["crun", { Name: "OCI Runtime (crun)", Version: "crun version 1.8.1\ncommit: 1" }, "crun 1.8.1"],
+  [
+    "/x/script.cjs",
+    { Name: "OCI Runtime (/x/script.cjs)", Version: "runc version 1.1.15+ds1" },
+    "runc 1.1.15",
+  ],
+  ["/usr/bin/runc", { Name: "containerd", Version: "1.6.20" }, "runc"],
+])("the default runtime %s of an engine is what it says itself", (DefaultRuntime, component, expected) => {
+  expect(defaultRuntime({ DefaultRuntime }, { Components: [component] })).toBe(expected);
+});
 
 describe("the tables of engines", () => {
   it.each<{ file: string; table: (runs: unknown) => string }>(documents)(

@@ -1,163 +1,182 @@
 import { readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { ContainerBody, Engine } from "../../../../src/docker/engine-types.js";
-import { createMemoryVolumes } from "../../../../src/docker/podman/memory-volumes.js";
-import { asPodmanTakesIt } from "../../../../src/docker/podman/podman-body.js";
-import { podmanContainers } from "../../../../src/docker/podman/podman-containers.js";
+import type { ContainerBody } from "../../../../src/docker/engine-types.js";
+import { planMemory } from "../../../../src/docker/podman/memory-volumes.js";
+import { asPodmanSpec, type PodmanSpec } from "../../../../src/docker/podman/podman-spec.js";
 import { withSeccompFile } from "../../../../src/docker/podman/seccomp-file.js";
 
-function body(host: object = {}): ContainerBody {
+const limits = { Memory: 4096, MemorySwap: 8192, NanoCpus: 1_500_000_000, PidsLimit: 7 };
+
+function body(host: object = {}, more: object = {}): ContainerBody {
   return {
-    Image: "i",
-    Labels: { l: "1" },
-    HostConfig: { Mounts: [], SecurityOpt: [], Tmpfs: {}, ReadonlyRootfs: false, ...host },
-  } as unknown as ContainerBody;
-}
-
-/** Keeps the volumes that there are, and refuses to make the one that ends in `refused`. */
-function volumeStore({ refused = "none" } = {}) {
-  const made = new Map<string, { labels: object; options: object | undefined }>();
-  const engine: Pick<Engine, "createVolume" | "removeVolume" | "listVolumes"> = {
-    async createVolume(name, labels, options) {
-      if (name.endsWith(refused)) throw new Error(`no ${name}`);
-      made.set(name, { labels, options });
-      return { name, labels, mountpoint: "", createdAt: null };
+    ...{ Image: "i", Entrypoint: ["/e"], Cmd: ["a", "b"], Env: [], Labels: { l: "1" } },
+    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, Tty: false },
+    ...more,
+    HostConfig: {
+      ...{ AutoRemove: true, Privileged: false, ReadonlyRootfs: false, NetworkMode: "none" },
+      ...{ CgroupnsMode: "private", CapDrop: ["ALL"], CapAdd: [], SecurityOpt: [], Mounts: [], Tmpfs: {} },
+      ...{ LogConfig: { Type: "none", Config: {} }, RestartPolicy: { Name: "no" } },
+      ...host,
     },
-    async removeVolume(name) {
-      made.delete(name);
-    },
-    listVolumes: async () => [],
   };
-  return { made, engine };
 }
 
-describe("a request that Podman gets", () => {
-  it("has the hidden paths where Podman looks for them", () => {
-    const { HostConfig } = asPodmanTakesIt(body({ SecurityOpt: ["a"], MaskedPaths: ["/x", "/y"] }));
-    expect(HostConfig.SecurityOpt).toEqual(["a", "mask=/x:/y"]);
-    expect(asPodmanTakesIt(body({ SecurityOpt: ["a"] })).HostConfig.SecurityOpt).toEqual(["a"]);
+function specOf(host: object = {}, more: object = {}): PodmanSpec {
+  const one = body(host, more);
+  return asPodmanSpec(one, { name: "n", imageId: "sha256:1", memory: planMemory(one.HostConfig.Tmpfs, "n") });
+}
+
+describe("a request in Podman's own words", () => {
+  it("names the image by its id, so that no other one is found by the same name", () => {
+    expect(specOf()).toMatchObject({ name: "n", image: "sha256:1", raw_image_name: "i" });
   });
 
-  it("closes the directories that Podman would open in a read-only container, but those that are asked for", () => {
-    const { Tmpfs } = asPodmanTakesIt(body({ ReadonlyRootfs: true, Tmpfs: { "/tmp": "rw" } })).HostConfig;
-    expect(Object.keys(Tmpfs).sort()).toEqual(["/dev/shm", "/run", "/tmp", "/var/tmp"]);
-    expect(Tmpfs["/tmp"]).toBe("rw");
-    for (const path of ["/run", "/var/tmp", "/dev/shm"]) {
-      const options = Tmpfs[path]?.split(",") ?? [];
-      expect(options).toEqual(expect.arrayContaining(["ro", "nosuid", "nodev", "noexec"]));
-    }
-    expect(asPodmanTakesIt(body()).HostConfig.Tmpfs).toEqual({});
+  it("says what runs, as whom and with which variables", () => {
+    const more = { User: "1:2", WorkingDir: "/w", Hostname: "h", StopSignal: "SIGKILL" };
+    const Env = ["A=1=2", "B=", "C"];
+    expect(specOf({}, { ...more, Env, Healthcheck: { Test: ["NONE"] } })).toMatchObject({
+      ...{ entrypoint: ["/e"], command: ["a", "b"], user: "1:2", work_dir: "/w", hostname: "h" },
+      ...{ env: { A: "1=2", B: "" }, unsetenv: ["C"], labels: { l: "1" }, stdin: true, terminal: false },
+      ...{
+        stop_signal: 9,
+        healthconfig: { Test: ["NONE"] },
+        remove: true,
+        restart_policy: "no",
+        init: false,
+      },
+      ...{ systemd: "false", log_configuration: { driver: "none" } },
+    });
   });
 
-  it("has its mounts without the options of Docker", () => {
-    const Mounts = [{ Type: "bind", Source: "/a", Target: "/b", BindOptions: { Propagation: "rprivate" } }];
-    expect(asPodmanTakesIt(body({ Mounts })).HostConfig.Mounts).toEqual([
-      { Type: "bind", Source: "/a", Target: "/b" },
-    ]);
+  it("has every limit, and none that is not asked for", () => {
+    const Ulimits = [{ Name: "core", Soft: 1, Hard: 2 }];
+    const host = { ...limits, Ulimits, ShmSize: 5, Sysctls: { s: "1" } };
+    expect(specOf(host)).toMatchObject({
+      resource_limits: {
+        memory: { limit: 4096, swap: 8192 },
+        cpu: { period: 100_000, quota: 150_000 },
+        pids: { limit: 7 },
+      },
+      ...{ r_limits: [{ type: "core", soft: 1, hard: 2 }], shm_size: 5, sysctl: { s: "1" } },
+    });
+    expect(specOf({ Memory: 0, MemorySwap: 0, PidsLimit: 0 })).toMatchObject({
+      ...{ resource_limits: {}, r_limits: [], sysctl: {} },
+    });
+  });
+
+  it("has the privileges that are asked for, and no namespace of the host unless that is", () => {
+    const own = { nsmode: "private" };
+    expect(specOf()).toMatchObject({
+      ...{
+        privileged: false,
+        cap_drop: ["ALL"],
+        cap_add: [],
+        no_new_privileges: false,
+        mask: [],
+        devices: [],
+      },
+      ...{ netns: { nsmode: "none" }, pidns: own, utsns: own, ipcns: own, cgroupns: own },
+    });
+    const SecurityOpt = ["no-new-privileges", 'seccomp={"x":"="}', "apparmor=unconfined"];
+    const device = { PathOnHost: "/dev/a", PathInContainer: "/dev/b", CgroupPermissions: "r" };
+    const host = { PidMode: "host", UTSMode: "host", NetworkMode: "host", MaskedPaths: ["/x", "/y"] };
+    expect(specOf({ ...host, SecurityOpt, CapDrop: [], CapAdd: ["CHOWN"], Devices: [device] })).toMatchObject(
+      {
+        ...{ pidns: { nsmode: "host" }, utsns: { nsmode: "host" }, netns: { nsmode: "host" } },
+        ...{ cap_drop: [], cap_add: ["CHOWN"], mask: ["/x", "/y"], devices: [{ path: "/dev/a:/dev/b:r" }] },
+        ...{ no_new_privileges: true, apparmor_profile: "unconfined", seccomp_profile_path: '{"x":"="}' },
+      },
+    );
+  });
+
+  it("shows the host's names and name servers to no container without a network", () => {
+    expect(specOf()).toMatchObject({ use_image_hosts: true, use_image_resolve_conf: true });
+    expect(specOf({ NetworkMode: "bridge" })).toMatchObject({
+      ...{ use_image_hosts: false, use_image_resolve_conf: false, base_hosts_file: "none" },
+    });
+  });
+
+  it("mounts directories with what is mounted below them, and volumes", () => {
+    const Mounts = [
+      {
+        Type: "bind",
+        Source: '/a,"\n',
+        Target: "/b",
+        ReadOnly: true,
+        BindOptions: { Propagation: "rprivate" },
+      },
+      { Type: "volume", Source: "v", Target: "/c", ReadOnly: true, VolumeOptions: { NoCopy: true } },
+      { Type: "volume", Source: "w", Target: "/d", ReadOnly: false },
+    ];
+    expect(specOf({ Mounts })).toMatchObject({
+      mounts: [{ destination: "/b", type: "bind", source: '/a,"\n', options: ["ro", "rbind", "rprivate"] }],
+      volumes: [
+        { Name: "v", Dest: "/c", Options: ["ro", "nocopy"] },
+        { Name: "w", Dest: "/d", Options: ["rw"] },
+      ],
+    });
+  });
+
+  it("lets Podman open nothing for writing in a container whose files are read-only, and closes /dev", () => {
+    const { read_only_filesystem, read_write_tmpfs, mounts } = specOf({ ReadonlyRootfs: true });
+    expect([read_only_filesystem, read_write_tmpfs]).toEqual([true, false]);
+    expect(mounts.map(({ destination }) => destination)).toEqual(["/dev", "/dev/pts", "/dev/mqueue"]);
+    expect(mounts[0]?.options).toContain("ro");
+    expect(specOf()).toMatchObject({ read_only_filesystem: false, read_write_tmpfs: false, mounts: [] });
   });
 
   it.each<[object, RegExp]>([
     [{ Runtime: "runsc" }, /runtime runsc/],
     [{ Dns: ["127.0.0.1"] }, /name server/],
-    ...[",", '"', "\r", "\n"].flatMap((odd): [object, RegExp][] => [
-      [{ Mounts: [{ Type: "bind", Source: `/a${odd}b`, Target: "/b" }] }, /cannot mount/],
-      [{ Mounts: [{ Type: "bind", Source: "/a", Target: `/${odd}` }] }, /cannot mount/],
-    ]),
   ])("is refused when Podman would not do what it says: %j", (host, message) => {
     const refusal = expect.objectContaining({
       code: "policy.not-enforced",
       message: expect.stringMatching(message),
       hint: expect.stringMatching(/\w/),
     });
-    expect(() => asPodmanTakesIt(body(host))).toThrow(refusal);
+    expect(() => specOf(host)).toThrow(refusal);
   });
 });
 
-describe("a volume in memory", () => {
+it("has a volume in memory in place of each writable mount, with its owner and its limits", () => {
   const Tmpfs = {
     "/a": "rw,nosuid,size=8193,mode=755",
     "/ro": "ro,nodev,size=4096,nr_inodes=16",
     "/b": "rw,size=4096,nr_inodes=9",
   };
-
-  it("takes the place of each writable mount, with its owner and its limits", async () => {
-    const { made, engine } = volumeStore();
-    const { body: changed, volumes } = await createMemoryVolumes(body({ Tmpfs }), { name: "n", engine });
-    expect(volumes).toEqual(["n-memory-0", "n-memory-1"]);
-    expect(Object.fromEntries(made)).toEqual({
-      "n-memory-0": {
-        labels: { l: "1", "brig.memory": "/a" },
-        options: { type: "tmpfs", device: "tmpfs", o: "rw,nosuid,nr_blocks=3,mode=755" },
-      },
-      "n-memory-1": {
-        labels: { l: "1", "brig.memory": "/b" },
-        options: { type: "tmpfs", device: "tmpfs", o: "rw,nr_blocks=1,nr_inodes=9" },
-      },
-    });
-    expect(changed.HostConfig).toMatchObject({
-      Tmpfs: { "/ro": "ro,nodev,size=4096,notmpcopyup" },
-      Binds: ["n-memory-0:/a:rw,nosuid,nocopy", "n-memory-1:/b:rw,nocopy"],
-    });
-    expect(Object.keys(changed.HostConfig.Tmpfs)).toEqual(["/ro"]);
-  });
-
-  it("is removed again when another one cannot be made", async () => {
-    const { made, engine } = volumeStore({ refused: "memory-1" });
-    const failed = createMemoryVolumes(body({ Tmpfs }), { name: "n", engine });
-    await expect(failed).rejects.toThrow("no n-memory-1");
-    expect([...made.keys()]).toEqual([]);
-  });
-
-  it("is removed with its container, and also when the container cannot be made", async () => {
-    const { made, engine } = volumeStore();
-    const names: (string | undefined)[] = [];
-    let fails = false;
-    const calls = podmanContainers(
-      {
-        async createContainer(_, options) {
-          names.push(options?.name);
-          if (fails) throw new Error("no container");
-          return `id-${names.length}`;
-        },
-        removeContainer: async () => undefined,
-        waitRemoved: async () => undefined,
-      },
-      engine,
-    );
-    const first = await calls.createContainer(body({ Tmpfs }), { name: "given" });
-    const second = await calls.createContainer(body({ Tmpfs }));
-    expect(names[0]).toBe("given");
-    expect(names[1]).toMatch(/^brig-[0-9a-f]{16}$/);
-    expect(made.size).toBe(4);
-    await calls.removeContainer(first);
-    expect([...made.keys()]).toEqual([`${names[1]}-memory-0`, `${names[1]}-memory-1`]);
-    await calls.waitRemoved(second);
-    expect(made.size).toBe(0);
-    fails = true;
-    await expect(calls.createContainer(body({ Tmpfs }))).rejects.toThrow("no container");
-    expect(made.size).toBe(0);
-  });
+  expect(planMemory(Tmpfs, "n").volumes.map(({ Name, driver }) => [Name, driver])).toEqual([
+    ["n-memory-0", { type: "tmpfs", device: "tmpfs", o: "rw,nosuid,nr_blocks=3,mode=755" }],
+    ["n-memory-1", { type: "tmpfs", device: "tmpfs", o: "rw,nr_blocks=1,nr_inodes=9" }],
+  ]);
+  const { mounts, volumes } = specOf({ Tmpfs });
+  expect(volumes).toEqual([
+    { Name: "n-memory-0", Dest: "/a", Options: ["rw", "nosuid", "nocopy"] },
+    { Name: "n-memory-1", Dest: "/b", Options: ["rw", "nocopy"] },
+  ]);
+  expect(mounts).toEqual([
+    {
+      ...{ destination: "/ro", type: "tmpfs", source: "tmpfs" },
+      options: ["ro", "nodev", "size=4096", "notmpcopyup"],
+    },
+  ]);
 });
 
 describe("a seccomp profile", () => {
   it("is in a file that only this user can read, while the container is created", async () => {
     let file = "";
-    const id = await withSeccompFile(
-      body({ SecurityOpt: ["a", 'seccomp={"x":1}'] }),
-      async ({ HostConfig }) => {
-        expect(HostConfig.SecurityOpt[0]).toBe("a");
-        file = HostConfig.SecurityOpt[1]?.replace(/^seccomp=/, "") ?? "";
-        expect(readFileSync(file, "utf8")).toBe('{"x":1}');
-        expect(statSync(file).mode & 0o777).toBe(0o600);
-        return "id";
-      },
-    );
+    const id = await withSeccompFile(specOf({ SecurityOpt: ['seccomp={"x":1}'] }), async (spec) => {
+      file = spec.seccomp_profile_path ?? "";
+      expect(readFileSync(file, "utf8")).toBe('{"x":1}');
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      return "id";
+    });
     expect(id).toBe("id");
     expect(() => statSync(file)).toThrow("ENOENT");
   });
 
   it("stays as it is where it is no text of a profile", async () => {
-    const given = body({ SecurityOpt: ["seccomp=unconfined"] });
+    const given = specOf({ SecurityOpt: ["seccomp=unconfined"] });
+    expect(given.seccomp_profile_path).toBe("unconfined");
     expect(await withSeccompFile(given, async (taken) => taken)).toBe(given);
   });
 });
