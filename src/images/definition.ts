@@ -30,7 +30,8 @@ export const imageDefinitions: Readonly<Record<ImageName, ImageDefinition>> = {
     name: "toolbox",
     repository: "brig/toolbox",
     directory: imageDirectory("toolbox"),
-    isPart: (path) => /^(?:Dockerfile|hosts)$|^(?:runner|apply-patch|attempts)\/[^/]+\.[ch]$/.test(path),
+    isPart: (path) =>
+      /^(?:Dockerfile|hosts|resolv\.conf)$|^(?:runner|apply-patch|attempts)\/[^/]+\.[ch]$/.test(path),
     packageFiles: [ripgrepFile],
     hasMovingTag: false,
   },

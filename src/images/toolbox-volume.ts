@@ -77,6 +77,7 @@ async function works(engine: Engine, volume: ToolboxVolume): Promise<boolean> {
   for (const [exitCode, ...command] of [
     [0, "runner", "version"],
     [0, "rg", "--quiet", "localhost", `${mountPoint}/hosts`],
+    [0, "rg", "--quiet", "nameserver", `${mountPoint}/resolv.conf`],
     // Without arguments they print their usage.
     [2, "bin/apply_patch"],
     [2, "attempts"],

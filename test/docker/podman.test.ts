@@ -1,6 +1,8 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memoryLabel } from "../../src/docker/podman/memory-volumes.js";
 import { volumeContainer } from "../../src/images/volume-container.js";
 import { readHostProcesses } from "../../src/lib/owner.js";
+import { packageRoot } from "../../src/package-root.js";
 import { readRecords } from "../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../src/sandbox/sweep.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
@@ -104,14 +107,30 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
     expect(await volumes()).toEqual([]);
   });
 
-  it("refuses an allow-list, for which Podman would show the host's name servers and names", async () => {
-    await expect(open({ network: "allowlist:allowed.example" })).rejects.toMatchObject({
-      code: "policy.not-enforced",
-      message: expect.stringContaining("name server"),
-      hint: expect.stringContaining("use Docker"),
-    });
-    expect(await volumes()).toEqual([]);
-    expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
+  it("reaches the hosts of an allow-list by their names and no other, and is shown none of the host's names", async () => {
+    const server = createServer((_, response) => response.end("reached\n"));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    try {
+      await using sandbox = await open({
+        network: `allowlist:host.internal:${port},allowed.test`,
+        resolve: async (name) => (name.endsWith(".test") ? ["127.0.0.1"] : []),
+      });
+      expect(sandbox.proof.differences).toEqual([]);
+      const get = (name: string) =>
+        sandbox.exec(["curl", "-sS", "--noproxy", "*", "-w", "%{http_code}", `http://${name}:${port}/`]);
+      expect(await get("host.internal")).toMatchObject({ exitCode: 0, stdout: "reached\n200" });
+      expect((await get("other.test")).stdout).not.toContain("reached");
+      expect(await sandbox.exec(["getent", "hosts", "allowed.test"])).toMatchObject({ exitCode: 0 });
+      const { stdout } = await sandbox.exec(["cat", "/etc/resolv.conf", "/etc/hosts"]);
+      const files = ["resolv.conf", "hosts"].map((name) =>
+        readFile(join(packageRoot, "images/toolbox", name), "utf8"),
+      );
+      expect(stdout).toBe((await Promise.all(files)).join(""));
+    } finally {
+      server.close();
+    }
   });
 
   it.each(["work,readonly=false", 'work"quoted', "work:ro"])("has a workspace called %j", async (name) => {

@@ -167,13 +167,16 @@ function requireNoRuntime({ HostConfig: { Runtime } }: ContainerBody): void {
   });
 }
 
-/** Podman 4.3 gives a container without a network the host's name servers, and its /etc/hosts with the names and addresses in it. */
+/** Podman writes no /etc/resolv.conf for a container without a network, so this has to be mounted. */
 function requireNoNameServer({ HostConfig: { Dns } }: ContainerBody): void {
   if (Dns === undefined) return;
-  throw new BrigError("Podman cannot give a sandbox with a list of allowed hosts brig's name server", {
-    code: "policy.not-enforced",
-    hint: "nothing was run; use Docker for --network allowlist:…, or another --network",
-  });
+  throw new BrigError(
+    "Podman does not say where brig's toolbox is, in which the address of the name server is",
+    {
+      code: "policy.not-enforced",
+      hint: "nothing was run; use another --network than allowlist:…",
+    },
+  );
 }
 
 function sorted(all: readonly Mount[]): { volumes: PodmanVolume[]; mounts: PodmanMount[] } {

@@ -45,8 +45,7 @@ const ADDED_CAPABILITIES: Partial<Record<SandboxPlan["capabilities"], string[]>>
 /** The body of the engine's create request. The same plan always gives the same body. */
 export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets): ContainerBody {
   const { toolbox } = secrets;
-  // With an allow-list the engine writes /etc/resolv.conf, and then /etc/hosts as well.
-  const hosts = plan.network === "none" && plan.egress === null ? hostsMount(toolbox) : [];
+  const names = plan.network === "none" ? nameFiles(toolbox, plan) : [];
   return {
     Image: plan.image,
     Entrypoint: [runnerPath(plan)],
@@ -61,8 +60,8 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
     Env: environment(plan),
     Labels: { ...blank(plan.overridden.labels), ...plan.labels },
     // The runtime alone makes the same empty network, which halves the time of a start. The engine then makes
-    // no /etc/hosts.
-    ...(hosts.length > 0 && { NetworkDisabled: true }),
+    // no /etc/hosts and no /etc/resolv.conf.
+    ...(names.length > 0 && { NetworkDisabled: true }),
     // An image's health check would run outside any supervisor, and even in a container that brig is about to
     // refuse.
     Healthcheck: { Test: ["NONE"] },
@@ -88,7 +87,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       SecurityOpt: securityOptions(plan, secrets.seccompJson),
       Mounts: [
         toolboxMount(toolbox),
-        ...hosts,
+        ...names,
         ...plan.mounts.map(plannedMount),
         ...plan.volumes.map(volumeMount),
       ],
@@ -107,7 +106,7 @@ export function createContainerBody(plan: SandboxPlan, secrets: ContainerSecrets
       Init: false,
       MaskedPaths: [...MASKED_PATHS],
       ReadonlyPaths: readOnlyPaths(plan),
-      ...(plan.egress !== null && NAMES_FROM_BRIG),
+      ...(plan.egress !== null && names.length === 0 && NAMES_FROM_BRIG),
       // The runner listens on ports of the web and of DNS without a capability.
       Sysctls: {
         ...plan.limits.ipc,
@@ -158,12 +157,21 @@ function toolboxMount(toolbox: Toolbox): Mount {
 /** No search domain: it would be that of the engine's machine, appended to names that are not allowed. */
 const NAMES_FROM_BRIG = { Dns: [NAME_SERVER.address], DnsSearch: ["."] };
 
-/** Without this, the image's /etc/hosts applies, which usually does not even contain localhost. */
-function hostsMount({ directory }: Toolbox): Mount[] {
+/**
+ * The files by which programs find addresses. Without /etc/hosts, the image's applies, which usually does not even contain localhost. With
+ * an allow-list, brig answers for names. None if the engine does not say where the toolbox is: then it has to make these files itself.
+ */
+function nameFiles({ directory }: Toolbox, { egress }: SandboxPlan): Mount[] {
   if (directory === null) return [];
+  const files = egress === null ? ["hosts"] : ["hosts", "resolv.conf"];
   // No propagation is set: for its own directories the engine accepts only some, and chooses one of them
   // itself.
-  return [{ Type: "bind", Source: `${directory}/hosts`, Target: "/etc/hosts", ReadOnly: true }];
+  return files.map((name) => ({
+    Type: "bind",
+    Source: `${directory}/${name}`,
+    Target: `/etc/${name}`,
+    ReadOnly: true,
+  }));
 }
 
 function plannedMount({ path, access, source = { kind: "host", path } }: PlannedMount): Mount {

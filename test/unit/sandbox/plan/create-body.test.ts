@@ -1,8 +1,10 @@
-import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ContainerBody } from "../../../../src/docker/engine-types.js";
+import type { ContainerBody, Mount } from "../../../../src/docker/engine-types.js";
+import { NAME_SERVER } from "../../../../src/egress/addresses.js";
+import { packageRoot } from "../../../../src/package-root.js";
 import { SANDBOX_MODES } from "../../../../src/policy/modes.js";
 import { createContainerBody } from "../../../../src/sandbox/plan/create-body.js";
 import { anywhere, engine, planFor, type Wanted } from "./plan-fixture.js";
@@ -56,16 +58,28 @@ describe("the body sent to the engine", () => {
 
   it("with an allow-list has no network either, and brig for the only name server", async () => {
     const none = (await bodyFor({ network: { kind: "none" } })).HostConfig;
-    const { NetworkDisabled, HostConfig } = await bodyFor({
-      network: { kind: "allowlist", hosts: ["a.org"] },
-    });
-    expect(HostConfig).toEqual({
+    const allowed = { network: { kind: "allowlist", hosts: ["a.org"] } } as const;
+    const Sysctls = { ...none.Sysctls, "net.ipv4.ip_unprivileged_port_start": "0" };
+    const { NetworkDisabled, HostConfig } = await bodyFor(allowed);
+    const resolver = {
+      ...{ Type: "bind", Target: "/etc/resolv.conf", ReadOnly: true },
+      Source: "/volumes/brig-toolbox-1234/_data/resolv.conf",
+    };
+    expect(HostConfig).toEqual({ ...none, Mounts: none.Mounts.toSpliced(2, 0, resolver as Mount), Sysctls });
+    expect(NetworkDisabled).toBe(true);
+    const unknown = { ...secrets, toolbox: { ...secrets.toolbox, directory: null } };
+    const without = createContainerBody(await planFor(repo, allowed), unknown);
+    expect(without.HostConfig).toEqual({
       ...none,
       Mounts: none.Mounts.filter(({ Target }) => Target !== "/etc/hosts"),
-      ...{ Dns: ["127.83.0.1"], DnsSearch: ["."] },
-      Sysctls: { ...none.Sysctls, "net.ipv4.ip_unprivileged_port_start": "0" },
+      ...{ Dns: ["127.83.0.1"], DnsSearch: ["."], Sysctls },
     });
-    expect(NetworkDisabled).toBeUndefined();
+    expect(without.NetworkDisabled).toBeUndefined();
+  });
+
+  it("has the address of brig's name server in the toolbox", async () => {
+    const text = await readFile(join(packageRoot, "images/toolbox/resolv.conf"), "utf8");
+    expect(text).toBe(`nameserver ${NAME_SERVER.address}\nsearch .\n`);
   });
 
   it("is the same for the same plan", async () => {
