@@ -57,7 +57,12 @@ export async function harmedEngine({
   });
   const socket = join(directory, "docker.sock");
   const tags = Object.fromEntries(images.map((name) => [name, built[name]]));
-  for (const tag of Object.values(tags)) await copyImage(tag, { from: socketOf(outer), to: socket });
+  for (const tag of Object.values(tags)) {
+    await copyImage(tag, { from: socketOf(outer), to: socket });
+    const [repo, version] = tag.split(":");
+    const path = `/images/localhost/${tag}/tag?repo=${repo}&tag=${version}`;
+    if ((await outer.info()).product === "podman") await call(socket, { method: "POST", path });
+  }
 
   let isStopped = false;
   const stop = async () => {

@@ -32,7 +32,7 @@ export interface FaultyEngine extends AsyncDisposable {
   readonly engine: Engine;
   /** As `DOCKER_HOST` spells it. */
   readonly endpoint: string;
-  /** Method and path of every request so far, without version and query. */
+  /** Method and path of every request so far, without version and query, in Docker's form as well where brig uses Podman's own. */
   readonly requests: readonly string[];
   /** Streams to and from containers that brig has not closed. */
   readonly openStreams: number;
@@ -153,6 +153,7 @@ export function always(pattern: RegExp, fate: Fate): (request: string) => Fate {
 }
 
 function requestOf(head: Buffer): string {
-  const [, method, path] = /^(\S+) (?:\/v[\d.]+)?([^ ?]*)/.exec(head.toString("latin1", 0, 1000)) ?? [];
+  const [, method, path] =
+    /^(\S+) (?:\/v[\d.]+)?(?:\/libpod)?([^ ?]*)/.exec(head.toString("latin1", 0, 1000)) ?? [];
   return `${method} ${path}`;
 }

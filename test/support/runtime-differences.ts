@@ -44,7 +44,21 @@ const gvisorDifferences = {
   "soak.calls": "a call on gVisor takes several times as long: the soak makes 1 500 calls, not 10 000",
 } as const satisfies Record<string, string>;
 
-export type DifferenceId = keyof typeof gvisorDifferences;
+/** The same for Podman, whatever its runtime. */
+const podmanDifferences = {
+  "devices.runner-settings":
+    "Podman takes no read-only paths: settings of PID 1 are hidden instead, and what is written to them goes nowhere",
+  "devices.null": "on Podman not even root can move /dev/null: Device or resource busy",
+  "ended.oom": "Podman keeps no record of a kill for want of memory",
+  "ended.removed": "Podman's log does not say that a container was killed because somebody has removed it",
+  "receipt.devices": "among the capabilities that Podman gives a container is none for devices",
+} as const satisfies Record<string, string>;
+
+export type DifferenceId = keyof typeof gvisorDifferences | keyof typeof podmanDifferences;
+
+const { product } = await (await testEngine()).info();
+
+export const isPodman: boolean = product === "podman";
 
 /** As the engine is configured with it; its name tells nothing. */
 const runtime =
@@ -52,9 +66,15 @@ const runtime =
 
 export const isGvisor: boolean = runtime !== undefined && looksLikeGvisor(runtime);
 
-/** Whether the runtime at hand is known to differ here. */
+/** Those of the runtime or engine at hand. */
+const differences: Partial<Record<DifferenceId, string>> = {
+  ...(isGvisor && gvisorDifferences),
+  ...(isPodman && podmanDifferences),
+};
+
+/** Whether the runtime or engine at hand is known to differ here. */
 export function differs(id: DifferenceId): boolean {
-  return isGvisor && id in gvisorDifferences && !holdsAfterAll(id);
+  return id in differences && !holdsAfterAll(id);
 }
 
 /** What gVisor does as the kernel does, when it is started so. */
@@ -65,15 +85,14 @@ function holdsAfterAll(id: DifferenceId): boolean {
 
 const FILTERED: readonly DifferenceId[] = ["modes.setuid-bit", "runner.limits"];
 
-/** A test's name, with the reason behind it where the runtime at hand makes the test skip. */
+/** A test's name, with the reason behind it where the runtime or engine at hand makes the test skip. */
 export function titled(id: DifferenceId, name: string): string {
-  return differs(id) ? `${name} [not on ${testRuntime}: ${gvisorDifferences[id]}]` : name;
+  return differs(id) ? `${name} [not on ${testRuntime ?? "Podman"}: ${differences[id]}]` : name;
 }
 
-/** The table for the runtime at hand, one line each. */
+/** The table for the runtime and engine at hand, one line each. */
 export function differenceLines(): string[] {
-  if (!isGvisor) return [];
-  return Object.entries(gvisorDifferences)
+  return Object.entries(differences)
     .filter(([id]) => differs(id as DifferenceId))
     .map(([id, why]) => `${id}: ${why}`);
 }

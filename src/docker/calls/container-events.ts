@@ -12,20 +12,25 @@ const event = object({
 /** Covers what the clocks of this machine and the engine's differ by. */
 const AHEAD_MS = 250;
 
-/** See `Engine.containerEvents`. The engine ends its answer at the time that it is given. */
+/** The engine ends its answer at the time that it is given. */
+function untilNow() {
+  return { until: ((Date.now() + AHEAD_MS) / 1000).toFixed(3) };
+}
+
+/** At such a time, Podman would break off, even if it has not read its whole log by then. */
+const wholeLog = { stream: false };
+
+/** See `Engine.containerEvents`. */
 export async function containerEvents(
-  { call }: Client,
+  { call, product }: Client,
   id: string,
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<ContainerEvent[]> {
   const reply = await call(
     "ask what happened to the container",
     async (api, limit) => {
-      const query = {
-        since: "1",
-        until: ((Date.now() + AHEAD_MS) / 1000).toFixed(3),
-        filters: JSON.stringify({ type: ["container"], container: [id] }),
-      };
+      const filters = JSON.stringify({ type: ["container"], container: [id] });
+      const query = { since: "1", filters, ...(product === "podman" ? wholeLog : untilNow()) };
       return await text(await api.stream({ method: "GET", path: "/events", query }, limit));
     },
     { signal, limitMs: 10_000 },

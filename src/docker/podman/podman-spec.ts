@@ -145,7 +145,7 @@ export function asPodmanSpec(body: ContainerBody, { name, imageId, memory }: Spe
     no_new_privileges: host.SecurityOpt.includes("no-new-privileges"),
     seccomp_profile_path: securityOption(host.SecurityOpt, "seccomp"),
     apparmor_profile: securityOption(host.SecurityOpt, "apparmor"),
-    mask: host.MaskedPaths ?? [],
+    mask: [...(host.MaskedPaths ?? []), ...hiddenInstead(host.ReadonlyPaths ?? [])],
     mounts: [...(host.ReadonlyRootfs ? READ_ONLY_DEVICES : []), ...mounts, ...memory.readOnly],
     volumes: [...volumes, ...memory.volumes.map(({ driver, ...volume }) => volume)],
     devices: (host.Devices ?? []).map(({ PathOnHost, PathInContainer, CgroupPermissions }) => ({
@@ -157,6 +157,14 @@ export function asPodmanSpec(body: ContainerBody, { name, imageId, memory }: Spe
     resource_limits: resourceLimits(host),
     r_limits: (host.Ulimits ?? []).map(({ Name, Soft, Hard }) => ({ type: Name, soft: Soft, hard: Hard })),
   };
+}
+
+/** Of its own accord Podman makes these read-only, and takes no others. /dev is mounted so. */
+const READ_ONLY_ANYWAY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/dev"];
+
+/** What is written to a hidden file goes nowhere. */
+function hiddenInstead(readOnly: readonly string[]): string[] {
+  return readOnly.filter((path) => !READ_ONLY_ANYWAY.includes(path));
 }
 
 function requireNoRuntime({ HostConfig: { Runtime } }: ContainerBody): void {

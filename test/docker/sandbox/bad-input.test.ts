@@ -7,7 +7,7 @@ import { readSessionLabels } from "../../../src/sandbox/labels.js";
 import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { testEngine } from "../../support/engine.js";
 import type { TestSandboxOptions } from "../../support/open-sandbox.js";
-import { differs, titled } from "../../support/runtime-differences.js";
+import { differs, isPodman, titled } from "../../support/runtime-differences.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 const failureOf = async (call: Promise<unknown>) =>
@@ -144,7 +144,12 @@ describe("a sandbox that cannot be", () => {
   const cases: [string, (directory: string) => Promise<TestSandboxOptions>, string][] = [
     ["of an image that is not there", async () => ({ image: "brig/never-made:1" }), "image.missing"],
     ["of an image name that is none", async () => ({ image: "UPPER CASE" }), "usage.invalid"],
-    ["on a runtime that is not there", async () => ({ runtime: "no-such-runtime" }), "usage.invalid"],
+    [
+      "on a runtime that is not there",
+      async () => ({ runtime: "no-such-runtime" }),
+      // brig runs nothing on Podman with a runtime that is not its default.
+      isPodman ? "policy.not-enforced" : "usage.invalid",
+    ],
     ["in a workspace that is not there", async (at) => ({ workspace: `${at}/missing` }), "workspace.invalid"],
     ["in a workspace that is a file", async (at) => ({ workspace: await file(at) }), "workspace.invalid"],
     [

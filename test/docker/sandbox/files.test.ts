@@ -196,7 +196,7 @@ describe("writing", () => {
       });
       await expect(lstat(outside)).rejects.toMatchObject({ code: "ENOENT" });
       await sandbox.exec(["ln", "-s", "/etc/hostname", `${workspace}/host`]);
-      expect((await sandbox.files.read(`${workspace}/host`)).toString()).toBe("brig\n");
+      expect((await sandbox.files.read(`${workspace}/host`)).toString()).toMatch(/^brig\n?$/);
       await expect(sandbox.files.write(`${workspace}/host`, "x")).rejects.toMatchObject({
         code: expect.stringMatching(/^file\.(?:read-only|not-permitted)$/),
       });

@@ -50,6 +50,10 @@ describe("the first stream to the runner", () => {
         attaching = new Promise((resolve) => setImmediate(resolve)).then(() => real.attachContainer(id));
         return attaching;
       },
+      removeContainer: async (...args: Parameters<Engine["removeContainer"]>) => {
+        await attaching;
+        await real.removeContainer(...args);
+      },
     });
     await expect(open({ engine })).rejects.toBe(refusal);
     const attached = await attaching;

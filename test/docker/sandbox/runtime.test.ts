@@ -8,7 +8,9 @@ sandboxTest("the suite runs on the runtime it was told to", async ({ sandbox }) 
   expect(sandbox.proof.runtime).toBe(testRuntime ?? defaultRuntime);
   const lines = differenceLines();
   if (lines.length > 0)
-    console.info(`\n${testRuntime} differs from the kernel itself in this:\n  ${lines.join("\n  ")}\n`);
+    console.info(
+      `\n${testRuntime ?? "Podman"} differs from the kernel itself in this:\n  ${lines.join("\n  ")}\n`,
+    );
 });
 
 sandboxTest.skipIf(isGvisor)(

@@ -89,6 +89,11 @@ describe("a request in Podman's own words", () => {
     );
   });
 
+  it("hides what Podman does not make read-only", () => {
+    const ReadonlyPaths = ["/proc/sys", "/proc/1/oom_score_adj", "/proc/bus", "/dev"];
+    expect(specOf({ MaskedPaths: ["/x"], ReadonlyPaths }).mask).toEqual(["/x", "/proc/1/oom_score_adj"]);
+  });
+
   it("shows the host's names and name servers to no container without a network", () => {
     expect(specOf()).toMatchObject({ use_image_hosts: true, use_image_resolve_conf: true });
     expect(specOf({ NetworkMode: "bridge" })).toMatchObject({
