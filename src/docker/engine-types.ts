@@ -23,6 +23,8 @@ export interface ContainerBody {
   Healthcheck?: { Test: string[] };
   /** The engine sets up no network. The runtime creates an empty one with a loopback interface. */
   NetworkDisabled?: boolean;
+  /** Where the engine mounts a new volume each. */
+  Volumes?: Record<string, object>;
   HostConfig: HostConfig;
 }
 
@@ -53,6 +55,7 @@ interface HostConfig {
   MaskedPaths?: string[];
   ReadonlyPaths?: string[];
   Ulimits?: { Name: string; Soft: number; Hard: number }[];
+  GroupAdd?: string[];
   PidMode?: "host";
   UTSMode?: "host";
   Devices?: { PathOnHost: string; PathInContainer: string; CgroupPermissions: string }[];

@@ -69,8 +69,10 @@ function volumeOptions(options: readonly string[]): string {
 }
 
 function inBlocks(option: string): string {
-  if (!option.startsWith("size=")) return option;
-  return `nr_blocks=${Math.ceil(Number(option.slice("size=".length)) / pageBytes)}`;
+  const [, size, unit = ""] = /^size=(\d+)([kmg]?)$/.exec(option) ?? [];
+  if (size === undefined) return option;
+  const bytes = Number(size) * 1024 ** ["", "k", "m", "g"].indexOf(unit);
+  return `nr_blocks=${Math.ceil(bytes / pageBytes)}`;
 }
 
 function mountFlags(options: readonly string[]): string[] {

@@ -14,6 +14,7 @@ export interface PodmanSpec {
   entrypoint: string[];
   command: string[];
   user?: string | undefined;
+  groups: string[];
   work_dir?: string | undefined;
   hostname?: string | undefined;
   env: Record<string, string>;
@@ -47,6 +48,7 @@ export interface PodmanSpec {
   seccomp_profile_path?: string | undefined;
   apparmor_profile?: string | undefined;
   mask: string[];
+  unmask: string[];
   mounts: PodmanMount[];
   volumes: PodmanVolume[];
   devices: { path: string }[];
@@ -80,9 +82,11 @@ interface SpecOptions {
   memory: PodmanMemory;
 }
 
+const DEVICES = "/dev";
+
 /** What `/dev` is mounted with otherwise, and read-only: then nobody inside can replace a device. */
 const READ_ONLY_DEVICES: PodmanMount[] = [
-  deviceMount("/dev", "tmpfs", ["ro", "nosuid", "noexec", "strictatime", "mode=755", "size=65536k"]),
+  deviceMount(DEVICES, "tmpfs", ["ro", "nosuid", "noexec", "strictatime", "mode=755", "size=65536k"]),
   deviceMount("/dev/pts", "devpts", [
     ...["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
   ]),
@@ -92,6 +96,10 @@ const READ_ONLY_DEVICES: PodmanMount[] = [
 function deviceMount(destination: string, type: PodmanMount["type"], options: string[]): PodmanMount {
   return { destination, type, source: type, options };
 }
+
+/** Podman makes these read-only of its own accord. Of all others that should be, it can only hide the contents: what is written goes nowhere. */
+const READ_ONLY_ANYWAY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const closable = [...READ_ONLY_ANYWAY, DEVICES];
 
 const CPU_PERIOD_MICROSECONDS = 100_000;
 
@@ -104,6 +112,7 @@ export function asPodmanSpec(body: ContainerBody, { name, imageId, memory }: Spe
   requireNoNameServer(body);
   const { HostConfig: host } = body;
   const { volumes, mounts } = sorted(host.Mounts);
+  const readOnly = host.ReadonlyPaths ?? [];
   const hasNoNetwork = host.NetworkMode === "none";
   return {
     name,
@@ -112,6 +121,7 @@ export function asPodmanSpec(body: ContainerBody, { name, imageId, memory }: Spe
     entrypoint: body.Entrypoint,
     command: body.Cmd,
     user: body.User,
+    groups: host.GroupAdd ?? [],
     work_dir: body.WorkingDir,
     hostname: body.Hostname,
     env: Object.fromEntries(body.Env.filter(hasValue).map(splitVariable)),
@@ -145,9 +155,14 @@ export function asPodmanSpec(body: ContainerBody, { name, imageId, memory }: Spe
     no_new_privileges: host.SecurityOpt.includes("no-new-privileges"),
     seccomp_profile_path: securityOption(host.SecurityOpt, "seccomp"),
     apparmor_profile: securityOption(host.SecurityOpt, "apparmor"),
-    mask: [...(host.MaskedPaths ?? []), ...hiddenInstead(host.ReadonlyPaths ?? [])],
-    mounts: [...(host.ReadonlyRootfs ? READ_ONLY_DEVICES : []), ...mounts, ...memory.readOnly],
-    volumes: [...volumes, ...memory.volumes.map(({ driver, ...volume }) => volume)],
+    mask: [...(host.MaskedPaths ?? []), ...readOnly.filter((path) => !closable.includes(path))],
+    unmask: host.ReadonlyPaths ? READ_ONLY_ANYWAY.filter((path) => !readOnly.includes(path)) : [],
+    mounts: [...(readOnly.includes(DEVICES) ? READ_ONLY_DEVICES : []), ...mounts, ...memory.readOnly],
+    volumes: [
+      ...volumes,
+      ...Object.keys(body.Volumes ?? {}).map((Dest) => ({ Name: "", Dest, Options: [] })),
+      ...memory.volumes.map(({ driver, ...volume }) => volume),
+    ],
     devices: (host.Devices ?? []).map(({ PathOnHost, PathInContainer, CgroupPermissions }) => ({
       path: `${PathOnHost}:${PathInContainer}:${CgroupPermissions}`,
     })),
@@ -157,14 +172,6 @@ export function asPodmanSpec(body: ContainerBody, { name, imageId, memory }: Spe
     resource_limits: resourceLimits(host),
     r_limits: (host.Ulimits ?? []).map(({ Name, Soft, Hard }) => ({ type: Name, soft: Soft, hard: Hard })),
   };
-}
-
-/** Of its own accord Podman makes these read-only, and takes no others. /dev is mounted so. */
-const READ_ONLY_ANYWAY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/dev"];
-
-/** What is written to a hidden file goes nowhere. */
-function hiddenInstead(readOnly: readonly string[]): string[] {
-  return readOnly.filter((path) => !READ_ONLY_ANYWAY.includes(path));
 }
 
 function requireNoRuntime({ HostConfig: { Runtime } }: ContainerBody): void {

@@ -79,19 +79,34 @@ describe("a request in Podman's own words", () => {
     });
     const SecurityOpt = ["no-new-privileges", 'seccomp={"x":"="}', "apparmor=unconfined"];
     const device = { PathOnHost: "/dev/a", PathInContainer: "/dev/b", CgroupPermissions: "r" };
-    const host = { PidMode: "host", UTSMode: "host", NetworkMode: "host", MaskedPaths: ["/x", "/y"] };
+    const host = {
+      PidMode: "host",
+      UTSMode: "host",
+      NetworkMode: "host",
+      MaskedPaths: ["/x", "/y"],
+      GroupAdd: ["7"],
+    };
     expect(specOf({ ...host, SecurityOpt, CapDrop: [], CapAdd: ["CHOWN"], Devices: [device] })).toMatchObject(
       {
         ...{ pidns: { nsmode: "host" }, utsns: { nsmode: "host" }, netns: { nsmode: "host" } },
-        ...{ cap_drop: [], cap_add: ["CHOWN"], mask: ["/x", "/y"], devices: [{ path: "/dev/a:/dev/b:r" }] },
+        ...{
+          cap_drop: [],
+          cap_add: ["CHOWN"],
+          mask: ["/x", "/y"],
+          groups: ["7"],
+          devices: [{ path: "/dev/a:/dev/b:r" }],
+        },
         ...{ no_new_privileges: true, apparmor_profile: "unconfined", seccomp_profile_path: '{"x":"="}' },
       },
     );
   });
 
-  it("hides what Podman does not make read-only", () => {
+  it("hides what Podman does not make read-only, and opens what it need not", () => {
     const ReadonlyPaths = ["/proc/sys", "/proc/1/oom_score_adj", "/proc/bus", "/dev"];
-    expect(specOf({ MaskedPaths: ["/x"], ReadonlyPaths }).mask).toEqual(["/x", "/proc/1/oom_score_adj"]);
+    const { mask, unmask } = specOf({ MaskedPaths: ["/x"], ReadonlyPaths });
+    expect(mask).toEqual(["/x", "/proc/1/oom_score_adj"]);
+    expect(unmask).toEqual(["/proc/fs", "/proc/irq", "/proc/sysrq-trigger"]);
+    expect(specOf()).toMatchObject({ mask: [], unmask: [] });
   });
 
   it("shows the host's names and name servers to no container without a network", () => {
@@ -113,17 +128,19 @@ describe("a request in Podman's own words", () => {
       { Type: "volume", Source: "v", Target: "/c", ReadOnly: true, VolumeOptions: { NoCopy: true } },
       { Type: "volume", Source: "w", Target: "/d", ReadOnly: false },
     ];
-    expect(specOf({ Mounts })).toMatchObject({
+    expect(specOf({ Mounts }, { Volumes: { "/e": {} } })).toMatchObject({
       mounts: [{ destination: "/b", type: "bind", source: '/a,"\n', options: ["ro", "rbind", "rprivate"] }],
       volumes: [
         { Name: "v", Dest: "/c", Options: ["ro", "nocopy"] },
         { Name: "w", Dest: "/d", Options: ["rw"] },
+        { Name: "", Dest: "/e", Options: [] },
       ],
     });
   });
 
   it("lets Podman open nothing for writing in a container whose files are read-only, and closes /dev", () => {
-    const { read_only_filesystem, read_write_tmpfs, mounts } = specOf({ ReadonlyRootfs: true });
+    const closed = { ReadonlyRootfs: true, ReadonlyPaths: ["/dev"] };
+    const { read_only_filesystem, read_write_tmpfs, mounts } = specOf(closed);
     expect([read_only_filesystem, read_write_tmpfs]).toEqual([true, false]);
     expect(mounts.map(({ destination }) => destination)).toEqual(["/dev", "/dev/pts", "/dev/mqueue"]);
     expect(mounts[0]?.options).toContain("ro");
@@ -147,11 +164,11 @@ it("has a volume in memory in place of each writable mount, with its owner and i
   const Tmpfs = {
     "/a": "rw,nosuid,size=8193,mode=755",
     "/ro": "ro,nodev,size=4096,nr_inodes=16",
-    "/b": "rw,size=4096,nr_inodes=9",
+    "/b": "rw,size=3m,nr_inodes=9",
   };
   expect(planMemory(Tmpfs, "n").volumes.map(({ Name, driver }) => [Name, driver])).toEqual([
     ["n-memory-0", { type: "tmpfs", device: "tmpfs", o: "rw,nosuid,nr_blocks=3,mode=755" }],
-    ["n-memory-1", { type: "tmpfs", device: "tmpfs", o: "rw,nr_blocks=1,nr_inodes=9" }],
+    ["n-memory-1", { type: "tmpfs", device: "tmpfs", o: "rw,nr_blocks=768,nr_inodes=9" }],
   ]);
   const { mounts, volumes } = specOf({ Tmpfs });
   expect(volumes).toEqual([
