@@ -1,5 +1,5 @@
 import type { Engine } from "../engine-types.js";
-import type { PodmanMount, PodmanVolume } from "./podman-spec.js";
+import type { PodmanMount, PodmanVolume } from "./podman-mounts.js";
 
 /** The label of a volume in memory. Its value is where the volume is mounted. */
 export const memoryLabel = "brig.memory";

@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import { BrigError } from "../../errors.js";
 import type { ContainerBody, Mount } from "../engine-types.js";
 import type { PodmanMemory } from "./memory-volumes.js";
+import type { PodmanMount, PodmanVolume } from "./podman-mounts.js";
 
 /**
  * The fields of Podman's own request for a container that brig uses, under Podman's own names. In Docker's form of the request, nothing
@@ -60,20 +61,6 @@ export interface PodmanSpec {
 }
 
 type Namespace = { nsmode: string };
-
-/** As the OCI runtime gets it. */
-export interface PodmanMount {
-  destination: string;
-  type: Mount["Type"] | "devpts" | "mqueue";
-  source: string;
-  options: string[];
-}
-
-export interface PodmanVolume {
-  Name: string;
-  Dest: string;
-  Options: string[];
-}
 
 interface SpecOptions {
   name: string;
