@@ -15,7 +15,7 @@ export class RefusedRequest extends Error {
   constructor(status: number, body: string) {
     const words = shortened(engineWords(body).trim());
     super(`${words} (HTTP ${status})`);
-    this.status = status;
+    this.status = isGone(body) ? 404 : status;
     this.words = words;
   }
 }
@@ -35,6 +35,13 @@ export function isDefiniteFailure(error: unknown): boolean {
   const cause = error instanceof BrigError ? error.cause : error;
   if (asRefusal(cause) !== null) return true;
   return ["ENOENT", "ECONNREFUSED", "EACCES"].includes(errnoOf(cause) ?? "");
+}
+
+/** Podman answers with 500 about what is removed while it looks at it, and names the cause in a field of its own. */
+function isGone(body: string): boolean {
+  const json = parseJson(body);
+  const hasCause = typeof json === "object" && json !== null && "cause" in json;
+  return hasCause && (json.cause === "no such container" || json.cause === "no such volume");
 }
 
 /** The message in the JSON body; the whole body if a proxy sent something else. */

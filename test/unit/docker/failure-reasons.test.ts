@@ -61,6 +61,14 @@ describe("whether an engine certainly did nothing", () => {
 });
 
 describe("a refusal", () => {
+  it("is one of what is missing, also where Podman loses it while it answers", () => {
+    const answer = (cause: unknown) => JSON.stringify({ cause, message: "no such container", response: 500 });
+    for (const cause of ["no such container", "no such volume"])
+      expect(new RefusedRequest(500, answer(cause)).status).toBe(404);
+    for (const body of [answer("no space left on device"), answer(null), "[]", "no such container"])
+      expect(new RefusedRequest(500, body).status).toBe(500);
+  });
+
   it("has the message of a JSON body, or the body", () => {
     const wordsOf = (body: string) => new RefusedRequest(400, body).words;
     expect(wordsOf('{"message":" busy\\n"}')).toBe("busy");
