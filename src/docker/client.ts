@@ -114,7 +114,7 @@ async function explained(
     failure.code === "image.build-failed" ||
     (failure.code === "engine.failed" && (asRefusal(failure.cause)?.status ?? 500) >= 500);
   if (!isEngines) return failure;
-  const { blameFullDisk } = await import("./full-disk.js");
+  const { blameFullDisk } = await import("./disk/full-disk.js");
   const info = async (limit: AbortSignal) =>
     whereaboutsOf(await transport.json({ method: "GET", path: "/info" }, limit));
   return await blameFullDisk(failure, { endpoint: address, info }, signal);

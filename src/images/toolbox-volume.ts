@@ -111,7 +111,7 @@ async function run(
 }
 
 async function cannotFill(engine: Engine, { name, toolboxTag }: ToolboxVolume): Promise<BrigError> {
-  const { blameFullDisk } = await import("../docker/full-disk.js");
+  const { blameFullDisk } = await import("../docker/disk/full-disk.js");
   const failure = new BrigError(
     `the volume ${name} could not be filled with a working copy of ${toolboxTag}`,
     {

@@ -1,5 +1,5 @@
+import { freeSpace, isThisMachine, readMeminfo } from "../../docker/disk/this-machine.js";
 import type { Engine } from "../../docker/engine-types.js";
-import { freeSpace, isThisMachine, readMeminfo } from "../../docker/this-machine.js";
 
 /** What the engine's machine has, and what is left of it. */
 export interface Machine {

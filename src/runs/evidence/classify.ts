@@ -1,4 +1,4 @@
-import { FULL_DISK_BYTES } from "../../docker/full-disk.js";
+import { FULL_DISK_BYTES } from "../../docker/disk/full-disk.js";
 import { type BrigError, isBrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { UnhealthyContainer } from "../place/healthcheck.js";

@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { release, tmpdir } from "node:os";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { blameFullDisk } from "../../../src/docker/disk/full-disk.js";
 import { engineFailure, RefusedRequest } from "../../../src/docker/engine-failure.js";
-import { blameFullDisk } from "../../../src/docker/full-disk.js";
 import { BrigError } from "../../../src/errors.js";
 import { SmallDisk, whyNoSmallDisk } from "../../support/small-disk.js";
 

@@ -1,9 +1,9 @@
-import { BrigError, type FullDisk } from "../errors.js";
-import { formatBytes } from "../lib/bytes.js";
-import { beforeAbort } from "../lib/time/before-abort.js";
-import { TimeLimit } from "../lib/time/time-limit.js";
-import { asRefusal } from "./engine-failure.js";
-import type { EngineInfo } from "./engine-types.js";
+import { BrigError, type FullDisk } from "../../errors.js";
+import { formatBytes } from "../../lib/bytes.js";
+import { beforeAbort } from "../../lib/time/before-abort.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
+import { asRefusal } from "../engine-failure.js";
+import type { EngineInfo } from "../engine-types.js";
 import { type FreeSpace, freeSpace, isThisMachine } from "./this-machine.js";
 
 /** Below this, an engine can no longer write what it must. */

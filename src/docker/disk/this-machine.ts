@@ -1,5 +1,5 @@
 import { release } from "node:os";
-import type { EngineInfo } from "./engine-types.js";
+import type { EngineInfo } from "../engine-types.js";
 
 /** It is in the code that every command loads first, and this module would delay that. */
 const files = () => process.getBuiltinModule("node:fs/promises");
