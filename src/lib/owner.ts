@@ -77,7 +77,8 @@ export function startTime(stat: string): string | null {
   return afterName[startField]?.match(/^[0-9]+$/)?.[0] ?? null;
 }
 
-function hasProcess(pid: number): boolean {
+/** Whether there is a process with this id, or one that has ended and whose parent has not noticed. */
+export function hasProcess(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

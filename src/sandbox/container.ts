@@ -4,12 +4,24 @@ import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import { type Placeholders, placeholdersInUse, preparePlaceholders } from "./plan/placeholders.js";
+import {
+  type Placeholders,
+  type PlaceholderUse,
+  placeholdersInUse,
+  preparePlaceholders,
+} from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
 import { endedContainer } from "./process/ended-container.js";
 import { requireAsRequested } from "./proof/compare-created.js";
 import { removeAndConfirm, waitForContainer, withRetries } from "./removal.js";
-import { notRecorded, removeRecord, type SandboxRecord, writeRecord } from "./sandbox-records.js";
+import {
+  hasEnded,
+  notRecorded,
+  recordedNow,
+  removeRecord,
+  type SandboxRecord,
+  writeRecord,
+} from "./sandbox-records.js";
 import type { Warn } from "./warnings.js";
 
 interface ContainerOptions {
@@ -114,7 +126,7 @@ export class SandboxContainer {
     if (this.#id !== undefined) await removeAndConfirm(this.#engine, this.#id, ending);
     const placeholders = this.#placeholders;
     if (placeholders !== undefined && placeholders.made.length > 0)
-      await placeholders.remove(await this.#placeholdersInUse());
+      await this.#removePlaceholders(placeholders);
     if (this.#recordFor === null) return;
     const { brigHome, owner } = this.#recordFor;
     try {
@@ -136,7 +148,40 @@ export class SandboxContainer {
     }
   }
 
-  async #placeholdersInUse(): Promise<Set<string>> {
+  /**
+   * Those that no other session has mounted or is about to mount. The engine's answer is out of date as soon as it is given, so
+   * what others have recorded is read afterwards, and nothing is waited for between that and the removal.
+   */
+  async #removePlaceholders(placeholders: Placeholders): Promise<void> {
+    const lookedFor = new Set<string>();
+    while (true) {
+      const { sessions, paths } = await this.#placeholdersInUse();
+      const others = this.#recordedByOthers(placeholders).filter(({ sessionId }) => !sessions.has(sessionId));
+      const isCreated = ({ containerId, endpoint }: SandboxRecord) =>
+        containerId !== null && endpoint === this.#engine.endpoint;
+      // Its container was created after the engine's answer, or is gone: then the next answer does not have it either.
+      const unknown = others.filter((one) => isCreated(one) && !lookedFor.has(one.sessionId));
+      for (const { sessionId } of unknown) lookedFor.add(sessionId);
+      if (unknown.length > 0) continue;
+      const starting = others.filter((one) => !isCreated(one));
+      const awaited = starting.flatMap((record) => record.placeholders.map(({ path }) => path));
+      return await placeholders.remove(new Set([...paths, ...awaited]));
+    }
+  }
+
+  #recordedByOthers({ made }: Placeholders): SandboxRecord[] {
+    if (this.#recordFor === null) return [];
+    const { brigHome, owner } = this.#recordFor;
+    const own = new Set(made.map(({ path }) => path));
+    return recordedNow(brigHome).filter(
+      (record) =>
+        record.sessionId !== this.#plan.sessionId &&
+        record.placeholders.some(({ path }) => own.has(path)) &&
+        !hasEnded(record.owner, owner),
+    );
+  }
+
+  async #placeholdersInUse(): Promise<PlaceholderUse> {
     try {
       return await withRetries(() => placeholdersInUse(this.#engine, this.#plan.sessionId));
     } catch (cause) {

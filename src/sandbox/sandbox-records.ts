@@ -1,4 +1,13 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
@@ -17,7 +26,7 @@ import {
   stringLike,
 } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
-import { type HostProcesses, ownerState } from "../lib/owner.js";
+import { type HostProcesses, hasProcess, type Owner, ownerState } from "../lib/owner.js";
 import { reclaimTreeVolumes } from "./overlay/tree-volumes.js";
 import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";
 import { inTime } from "./removal.js";
@@ -109,6 +118,28 @@ export async function readRecords(
   return records.filter((record) => record !== null);
 }
 
+/** All readable records at this moment. Synchronous, so that a caller can act before anything else happens in this process. */
+export function recordedNow(brigHome: string): SandboxRecord[] {
+  const directory = directoryIn(brigHome);
+  const names = namesIn(directory).filter((name) => name.endsWith(".json"));
+  return names.map((name) => readRecordNow(join(directory, name))).filter((record) => record !== null);
+}
+
+function readRecordNow(file: string): SandboxRecord | null {
+  try {
+    if (statSync(file).size > RECORD_MAX_BYTES) return null;
+    return readOrNull(recordShape, parseJson(readFileSync(file, "utf8")));
+  } catch {
+    return null;
+  }
+}
+
+/** Whether that process has certainly ended, as the owner of something else can tell. */
+export function hasEnded(owner: Owner, here: Owner): boolean {
+  if (owner.host !== here.host) return false;
+  return owner.bootId !== here.bootId || !hasProcess(owner.pid);
+}
+
 function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory);
@@ -136,7 +167,8 @@ export async function reclaimPlaceholders(
     if ((await ownerState(record.owner, processes)) !== "gone") continue;
     const name = record.containerId ?? `brig-${record.sessionId}`;
     if ((await inTime((signal) => engine.inspectContainer(name, { signal }))) !== null) continue;
-    const others = (await readRecords(brigHome)).filter(({ sessionId }) => sessionId !== record.sessionId);
+    // Nothing is waited for from here to the removal: another session could take the directories over meanwhile.
+    const others = recordedNow(brigHome).filter(({ sessionId }) => sessionId !== record.sessionId);
     const inUse = new Set(others.flatMap(({ placeholders }) => placeholders.map(({ path }) => path)));
     const free = record.placeholders.filter(({ path }) => !inUse.has(path));
     removed.push(...(await removeAbandonedPlaceholders(free)));

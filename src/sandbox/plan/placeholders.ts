@@ -41,14 +41,22 @@ export async function preparePlaceholders(paths: readonly string[]): Promise<Pla
   };
 }
 
-/** Placeholders mounted by other sessions: removing one on the host would unmount it there. */
+/** Other sessions with a container, and the placeholders that they have mounted: removing one on the host would unmount it there. */
+export interface PlaceholderUse {
+  sessions: ReadonlySet<string>;
+  paths: ReadonlySet<string>;
+}
+
 export async function placeholdersInUse(
   engine: Pick<Engine, "listContainers">,
   sessionId: string,
-): Promise<Set<string>> {
+): Promise<PlaceholderUse> {
   const containers = await engine.listContainers([LABELS.placeholders]);
   const others = containers.filter(({ labels }) => labels[LABELS.session] !== sessionId);
-  return new Set(others.flatMap(({ labels }) => readPlaceholdersLabel(labels)));
+  return {
+    sessions: new Set(others.flatMap(({ labels }) => labels[LABELS.session] ?? [])),
+    paths: new Set(others.flatMap(({ labels }) => readPlaceholdersLabel(labels))),
+  };
 }
 
 /** People do not create empty directories without write permission: a killed session left it. */

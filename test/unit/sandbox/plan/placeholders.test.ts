@@ -119,5 +119,8 @@ it("placeholders in use are those of other sessions' containers", async () => {
   const engine = {
     listContainers: async () => [container("mine", ["/a"]), container("theirs", ["/b", "/c"])],
   };
-  expect(await placeholdersInUse(engine, "mine")).toEqual(new Set(["/b", "/c"]));
+  expect(await placeholdersInUse(engine, "mine")).toEqual({
+    sessions: new Set(["theirs"]),
+    paths: new Set(["/b", "/c"]),
+  });
 });
