@@ -34,9 +34,18 @@ export async function answerQuery(
     return failed(data, CODES.FORMERR);
   const asksAddress = question.type === "A";
   const found = await find(question.name.toLowerCase().replace(/\.$/, ""), asksAddress);
+  // A label with a dot in it, or with bytes that are no text: no host is called that, and the answer would be to another question.
+  if (!asksExactly(data, question)) return failed(data, CODES.NXDOMAIN);
   if (found.kind === "unknown") return reply(query, question, { code: CODES.NXDOMAIN });
   if (found.kind === "unavailable") return reply(query, question, { code: CODES.SERVFAIL });
   return reply(query, question, { code: CODES.NOERROR, address: asksAddress ? found.address : undefined });
+}
+
+/** Whether the name in the query is as an answer to this question would have it. */
+function asksExactly(data: Buffer, question: Question): boolean {
+  const TYPE_AND_CLASS_BYTES = 4;
+  const name = encode({ type: "query", questions: [question] }).subarray(HEADER_BYTES, -TYPE_AND_CLASS_BYTES);
+  return data.subarray(HEADER_BYTES, HEADER_BYTES + name.length).equals(name);
 }
 
 function decoded(data: Buffer): (Packet & { opcode?: string }) | null {

@@ -8,6 +8,12 @@ const EDNS = { type: "OPT", name: ".", udpPayloadSize: 4096, flags: 0, options: 
 const asking = (type: "A" | "AAAA" | "SRV", name: string) =>
   encode({ type: "query", id: 7, flags: 0x100, questions: [{ type, name }] });
 
+/** Asks for a name of one label. */
+function labelled(label: Buffer): Buffer {
+  const header = asking("A", "a").subarray(0, 12);
+  return Buffer.concat([header, Buffer.from([label.length]), label, Buffer.from([0, 0, 1, 0, 1])]);
+}
+
 const good = [
   asking("A", "a.example"),
   asking("A", "A.eXample."),
@@ -22,6 +28,9 @@ const good = [
 
 /** What was found to be wrong once, and is tried each time. */
 const found: [Buffer][] = [
+  // Labels that are no text, which is longer in an answer, and one with a dot in it.
+  [labelled(Buffer.alloc(63, 0xff))],
+  [labelled(Buffer.from("a.example"))],
   // An option whose length goes beyond the end of the packet.
   [Buffer.concat([good[5]!.subarray(0, -2), Buffer.from([0xff, 0xff])])],
   [Buffer.alloc(12)],
