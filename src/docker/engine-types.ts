@@ -194,12 +194,13 @@ export interface Engine extends EngineConnection {
   /**
    * An uncompressed tar stream of a file or directory in a container, whether it runs or not. Nothing in the
    * container is run for it. A link at the end of the path is not followed. Null if there is no such path. The
-   * stream must be read to its end or destroyed.
+   * stream must be read to its end or destroyed. Error: `engine.failed` if there is no such container.
    */
   readArchive(id: string, path: string, options?: { signal?: AbortSignal }): Promise<Readable | null>;
   /**
    * What the engine says of one path in a container without reading it: `mode` has the permission bits, setuid, setgid
-   * and sticky. A link at its end is not followed. Null if there is no such path, or if the engine does not say.
+   * and sticky. A link at its end is not followed. Null if there is no such path, or if the engine does not say. Error:
+   * `engine.failed` if there is no such container.
    */
   statPath(id: string, path: string, options?: { signal?: AbortSignal }): Promise<StatedPath | null>;
   /** What the engine has seen of a container since its own start. */

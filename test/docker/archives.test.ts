@@ -76,3 +76,14 @@ describe("a container whose processes have ended", () => {
     expect(await (await testEngine()).inspectContainer(stopped.containerId)).toBeNull();
   });
 });
+
+sandboxTest("a path that is missing is told from a container that is gone", async ({ directory }) => {
+  await using opened = await openBare(directory);
+  const { engine, containerId } = await stopSandbox(opened.sandbox);
+  expect(await engine.readArchive(containerId, "/missing")).toBeNull();
+  expect(await engine.statPath(containerId, "/missing")).toBeNull();
+  await engine.removeContainer(containerId);
+  const gone = { code: "engine.failed", message: expect.stringContaining("it was removed") };
+  await expect(engine.readArchive(containerId, "/app")).rejects.toMatchObject(gone);
+  await expect(engine.statPath(containerId, "/app")).rejects.toMatchObject(gone);
+});

@@ -23,7 +23,7 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
       const request = { method: "GET", path: `${pathOf(id)}/archive`, query: { path } } as const;
       return await call(
         "copy files out of the container",
-        (api, limit) => nullIfMissing(api.stream(request, limit)),
+        (api, limit) => nullIfNoPath(api.stream(request, limit), { id, api, limit }),
         { signal },
       );
     },
@@ -32,7 +32,7 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
       const request = { method: "HEAD", path: `${pathOf(id)}/archive`, query: { path } } as const;
       const headers = await call(
         "look at a path in the container",
-        (api, limit) => nullIfMissing(api.headers(request, limit)),
+        (api, limit) => nullIfNoPath(api.headers(request, limit), { id, api, limit }),
         { signal },
       );
       return parseStat(headers?.["x-docker-container-path-stat"]);
@@ -57,6 +57,20 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
       }));
     },
   };
+}
+
+/** Without the container the engine's answer is the same as without the path, and its files must not look as if they had never been there. */
+async function nullIfNoPath<T>(
+  reply: Promise<T>,
+  { id, api, limit }: { id: string; api: Transport; limit: AbortSignal },
+): Promise<T | null> {
+  const found = await nullIfMissing(reply);
+  if (found !== null) return found;
+  const container = await nullIfMissing(api.json({ method: "GET", path: `${pathOf(id)}/json` }, limit));
+  if (container !== null) return null;
+  throw new BrigError(`the files of the container ${id.slice(0, 12)} cannot be read: it was removed`, {
+    code: "engine.failed",
+  });
 }
 
 /** Some hundred thousand paths. Programs in a container can make any number, and paths of 4 KiB. */
