@@ -73,7 +73,9 @@ function definition(name: "asan" | "fuzz"): ImageDefinition {
     repository: `brig/test-runner-${name}`,
     directory: fileURLToPath(new URL("../../images/toolbox", import.meta.url)),
     isPart: (path) =>
-      /^(hosts|resolv\.conf)$|^runner\/([^/]+\.[ch]|test\/.*)$|^(apply-patch|attempts)\/[^/]+\.[ch]$/.test(path),
+      /^(hosts|resolv\.conf)$|^runner\/([^/]+\.[ch]|test\/.*)$|^(apply-patch|attempts)\/[^/]+\.[ch]$/.test(
+        path,
+      ),
     packageFiles: name === "asan" ? [ripgrepFile] : [],
     hasMovingTag: false,
   };
