@@ -60,7 +60,7 @@ export function toolCallOf(call: CalledTool, cwd: string): ToolCall {
   return {
     toolCallId: callId,
     title: titleOf(call, args),
-    kind: kinds[name] ?? "other",
+    kind: kindOf(name),
     status: "pending",
     locations: locationsOf(call, { args, cwd }),
     rawInput: rawInput(call, args),
@@ -141,4 +141,9 @@ function locationsOf(
 function rawInput({ input: text }: CalledTool, args: Input | null): unknown {
   if (text.length > INPUT_CHARS) return { input: longText(text, INPUT_CHARS) };
   return args ?? { input: longText(text) };
+}
+
+/** A model may call tools that there are not, such as "toString". */
+function kindOf(name: string): ToolKind {
+  return (Object.hasOwn(kinds, name) && kinds[name]) || "other";
 }

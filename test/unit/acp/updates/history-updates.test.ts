@@ -56,6 +56,10 @@ it("of a very long conversation shows the end, and says so", () => {
   expect(updates[0]).toMatchObject({ content: { text: expect.stringContaining("1000 earlier items") } });
 });
 
+function calling(name: string) {
+  return { type: "function_call" as const, name, arguments: "", call_id: "" };
+}
+
 it("whatever is in the file, each update is what the protocol allows", () => {
   const text = fc.string({ unit: "binary", maxLength: 50 });
   const item = fc.oneof(
@@ -80,5 +84,6 @@ it("whatever is in the file, each update is what the protocol allows", () => {
       for (const update of historyUpdates(items, "/w"))
         expectExact(schema.zSessionNotification, { sessionId: "s", update });
     }),
+    { examples: [[["__proto__", "toString"].map(calling)]] },
   );
 });
