@@ -98,7 +98,7 @@ export class BrigError extends Error {
   /** The errno of a system call that failed, in the sandbox or the engine, such as "EACCES"; undefined if unknown. */
   readonly errno: string | undefined;
   readonly reason: GoneReason | undefined;
-  /** The disk that was full; undefined if none was, or it is unknown whose it is. */
+  /** The full disk because of which it failed. Undefined for any other failure, and if brig could not find out which disk it was. */
   readonly disk: FullDisk | undefined;
 
   constructor(message: string, options: BrigErrorOptions) {

@@ -1,10 +1,13 @@
 import {
+  closeSync,
+  constants,
+  fstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   unlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -61,6 +64,8 @@ function directoryIn(brigHome: string): string {
   return join(brigHome, "sandboxes");
 }
 
+const recordName = /^([0-9]{1,10})\.[0-9a-f-]{36}\.json$/;
+
 /** The process id comes first in the name, so that records of living processes need not be opened. */
 function fileOf({ owner, sessionId }: Pick<SandboxRecord, "owner" | "sessionId">): string {
   return `${owner.pid}.${sessionId}.json`;
@@ -111,7 +116,7 @@ export async function readRecords(
   const directory = directoryIn(brigHome);
   const names = namesIn(directory);
   const wanted = names.filter((name) => {
-    const pid = /^([0-9]{1,10})\.[0-9a-f-]{36}\.json$/.exec(name)?.[1];
+    const pid = recordName.exec(name)?.[1];
     return pid !== undefined && isWanted(Number(pid));
   });
   const records = await Promise.all(wanted.map((name) => readRecord(join(directory, name))));
@@ -121,20 +126,26 @@ export async function readRecords(
 /** All readable records at this moment. Synchronous, so that a caller can act before anything else happens in this process. */
 export function recordedNow(brigHome: string): SandboxRecord[] {
   const directory = directoryIn(brigHome);
-  const names = namesIn(directory).filter((name) => name.endsWith(".json"));
+  const names = namesIn(directory).filter((name) => recordName.test(name));
   return names.map((name) => readRecordNow(join(directory, name))).filter((record) => record !== null);
 }
 
 function readRecordNow(file: string): SandboxRecord | null {
+  let opened: number | undefined;
   try {
-    if (statSync(file).size > RECORD_MAX_BYTES) return null;
-    return readOrNull(recordShape, parseJson(readFileSync(file, "utf8")));
+    // Without waiting for a writer, if somebody has put a FIFO there.
+    opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = fstatSync(opened);
+    if (!stat.isFile() || stat.size > RECORD_MAX_BYTES) return null;
+    return readOrNull(recordShape, parseJson(readFileSync(opened, "utf8")));
   } catch {
     return null;
+  } finally {
+    if (opened !== undefined) closeSync(opened);
   }
 }
 
-/** Whether that process has certainly ended, as the owner of something else can tell. */
+/** Whether the process that owns something has certainly ended. `here` is a process of this machine, to tell it from others. */
 export function hasEnded(owner: Owner, here: Owner): boolean {
   if (owner.host !== here.host) return false;
   return owner.bootId !== here.bootId || !hasProcess(owner.pid);

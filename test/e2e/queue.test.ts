@@ -146,6 +146,21 @@ describe.skipIf(!hasRedis)("brig batch --queue", () => {
       expect(await textsBelow(place)).not.toContain("key-of-the-");
   });
 
+  it("ends with what a worker says whose model has no key, and runs nothing there", async () => {
+    const redis = await startRedis();
+    const { tasks, output, results } = await place(1);
+    const provider = 'model_providers.mine={ base_url = "http://127.0.0.1:1/v1", env_key = "MINE_KEY" }';
+    const config = ["-c", "model_provider=mine", "-c", provider];
+    const queue = ["--queue", redis.urlWithPassword, "--results", results];
+    const worker = start(["worker", ...queue, ...config, "-n", "1"]);
+    const batch = start(["batch", tasks, ...config, "-m", "some-model", "-o", output, ...queue], {
+      MINE_KEY: "key-of-the-batch",
+    });
+    expect(await batch.ended, worker.errors()).not.toBe(0);
+    expect(batch.errors()).toContain("the model provider mine needs an API key, and MINE_KEY is not set");
+    expect(batch.errors()).not.toContain("tried again");
+  });
+
   it("goes on after its own end and that of Redis, and runs no attempt twice that has ended", async () => {
     const redis = await startRedis();
     const { tasks, output, results } = await place(2);

@@ -159,3 +159,16 @@ export function playedBatch(tasks: number, given: Partial<BatchSettings> = {}): 
     })),
   };
 }
+
+/** Attempts that run until they are cancelled. */
+export function endlessRunner() {
+  return playedRunner({
+    play: async ({ signal }) => {
+      await new Promise<void>((resolve) => {
+        signal.addEventListener("abort", () => resolve(), { once: true });
+        if (signal.aborted) resolve();
+      });
+      return { status: "cancelled", reward: null };
+    },
+  });
+}

@@ -190,7 +190,7 @@ function remark(
   return remarks.map((one) => `brig: ${one}\n`).join("");
 }
 
-/** Codex takes a task here, and other programs take a line for a shell. */
+/** `codex exec` takes a task for a model, and people often give a whole line for a shell. Both are one word with spaces in it. */
 function notFound([program = "", ...others]: readonly string[], image: string): string {
   if (others.length === 0 && /\s/.test(program))
     return "this runs one program; for a shell: brig exec -- sh -c 'COMMAND'; to give a model a task: brig run 'TASK'";

@@ -25,7 +25,7 @@ export interface RunnerPlace {
   admission: AttemptAdmission;
 }
 
-/** Runs attempts as a run's settings say. Error: `usage.invalid` if the agent would not be that of the run here, such as with another provider configured; those of `prepare` if it cannot work. */
+/** Runs attempts as a run's settings say. Error: `usage.invalid` if the agent would not be that of the run here, such as with another provider configured. */
 export async function openRunner(spec: RunSpec, place: RunnerPlace): Promise<AttemptRunner> {
   const { context, engine, images, admission } = place;
   const { settings } = spec;
@@ -33,7 +33,6 @@ export async function openRunner(spec: RunSpec, place: RunnerPlace): Promise<Att
   const here: BatchSettings = { ...settings, agent: { name: agent.name, model: agent.model, options } };
   const differences = settingDifferences(settings, here);
   if (differences.length > 0) throw otherAgent(differences);
-  await agent.prepare?.();
   const { environment } = context;
   const limits = attemptLimits(settings);
   const runtime = settings.runtime ?? undefined;

@@ -59,7 +59,10 @@ export function archiveCalls({ call }: Client): ArchiveCalls {
   };
 }
 
-/** Without the container the engine's answer is the same as without the path, and its files must not look as if they had never been there. */
+/**
+ * Null if the container does not have the path. The engine answers 404 as well if it does not have the container any more, which
+ * is an error: its files would look as if they had never been there.
+ */
 async function nullIfNoPath<T>(
   reply: Promise<T>,
   { id, api, limit }: { id: string; api: Transport; limit: AbortSignal },

@@ -12,12 +12,12 @@ const event = object({
 /** Covers what the clocks of this machine and the engine's differ by. */
 const AHEAD_MS = 250;
 
-/** The engine ends its answer at the time that it is given. */
+/** Asked for events until a certain time, Docker ends its answer then. Otherwise it would go on, and wait for new events. */
 function untilNow() {
   return { until: ((Date.now() + AHEAD_MS) / 1000).toFixed(3) };
 }
 
-/** At such a time, Podman would break off, even if it has not read its whole log by then. */
+/** Podman ends its answer after the last event of its log. With a time to end at, it would stop then even in the middle of the log. */
 const wholeLog = { stream: false };
 
 /** See `Engine.containerEvents`. */

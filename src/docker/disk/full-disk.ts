@@ -53,7 +53,7 @@ interface Measured {
   space: FreeSpace;
 }
 
-/** Null if the disk cannot be seen from here, or nobody waits any more. */
+/** Null if the engine is on another machine, does not say in time where its files are, or `signal` is aborted. */
 async function measure(
   { endpoint, info }: AskedEngine,
   signal: AbortSignal | undefined,

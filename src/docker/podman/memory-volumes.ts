@@ -21,7 +21,7 @@ interface MemoryVolume extends PodmanVolume {
 /**
  * A volume for each writable tmpfs mount. Podman takes neither an owner nor a limit of files for a tmpfs mount of a container, but
  * both for a volume that is a tmpfs. Such a volume needs memory only while a container that has it runs. Nobody can make files in a
- * read-only tmpfs mount, so that needs neither. `name` begins the names of the volumes.
+ * read-only tmpfs mount, so that needs neither. The volumes are called `name`-memory-0 and so on.
  */
 export function planMemory(tmpfs: Readonly<Record<string, string>>, name: string): PodmanMemory {
   const mounts = Object.entries(tmpfs).map(([path, options]) => ({ path, options: options.split(",") }));

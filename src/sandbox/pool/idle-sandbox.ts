@@ -31,7 +31,7 @@ export class IdleSandbox {
     this.#opened.link.onGone = listener;
   }
 
-  /** Called when whoever got it begins to close it. */
+  /** Called when the caller that the sandbox was handed over to begins to close it. */
   set onClose(listener: () => void) {
     const told = { [Symbol.asyncDispose]: async () => listener() };
     this.#opened.closedFirst = [...(this.#opened.closedFirst ?? []), told];

@@ -11,8 +11,9 @@ export interface PoolState {
 }
 
 /**
- * How many starts a pool has under way. A caller that waits has the machine for its own start; those that nobody waits
- * for take half of it at most, so that the calls in other sandboxes stay quick. A pool that is filled takes all of it.
+ * How many sandboxes a pool starts at the same time. While callers wait, only theirs are started, which are ready sooner then.
+ * Those that nobody waits for yet are started on half of the processors at most, so that the calls in other sandboxes stay
+ * quick. A pool that is being filled starts all at once.
  */
 export function startsWanted({ size, ready, waiting, isFilling, isResting, cores }: PoolState): number {
   const missing = isResting ? 0 : Math.max(0, size - ready);

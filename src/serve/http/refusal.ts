@@ -34,7 +34,7 @@ export function busy(message: string, { status, retrySeconds }: { status: 429 | 
 
 const RETRY_ELSEWHERE_SECONDS = 30;
 
-/** Nothing new begins, because the service is being ended. */
+/** The answer to a request for something new, such as a sandbox, while the service is being ended. */
 export function ending(): Refusal {
   return busy("the service is ending", { status: 503, retrySeconds: RETRY_ELSEWHERE_SECONDS });
 }

@@ -64,7 +64,10 @@ export async function openFree(
   return await placeIn(sandbox, { request, image, imageName, mode, signal });
 }
 
-/** Both are asked for at once. The sandbox belongs to nobody else from then on, whatever the engine says of the image. */
+/**
+ * Takes a sandbox from the pool, and asks the engine about the image meanwhile. If the engine fails, the sandbox is closed: the
+ * pool has given it away and does not take it back.
+ */
 async function takeWarm(
   pool: SandboxPool,
   imageName: string,

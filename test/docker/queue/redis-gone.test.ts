@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { playedRunner } from "../../support/played-attempts.js";
+import { endlessRunner } from "../../support/played-attempts.js";
 import { TestQueue } from "../../support/queues.js";
 import { hasRedis, RedisServer } from "../../support/redis-server.js";
 
@@ -10,18 +10,7 @@ async function ownServer(): Promise<RedisServer> {
   return server;
 }
 
-/** An attempt that runs until it is cancelled. */
-const endless = () =>
-  playedRunner({
-    play: async ({ signal }) => {
-      await new Promise<void>((resolve) => {
-        signal.addEventListener("abort", () => resolve(), { once: true });
-        if (signal.aborted) resolve();
-      });
-      return { status: "cancelled", reward: null };
-    },
-  });
-
+// Without redis-server, which npm test installs if it can, there is nothing to test with.
 describe.skipIf(!hasRedis)("while Redis is gone", () => {
   it("a worker with nothing to do ends when it is told to", async () => {
     const server = await ownServer();
@@ -38,7 +27,7 @@ describe.skipIf(!hasRedis)("while Redis is gone", () => {
   it("a worker that runs an attempt ends when it is told to, and so does its submitter", async () => {
     const server = await ownServer();
     const queue = await TestQueue.open(server, { count: 2 });
-    const worker = await queue.work({ runner: endless() });
+    const worker = await queue.work({ runner: endlessRunner() });
     const stop = new AbortController();
     const submitted = queue.submit({ signal: stop.signal, drain: stop.signal });
     await expect.poll(() => worker.events.map(({ kind }) => kind)).toContain("attempt-started");

@@ -8,7 +8,7 @@ import { readRedisAddress } from "../../../src/queue/redis/redis-address.js";
 import { cancelRun } from "../../../src/queue/status/cancel-run.js";
 import { readQueueStatus } from "../../../src/queue/status/queue-status.js";
 import type { ObjectStore } from "../../../src/queue/store/object-store.js";
-import { infrastructure, playedRunner } from "../../support/played-attempts.js";
+import { endlessRunner, infrastructure, playedRunner } from "../../support/played-attempts.js";
 import { TestQueue } from "../../support/queues.js";
 import { hasRedis, PASSWORD, RedisServer } from "../../support/redis-server.js";
 
@@ -26,18 +26,6 @@ async function writtenToRedis(): Promise<string> {
   const files = (await readdir(folder)).map((name) => readFile(join(folder, name), "latin1"));
   return (await Promise.all(files)).join("\n");
 }
-
-/** An attempt that runs until it is cancelled. */
-const endless = () =>
-  playedRunner({
-    play: async ({ signal }) => {
-      await new Promise<void>((resolve) => {
-        signal.addEventListener("abort", () => resolve(), { once: true });
-        if (signal.aborted) resolve();
-      });
-      return { status: "cancelled", reward: null };
-    },
-  });
 
 // Without redis-server, which npm test installs if it can, there is nothing to test with.
 describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
@@ -110,7 +98,7 @@ describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
 
   it("takes back what no worker has taken when it is drained, and ends what runs when it is stopped", async () => {
     const queue = await TestQueue.open(server);
-    const { events } = await queue.work({ runner: endless() });
+    const { events } = await queue.work({ runner: endlessRunner() });
     const [draining, stopping] = [new AbortController(), new AbortController()];
     const submitted = queue.submit({ drain: draining.signal, signal: stopping.signal });
     await expect.poll(() => events.filter(({ kind }) => kind === "attempt-started")).toHaveLength(1);
@@ -127,7 +115,7 @@ describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
 
   it("goes on with another worker when one gives its attempts back", async () => {
     const queue = await TestQueue.open(server, { count: 1 });
-    const first = await queue.work({ runner: endless() });
+    const first = await queue.work({ runner: endlessRunner() });
     const submitted = queue.submit();
     await expect.poll(() => first.events.map(({ kind }) => kind)).toContain("attempt-started");
     first.stop();
@@ -178,7 +166,7 @@ describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
 
   it("ends when its run is cancelled, and goes on when it is submitted again", async () => {
     const queue = await TestQueue.open(server);
-    const stuck = await queue.work({ runner: endless() });
+    const stuck = await queue.work({ runner: endlessRunner() });
     const submitted = queue.submit();
     const ended = expect(submitted).rejects.toMatchObject({ code: "aborted" });
     await expect.poll(() => stuck.events.map(({ kind }) => kind)).toContain("attempt-started");

@@ -51,7 +51,7 @@ describe("somebody who knows Docker or Codex", () => {
 
   it("is told of options that there are, where the familiar one is missing", async () => {
     const all = await defined();
-    for (const [flag, { needs }] of Object.entries(familiarOptions)) {
+    for (const [flag, { needs }] of familiarOptions) {
       const without = all.filter((command) => !has(command, flag));
       expect(
         without.some((command) => needs === undefined || has(command, needs)),

@@ -66,7 +66,7 @@ static void read_changes(int fd) {
     fclose(file);
 }
 
-/* `left_out` ends with NUL after each path. */
+/* `left_out` is a list of paths, each with a NUL behind it. */
 static uint32_t changes(uint8_t flags, int64_t since, const char *left_out, size_t left_out_size) {
     char second[1024];
     FILE *file = tmpfile();
@@ -377,11 +377,6 @@ int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     snprintf(root, sizeof root, "/tmp/brig-changes-XXXXXX");
     REQUIRE(mkdtemp(root));
-#define RUN(test)                 \
-    do {                          \
-        test();                   \
-        printf("ok %s\n", #test); \
-    } while (0)
     RUN(only_what_was_touched_and_differs_is_a_change);
     RUN(what_is_no_file_is_compared_by_what_it_is);
     RUN(directories_are_entered_and_what_is_gone_is_counted_with_all_below_it);

@@ -221,11 +221,6 @@ static void a_request_that_is_wrong_changes_nothing(void) {
 
 int main(void) {
     snprintf(root, sizeof root, "/tmp/copies.%d", (int)getpid());
-#define RUN(test)                 \
-    do {                          \
-        test();                   \
-        printf("ok %s\n", #test); \
-    } while (0)
     RUN(a_copy_says_how_each_file_is_now);
     RUN(a_file_system_that_cannot_copy_has_it_done_by_hand);
     RUN(a_disk_that_is_full_is_an_error);

@@ -180,11 +180,6 @@ int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     snprintf(root, sizeof root, "/tmp/brig-journals-XXXXXX");
     REQUIRE(mkdtemp(root));
-#define RUN(test)                 \
-    do {                          \
-        test();                   \
-        printf("ok %s\n", #test); \
-    } while (0)
     RUN(what_is_written_is_read_again);
     RUN(an_empty_list_is_a_journal_too);
     RUN(a_step_that_is_wrong_makes_the_journal_unreadable);

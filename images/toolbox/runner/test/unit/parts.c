@@ -455,11 +455,6 @@ static void a_report_is_taken_only_whole(void) {
 }
 
 int main(void) {
-#define RUN(test)                 \
-    do {                          \
-        test();                   \
-        printf("ok %s\n", #test); \
-    } while (0)
     RUN(a_frame_is_read_only_whole_and_as_it_was_written);
     RUN(only_frames_of_the_session_have_no_channel);
     RUN(a_greeting_has_one_size);

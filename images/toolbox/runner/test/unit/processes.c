@@ -328,11 +328,6 @@ int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     snprintf(root, sizeof root, "/tmp/brig-processes-XXXXXX");
     REQUIRE(mkdtemp(root));
-#define RUN(test)                 \
-    do {                          \
-        test();                   \
-        printf("ok %s\n", #test); \
-    } while (0)
     RUN(a_connection_belongs_to_the_process_that_has_it_open);
     RUN(the_tables_of_the_kernel_are_read_row_by_row);
     RUN(what_nobody_has_open_has_no_owner);

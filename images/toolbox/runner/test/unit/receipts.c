@@ -286,11 +286,6 @@ int main(void) {
     signal(SIGPIPE, SIG_IGN);
     snprintf(root, sizeof root, "/tmp/brig-receipts-XXXXXX");
     REQUIRE(mkdtemp(root));
-#define RUN(test)                 \
-    do {                          \
-        test();                   \
-        printf("ok %s\n", #test); \
-    } while (0)
     RUN(what_runs_by_itself_is_told_from_what_does_not);
     RUN(a_link_runs_too_and_has_no_digest);
     RUN(special_rights_devices_and_files_of_others_are_told);

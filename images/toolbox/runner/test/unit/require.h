@@ -14,4 +14,11 @@
         }                                                                                         \
     } while (0)
 
+/* Runs a test, which ends the program if it fails, and says that it has passed. */
+#define RUN(test)                 \
+    do {                          \
+        test();                   \
+        printf("ok %s\n", #test); \
+    } while (0)
+
 #endif
