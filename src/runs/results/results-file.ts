@@ -43,7 +43,10 @@ export function parseResult(text: string): AttemptResult | null {
   return attemptResultSchema.safeParse(parseJson(text)).data ?? null;
 }
 
-/** Appends results one after the other. A result is durable when its promise resolves. */
+/**
+ * Appends results one after the other. A result is durable when its promise resolves; one that does not fit on the disk leaves
+ * nothing of its line, which would merge with the next one.
+ */
 export class ResultsFile implements AsyncDisposable {
   readonly #file: FileHandle;
   #last: Promise<unknown> = Promise.resolve();
@@ -58,8 +61,15 @@ export class ResultsFile implements AsyncDisposable {
 
   async append(result: AttemptResult): Promise<void> {
     const write = async () => {
-      await this.#file.appendFile(`${JSON.stringify(result)}\n`);
-      await this.#file.datasync();
+      const { size } = await this.#file.stat();
+      try {
+        await this.#file.appendFile(`${JSON.stringify(result)}\n`);
+        await this.#file.datasync();
+      } catch (error) {
+        // If this fails as well, the run's next start repairs the file.
+        await this.#file.truncate(size).catch(() => undefined);
+        throw error;
+      }
     };
     const written = this.#last.then(write, write);
     this.#last = written;
