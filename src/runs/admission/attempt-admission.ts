@@ -6,11 +6,12 @@ import { requireRoom } from "./admission.js";
 import type { Need, Shortage } from "./decide.js";
 import type { EngineGateLimits } from "./engine-gate.js";
 import { measureMachine } from "./machine.js";
-import { openAdmission, openEngineGate } from "./open-admission.js";
+import type { ModelOutcome } from "./model-gate.js";
+import { openAdmission, openEngineGate, openModelGate } from "./open-admission.js";
 
 /** Decides when the attempts of a run may start. */
 export interface AttemptAdmission {
-  /** Resolves when there is room for an attempt at this task, and the engine works. */
+  /** Resolves when there is room for an attempt at this task, and the engine and the model's endpoint work. */
   enter(task: Task, signal: AbortSignal): Promise<AdmittedAttempt>;
 }
 
@@ -24,7 +25,9 @@ export type BatchWait =
   /** The next attempt needs so much of it, and so much is left: processors, or bytes. */
   | { kind: "room"; resource: "cpus" | "memory" | "disk"; needed: number; left: number }
   /** So many of the last attempts failed because of the engine, which is asked again after this time. */
-  | { kind: "engine"; failed: number; outcomes: number; forMs: number; message: string | null };
+  | { kind: "engine"; failed: number; outcomes: number; forMs: number; message: string | null }
+  /** So many attempts in a row failed because of the model's endpoint; one tries it again after this time. 0: one does now. */
+  | { kind: "model"; failed: number; forMs: number; message: string };
 
 export interface AttemptAdmissionOptions {
   maxAtOnce: number;
@@ -37,7 +40,7 @@ export interface AttemptAdmissionOptions {
 /** Admission by what the engine's machine has left, and by how the last attempts ended. */
 export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOptions): AttemptAdmission {
   const { maxAtOnce, clock, gateLimits, onWait } = options;
-  let waitsFor: "room" | "engine" | null = null;
+  let waitsFor: BatchWait["kind"] | null = null;
   const wait = (reason: BatchWait) => {
     waitsFor = reason.kind;
     onWait(reason);
@@ -53,6 +56,11 @@ export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOp
     onPause: ({ cause: message, ...pause }) => wait({ kind: "engine", ...pause, message }),
     onResume: () => goOn("engine"),
   });
+  const models = openModelGate({
+    clock,
+    onPause: ({ cause: message, ...pause }) => wait({ kind: "model", ...pause, message }),
+    onResume: () => goOn("model"),
+  });
   const admission = openAdmission(engine, {
     maxAtOnce,
     clock,
@@ -63,19 +71,34 @@ export function openAttemptAdmission(engine: Engine, options: AttemptAdmissionOp
   });
   return {
     async enter(task, signal) {
-      await gate.turn(signal);
-      const place = await admission.enter(needOf(task), signal);
-      goOn("room");
-      return {
-        ended(result) {
-          place[Symbol.dispose]();
-          if (result === null || result.status === "cancelled") return;
-          const { failure } = result;
-          gate.note({ isFault: failure?.class === "engine-gone", cause: failure?.message ?? null });
-        },
-      };
+      const model = await models.turn(signal);
+      try {
+        await gate.turn(signal);
+        const place = await admission.enter(needOf(task), signal);
+        goOn("room");
+        return {
+          ended(result) {
+            place[Symbol.dispose]();
+            model.ended(modelOutcome(result));
+            if (result === null || result.status === "cancelled") return;
+            const { failure } = result;
+            gate.note({ isFault: failure?.class === "engine-gone", cause: failure?.message ?? null });
+          },
+        };
+      } catch (error) {
+        model.ended({ kind: "unknown" });
+        throw error;
+      }
     },
   };
+}
+
+/** What the end of an attempt says about the model's endpoint. */
+function modelOutcome(result: AttemptResult | null): ModelOutcome {
+  if (result === null || result.status === "cancelled") return { kind: "unknown" };
+  const { failure, usage } = result;
+  if (failure?.class === "model-endpoint") return { kind: "failed", cause: failure.message };
+  return { kind: usage.turns > 0 ? "answered" : "unknown" };
 }
 
 /** Error: `usage.invalid` with all tasks that ask for more than the engine's machine has. */

@@ -4,6 +4,7 @@ import { Admission } from "./admission.js";
 import { type AdmissionRules, type Shortage, standardRules } from "./decide.js";
 import { EngineGate, type EngineGateLimits, type EnginePause } from "./engine-gate.js";
 import { measureMachine } from "./machine.js";
+import { ModelGate, type ModelPause } from "./model-gate.js";
 
 interface AdmissionSettings extends Partial<AdmissionRules> {
   maxAtOnce: number;
@@ -33,4 +34,14 @@ export function openEngineGate(engine: Engine, settings: GateSettings = {}): Eng
     await engine.health();
   };
   return new EngineGate({ ...rest, clock, random, probe });
+}
+
+/** A gate before a model's endpoint. */
+export function openModelGate(settings: {
+  clock?: Clock | undefined;
+  onPause: (pause: ModelPause) => void;
+  onResume: () => void;
+}): ModelGate {
+  const { clock = systemClock, ...rest } = settings;
+  return new ModelGate({ ...rest, clock, random: Math.random });
 }

@@ -5,7 +5,7 @@ import {
   requireRoomFor,
 } from "../../../src/runs/admission/attempt-admission.js";
 import { openAdmission } from "../../../src/runs/admission/open-admission.js";
-import type { AttemptResult } from "../../../src/runs/results/attempt-result.js";
+import type { AttemptFailure, AttemptResult } from "../../../src/runs/results/attempt-result.js";
 import { harmedEngine, testEngine } from "../../support/engine.js";
 import { ManualClock } from "../../support/manual-clock.js";
 import { engineGone, infrastructure, playedResult, playedTask } from "../../support/played-attempts.js";
@@ -56,6 +56,39 @@ describe("admission of the attempts of a run", () => {
     expect(waits[1]).toMatchObject({ kind: "engine", message: expect.stringContaining("does not answer") });
     leaving.abort(new Error("leaves"));
     await expect(next).rejects.toThrow("leaves");
+  });
+
+  it("pauses when the model's endpoint fails for all, and lets one attempt try it again", async () => {
+    const clock = new ManualClock();
+    const waits: (BatchWait | null)[] = [];
+    const admission = openAttemptAdmission(await testEngine(), {
+      maxAtOnce: 4,
+      clock,
+      gateLimits: { startsPerSecond: 1_000_000 },
+      onWait: (wait) => waits.push(wait),
+    });
+    const enter = async (signal = new AbortController().signal) =>
+      await admission.enter(playedTask("task"), signal);
+    const failure: AttemptFailure = { class: "model-endpoint", message: "no such key", evidence: [] };
+    for (let round = 0; round < 5; round++) {
+      (await enter()).ended(playedResult({ ...infrastructure, failure }));
+      await clock.advance(1);
+    }
+    expect(waits).toMatchObject([{ kind: "model", failed: 5, message: "no such key" }]);
+
+    // Whoever leaves before its attempt has begun keeps nobody else from trying.
+    await clock.advance(30_000);
+    const leaving = new AbortController();
+    const first = enter(leaving.signal);
+    leaving.abort(new Error("leaves"));
+    await expect(first).rejects.toThrow("leaves");
+    const admitted = await enter();
+    expect(waits.at(-1)).toMatchObject({ kind: "model", forMs: 0 });
+    const next = enter();
+    admitted.ended(null);
+    await clock.advance(1);
+    (await next).ended(playedResult());
+    expect(waits.at(-1)).toBeNull();
   });
 
   it("refuses tasks that no attempt could have room for", async () => {

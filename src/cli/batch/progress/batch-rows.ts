@@ -87,6 +87,12 @@ export function waitText(wait: BatchWait): string {
       const said = message === null ? "" : `: ${message}`;
       return `the container engine failed ${failed} of the last ${outcomes} attempts; it is asked again in ${formatDuration(forMs)}${said}`;
     }
+    case "model": {
+      const { failed, forMs, message } = wait;
+      const next =
+        forMs === 0 ? "one attempt tries it now" : `one tries it again in ${formatDuration(forMs)}`;
+      return `the model's endpoint failed in ${failed} attempts in a row; ${next}: ${message}`;
+    }
     default:
       return wait satisfies never;
   }

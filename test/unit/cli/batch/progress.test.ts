@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { batchRows, progressLine } from "../../../../src/cli/batch/progress/batch-rows.js";
 import { BatchView } from "../../../../src/cli/batch/progress/batch-view.js";
 import { showBatch } from "../../../../src/cli/batch/progress/show-batch.js";
+import type { BatchWait } from "../../../../src/runs/admission/attempt-admission.js";
 import type { BatchEvent } from "../../../../src/runs/batch/batch-events.js";
 import { testContext } from "../../../support/cli-context.js";
 import { infrastructure, playedResult } from "../../../support/played-attempts.js";
@@ -57,6 +58,15 @@ describe("the rows of a run", () => {
     view.take({ kind: "waiting", reason: engine }, 0);
     expect(rows()).toEqual([
       "the container engine failed 5 of the last 8 attempts; it is asked again in 30.0 s: no answer",
+    ]);
+    const model: BatchWait = { kind: "model", failed: 5, forMs: 30_000, message: "no such key" };
+    view.take({ kind: "waiting", reason: model }, 0);
+    expect(rows()).toEqual([
+      "the model's endpoint failed in 5 attempts in a row; one tries it again in 30.0 s: no such key",
+    ]);
+    view.take({ kind: "waiting", reason: { ...model, forMs: 0 } }, 0);
+    expect(rows()).toEqual([
+      "the model's endpoint failed in 5 attempts in a row; one attempt tries it now: no such key",
     ]);
     view.take({ kind: "waiting", reason: null }, 0);
     expect(rows()).toEqual([]);
