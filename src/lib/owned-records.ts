@@ -60,7 +60,8 @@ export class OwnedRecords<T extends object> {
       const { owner: _, ...rest } = parsed as Record<string, unknown>;
       const value = readOrNull(this.#shape, rest);
       const state = await ownerState(owned.owner, processes);
-      if (state === "gone") await removeFile(path);
+      // Where nothing can be removed, as on a disk mounted read-only, the list is right without that.
+      if (state === "gone") await removeFile(path).catch(() => undefined);
       if (state === "alive" && value !== null) living.push({ ...value, pid: owned.owner.pid });
     }
     return living;
