@@ -18,7 +18,7 @@ export function parseOutcomes(output: string): Outcomes {
   const known = new Set([CHECK, ...allAttempts.map(({ attempt }) => attempt)]);
   const outcomes: Record<string, string> = {};
   for (const line of output.split("\n")) {
-    const [name = "", outcome = ""] = line.split("\t", 2);
+    const [name = "", outcome = ""] = line.split("\t");
     if (!known.has(name) || outcome === "" || outcomes[name] !== undefined) continue;
     outcomes[name] = withNames(outcome.slice(0, MOST_CHARS));
   }

@@ -79,7 +79,6 @@ class Pool implements SandboxPool {
   #hasHandedOver = false;
   #failuresInARow = 0;
   #isResting = false;
-  #isRefillDue = false;
 
   constructor(size: number, options: StartOptions) {
     this.#size = size;
@@ -165,13 +164,12 @@ class Pool implements SandboxPool {
 
   #handOver(idle: IdleSandbox): Sandbox {
     this.#hasHandedOver = true;
-    idle.onClose = () => {
-      if (!this.#closed.signal.aborted) this.#refill();
-    };
+    idle.onClose = () => this.#refill();
     return idle.handOver();
   }
 
   #refill(): void {
+    if (this.#closed.signal.aborted) return;
     const wanted = startsWanted({
       size: this.#size,
       ready: this.#ready.length,
@@ -185,17 +183,11 @@ class Pool implements SandboxPool {
 
   /** Not at once, unless somebody waits. */
   #refillSoon(): void {
-    if (this.#isRefillDue || this.#closed.signal.aborted) return;
-    this.#isRefillDue = true;
-    const refill = () => {
-      this.#isRefillDue = false;
-      if (!this.#closed.signal.aborted) this.#refill();
-    };
+    const refill = () => this.#refill();
     this.#track(pause(REFILL_AFTER_MS, this.#closed.signal).then(refill, () => undefined));
   }
 
   async #start(): Promise<void> {
-    if (this.#closed.signal.aborted) return;
     this.#startingCount++;
     try {
       const idle = await IdleSandbox.start({ ...this.#options, signal: this.#closed.signal });
@@ -245,7 +237,7 @@ class Pool implements SandboxPool {
     const ms = Math.min(FIRST_PAUSE_MS * 2 ** (this.#failuresInARow - 1), LONGEST_PAUSE_MS);
     await pause(ms, this.#closed.signal).catch(() => undefined);
     this.#isResting = false;
-    if (!this.#closed.signal.aborted) this.#refill();
+    this.#refill();
   }
 
   /** Whether it is as it was when it was started, and of the image that the name stands for now. */

@@ -119,6 +119,13 @@ describe("a connection", () => {
     await expect.poll(() => connection.stream.errored).toMatchObject({ errno: "EPIPE" });
   });
 
+  it("that the program resets before its end of file is an error of the stream, and the sandbox goes on", async () => {
+    const { runner, link, connection } = await connected();
+    runner.send(FrameType.exit, 2, socketExit(104));
+    await expect.poll(() => connection.stream.errored).toMatchObject({ errno: "ECONNRESET" });
+    await link.ping();
+  });
+
   it("does not take an error of its caller for one of the stream", async () => {
     const { runner, link, network } = await listen();
     const thrown = new Promise((resolve) => {
