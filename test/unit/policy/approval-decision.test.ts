@@ -3,7 +3,9 @@ import {
   type CommandSituation,
   decideAfterDenial,
   decideCommand,
+  decideMcpCall,
   decidePatch,
+  escalationRefusal,
   refusalText,
 } from "../../../src/policy/approval-decision.js";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../src/policy/approval-policy.js";
@@ -132,4 +134,49 @@ describe("the model reads", () => {
       "approval required by policy, but nobody is there to approve it",
     );
   });
+});
+
+describe("a call of an MCP server's tool", () => {
+  const hints = [true, false, null];
+  const annotations = hints.flatMap((readOnly) =>
+    hints.flatMap((destructive) => hints.map((openWorld) => ({ readOnly, destructive, openWorld }))),
+  );
+  const auto = { policy: "on-request", isRestricted: true, approval: "auto" } as const;
+
+  it("needs a question if the server says that it destroys, or does not say that it is harmless", () => {
+    for (const one of annotations) {
+      const { readOnly, destructive, openWorld } = one;
+      const isHarmless =
+        destructive !== true && (readOnly === true || (destructive === false && openWorld === false));
+      expect(decideMcpCall({ ...auto, annotations: one }), JSON.stringify(one)).toEqual(
+        isHarmless ? { kind: "run" } : { kind: "ask", place: "sandbox" },
+      );
+    }
+  });
+
+  it("needs one always or never where the configuration says so", () => {
+    for (const one of annotations) {
+      expect(decideMcpCall({ ...auto, approval: "prompt", annotations: one }).kind).toBe("ask");
+      expect(decideMcpCall({ ...auto, approval: "approve", annotations: one }).kind).toBe("run");
+    }
+  });
+
+  const harmful = { readOnly: false, destructive: true, openWorld: true };
+  it("needs none under never and with full access, and is refused where no question may be asked", () => {
+    const decide = (changed: object) => decideMcpCall({ ...auto, annotations: harmful, ...changed });
+    expect(decide({ policy: "never" })).toEqual({ kind: "run" });
+    expect(decide({ isRestricted: false })).toEqual({ kind: "run" });
+    const without = granular(true) as Extract<ApprovalPolicy, object>;
+    expect(decide({ policy: without }).kind).toBe("ask");
+    without.granular.mcp_elicitations = false;
+    expect(decide({ policy: without })).toEqual({ kind: "refuse", cause: "granular-mcp" });
+  });
+});
+
+it("a model may ask to leave the sandbox under on-request only", () => {
+  for (const policy of policies) {
+    const refusal = escalationRefusal(policy, "exec_command");
+    if (policy === "on-request") expect(refusal).toBeNull();
+    else expect(refusal).toContain("you cannot ask for escalated permissions");
+  }
 });
