@@ -1,12 +1,14 @@
 // Measures how many faults the tests would notice: puts a small fault into a file, one at a time, in a copy of the project, and runs the tests
 // nearest to that file. Writes every fault that no test noticed, with its place. See CONTRIBUTING.md.
 import { readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { runnerMutants } from "./mutate/c-mutants.js";
 import { copyProject } from "./mutate/copy.js";
 import { readEquivalent, withoutEquivalent } from "./mutate/equivalent.js";
+import { readExecuted } from "./mutate/executed/executed-tests.js";
+import { recordExecuted } from "./mutate/executed/record.js";
 import { describeScores, describeSurvivors } from "./mutate/report.js";
 import { openRunnerTests } from "./mutate/runner-tests.js";
 import { drawn } from "./mutate/sample.js";
@@ -24,6 +26,8 @@ const { values } = parseArgs({
     tests: { type: "string", default: "12" },
     engine: { type: "boolean", default: false },
     only: { type: "string", multiple: true, default: [""] },
+    again: { type: "string" },
+    record: { type: "string", multiple: true, default: [] },
     out: { type: "string", default: ".bench/mutation.json" },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -36,15 +40,24 @@ const usage = `usage: node scripts/mutate.mjs [options]
   --only TEXT    only faults whose FILE:LINE: KIND contains this; may be repeated
   --tests N      how many test files are run for a fault, the nearest first (default 12)
   --engine       run tests with containers for those that no unit test notices
+  --again FILE   take what was noticed from earlier results and try only the rest of the sample again; with --engine, only
+                 with containers what unit tests did not notice there
+  --record NAME  instead: run all tests of "unit" or "docker" once and note which lines each executes, which later
+                 measurements choose tests by; may be repeated
   --out FILE     where the results are written as JSON (default .bench/mutation.json)
 `;
 
 if (values.help) process.stdout.write(usage);
-else await measure();
-
-async function measure() {
+else {
   const end = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => end.abort());
+  const sources = values.in.filter((place) => !isRunner(place));
+  for (const project of values.record) await recordExecuted(project, { places: sources, signal: end.signal });
+  if (values.record.length === 0) await measure(end);
+}
+
+async function measure(end) {
+  const earlier = await earlierOutcomes();
   const copy = await copyProject();
   const results = [];
   const left = {};
@@ -54,7 +67,7 @@ async function measure() {
       left[place] = equivalentCount;
       const sample = drawn(faults, { count: Number(values.sample), seed: Number(values.seed) });
       process.stderr.write(`${place}: ${sample.length} of ${faults.length} faults\n`);
-      await tryFaults(sample, { place, copy, signal: end.signal, results });
+      await tryFaults(sample, { place, copy, signal: end.signal, results, earlier });
       if (end.signal.aborted) break;
     }
   } finally {
@@ -80,15 +93,20 @@ async function faultsOf(place) {
   };
 }
 
-async function tryFaults(sample, { place, copy, signal, results }) {
-  const runs = new TestRuns(copy.path, { testCount: Number(values.tests), signal });
+async function tryFaults(sample, { place, copy, signal, results, earlier }) {
+  const runs = new TestRuns(copy.path, {
+    testCount: Number(values.tests),
+    noted: await readExecuted(),
+    signal,
+  });
   const runner = isRunner(place)
     ? await openRunnerTests({ sandboxRuns: values.engine ? runs : null, signal })
     : null;
   try {
     for (const mutant of sample) {
       if (signal.aborted) return;
-      const outcome = runner ? await runner.outcomeOf(mutant) : await outcomeOf(mutant, runs);
+      const before = earlier.get(mutant.key);
+      const outcome = runner ? await runner.outcomeOf(mutant) : await outcomeOf(mutant, { runs, before });
       if (outcome === "interrupted") return;
       results.push({ place, ...mutant, outcome });
       process.stderr.write(`  ${outcome}: ${nameOf(mutant)}\n`);
@@ -99,13 +117,23 @@ async function tryFaults(sample, { place, copy, signal, results }) {
   }
 }
 
-async function outcomeOf(mutant, runs) {
-  const outcome = await runs.outcomeOf(mutant, "unit");
-  if (!["survived", "untested"].includes(outcome)) return outcome;
-  if (await runs.isRefusedByCompiler(mutant)) return "invalid";
+/** `before` is what came of it in earlier results, if it was in them. */
+async function outcomeOf(mutant, { runs, before }) {
+  const isLeft = (one) => ["survived", "untested"].includes(one);
+  const isKnown = before !== undefined && (!isLeft(before) || values.engine);
+  const outcome = isKnown ? before : await runs.outcomeOf(mutant, "unit");
+  if (!isLeft(outcome)) return outcome;
+  if (!isKnown && (await runs.isRefusedByCompiler(mutant))) return "invalid";
   if (!values.engine) return outcome;
   const engine = await runs.outcomeOf(mutant, "docker");
   return engine === "untested" ? outcome : engine;
+}
+
+/** By the keys of the faults. */
+async function earlierOutcomes() {
+  if (values.again === undefined) return new Map();
+  const { results } = JSON.parse(await readFile(values.again, "utf8"));
+  return new Map(results.map(({ key, outcome }) => [key, outcome]));
 }
 
 function isRunner(place) {

@@ -2,6 +2,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { containerTests } from "./container-tests.js";
 import { endInTime } from "./end-in-time.js";
+import { ExecutedTests } from "./executed/executed-tests.js";
 import { applied } from "./mutant.js";
 import { NearestTests } from "./nearest-tests.js";
 
@@ -9,7 +10,7 @@ const COMPILER_LIMIT_MS = 300_000;
 const LIMIT_MS = { unit: 120_000, docker: 600_000 };
 /** With containers, of all of these: where a test file is says which one. */
 const PROJECTS = { unit: ["unit"], docker: ["docker", "slow", "deep"] };
-/** How many of the nearest tests run before the others. */
+/** How many tests run before the others. */
 const FIRST = 3;
 /** How often all tests are run for a fault, if each time one of them fails that then passes. */
 const TRIES = 3;
@@ -21,15 +22,20 @@ export class TestRuns {
   #path;
   #testCount;
   #signal;
+  #runProgram;
   #nearest;
+  #executed;
   /** Of each test file that has failed with a fault: does it pass without one? */
   #isSound = new Map();
 
-  constructor(path, { testCount, signal }) {
+  /** `noted` is what is known about the lines that tests execute, and `run` runs a program as `endInTime` does. */
+  constructor(path, { testCount, noted, signal, run = endInTime }) {
     this.#path = path;
     this.#testCount = testCount;
     this.#signal = signal;
+    this.#runProgram = run;
     this.#nearest = new NearestTests(path);
+    this.#executed = new ExecutedTests(noted);
   }
 
   /**
@@ -37,9 +43,12 @@ export class TestRuns {
    * with containers.
    */
   async outcomeOf(mutant, project) {
-    const lists = project === "docker" ? containerTests(mutant.file) : await this.#nearestTests(mutant.file);
     const file = join(this.#path, mutant.file);
     const source = await readFile(file, "utf8");
+    const lists =
+      project === "docker"
+        ? await this.#containerTests(mutant, source)
+        : await this.#nearestTests(mutant, source);
     const put = (text) => writeFile(file, text);
     const fault = { put: () => put(applied(source, mutant)), remove: () => put(source) };
     let isTested = false;
@@ -70,9 +79,24 @@ export class TestRuns {
   }
 
   /** Most faults are noticed by the nearest, and loading the others takes longer than running these. */
-  async #nearestTests(file) {
-    const tests = (await this.#nearest.of(file, "test/unit")).slice(0, this.#testCount);
-    return [tests.slice(0, FIRST), tests.slice(FIRST)].filter((list) => list.length > 0);
+  async #nearestTests(mutant, source) {
+    const nearest = await this.#nearest.of(mutant.file, "test/unit");
+    return inTwo((await this.#mayExecute(nearest, mutant, source)).slice(0, this.#testCount));
+  }
+
+  /** Those about the part first, then the short ones of all others that execute the line. */
+  async #containerTests(mutant, source) {
+    const listed = containerTests(mutant.file);
+    const executing = await this.#executed.executing(mutant, source);
+    if (executing.length === 0) return listed;
+    const about = await this.#mayExecute(listed[0] ?? [], mutant, source);
+    const short = executing.filter((test) => about.includes(test));
+    const tests = [...short, ...about, ...executing];
+    return inTwo([...new Set(tests)].slice(0, this.#testCount));
+  }
+
+  #mayExecute(tests, mutant, source) {
+    return this.#executed.mayExecute(tests, { mutant, source, path: this.#path });
   }
 
   /** With a fault that is put somewhere else, and that sandboxes get by a variable of the environment. */
@@ -87,17 +111,19 @@ export class TestRuns {
       if (sound.length === 0) return "untested";
       const run = await this.#runWithFault(sound, project, { put, remove, env });
       if (run.outcome === "passed") return "survived";
-      if (run.outcome !== "failed") return run.outcome;
-      if (run.failed.length === 0) return "killed";
+      if (run.outcome === "interrupted") return run.outcome;
+      // Where no file can be blamed, because they ended too late or never began, it is all of them or none.
+      const suspects = run.failed.length > 0 ? run.failed.map((test) => [test]) : [sound];
       const noticing = [];
-      for (const test of run.failed)
-        if (await this.#passesWithoutFault(test, project, env)) noticing.push(test);
-      if (noticing.length === 0) continue;
-      if (project === "unit") return "killed";
-      // With containers, a machine that is too busy can also be why one failed, but hardly twice.
-      const again = await this.#runWithFault(noticing, project, { put, remove, env });
-      if (again.outcome !== "passed") return again.outcome === "failed" ? "killed" : again.outcome;
-      process.stderr.write(`  ${noticing.join(", ")} failed only once with the fault\n`);
+      for (const suspect of suspects)
+        if (await this.#passWithoutFault(suspect, project, env)) noticing.push(...suspect);
+      if (this.#signal.aborted) return "interrupted";
+      if (noticing.length > 0) {
+        // A machine that is too busy can also be why one failed, but hardly twice.
+        const again = await this.#runWithFault(noticing, project, { put, remove, env });
+        if (again.outcome !== "passed") return again.outcome === "failed" ? "killed" : again.outcome;
+        process.stderr.write(`  ${noticing.join(", ")} failed only once with the fault\n`);
+      } else if (run.failed.length > 0) continue;
       if (++failedOnce === TRIES) return "survived";
     }
   }
@@ -111,16 +137,17 @@ export class TestRuns {
     }
   }
 
-  async #passesWithoutFault(test, project, env) {
-    const known = this.#isSound.get(test);
+  async #passWithoutFault(tests, project, env) {
+    const known = tests.length === 1 ? this.#isSound.get(tests[0]) : undefined;
     if (known !== undefined) return known;
     // Once more, since the machine may have been too busy.
-    let { outcome } = await this.#run([test], project, env);
-    if (outcome === "failed") ({ outcome } = await this.#run([test], project, env));
+    let { outcome } = await this.#run(tests, project, env);
+    if (outcome !== "passed") ({ outcome } = await this.#run(tests, project, env));
     // It is not known when this was interrupted.
     if (this.#signal.aborted) return true;
-    this.#isSound.set(test, outcome === "passed");
-    if (outcome !== "passed") process.stderr.write(`  ${test} fails without a fault and is left out\n`);
+    if (tests.length === 1) this.#isSound.set(tests[0], outcome === "passed");
+    if (outcome !== "passed")
+      process.stderr.write(`  ${tests.join(", ")}: ${outcome} without a fault and not counted\n`);
     return outcome === "passed";
   }
 
@@ -135,7 +162,7 @@ export class TestRuns {
       ...PROJECTS[project].flatMap((name) => ["--project", name]),
     );
     argv.push("--bail", "1", "--no-color", "--reporter", "json", "--outputFile", results, ...tests);
-    const outcome = await endInTime(argv, {
+    const outcome = await this.#runProgram(argv, {
       cwd: this.#path,
       timeoutMs: LIMIT_MS[project],
       signal: this.#signal,
@@ -151,4 +178,8 @@ export class TestRuns {
       .testResults.filter(({ status }) => status === "failed")
       .map(({ name }) => relative(this.#path, name));
   }
+}
+
+function inTwo(tests) {
+  return [tests.slice(0, FIRST), tests.slice(FIRST)].filter((list) => list.length > 0);
 }

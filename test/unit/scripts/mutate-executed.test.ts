@@ -1,0 +1,123 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+// @ts-expect-error -- a plain script without types
+import { contentKey, ExecutedTests, placeOf } from "../../../scripts/mutate/executed/executed-tests.js";
+// @ts-expect-error -- a plain script without types
+import { lineAt, withMarks } from "../../../scripts/mutate/executed/marks.js";
+
+describe("marks", () => {
+  const marked = (source: string): string => withMarks(source, (index: number) => `m(${index})`);
+
+  it.for([
+    ["statements of functions only", "a();\nfunction f() { b(); }", "a();\nfunction f() { m(0);b(); }"],
+    ["the value of an arrow", "const f = () => ({ a });", "const f = () => ((m(0),({ a })));"],
+    ["both chosen values", "() => (a ? b : c)", "() => ((m(0),(a ? (m(1),(b)) : (m(2),(c)))))"],
+    [
+      "a statement without braces",
+      "() => { if (a) b();\nelse c(); }",
+      "() => { m(0);if (a) {m(1);b();}\nelse {m(2);c();} }",
+    ],
+    ["what a loop repeats", "() => { for (;;) a(); }", "() => { m(0);for (;;) {m(1);a();} }"],
+    [
+      "the statements of a case",
+      "() => { switch (a) { case 1: b(); } }",
+      "() => { m(0);switch (a) { case 1: m(1);b(); } }",
+    ],
+    [
+      "no types and no declared functions",
+      "() => { type A = 1; function g() {} }",
+      "() => { type A = 1; function g() {} }",
+    ],
+  ])("go before %s, in the same line", ([, source, expected]) => {
+    expect(marked(source ?? "")).toBe(expected);
+  });
+
+  it("do not change what code does", () => {
+    const source =
+      'const f = (n) => { let s = ""; for (const i of [1, 2, 3]) if (i % 2) s += i; else if (n) s += n(i); switch (s) { case "1x3": return { s }; default: return () => ({ other: s }); } };';
+    const executed = new Set<number>();
+    const run = (text: string) =>
+      new Function("m", `${text} return f((i) => "x");`)((id: number) => executed.add(id));
+    expect(run(marked(source))).toEqual(run(source));
+    expect(executed.size).toBeGreaterThan(4);
+  });
+
+  it("know a place by the text of its line", () => {
+    expect(lineAt("a\n  b c\nd", 6)).toBe("b c");
+    expect(lineAt("a", 0)).toBe("a");
+  });
+});
+
+describe("the tests for a fault", () => {
+  const source = "const a = 1;\nfunction f() {\n  b();\n  c();\n}\n";
+  const faultAt = (text: string) => ({ file: "src/a.ts", start: source.indexOf(text) });
+  const test = (name: string) => `test/${name}.test.ts`;
+  const executed = (lines: string[], { text = source, loaded = [] as string[] } = {}) => ({
+    "src/a.ts": { content: contentKey(text), loaded, lines },
+  });
+
+  /** Test files with these names and contents, and what was noted of each of them. */
+  async function noted(files: Record<string, object | null>) {
+    const path = await mkdtemp(join(tmpdir(), "brig-noted-"));
+    onTestFinished(() => rm(path, { recursive: true }));
+    await mkdir(join(path, "test"));
+    const known: Record<string, object> = {};
+    for (const [index, [name, of]] of Object.entries(files).entries()) {
+      await writeFile(join(path, test(name)), name);
+      if (of !== null) known[test(name)] = { content: contentKey(name), seconds: 9 - index, executed: of };
+    }
+    const tests = new ExecutedTests(known);
+    const may = async (at: string) =>
+      (await tests.mayExecute(Object.keys(files).map(test), {
+        mutant: faultAt(at),
+        source,
+        path,
+      })) as string[];
+    const executing = async (at: string) => (await tests.executing(faultAt(at), source)) as string[];
+    return { path, may, executing };
+  }
+
+  it("are in the line of the innermost statement, or in none", () => {
+    expect(placeOf(faultAt("c()"), source).line).toBe("c();");
+    expect(placeOf(faultAt("1"), source).line).toBeNull();
+  });
+
+  it("are all but the ones that are known not to execute the line", async () => {
+    const { may } = await noted({
+      "does-not": executed(["b();"]),
+      does: executed(["b();", "c();"]),
+      "uses-no-line": {},
+      "is-new": null,
+      "knew-another-source": executed([], { text: "older" }),
+    });
+    expect(await may("c()")).toEqual([test("does"), test("is-new"), test("knew-another-source")]);
+  });
+
+  it("count again as unknown when they have been changed", async () => {
+    const { path, may } = await noted({ one: executed([]) });
+    await writeFile(join(path, test("one")), "changed");
+    expect(await may("c()")).toEqual([test("one")]);
+  });
+
+  it("are all that load the file for what is run by loading it", async () => {
+    const { may } = await noted({
+      first: executed(["c();"], { loaded: ["c();"] }),
+      second: executed([]),
+    });
+    expect(await may("c()")).toEqual([test("first"), test("second")]);
+    expect(await may("1")).toEqual([test("first"), test("second")]);
+    expect(await may("b()")).toEqual([]);
+  });
+
+  it("with containers are those that execute it, the short ones first", async () => {
+    const { executing } = await noted({
+      long: executed(["c();"]),
+      short: executed(["c();"]),
+      other: executed(["b();"]),
+    });
+    expect(await executing("c()")).toEqual([test("short"), test("long")]);
+    expect(await executing("1")).toEqual([test("other"), test("short"), test("long")]);
+  });
+});
