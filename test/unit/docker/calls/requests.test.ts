@@ -64,6 +64,13 @@ describe("a request to the engine", () => {
       [],
     ],
     [
+      "attaches all of a container's streams",
+      // The answer is none of an engine that gives a stream, which only the request matters for here.
+      (engine) => engine.attachContainer("c").catch(() => undefined),
+      "POST /containers/c/attach",
+      { stream: "true", stdin: "true", stdout: "true", stderr: "true" },
+    ],
+    [
       "waits for a removal",
       (engine) => engine.waitRemoved("c"),
       "POST /containers/c/wait",

@@ -265,6 +265,17 @@ describe("a proof", () => {
     expect(differences).toEqual([{ assertion: "F1-limits", promised: "pids 1024", kernel: "pids Infinity" }]);
   });
 
+  it("says that the kernel's answer about users is unknown where there is none", () => {
+    const sections = reportSections(plan);
+    sections.delete("/proc/self/status");
+    const { differences } = proveSandbox(plan, parseReport(asBytes(sections)), context);
+    expect(differences.find(({ assertion }) => assertion === "A6-user")).toEqual({
+      assertion: "A6-user",
+      promised: "uid 1000, gid 1000, no further group",
+      kernel: "uids unknown, gids unknown, groups unknown",
+    });
+  });
+
   it("keeps control characters of a container's mount table from a terminal", () => {
     const sections = reportSections(plan);
     append(sections, "/\x1b[2Jevil rw");
