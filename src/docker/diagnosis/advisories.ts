@@ -104,17 +104,16 @@ export function exposure(
   version: string,
   { fixedIn, fixedPackages = [] }: Pick<Advisory, "fixedIn" | "fixedPackages">,
 ): Exposure {
-  const isFixed =
-    fixedIn.some((fix) => hasFix(version, fix)) || compareVersions(version, newest(fixedIn)) >= 0;
+  const last = newest(fixedIn);
+  // A fix counts only within its own release line: 23.0.11 says nothing about 24.0.5. What comes after the last one has it.
+  const isFixed = fixedIn.some(
+    (fix) =>
+      (fix === last || releaseLine(version) === releaseLine(fix)) && compareVersions(version, fix) >= 0,
+  );
   if (isFixed || fixedPackages.some((fix) => isSamePackage(version, fix))) return "fixed";
   return /[+~]|-\d|ubuntu|\.(el|fc|amzn)\d/.test(version.replace(/[-~](rc|beta|alpha)[.-]?\d*/, ""))
     ? "unknown"
     : "open";
-}
-
-/** A fix counts only within its own release line: 23.0.11 says nothing about 24.0.5. */
-function hasFix(version: string, fix: string): boolean {
-  return releaseLine(version) === releaseLine(fix) && compareVersions(version, fix) >= 0;
 }
 
 function releaseLine(version: string): string {
