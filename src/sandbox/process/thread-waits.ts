@@ -19,7 +19,8 @@ export async function threadWaits(sandbox: Sandbox): Promise<Map<number, number>
   }
 }
 
-function parseWaits(records: Buffer): Map<number, number> {
+/** Milliseconds by thread, from what the runner has counted in nanoseconds. Error: `protocol.invalid`. */
+export function parseWaits(records: Buffer): Map<number, number> {
   const count = records.length / WAIT_RECORD_BYTES;
   if (!Number.isInteger(count) || count > WAITS_MAX) throw protocolError("not a list of waiting threads");
   const waits = new Map<number, number>();

@@ -84,6 +84,7 @@ export function exitPayload(code: number, kind = 0): Buffer {
 export class FakeRunner {
   /** Counted frames from the host, in order, over all connections. */
   readonly frames: SentFrame[] = [];
+  readonly pings: SentFrame[] = [];
   /** Payloads of the HELLOs. */
   readonly hellos: Buffer[] = [];
   /** What is sent in answer to each HELLO. Default: an honest WELCOME, and again what the host lacks. */
@@ -185,6 +186,7 @@ export class FakeRunner {
       this.#kept.splice(0, upTo - this.#acknowledged);
       this.#acknowledged = upTo;
     } else if (sent.type === FrameType.ping) {
+      this.pings.push(sent);
       this.send(FrameType.pong, 0, sent.payload);
     } else if (sent.type === FrameType.end) {
       this.wasEnded = true;

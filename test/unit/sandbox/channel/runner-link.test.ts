@@ -655,6 +655,9 @@ describe("a stream on which nothing comes", () => {
       await new Promise(setImmediate);
     }
     expect(diagnose).not.toHaveBeenCalled();
+    expect(runner.pings).toHaveLength(5);
+    for (const { channel, payload } of runner.pings)
+      expect({ channel, text: String(payload) }).toEqual({ channel: 0, text: "silence" });
   });
 
   it("does not matter when nobody waits", async () => {
