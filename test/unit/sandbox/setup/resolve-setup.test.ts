@@ -20,7 +20,12 @@ describe("a set-up", () => {
   });
 
   it.for<[string, PolicyChoice, string, string]>([
-    ["an allow-list where its sandbox has none", { mode: "workspace-write" }, "allowlist:a.test", "allowlist"],
+    [
+      "an allow-list where its sandbox has none",
+      { mode: "workspace-write" },
+      "allowlist:a.test",
+      "allowlist",
+    ],
     ["none where its sandbox has an allow-list", { network: "allowlist:a.test" }, "none", "none"],
     ["what its sandbox has", { network: "full" }, "full", "full"],
     ["none in a mode that opens no network", { mode: "read-only" }, "none", "none"],
@@ -47,7 +52,12 @@ describe("a set-up", () => {
     ["no program", {}, { command: ["", "a"] }, /is empty/],
     ["an interface that its sandbox lacks", {}, { network: "full" }, /own is not/],
     ["no interface where its sandbox has one", { network: "full" }, { network: "none" }, /own is full/],
-    ["an allow-list beside an interface", { network: "full" }, { network: "allowlist:a.test" }, /own is full/],
+    [
+      "an allow-list beside an interface",
+      { network: "full" },
+      { network: "allowlist:a.test" },
+      /own is full/,
+    ],
     ["a network that nobody knows", {}, { network: "some" }, /"some" of the set-up is not valid/],
     ["an allow-list that is learned", {}, { network: "learn" }, /cannot be learned/],
     ["more than its mode opens", { mode: "read-only" }, { network: "allowlist:a.test" }, /does not let/],
