@@ -1,5 +1,9 @@
 import { expect, it } from "vitest";
-import { createMemoryVolumes, memoryLabel, planMemory } from "../../../../src/docker/podman/memory-volumes.js";
+import {
+  createMemoryVolumes,
+  memoryLabel,
+  planMemory,
+} from "../../../../src/docker/podman/memory-volumes.js";
 
 const { volumes } = planMemory({ "/tmp": "size=8m,nosuid", "/run": "size=4096" }, "c");
 
@@ -11,6 +15,7 @@ function engineThat(refuses: string) {
     async createVolume(name: string, labels: Record<string, string>) {
       if (name === refuses) throw refusal;
       there.set(name, labels);
+      return { name, labels, mountpoint: "", createdAt: null };
     },
     async removeVolume(name: string) {
       if (!there.delete(name)) throw new Error("no such volume");
