@@ -47,9 +47,10 @@ export async function openHostTargets(endpoint: string): Promise<HostTargets> {
   await mkdir(join(directory, ".ssh"));
   const name = randomBytes(8).toString("hex");
   const secret = [randomBytes(8).toString("hex"), randomBytes(8).toString("hex")] as const;
-  const child = spawn("sh", ["-c", "sleep 900; :", secret.join("")], {
+  // A single process, which waits for the end of its input: it also ends when this process is killed.
+  const child = spawn("sh", ["-c", "read -r line", secret.join("")], {
     env: { PATH: "/usr/local/bin:/usr/bin:/bin", BRIG_ATTEMPT_SECRET: secret.join("") },
-    stdio: "ignore",
+    stdio: ["pipe", "ignore", "ignore"],
   });
   child.on("error", () => undefined);
   const servers = [closing(), closing()] as const;

@@ -1,0 +1,37 @@
+import { readdir, readFile } from "node:fs/promises";
+import { expect, it } from "vitest";
+import { openHostTargets } from "../../../../src/sandbox/attack/host-targets.js";
+
+/** The processes of this machine that have the secret in their environment. */
+async function processesWith(secret: string): Promise<string[]> {
+  const ids = (await readdir("/proc")).filter((name) => /^[0-9]+$/.test(name));
+  const found = await Promise.all(
+    ids.map(async (id) => {
+      const environment = await readFile(`/proc/${id}/environ`, "utf8").catch(() => "");
+      return environment.includes(secret) ? [id] : [];
+    }),
+  );
+  return found.flat();
+}
+
+function secretOf(argv: readonly string[]): string {
+  const argument = (name: string) => argv.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
+  return `${argument("secretBegin")}${argument("secretEnd")}`;
+}
+
+it.runIf(process.platform === "linux")("leaves no process behind that has the secret", async () => {
+  const targets = await openHostTargets("unix:///nonexistent/docker.sock");
+  const place = {
+    workspace: "/w",
+    writable: [],
+    protectedNames: [],
+    setuidProgram: undefined,
+    mayLeave: false,
+  };
+  const secret = secretOf(targets.attempts({ ...place, memoryBytes: 1, pids: null }));
+  await expect.poll(() => processesWith(secret)).not.toEqual([]);
+  const [holder] = await processesWith(secret);
+  expect(await readFile(`/proc/${holder}/cmdline`, "utf8")).toContain(secret);
+  await targets[Symbol.asyncDispose]();
+  await expect.poll(() => processesWith(secret)).toEqual([]);
+});
