@@ -4,6 +4,7 @@ import { compareVersions } from "../api-version.js";
 import type { Engine, EngineHealth, EngineInfo } from "../engine-types.js";
 import { checkAdvisories } from "./advisories.js";
 import { type Check, check } from "./check.js";
+import { checkCgroups, checkLimits } from "./control-groups.js";
 
 /** Below it the engine may fail to start containers. */
 const scarceBytes = 1024 ** 3;
@@ -21,7 +22,7 @@ export async function diagnose(engine: DiagnosedEngine): Promise<Check[]> {
     checkVersions(info),
     checkApi(info),
     checkCgroups(info),
-    checkLimits(health),
+    checkLimits(info, health),
     checkSeccomp(info),
     checkMandatoryAccess(info),
     checkUserNamespaces(info),
@@ -61,44 +62,6 @@ function checkVersions({ product, version, components }: EngineInfo): Check {
 
 function checkApi({ apiVersion }: EngineInfo): Check {
   return check({ id: "api", title: "Engine API", found: `brig uses version ${apiVersion}` });
-}
-
-function checkCgroups({ cgroupVersion, cgroupDriver, securityOptions }: EngineInfo): Check {
-  const about = {
-    id: "cgroups",
-    title: "control groups",
-    found: `version ${cgroupVersion}, driver ${cgroupDriver}`,
-  };
-  if (cgroupVersion !== "1") return check(about);
-  if (securityOptions.includes("name=rootless"))
-    return check(about, {
-      status: "fail",
-      advice:
-        "a rootless engine enforces no limits with version 1, so brig runs nothing there; to get version 2, boot with " +
-        "systemd.unified_cgroup_hierarchy=1, or use an engine that runs as root",
-    });
-  return check(about, {
-    status: "warn",
-    advice: "the limits are enforced; to get version 2, boot with systemd.unified_cgroup_hierarchy=1",
-  });
-}
-
-function checkLimits({ limits }: EngineHealth): Check {
-  const names = Object.entries(limits);
-  const missing = names.filter(([, isThere]) => !isThere).map(([name]) => name);
-  const about = { id: "limits", title: "limits that the kernel enforces" };
-  const list = (chosen: string[]) => (chosen.length === 0 ? "none" : chosen.join(", "));
-  const found = list(names.filter(([, isThere]) => isThere).map(([name]) => name));
-  if (missing.length === 0) return check({ ...about, found });
-  const isVital = missing.includes("memory") || missing.includes("pids");
-  return check(
-    { ...about, found: `${found}; missing: ${list(missing)}` },
-    {
-      status: isVital ? "fail" : "warn",
-      advice:
-        "boot the kernel with cgroup_enable=memory swapaccount=1, or delegate these controllers to the engine",
-    },
-  );
 }
 
 function checkSeccomp({ securityOptions }: EngineInfo): Check {

@@ -73,10 +73,11 @@ describe("diagnose", () => {
     for (const { status, advice } of checks) expect(advice === null).toBe(status === "ok");
   });
 
-  it("fails an engine that cannot limit memory or processes, and only warns about the other limits", async () => {
+  it("fails an engine that cannot limit memory, processes or CPU time, and only warns if it cannot count swap", async () => {
     const without = (name: string) => ({ health: { limits: { ...health.limits, [name]: false } } });
     expect(await statusOf("limits", without("memory"))).toBe("fail");
     expect(await statusOf("limits", without("pids"))).toBe("fail");
+    expect(await statusOf("limits", without("cpu"))).toBe("fail");
     expect(await statusOf("limits", without("swap"))).toBe("warn");
   });
 
