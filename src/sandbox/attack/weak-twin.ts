@@ -15,6 +15,7 @@ import { Demultiplexer } from "../channel/demultiplexer.js";
 import { sessionLabels } from "../labels.js";
 import { createContainerBody } from "../plan/create-body.js";
 import type { SandboxPlan } from "../plan/plan.js";
+import { isRootless } from "../plan/plan-memory.js";
 import { planSandbox } from "../plan/plan-sandbox.js";
 import { ATTEMPTS_PROGRAM, type HostTargets } from "./host-targets.js";
 import { type Outcomes, parseOutcomes } from "./outcomes.js";
@@ -64,7 +65,8 @@ export async function openWeakTwin(engine: Engine, options: WeakTwinOptions): Pr
       tokenHash: "0",
       seccompJson: await loadSeccompProfile(plan.seccomp),
     });
-    weaken(body, { engine, targets: options.targets });
+    const sharesProcesses = !isRootless(await engine.info());
+    weaken(body, { engine, targets: options.targets, sharesProcesses });
     signal?.throwIfAborted();
     // Not interrupted: whoever leaves a request to create does not know what to remove.
     id = await engine.createContainer(body);
@@ -74,7 +76,7 @@ export async function openWeakTwin(engine: Engine, options: WeakTwinOptions): Pr
       beforeAbort(exec(engine, { id: container, argv, user }), signal);
     const ready = await run([ATTEMPTS_PROGRAM, "prepare", workspace], "0:0");
     if (ready.exitCode !== 0) throw new Error(ready.output.trim());
-    const firstProcess = (await engine.inspectContainer(container))?.pid;
+    const firstProcess = sharesProcesses ? (await engine.inspectContainer(container))?.pid : undefined;
     const setuidProgram = join(workspace, "setuid-program");
     const argv = options.targets.attempts({
       ...{ workspace, setuidProgram, firstProcess, ...options.limits },
@@ -133,8 +135,11 @@ async function twinPlan(
   });
 }
 
-/** Each line takes one protection away. */
-function weaken(body: ContainerBody, { engine, targets }: { engine: Engine; targets: HostTargets }): void {
+/** Each line takes one protection away. A rootless engine may not show a container the host's processes. */
+function weaken(
+  body: ContainerBody,
+  { engine, targets, sharesProcesses }: { engine: Engine; targets: HostTargets; sharesProcesses: boolean },
+): void {
   const sockets = engine.endpoint.startsWith("unix:") ? [new URL(engine.endpoint).pathname] : [];
   const bind = (path: string) => ({ Type: "bind", Source: path, Target: path, ReadOnly: false }) as const;
   Object.assign(body, {
@@ -144,7 +149,7 @@ function weaken(body: ContainerBody, { engine, targets }: { engine: Engine; targ
   });
   delete body.Hostname;
   const without: Partial<ContainerBody["HostConfig"]> = {
-    PidMode: "host",
+    ...(sharesProcesses && { PidMode: "host" }),
     UTSMode: "host",
     NetworkMode: "host",
     ReadonlyRootfs: false,
