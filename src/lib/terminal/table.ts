@@ -8,7 +8,7 @@ const LEAST_CUT = 8;
 const GAP = "  ";
 
 export interface TableOptions {
-  /** The terminal's width. Default: no limit. */
+  /** The terminal's width. Default: no limit, as for 0, which a terminal reports that does not know its width. */
   columns?: number | undefined;
 }
 
@@ -16,10 +16,8 @@ export interface TableOptions {
  * Aligned columns. Text in the last column is wrapped; if there is hardly any room for it, the cells of a row
  * are printed below each other. Cells may contain colours; other control characters become visible signs.
  */
-export function formatTable(
-  rows: readonly (readonly string[])[],
-  { columns = Number.POSITIVE_INFINITY }: TableOptions = {},
-): string {
+export function formatTable(rows: readonly (readonly string[])[], options: TableOptions = {}): string {
+  const columns = options.columns || Number.POSITIVE_INFINITY;
   const cells = rows.map((row) => row.map((cell) => neutraliseLine(cell, { colours: true })));
   const widths = columnWidths(cells);
   const indent = widthBeforeLast(widths);

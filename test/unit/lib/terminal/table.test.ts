@@ -12,6 +12,11 @@ describe("formatTable", () => {
     ).toBe("NAME   STATE  WHY\nshell  on\n");
   });
 
+  it("wraps nothing on a terminal that does not know its width, as a serial line", () => {
+    const rows = [["ok", "disk", "there is enough of it left"]];
+    expect(formatTable(rows, { columns: 0 })).toBe("ok  disk  there is enough of it left\n");
+  });
+
   it("counts wide characters and colours as they are seen", () => {
     expect(
       formatTable([
