@@ -25,7 +25,9 @@ export function volumeCalls({ call }: Client): VolumeCalls {
       const query = { filters: { label: labels } };
       return await call("list volumes", async (api, limit) => {
         const reply = await api.json({ method: "GET", path: "/volumes", query }, limit);
-        return (read(volumeList, reply).Volumes ?? []).map(asSummary);
+        const volumes = (read(volumeList, reply).Volumes ?? []).map(asSummary);
+        // Podman lists those that have one of the labels.
+        return volumes.filter((one) => labels.every((label) => hasLabel(one, label)));
       });
     },
 
@@ -39,6 +41,11 @@ export function volumeCalls({ call }: Client): VolumeCalls {
 
 function pathOf(name: string): string {
   return `/volumes/${encodeURIComponent(name)}`;
+}
+
+function hasLabel({ labels }: VolumeSummary, label: string): boolean {
+  const [name = "", ...value] = label.split("=");
+  return Object.hasOwn(labels, name) && (value.length === 0 || labels[name] === value.join("="));
 }
 
 const volume = object({

@@ -14,6 +14,21 @@ async function made<T>(answer: object, call: (engine: Engine) => Promise<T>, ver
 
 const info = { Driver: "vfs", NCPU: 1, MemTotal: 1 };
 
+it("only volumes that have all the labels are listed, whatever the engine lists", async () => {
+  const volume = (Name: string, Labels: object | null) => ({ Name, Labels, Mountpoint: "/v" });
+  const Volumes = [
+    volume("both", { a: "x=1", b: "" }),
+    volume("other-value", { a: "x", b: "" }),
+    volume("one", { a: "x=1" }),
+    volume("none", null),
+  ];
+  const listed = async (labels: string[]) =>
+    (await made({ Volumes }, (engine) => engine.listVolumes(labels))).map(({ name }) => name);
+  expect(await listed(["a=x=1", "b"])).toEqual(["both"]);
+  expect(await listed(["a"])).toEqual(["both", "other-value", "one"]);
+  expect(await listed(["constructor"])).toEqual([]);
+});
+
 describe("what an engine says of itself", () => {
   it("has an empty value for everything that it leaves out", async () => {
     expect(await made(info, (engine) => engine.info(), { KernelVersion: null })).toEqual({
@@ -239,7 +254,7 @@ describe("what an engine says of images, volumes and its disk", () => {
       { Name: "b", Mountpoint: "", CreatedAt: "long ago" },
       { Name: "c", Mountpoint: "" },
     ];
-    expect(await made({ Volumes }, (engine) => engine.listVolumes(["l"]))).toEqual([
+    expect(await made({ Volumes }, (engine) => engine.listVolumes([]))).toEqual([
       { name: "a", labels: { l: "1" }, mountpoint: "/a", createdAt: new Date(CreatedAt) },
       { name: "b", labels: {}, mountpoint: "", createdAt: null },
       { name: "c", labels: {}, mountpoint: "", createdAt: null },
