@@ -60,7 +60,6 @@ export async function planOverlay(
 
 /** Says why this engine cannot have copy-on-write workspaces; null if it can. */
 function overlayObstacle(engine: EngineInfo, runtime?: string): string | null {
-  if (engine.product !== "docker") return `${engine.product} is not supported, only Docker is`;
   if (isRootless(engine)) return "a rootless engine may not mount them";
   if (engine.securityOptions.some((option) => option.split(",").includes("name=userns")))
     return "the engine maps user ids, so files would not keep their owners";
@@ -89,16 +88,23 @@ export function noOverlay(obstacle: string): BrigError {
  */
 export function explainMountFailure(error: unknown, { id, lower }: OverlayLayers): unknown {
   const refusal = error instanceof BrigError ? asRefusal(error.cause) : null;
-  const isOfMount = refusal?.words.split(`${treeVolumes(id).merged}/_data, data: `).length === 2;
-  if (!isOfMount) return error;
+  const reason = refusal === null ? null : mountReason(refusal.words, treeVolumes(id).merged);
+  if (reason === null) return error;
   return new BrigError(
-    `the engine cannot mount a copy-on-write layer over ${JSON.stringify(lower)}: ${refusal?.words.split(": ").at(-1)}`,
+    `the engine cannot mount a copy-on-write layer over ${JSON.stringify(lower)}: ${reason}`,
     {
       code: "workspace.invalid",
       hint: `its file system may not be able to have one; ${USE_BIND}`,
       cause: error,
     },
   );
+}
+
+/** Docker ends with the kernel's reason. Podman passes on what mount(8) says, which goes on after the reason. Null if it is not about this volume. */
+function mountReason(words: string, volume: string): string | null {
+  if (words.split(`${volume}/_data, data: `).length === 2) return words.split(": ").at(-1) ?? null;
+  if (!words.includes(`mounting volume ${volume} for container `)) return null;
+  return words.split(`${volume}/_data: `)[1]?.split(/\.?\n/)[0] ?? null;
 }
 
 /** Error: `workspace.invalid` for characters that separate the kernel's mount options. */

@@ -14,6 +14,7 @@ import { openedSandboxOf } from "../../../../src/sandbox/sandbox.js";
 import { readRecords } from "../../../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../../../src/sandbox/sweep.js";
 import { testEngine } from "../../../support/engine.js";
+import { isPodman } from "../../../support/runtime-differences.js";
 import { sandboxTest as it } from "../../../support/sandbox.js";
 
 const holder = fileURLToPath(new URL("../../../fixtures/hold-sandbox.ts", import.meta.url));
@@ -150,9 +151,10 @@ it("cannot be had of a workspace that the engine cannot mount, which leaves noth
       if (stage === "starting the container") rmdirSync(workspace);
     },
   });
+  const reason = isPodman ? "special device overlay does not exist" : "no such file or directory";
   await expect(opening).rejects.toMatchObject({
     code: "workspace.invalid",
-    message: `the engine cannot mount a copy-on-write layer over ${JSON.stringify(workspace)}: no such file or directory`,
+    message: `the engine cannot mount a copy-on-write layer over ${JSON.stringify(workspace)}: ${reason}`,
     hint: expect.stringContaining("--workspace bind"),
   });
   expect(await volumesOf(await testEngine(), workspace)).toEqual([]);

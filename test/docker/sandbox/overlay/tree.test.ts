@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { treeLabel } from "../../../../src/sandbox/overlay/tree-volumes.js";
 import type { WorkspaceTree } from "../../../../src/sandbox/overlay/workspace-tree.js";
 import { exec } from "../../../../src/sandbox/process/run-to-end.js";
 import { openedSandboxOf, type Sandbox } from "../../../../src/sandbox/sandbox.js";
@@ -26,7 +27,7 @@ async function volumesOf(
   { engine }: { engine: import("../../../../src/docker/engine-types.js").Engine },
   id: string,
 ) {
-  return (await engine.listVolumes([`brig.session=${id}`])).map(({ name }) => name);
+  return (await engine.listVolumes([treeLabel, `brig.session=${id}`])).map(({ name }) => name);
 }
 
 forEachHostUser((it) => {
@@ -124,7 +125,7 @@ forEachHostUser((it) => {
     const { id } = treeOf(sandbox);
     expect(await volumesOf(sandbox, id)).toHaveLength(3);
     await sandbox.close();
-    expect(await volumesOf(sandbox, id)).toEqual([]);
+    expect(await sandbox.engine.listVolumes([`brig.session=${id}`])).toEqual([]);
     expect(await sandbox.engine.listContainers([`brig.session=${id}`])).toEqual([]);
   });
 });

@@ -108,7 +108,6 @@ describe("a copy-on-write workspace is refused", () => {
   });
 
   it.each<[string, Partial<typeof engine>, string | undefined, string]>([
-    ["Podman", { product: "podman" }, undefined, "podman is not supported, only Docker is"],
     [
       "a rootless engine",
       { securityOptions: ["name=rootless"] },
@@ -176,6 +175,16 @@ describe("a failure to mount", () => {
     expect(explainMountFailure(failure(words), await about())).toMatchObject({
       code: "workspace.invalid",
       message: `the engine cannot mount a copy-on-write layer over ${JSON.stringify(repo)}: invalid argument`,
+    });
+  });
+
+  it("has what mount says on Podman", async () => {
+    const volume = `brig-${overlay.id}-merged`;
+    const place = `mounting volume ${volume} for container 1: mount: /v/${volume}/_data`;
+    const words = `${place}: special device overlay does not exist.\n       dmesg(1) may have more.\n`;
+    expect(explainMountFailure(failure(words), await about())).toMatchObject({
+      code: "workspace.invalid",
+      message: `the engine cannot mount a copy-on-write layer over ${JSON.stringify(repo)}: special device overlay does not exist`,
     });
   });
 
