@@ -13,7 +13,7 @@ import {
 import type { SandboxPlan } from "./plan/plan.js";
 import { endedContainer } from "./process/ended-container.js";
 import { requireAsRequested } from "./proof/compare-created.js";
-import { removeAndConfirm, waitForContainer, withRetries } from "./removal.js";
+import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";
 import {
   hasEnded,
   notRecorded,
@@ -220,6 +220,7 @@ export class SandboxContainer {
   async #adoptUnanswered(name: string): Promise<void> {
     try {
       this.#id = (await waitForContainer(this.#engine, name)) ?? undefined;
+      if (this.#id === undefined) await removeUnanswered(this.#engine, name);
     } catch (error) {
       this.#warn(
         new BrigError(`the engine may have created the container ${name}, which was never started`, {

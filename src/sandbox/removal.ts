@@ -127,6 +127,14 @@ export async function waitForContainer(engine: RemovingEngine, name: string): Pr
   }
 }
 
+/**
+ * Removes what a create request without an answer has left where no container has appeared: with Podman, volumes were made for it. Error: the
+ * engine's, `engine.unreachable` after a few seconds.
+ */
+export async function removeUnanswered(engine: RemovingEngine, name: string): Promise<void> {
+  await inTime((signal) => engine.removeContainer(name, { signal }), CREATE_GRACE_MS);
+}
+
 function notRemoved(id: string, cause: unknown): BrigError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const short = id.slice(0, 12);

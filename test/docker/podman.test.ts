@@ -7,13 +7,16 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { readEnvironment } from "../../src/config/env.js";
+import { connectEngine } from "../../src/docker/connect.js";
 import { memoryLabel } from "../../src/docker/podman/memory-volumes.js";
 import { volumeContainer } from "../../src/images/volume-container.js";
 import { readHostProcesses } from "../../src/lib/owner.js";
 import { packageRoot } from "../../src/package-root.js";
 import { readRecords } from "../../src/sandbox/sandbox-records.js";
 import { sweep } from "../../src/sandbox/sweep.js";
+import { faultyEngine, once as onFirst } from "../support/faulty-engine.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
 import { openBreakable, type TestSandboxOptions } from "../support/open-sandbox.js";
 import { hasPodman, type PodmanEngine, podmanEngine } from "../support/podman-engine.js";
@@ -195,6 +198,17 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
       expect(await volumes()).toEqual([]);
     });
 
+    it("loses them when another process removes it, and no volume that was only mounted in it", async () => {
+      const other = await connectEngine({ env: readEnvironment(), endpoint: podman.engine.endpoint });
+      await other.createVolume("brig-other-memory-0", { [memoryLabel]: "/b" });
+      const Mounts = [{ Type: "volume", Source: "brig-other-memory-0", Target: "/b", ReadOnly: false }];
+      const id = await podman.engine.createContainer(container({ Mounts }), { name: "brig-given" });
+      expect((await volumes()).toSorted()).toEqual(["brig-given-memory-0", "brig-other-memory-0"]);
+      await other.removeContainer(id);
+      expect(await volumes()).toEqual(["brig-other-memory-0"]);
+      await other.removeVolume("brig-other-memory-0");
+    });
+
     it("loses its own when it is removed", async () => {
       const first = await podman.engine.createContainer(container(), { name: "brig-given" });
       const second = await podman.engine.createContainer(container());
@@ -210,6 +224,35 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
       await removed;
       expect(await volumes()).toEqual([]);
     });
+  });
+
+  describe("a start whose create request", () => {
+    const create = /^POST \/containers\/create/;
+
+    it.each([
+      ["is answered, but the answer is lost", "answer-lost"],
+      ["does not arrive", "cut"],
+    ] as const)("%s, leaves neither a container nor volumes", async (_, fate) => {
+      await (await open()).close();
+      await using faulty = await faultyEngine(podman.engine);
+      faulty.decide(onFirst(create, fate));
+      await expect(open({ engine: faulty.engine })).rejects.toMatchObject({ code: "engine.unreachable" });
+      expect(await podman.podman("ps", "--all", "--quiet")).toBe("");
+      expect(await volumes()).toEqual([]);
+    });
+  });
+
+  it("lists only volumes that have all of the labels", async () => {
+    const names = ["brig-test-both", "brig-test-one"];
+    onTestFinished(async () => {
+      for (const name of names) await podman.engine.removeVolume(name);
+    });
+    await podman.engine.createVolume("brig-test-both", { "brig.test-a": "x=1", "brig.test-b": "" });
+    await podman.engine.createVolume("brig-test-one", { "brig.test-a": "x=1" });
+    const listed = async (labels: string[]) =>
+      (await podman.engine.listVolumes(labels)).map(({ name }) => name).toSorted();
+    expect(await listed(["brig.test-a=x=1"])).toEqual(names);
+    expect(await listed(["brig.test-a", "brig.test-b"])).toEqual(["brig-test-both"]);
   });
 
   it("says that an image is missing before it makes anything", async () => {

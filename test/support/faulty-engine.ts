@@ -9,7 +9,7 @@ import { connectEngine } from "../../src/docker/connect.js";
 import type { Engine } from "../../src/docker/engine-types.js";
 import { encodeFrame } from "../../src/sandbox/channel/frames.js";
 import { FrameType } from "../../src/sandbox/channel/protocol.js";
-import { testEngine } from "./engine.js";
+import { socketOf, testEngine } from "./engine.js";
 
 /**
  * What becomes of one request: the engine's answer, at once or drop by drop; a refusal that the engine knows nothing of, as a fault of its
@@ -27,7 +27,7 @@ export type Fate =
   | "hangs"
   | "answer-held";
 
-/** The engine of this machine behind a socket that is unreliable as a test decides. */
+/** An engine behind a socket that is unreliable as a test decides. */
 export interface FaultyEngine extends AsyncDisposable {
   readonly engine: Engine;
   /** As `DOCKER_HOST` spells it. */
@@ -48,10 +48,11 @@ function refusal(status: string): string {
   return `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${busy.length}\r\nConnection: close\r\n\r\n${busy}`;
 }
 
-export async function faultyEngine(): Promise<FaultyEngine> {
+/** Default: the engine of this machine. */
+export async function faultyEngine(engine?: Engine): Promise<FaultyEngine> {
   const directory = await mkdtemp(join(tmpdir(), "brig-faulty-"));
   const socketPath = join(directory, "docker.sock");
-  const behind = new URL((await testEngine()).endpoint).pathname;
+  const behind = socketOf(engine ?? (await testEngine()));
   const sockets = new Set<Socket>();
   const requests: string[] = [];
   const streams = new Set<Socket>();

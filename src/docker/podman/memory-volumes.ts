@@ -6,6 +6,9 @@ export const memoryLabel = "brig.memory";
 
 const pageBytes = 4096;
 
+/** Stands between the name of a container and the number of its volume. */
+const SUFFIX = "-memory-";
+
 /** What takes the place of the tmpfs mounts of a request. */
 export interface PodmanMemory {
   /** Those that nobody can write to. */
@@ -36,12 +39,18 @@ export function planMemory(tmpfs: Readonly<Record<string, string>>, name: string
     volumes: mounts
       .filter((mount) => !isReadOnly(mount))
       .map(({ path, options }, index) => ({
-        Name: `${name}-memory-${index}`,
+        Name: `${name}${SUFFIX}${index}`,
         Dest: path,
         Options: mountFlags(options),
         driver: { type: "tmpfs", device: "tmpfs", o: volumeOptions(options) },
       })),
   };
+}
+
+/** Whether it is one of those that `planMemory` plans for a container of this name. */
+export function isMemoryVolume(volume: string, name: string): boolean {
+  const start = `${name}${SUFFIX}`;
+  return volume.startsWith(start) && /^\d+$/.test(volume.slice(start.length));
 }
 
 /** Error: the engine's, and then none of the volumes is left if it can be helped. */

@@ -2,8 +2,12 @@ import { randomBytes } from "node:crypto";
 import { BrigError } from "../../errors.js";
 import { object, read, string } from "../../lib/json/json-shape.js";
 import type { Client } from "../client.js";
+import { isDefiniteFailure } from "../engine-failure.js";
 import type { Engine } from "../engine-types.js";
+import { containerVolumes } from "./container-volumes.js";
+import { labelledVolumes } from "./labelled-volumes.js";
 import { createMemoryVolumes, planMemory } from "./memory-volumes.js";
+import { OWN_API } from "./own-api.js";
 import { asPodmanSpec, type PodmanSpec } from "./podman-spec.js";
 import { withSeccompFile } from "./seccomp-file.js";
 
@@ -15,12 +19,10 @@ type Docker = Pick<
   "removeContainer" | "waitRemoved" | "createVolume" | "listVolumes" | "removeVolume" | "inspectImage"
 >;
 
-/** The oldest version of Podman's own API that Podman 5 still takes. */
-const OWN_API = "4.0.0";
-
 /** The calls that differ for Podman. Removing a container also removes the volumes that its creation made. */
 export function podmanContainers({ call }: Pick<Client, "call">, docker: Docker): Containers {
-  const volumesOf = new Map<string, string[]>();
+  const labelled = labelledVolumes(call, docker);
+  const own = containerVolumes(call, docker);
 
   async function create(body: PodmanSpec, signal: AbortSignal | undefined): Promise<string> {
     const reply = await call(
@@ -32,38 +34,36 @@ export function podmanContainers({ call }: Pick<Client, "call">, docker: Docker)
     return read(created, reply).Id;
   }
 
-  async function removeVolumes(id: string): Promise<void> {
-    const names = volumesOf.get(id) ?? [];
-    await Promise.all(names.map((name) => docker.removeVolume(name)));
-    volumesOf.delete(id);
-  }
-
   return {
     async createContainer(body, { name = `brig-${randomBytes(8).toString("hex")}`, signal } = {}) {
       const image = await docker.inspectImage(body.Image);
       if (image === null) throw noSuchImage(body.Image);
       const memory = planMemory(body.HostConfig.Tmpfs, name);
       const spec = asPodmanSpec(body, { name, imageId: image.id, memory });
+      await labelled.create(body);
       await createMemoryVolumes(memory.volumes, { labels: body.Labels, engine: docker });
-      const names = memory.volumes.map((volume) => volume.Name);
-      try {
-        const id = await withSeccompFile(spec, (inFile) => create(inFile, signal));
-        volumesOf.set(id, names);
-        return id;
-      } catch (error) {
-        await Promise.allSettled(names.map((volume) => docker.removeVolume(volume)));
+      const volumes = memory.volumes.map((volume) => volume.Name);
+      const id = await withSeccompFile(spec, (inFile) => create(inFile, signal)).catch(async (error) => {
+        // Without them, a container that Podman is still about to create would get others, on the disk and without limits.
+        if (!isDefiniteFailure(error)) own.remember(name, volumes);
+        else await Promise.allSettled(volumes.map((volume) => docker.removeVolume(volume)));
         throw error;
-      }
+      });
+      own.remember(id, volumes);
+      await labelled.prepare(id, body);
+      return id;
     },
 
     async removeContainer(id, options) {
+      await own.find(id, options);
       await docker.removeContainer(id, options);
-      await removeVolumes(id);
+      await own.remove(id);
     },
 
     async waitRemoved(id, options) {
+      await own.find(id, options);
       await docker.waitRemoved(id, options);
-      await removeVolumes(id);
+      await own.remove(id);
     },
   };
 }
