@@ -242,6 +242,19 @@ describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
     });
   });
 
+  it("ends a call with what happened when the service is killed, and its container with its lease", async () => {
+    await using other = await podmanEngine(["base", "toolbox"]);
+    const sandbox = await open({ engine: other.engine, leaseSeconds: 3 });
+    const spawned = await sandbox.spawn(["sleep", "600"]);
+    const gone = { code: "sandbox.gone", reason: "engine" };
+    const running = expect(spawned.exit).rejects.toMatchObject(gone);
+    await other.killService();
+    await running;
+    await expect(sandbox.exec(["true"])).rejects.toMatchObject(gone);
+    await expect.poll(() => other.podman("ps", "--all", "--quiet")).toBe("");
+    await sandbox.close().catch(() => undefined);
+  });
+
   it("lists only volumes that have all of the labels", async () => {
     const names = ["brig-test-both", "brig-test-one"];
     onTestFinished(async () => {

@@ -25,6 +25,8 @@ export interface PodmanEngine extends AsyncDisposable {
   readonly engine: Engine;
   /** Runs the program on the engine's own storage, and returns what it prints. */
   podman(...args: readonly string[]): Promise<string>;
+  /** Kills the service. Its containers go on. */
+  killService(): Promise<void>;
 }
 
 const runtime = fileURLToPath(new URL("../fixtures/runc-within-limits.cjs", import.meta.url));
@@ -45,6 +47,10 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     stdio: "ignore",
   });
   const ended = once(service, "exit");
+  const killService = async () => {
+    service.kill("SIGKILL");
+    await ended;
+  };
   const stop = async () => {
     await podman("rm", "--all", "--force", "--time=0").catch(() => undefined);
     service.kill();
@@ -61,7 +67,7 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     for (const name of images) await copyImage(tags[name], { from: socketOf(outer), to: socket });
     const engine = await connectEngine({ env: readEnvironment(), endpoint: `unix://${socket}` });
     if (tags.base !== undefined) await engine.tagImage(tags.base, "brig/base:latest");
-    return { engine, podman, [Symbol.asyncDispose]: stop };
+    return { engine, podman, killService, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await stop();
     throw error;

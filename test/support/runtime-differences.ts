@@ -51,10 +51,25 @@ const podmanDifferences = {
   "devices.null": "on Podman not even root can move /dev/null: Device or resource busy",
   "ended.oom": "Podman keeps no record of a kill for want of memory",
   "ended.removed": "Podman's log does not say that a container was killed because somebody has removed it",
+  "removal.own-end":
+    "Podman starts a program to remove a container that has ended, which often takes longer than the second that brig waits for it before it asks",
+  "trouble.inner-engine":
+    "in a container of Podman, the engine that this test stops may not use /dev/console, and starts no container",
   "receipt.devices": "among the capabilities that Podman gives a container is none for devices",
 } as const satisfies Record<string, string>;
 
-export type DifferenceId = keyof typeof gvisorDifferences | keyof typeof podmanDifferences;
+/** And for Podman of this version or a newer one. */
+const newPodman = 5;
+
+const newPodmanDifferences = {
+  "policy.dev":
+    "Podman 5 makes /dev and its own /dev/shm read-only whenever the container's files are, also when it is not asked to",
+} as const satisfies Record<string, string>;
+
+export type DifferenceId =
+  | keyof typeof gvisorDifferences
+  | keyof typeof podmanDifferences
+  | keyof typeof newPodmanDifferences;
 
 /** Null where there is no engine, or this user may not use it: unit tests need none. */
 const info = await testEngine()
@@ -72,6 +87,7 @@ export const isGvisor: boolean = runtime !== undefined && looksLikeGvisor(runtim
 const differences: Partial<Record<DifferenceId, string>> = {
   ...(isGvisor && gvisorDifferences),
   ...(isPodman && podmanDifferences),
+  ...(isPodman && Number.parseInt(info?.version ?? "", 10) >= newPodman && newPodmanDifferences),
 };
 
 /** Whether the runtime or engine at hand is known to differ here. */
