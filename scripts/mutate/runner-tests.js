@@ -35,8 +35,8 @@ export async function openRunnerTests({ sandboxRuns, signal }) {
   const image = (await newestImage()) ?? (await runnerChecks(engine));
   const { toolbox: tag } = await ensureImages(engine, { names: ["toolbox"], mayInstall: true });
   const toolbox = sandboxRuns === null ? null : await openToolbox(tag);
-  const options = ["--rm", "--detach", "--init", "--network", "none", "--cap-add", "SYS_PTRACE"];
-  options.push("--tmpfs", "/tmp:exec");
+  const options = ["--rm", "--detach", "--init", "--network", "none", "--tmpfs", "/tmp:exec"];
+  options.push("--cap-add", "SYS_PTRACE", "--cap-add", "SYS_ADMIN", "--security-opt", "apparmor=unconfined");
   if (toolbox !== null) options.push("--mount", `type=volume,source=${toolbox.volume},target=/toolbox`);
   const { stdout } = await execute("docker", ["run", ...options, image, "sleep", "86400"]);
   const id = stdout.trim();

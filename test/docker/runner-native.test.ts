@@ -78,6 +78,24 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("the whole runner gives commands what the host asks for, and tells the host what they do", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-whole"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(16);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("it is started, spoken to and ended only as it should be", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-doors"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(15);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("its report says what the kernel has answered, to every attempt", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-reports"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(10);
+    expect(exitCode, output).toBe(0);
+  });
+
   it(
     "no input makes its parsers, its stream or its event loop break a rule",
     async () => {

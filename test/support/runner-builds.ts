@@ -92,8 +92,9 @@ export async function openCheckContainer(engine: Engine, image: string): Promise
       Labels: testLabels(),
       host: {
         AutoRemove: true,
-        // For the leak check at the end of a run, which stops the process to look at its memory.
-        CapAdd: ["SYS_PTRACE"],
+        // For the leak check at the end of a run, which stops the process to look at its memory; and for tests that make a PID namespace.
+        CapAdd: ["SYS_PTRACE", "SYS_ADMIN"],
+        SecurityOpt: ["apparmor=unconfined"],
         Tmpfs: { "/tmp": "rw,exec,size=512m" },
         Init: true,
       },
