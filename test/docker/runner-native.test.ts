@@ -38,7 +38,7 @@ describe("the runner's native tests", () => {
 
   it("a commit keeps its promise, whatever others do meanwhile and wherever it dies", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-trees"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(20);
+    expect(output.match(/^ok /gm), output).toHaveLength(22);
     expect(exitCode, output).toBe(0);
   });
 
@@ -62,19 +62,19 @@ describe("the runner's native tests", () => {
 
   it("the changes of a tree are all that differs from its base", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-changes"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(10);
+    expect(output.match(/^ok /gm), output).toHaveLength(11);
     expect(exitCode, output).toBe(0);
   });
 
   it("a copy takes what it was asked for, whatever others do to the files meanwhile", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-copies"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(8);
+    expect(output.match(/^ok /gm), output).toHaveLength(9);
     expect(exitCode, output).toBe(0);
   });
 
   it("its event loop keeps its bounds, towards whoever connects and towards a host", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-session"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(35);
+    expect(output.match(/^ok /gm), output).toHaveLength(36);
     expect(exitCode, output).toBe(0);
   });
 

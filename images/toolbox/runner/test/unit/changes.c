@@ -3,6 +3,8 @@
  * second name of the same file.
  */
 #define _GNU_SOURCE
+#include <sys/wait.h>
+
 #include "../../changes.c"
 #include "../../sight.c"
 
@@ -284,6 +286,29 @@ static void a_tree_may_be_deeper_than_the_directories_that_are_kept_open(void) {
     require_change(1, CHANGE_ADDED, "d/d/d/zz");
 }
 
+/* The names in it are not known then, so the answer says how many directories there are of that kind. */
+static void a_directory_that_must_not_be_read_is_counted(void) {
+    begin();
+    make_directory("mbu", "closed");
+    make_directory("mbu", "open");
+    put_in("merged", "open/new", "x");
+    touch_upper("open/new");
+    REQUIRE(chmod(in_root("merged/closed"), 0100) == 0 && chmod(root, 0755) == 0);
+    int status;
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        char command[200];
+        snprintf(command, sizeof command, "chown -R 1234 %s", root);
+        REQUIRE(system(command) == 0 && setuid(1234) == 0);
+        REQUIRE(changes(0, 0, "", 0) == 0 && seen_count == 2 && get64(answer + 24) == 1);
+        require_change(0, CHANGE_MODIFIED, "closed");
+        require_change(1, CHANGE_ADDED, "open/new");
+        _exit(0);
+    }
+    REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void a_question_that_nobody_wants_answered_ends(void) {
     begin();
     touch_upper("a");
@@ -383,6 +408,7 @@ int main(void) {
     RUN(some_paths_are_left_out_with_all_below_them);
     RUN(older_changes_are_only_counted);
     RUN(a_tree_may_be_deeper_than_the_directories_that_are_kept_open);
+    RUN(a_directory_that_must_not_be_read_is_counted);
     RUN(a_question_that_nobody_wants_answered_ends);
     RUN(the_number_of_a_file_tells_whether_it_is_the_bases_own);
     RUN(a_name_is_looked_at_in_every_tree_that_there_is);

@@ -122,6 +122,24 @@ static void a_file_system_that_cannot_copy_has_it_done_by_hand(void) {
     }
 }
 
+/* Of a file with data at its beginning and in its middle, the copy has no more than that on the disk. */
+static void a_hole_stays_a_hole(void) {
+    struct stat st;
+    for (int by_hand = 0; by_hand < 2; by_hand++) {
+        begin();
+        cannot_copy = by_hand ? EXDEV : 0;
+        int fd = open(in_root("from/a"), O_WRONLY | O_CLOEXEC);
+        REQUIRE(fd >= 0 && pwrite(fd, "x", 1, 4 << 20) == 1 && ftruncate(fd, 8 << 20) == 0 && close(fd) == 0);
+        add_record(COMMIT_PUT, "a", 8 << 20);
+        REQUIRE(copy(16 << 20) == 0 && stat(in_root("from/a"), &st) == 0);
+        blkcnt_t blocks = st.st_blocks;
+        REQUIRE(stat(in_root("to/a"), &st) == 0 && st.st_size == 8 << 20 && st.st_blocks <= blocks);
+        char command[300];
+        snprintf(command, sizeof command, "cmp %s %s", in_root("from/a"), in_root("to/a"));
+        REQUIRE(system(command) == 0);
+    }
+}
+
 static void a_disk_that_is_full_is_an_error(void) {
     begin();
     cannot_copy = ENOSPC;
@@ -223,6 +241,7 @@ int main(void) {
     snprintf(root, sizeof root, "/tmp/copies.%d", (int)getpid());
     RUN(a_copy_says_how_each_file_is_now);
     RUN(a_file_system_that_cannot_copy_has_it_done_by_hand);
+    RUN(a_hole_stays_a_hole);
     RUN(a_disk_that_is_full_is_an_error);
     RUN(what_others_do_to_a_file_meanwhile_neither_fails_nor_goes_on);
     RUN(a_copy_replaces_what_is_there);

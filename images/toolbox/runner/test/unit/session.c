@@ -104,6 +104,25 @@ static void a_host_may_send_what_the_command_has_read(void) {
     close_runner();
 }
 
+/* SIGKILL is sent again every 10 ms, for 5 seconds. Then the host is told that something is left. */
+static void a_command_that_cannot_be_killed_is_given_up_in_time(void) {
+    open_welcomed();
+    start_one();
+    struct record *record = &records[channel_count];
+    host_kill(channel_count, 0);
+    one_turn();
+    for (int i = 1; i <= 500; i++) {
+        clock_ms += 10;
+        one_turn();
+        REQUIRE((channel_find(&s.r, channel_count)->tree.step == TREE_GIVEN_UP) == (i == 500));
+    }
+    clock_ms += 250; /* for its output, as of any command that has ended */
+    everything_flows();
+    REQUIRE(record->exited && record->exit_flags == (EXIT_KILLED | EXIT_TREE_LEFT | EXIT_PIPE_HELD));
+    finish();
+    close_runner();
+}
+
 static void a_signal_is_sent_to_the_group_of_the_command(void) {
     open_welcomed();
     struct fake *f = start_one();
@@ -958,6 +977,7 @@ static const struct {
     TEST(datagrams_wait_while_the_host_reads_nothing),
     TEST(while_nothing_is_left_nobody_is_let_in_and_then_all_are),
     TEST(a_host_may_send_what_the_command_has_read),
+    TEST(a_command_that_cannot_be_killed_is_given_up_in_time),
     TEST(a_signal_is_sent_to_the_group_of_the_command),
     TEST(the_end_of_a_command_says_who_brought_it_about),
     TEST(the_end_of_the_input_may_come_before_the_connection),

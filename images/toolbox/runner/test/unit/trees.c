@@ -16,6 +16,8 @@
 static bool is_simple_file_system;
 /* Whether to act like an overlay, in which directories of the lower layer cannot be moved. */
 static bool is_overlay;
+/* Whether to act as if every name were on a file system of its own. */
+static bool is_all_mounts;
 /* What another process does just before the rename of this number; 0 is the next rename, -1 is none. */
 static int renames_until_then = -1;
 static void (*before_rename)(void);
@@ -30,7 +32,7 @@ static bool is_directory(int at, const char *name) {
 static long rename_here(int from, const char *name, int to, const char *new_name, unsigned flags) {
     if (renames_until_then-- == 0) before_rename();
     errno = EXDEV;
-    if (is_overlay && (is_directory(from, name) || is_directory(to, new_name))) return -1;
+    if (is_all_mounts || (is_overlay && (is_directory(from, name) || is_directory(to, new_name)))) return -1;
     errno = EINVAL;
     return is_simple_file_system && flags != 0 ? -1 : syscall(SYS_renameat2, from, name, to, new_name, flags);
 }
@@ -131,7 +133,7 @@ static uint32_t commit(size_t sent) {
 }
 
 static void begin(void) {
-    is_simple_file_system = is_overlay = false;
+    is_simple_file_system = is_overlay = is_all_mounts = false;
     renames_until_then = -1;
     fill_root();
     records_size = 0;
@@ -204,6 +206,31 @@ static void what_somebody_else_writes_at_the_last_moment_is_kept(void) {
         require_file("b", "old b");
         require_file("d", "theirs");
     }
+}
+
+static void what_is_on_another_file_system_is_a_conflict(void) {
+    for (int removes = 0; removes < 2; removes++) {
+        begin();
+        is_all_mounts = true;
+        if (removes) records_size = 0;
+        if (removes) add_record(COMMIT_REMOVE, 0, "b");
+        REQUIRE(commit(records_size) == 0 && get32(answer + 4) == 0 && get32(answer + 12) == 1 && get32(answer + 16) == 0 && get32(answer + 20) == CONFLICT_MOUNT);
+        require_as_before();
+    }
+}
+
+/* Somebody has removed the new file after the exchange. If nothing is left of it in the stage either, an earlier undo was at its end. */
+static void an_exchange_whose_new_file_is_gone_is_not_undone(void) {
+    begin();
+    struct commit_target target = {.parent = -1};
+    target.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    target.stage = open(in_root(".brig-stage-1"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct step step = {.kind = STEP_EXCHANGE, .old_mode = NO_MODE, .old_ino = 1, .new_ino = 2, .staged = "0", .path = "a"};
+    REQUIRE(target.root >= 0 && target.stage >= 0 && step_undo(&target, &step) == ESTALE);
+    REQUIRE(unlink(in_root("a")) == 0 && step_undo(&target, &step) == ESTALE);
+    REQUIRE(unlink(in_root(".brig-stage-1/0")) == 0 && step_undo(&target, &step) == 0);
+    close(target.stage);
+    close(target.root);
 }
 
 static void a_name_that_is_taken_at_the_last_moment_stays_theirs(void) {
@@ -539,6 +566,8 @@ static const struct {
     TEST(records_that_are_cut_off_change_nothing),
     TEST(records_that_are_wrong_change_nothing),
     TEST(what_somebody_else_writes_at_the_last_moment_is_kept),
+    TEST(what_is_on_another_file_system_is_a_conflict),
+    TEST(an_exchange_whose_new_file_is_gone_is_not_undone),
     TEST(a_name_that_is_taken_at_the_last_moment_stays_theirs),
     TEST(what_was_not_expected_at_a_path_is_said),
     TEST(a_file_is_as_it_was_seen_only_if_all_its_numbers_are),
