@@ -38,7 +38,7 @@ describe("the runner's native tests", () => {
 
   it("a commit keeps its promise, whatever others do meanwhile and wherever it dies", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-trees"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(22);
+    expect(output.match(/^ok /gm), output).toHaveLength(23);
     expect(exitCode, output).toBe(0);
   });
 
@@ -74,7 +74,7 @@ describe("the runner's native tests", () => {
 
   it("its event loop keeps its bounds, towards whoever connects and towards a host", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-session"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(36);
+    expect(output.match(/^ok /gm), output).toHaveLength(38);
     expect(exitCode, output).toBe(0);
   });
 
@@ -86,7 +86,7 @@ describe("the runner's native tests", () => {
 
   it("it is started, spoken to and ended only as it should be", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-doors"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(15);
+    expect(output.match(/^ok /gm), output).toHaveLength(16);
     expect(exitCode, output).toBe(0);
   });
 

@@ -50,6 +50,7 @@ static int code_of_main(char *const *argv) {
         place(ends[1], 1);
         place(ends[1], 2);
         int code = runner_main(count_of(argv), (char **)(uintptr_t)argv);
+        REQUIRE(prctl(PR_GET_DUMPABLE) == 0); /* no command can look into it */
         fflush(stdout);
         _exit(code);
     }
@@ -319,6 +320,26 @@ static void it_ends_with_its_lease_or_when_the_engine_says_so(void) {
     }
 }
 
+static void a_host_that_comes_back_within_the_lease_finds_everything(void) {
+    unlink("/tmp/witness");
+    REQUIRE(mkfifo("/tmp/witness", 0600) == 0);
+    int witness = open("/tmp/witness", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    open_sandbox_with(LIST(SERVE, "--first-stream", "stdio", "--lease", "600"), NULL);
+    struct wanted command = script("exec sleep 1000 3>/tmp/witness");
+    command.timeout_ms = 300;
+    struct call *c = start_command(command);
+    host_disconnect();
+    char byte;
+    struct pollfd ended = {.fd = witness, .events = POLLIN};
+    REQUIRE(poll(&ended, 1, PATIENCE_MS) == 1 && read(witness, &byte, 1) == 0);
+    start_connect();
+    host_hello();
+    await_exit(c);
+    REQUIRE(kind_of(c) == EXIT_SIGNALLED && code_of(c) == SIGTERM && flags_of(c) == EXIT_TIMED_OUT);
+    close(witness);
+    close_sandbox();
+}
+
 static void use_other_null(void) {
     REQUIRE(mknod("/tmp/zero", S_IFCHR | 0666, makedev(1, 5)) == 0 && mount("/tmp/zero", "/dev/null", NULL, MS_BIND, NULL) == 0);
 }
@@ -425,6 +446,7 @@ int main(int argc, char **argv) {
     RUN(a_host_that_does_not_know_the_token_is_not_listened_to);
     RUN(a_command_cannot_connect);
     RUN(it_ends_with_its_lease_or_when_the_engine_says_so);
+    RUN(a_host_that_comes_back_within_the_lease_finds_everything);
     RUN(an_image_cannot_put_something_else_in_the_place_of_dev_null);
     RUN(without_bridges_its_first_stream_is_its_only_one);
     RUN(a_want_of_descriptors_refuses_commands_and_passes);

@@ -428,6 +428,7 @@ static void no_link_is_followed_where_none_is_to_be(void) {
         REQUIRE(perform_without_links(through) == ELOOP);
     }
     REQUIRE(perform_without_links((struct operation){.what = FILE_RENAME, .path = in_root("tree/file"), .second = in_root("to-tree/renamed")}) == ELOOP);
+    REQUIRE(perform_without_links((struct operation){.what = FILE_RENAME, .path = in_root("tree/file"), .second = in_root("tree/inner")}) == EISDIR);
     REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .flags = 1, .path = in_root("to-tree/new/newer")}) == ELOOP);
     REQUIRE(perform_without_links((struct operation){.what = FILE_MKDIR, .flags = 1, .path = in_root("to-tree")}) == ELOOP);
     REQUIRE(perform_without_links((struct operation){.what = FILE_REMOVE, .flags = 1, .path = in_root("to-tree/inner")}) == ELOOP);
@@ -592,6 +593,7 @@ static void a_link_does_not_make_a_path_too_long(void) {
 static void the_name_of_a_temporary_file_is_not_cut(void) {
     struct temporary new;
     REQUIRE(!choose_name(&new, lengthened("long", PATH_MAX - 1)) && errno == ENAMETOOLONG);
+    REQUIRE(perform(&(struct operation){.what = FILE_WRITE, .path = lengthened("long", PATH_MAX - 1), .input = "x"}, NULL) == ENAMETOOLONG);
     REQUIRE(choose_name(&new, lengthened("a-name-that-leaves-room-for-a-temporary-one", PATH_MAX - 1)));
 }
 

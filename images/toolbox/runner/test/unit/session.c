@@ -177,6 +177,23 @@ static void without_descriptors_a_command_is_not_started_and_says_why(void) {
     }
 }
 
+/* It has no worker that could keep anything of it, so nothing is waited for. */
+static void a_file_operation_that_is_cancelled_in_the_queue_ends_at_once(void) {
+    static const uint8_t kinds[] = {0, 1}; /* a read and a write */
+    for (size_t k = 0; k < sizeof kinds; k++) {
+        open_welcomed();
+        for (int i = 0; i <= FILE_JOBS_AT_ONCE; i++) host_file(&(struct input){&kinds[k], &kinds[k] + 1});
+        one_turn();
+        REQUIRE(s.r.queue_first && s.r.queue_first->channel->id == channel_count);
+        host_kill(channel_count, 1000);
+        everything_flows();
+        const struct record *record = &records[channel_count];
+        REQUIRE(record->exited && record->exit_flags == EXIT_KILLED && record->error == ECANCELED && !s.r.queue_first);
+        finish();
+        close_runner();
+    }
+}
+
 /* Starts so many file operations of which the host gets nothing but their end. */
 static void many_file_operations_come_to_their_end_in_any_number(void) {
     for (int count = 1; count <= 12; count++) {
@@ -420,6 +437,25 @@ static void the_end_of_the_input_may_come_before_the_connection(void) {
     host_input(channel_count, 0);
     everything_flows();
     REQUIRE(records[channel_count].is_connected && !program_reads(&programs[0], 1) && programs[0].has_read_end);
+    finish();
+    close_runner();
+}
+
+static void who_waits_no_longer_gets_no_connection(void) {
+    open_welcomed();
+    connect_program();
+    host_accept();
+    uint32_t first = channel_count;
+    host_accept();
+    host_accept();
+    everything_flows();
+    host_kill(first, 0);
+    host_kill(first + 2, 0);
+    everything_flows();
+    REQUIRE(records[first].exited && records[first + 2].exited && !records[first + 1].exited);
+    program_connects();
+    everything_flows();
+    REQUIRE(records[first + 1].is_connected);
     finish();
     close_runner();
 }
@@ -981,10 +1017,12 @@ static const struct {
     TEST(a_signal_is_sent_to_the_group_of_the_command),
     TEST(the_end_of_a_command_says_who_brought_it_about),
     TEST(the_end_of_the_input_may_come_before_the_connection),
+    TEST(who_waits_no_longer_gets_no_connection),
     TEST(a_listener_goes_on_after_it_had_nobody_waiting),
     TEST(streams_of_somebody_inside_are_closed),
     TEST(a_room_is_opened_only_where_it_was_found),
     TEST(without_descriptors_a_command_is_not_started_and_says_why),
+    TEST(a_file_operation_that_is_cancelled_in_the_queue_ends_at_once),
     TEST(many_file_operations_come_to_their_end_in_any_number),
     TEST(an_event_without_bytes_ends_no_connection),
     TEST(datagrams_go_both_ways_whole_or_not_at_all),

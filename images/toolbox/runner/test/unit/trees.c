@@ -219,6 +219,20 @@ static void what_is_on_another_file_system_is_a_conflict(void) {
     }
 }
 
+/* Nobody but the commit's own user can put something else into the stage. Were it so, it would be neither waited for nor followed. */
+static void what_is_staged_has_to_be_a_file_of_its_own(void) {
+    for (int kind = 0; kind < 4; kind++) {
+        begin();
+        const char *staged = in_root(".brig-stage-1/0");
+        REQUIRE(unlink(staged) == 0);
+        if (kind == 0) REQUIRE(symlink("../b", staged) == 0);
+        if (kind == 1) REQUIRE(mkfifo(staged, 0600) == 0);
+        if (kind == 2) REQUIRE(link(in_root("d/x"), staged) == 0);
+        REQUIRE(commit(records_size) == EBADF && get32(answer + 4) == 0 && get32(answer + 8) == 0);
+        require_as_before();
+    }
+}
+
 /* Somebody has removed the new file after the exchange. If nothing is left of it in the stage either, an earlier undo was at its end. */
 static void an_exchange_whose_new_file_is_gone_is_not_undone(void) {
     begin();
@@ -567,6 +581,7 @@ static const struct {
     TEST(records_that_are_wrong_change_nothing),
     TEST(what_somebody_else_writes_at_the_last_moment_is_kept),
     TEST(what_is_on_another_file_system_is_a_conflict),
+    TEST(what_is_staged_has_to_be_a_file_of_its_own),
     TEST(an_exchange_whose_new_file_is_gone_is_not_undone),
     TEST(a_name_that_is_taken_at_the_last_moment_stays_theirs),
     TEST(what_was_not_expected_at_a_path_is_said),
