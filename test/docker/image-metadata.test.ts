@@ -9,7 +9,7 @@ import { promised } from "../guarantees.js";
 import { containerBody } from "../support/container-body.js";
 import { testEngine } from "../support/engine.js";
 import { becomeHostUser, HOST_USERS } from "../support/host-users.js";
-import { differs, titled } from "../support/runtime-differences.js";
+import { differs, isPodman, titled } from "../support/runtime-differences.js";
 import { sandboxTest } from "../support/sandbox.js";
 import { testLabels } from "../support/test-run.js";
 
@@ -92,6 +92,7 @@ describe("the environment of the image", () => {
       "MINE=1",
       "PATH=/opt/java/bin:/usr/bin:/bin:/.brig/bin",
       `PWD=${sandbox.workingDirectory}`,
+      ...(isPodman ? ["container=podman"] : []),
     ]);
   });
 });
