@@ -49,9 +49,9 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 
 describe("a health check of the image", () => {
-  const name = promised("contained.image", "never runs, as it would in a plain container, for uid $uid");
+  const name = titled("image.health-check", "never runs, as it would in a plain container, for uid $uid");
   sandboxTest.skipIf(differs("image.health-check")).for(HOST_USERS)(
-    titled("image.health-check", name),
+    promised("contained.image", name),
     async (user, { open, directory }) => {
       const [plain, boxed] = [join(directory, "plain"), join(directory, "boxed")];
       for (const path of [plain, boxed]) {

@@ -259,7 +259,7 @@ describe("a container weaker than its plan is told by the read-back:", () => {
   });
 
   it.skipIf(differs("policy.dev"))(
-    titled("policy.dev", promised("contained.proof", "a /dev whose devices root could replace")),
+    promised("contained.proof", titled("policy.dev", "a /dev whose devices root could replace")),
     async () => {
       const weaken = host(
         (config) => (config.ReadonlyPaths = config.ReadonlyPaths?.filter((path) => path !== "/dev") ?? []),
