@@ -1,11 +1,8 @@
-import { describe, expect, it, onTestFinished } from "vitest";
-import { BrigError } from "../../../../src/errors.js";
+import { describe, expect, it } from "vitest";
 import { readSentRefs, sendPack } from "../../../../src/sandbox/branch/sent-commits.js";
 import { FrameType } from "../../../../src/sandbox/channel/protocol.js";
-import { RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
-import { FakeRunner } from "../channel/fake-runner.js";
+import { playedLink } from "../channel/played-link.js";
 
-const closed = new BrigError("the test is over", { code: "sandbox.gone", reason: "closed" });
 const tip = "a".repeat(40);
 const longTip = "b".repeat(64);
 
@@ -17,15 +14,7 @@ interface Answer {
 
 /** A sandbox in which one command after the other prints this. Keeps what each was asked, and its input. */
 async function sandboxWith(answers: readonly Answer[]) {
-  const runner = new FakeRunner();
-  const link = await RunnerLink.open({
-    token: Buffer.alloc(32),
-    dial: runner.dial,
-    diagnose: async () => "runs",
-    reconnectForMs: 5000,
-    onLate: () => undefined,
-  });
-  onTestFinished(() => link.close(closed));
+  const { runner, link } = await playedLink();
   const asked: string[] = [];
   const input: string[] = [];
   runner.onFrame = ({ type, channel, payload }) => {

@@ -1,26 +1,16 @@
-import { expect, it, onTestFinished } from "vitest";
-import { BrigError } from "../../../../src/errors.js";
+import { expect, it } from "vitest";
 import { ExitKind, FrameType, INITIAL_CREDIT } from "../../../../src/sandbox/channel/protocol.js";
-import { RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
 import { encodeAddress } from "../../../../src/sandbox/network/address.js";
 import { SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
-import { exitPayload, FakeRunner, uint32 } from "../channel/fake-runner.js";
+import { exitPayload, uint32 } from "../channel/fake-runner.js";
+import { playedLink } from "../channel/played-link.js";
 
 const at = { address: "127.0.0.1", port: 53 };
 const from = encodeAddress({ address: "127.0.0.1", port: 40_000 });
-const closed = new BrigError("the test is over", { code: "sandbox.gone", reason: "closed" });
 
 /** Takes datagrams on channel 1 of a runner, which closes the socket when it is asked to if `isClosing`. */
 async function receiving({ isClosing = true } = {}) {
-  const runner = new FakeRunner();
-  const link = await RunnerLink.open({
-    token: Buffer.alloc(32),
-    dial: runner.dial,
-    diagnose: async () => "runs",
-    reconnectForMs: 5000,
-    onLate: () => undefined,
-  });
-  onTestFinished(() => link.close(closed));
+  const { runner, link } = await playedLink();
   const socketExit = exitPayload(0, ExitKind.socket);
   runner.onFrame = ({ type, channel }) => {
     if (type === FrameType.listen) runner.send(FrameType.bound, channel, encodeAddress(at));

@@ -1,16 +1,15 @@
 import { once } from "node:events";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { InsideConnection } from "../../../../src/egress/inside-network.js";
-import { BrigError } from "../../../../src/errors.js";
+import type { BrigError } from "../../../../src/errors.js";
 import { ExitKind, FrameType, INITIAL_CREDIT } from "../../../../src/sandbox/channel/protocol.js";
-import { RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
 import { encodeAddress, parseAddress } from "../../../../src/sandbox/network/address.js";
 import { SandboxNetwork } from "../../../../src/sandbox/network/sandbox-network.js";
-import { exitPayload, FakeRunner, uint32 } from "../channel/fake-runner.js";
+import { exitPayload, uint32 } from "../channel/fake-runner.js";
+import { playedLink } from "../channel/played-link.js";
 
 const at = { address: "127.0.0.1", port: 80 };
 const ends = Buffer.concat([encodeAddress(at), encodeAddress({ address: "127.0.0.1", port: 40_000 })]);
-const closed = new BrigError("the test is over", { code: "sandbox.gone", reason: "closed" });
 
 function socketExit(errno = 0): Buffer {
   const payload = exitPayload(0, ExitKind.socket);
@@ -20,15 +19,7 @@ function socketExit(errno = 0): Buffer {
 
 /** A listener on channel 1, whose channels for connections to come are 2 and the next ones. */
 async function listen() {
-  const runner = new FakeRunner();
-  const link = await RunnerLink.open({
-    token: Buffer.alloc(32),
-    dial: runner.dial,
-    diagnose: async () => "runs",
-    reconnectForMs: 5000,
-    onLate: () => undefined,
-  });
-  onTestFinished(() => link.close(closed));
+  const { runner, link } = await playedLink();
   const gone = new Promise<BrigError>((resolve) => {
     link.onGone = resolve;
   });

@@ -1,17 +1,15 @@
-import { expect, it, onTestFinished } from "vitest";
-import { BrigError } from "../../../../src/errors.js";
+import { expect, it } from "vitest";
 import {
   ExitKind,
   FileOperation,
   FrameType,
   OWNER_RECORD_BYTES,
 } from "../../../../src/sandbox/channel/protocol.js";
-import { RunnerLink } from "../../../../src/sandbox/channel/runner-link.js";
 import { encodeAddress } from "../../../../src/sandbox/network/address.js";
 import { OwnerSearch } from "../../../../src/sandbox/network/owners.js";
-import { exitPayload, FakeRunner, type SentFrame, uint64 } from "../channel/fake-runner.js";
+import { exitPayload, type SentFrame, uint64 } from "../channel/fake-runner.js";
+import { playedLink } from "../channel/played-link.js";
 
-const closed = new BrigError("the test is over", { code: "sandbox.gone", reason: "closed" });
 const to = { address: "127.0.0.1", port: 80 };
 const connectionFrom = (port: number) => ({ from: { address: "127.0.0.1", port }, to });
 
@@ -25,15 +23,7 @@ function ownerRecord({ channel = 7, pid = 12, program = Buffer.from("curl") } = 
 
 /** A search in which the runner is asked, and the requests that have come to it. */
 async function search() {
-  const runner = new FakeRunner();
-  const link = await RunnerLink.open({
-    token: Buffer.alloc(32),
-    dial: runner.dial,
-    diagnose: async () => "runs",
-    reconnectForMs: 5000,
-    onLate: () => undefined,
-  });
-  onTestFinished(() => link.close(closed));
+  const { runner, link } = await playedLink();
   const requests = () => runner.frames.filter(({ type }) => type === FrameType.file);
   const asked = async (count: number): Promise<SentFrame> => {
     await expect.poll(() => requests().length).toBe(count);
