@@ -30,8 +30,9 @@ function liveLine(target: ProgressTarget, { usesColour = false }: ProgressOption
   let current = "";
   const draw = (line: string) => {
     if (line === current) return;
-    // A line that fills the last column would wrap, and a carriage return would not go back to its start.
-    const shown = fitWidth(line, (target.columns ?? 80) - 1);
+    // A line that fills the last column would wrap, and a carriage return would not go back to its start. A terminal that does not know its
+    // width says 0.
+    const shown = fitWidth(line, (target.columns || 80) - 1);
     const styled = usesColour && shown !== "" ? `\x1b[2m${shown}\x1b[22m` : shown;
     target.write(`${current === "" ? "" : "\r\x1b[2K"}${styled}`);
     current = line;

@@ -61,7 +61,7 @@ class LiveBatch implements BatchDisplay {
     this.#rows.draw(lines.map(this.#fitted), rows.map(this.#fitted));
   }
 
-  readonly #fitted = (line: string) => fitWidth(neutraliseLine(line), (this.#target.columns ?? 80) - 1);
+  readonly #fitted = (line: string) => fitWidth(neutraliseLine(line), (this.#target.columns || 80) - 1);
 }
 
 class PlainBatch implements BatchDisplay {

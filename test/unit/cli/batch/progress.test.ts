@@ -126,4 +126,12 @@ describe("progress on a terminal", () => {
     // The last thing is that the rows are cleared.
     expect(stderr.endsWith("\u001b[2A\r\u001b[J")).toBe(true);
   });
+
+  it("shows rows whole where the terminal does not know its width", () => {
+    const context = testContext({ isTerminal: true, variables: { TERM: "xterm" } });
+    Object.assign(context.stderr, { columns: 0 });
+    using display = showBatch(context);
+    display.show(ends({ task: "one" }));
+    expect(context.written().stderr).toContain("one #1: reward 1 in 1.0 s\n");
+  });
 });

@@ -35,6 +35,12 @@ describe("progress on a terminal", () => {
     expect(terminal.text()).toBe("a line t…");
   });
 
+  it("shows a line whole where the terminal does not know its width", () => {
+    const terminal = target(true, 0);
+    createProgress(terminal).step("starting");
+    expect(terminal.text()).toBe("starting");
+  });
+
   it("writes nothing when nothing changes, and nothing on a close without a line", () => {
     const terminal = target(true);
     const progress = createProgress(terminal);
