@@ -18,6 +18,7 @@ import { imageCalls } from "./calls/images.js";
 import { volumeCalls } from "./calls/volumes.js";
 import { askAboutItself, type Client } from "./client.js";
 import type { Engine, EngineHealth, EngineInfo, EngineRuntime } from "./engine-types.js";
+import { isRootless, ROOTLESS } from "./rootless.js";
 
 export async function openEngine(client: Client): Promise<Engine> {
   let asked: Promise<EngineInfo> | undefined;
@@ -83,8 +84,6 @@ const infoReply = object({
 });
 type InfoReply = Shaped<typeof infoReply>;
 
-const ROOTLESS = "name=rootless";
-
 async function askInfo(client: Client): Promise<EngineInfo> {
   const { version, product, apiVersion, call, earlyInfo } = client;
   const reply = await (earlyInfo?.catch(() => askAboutItself(call)) ?? askAboutItself(call));
@@ -124,13 +123,13 @@ function asRuntime(
 
 function securityOptionsOf({ SecurityOptions, Rootless }: InfoReply): string[] {
   const options = SecurityOptions ?? [];
-  return Rootless && !options.includes(ROOTLESS) ? [...options, ROOTLESS] : options;
+  return Rootless && !isRootless({ securityOptions: options }) ? [...options, ROOTLESS] : options;
 }
 
 function asHealth(info: InfoReply): EngineHealth {
   const engineTime = Date.parse(info.SystemTime ?? "");
   // Version 1 cannot be delegated to a user. Podman names what the kernel could do for root.
-  const mayLimit = info.CgroupVersion === "2" || !securityOptionsOf(info).includes(ROOTLESS);
+  const mayLimit = info.CgroupVersion === "2" || !isRootless({ securityOptions: securityOptionsOf(info) });
   return {
     limits: {
       memory: mayLimit && (info.MemoryLimit ?? false),

@@ -145,7 +145,7 @@ function readRecordNow(file: string): SandboxRecord | null {
   }
 }
 
-/** Whether the process that owns something has certainly ended. `here` is a process of this machine, to tell it from others. */
+/** Whether this owner has certainly ended. Of one on another machine that is never known; `here`, this very process, says which machine this is. */
 export function hasEnded(owner: Owner, here: Owner): boolean {
   if (owner.host !== here.host) return false;
   return owner.bootId !== here.bootId || !hasProcess(owner.pid);

@@ -31,8 +31,8 @@ export class ExecutedTests {
   }
 
   /**
-   * Those of these tests that may execute it, in their order: all but the ones that are known not to. What is run when the file is loaded is run
-   * for all of them, though only the first one of a process loads it.
+   * Those of these tests that may execute it, in their order: all but the ones that are known not to. Tests share a process, in which a
+   * source file is loaded once: what runs as it is loaded was noted for one of them only, and counts for all.
    */
   async mayExecute(tests, { mutant, source, path }) {
     const place = placeOf(mutant, source);

@@ -1,10 +1,9 @@
 import type { EngineHealth, EngineInfo } from "../engine-types.js";
+import { isRootless } from "../rootless.js";
 import { type Check, check } from "./check.js";
 
-/** Docker's name for no driver at all: without root only systemd can set limits for it, and this one does not run below systemd. */
+/** What a rootless Docker says that cannot set limits, because it is no service of systemd, which would set them for it. */
 const NO_DRIVER = "none";
-
-const isRootless = ({ securityOptions }: EngineInfo) => securityOptions.includes("name=rootless");
 
 /** Whether nothing can limit the engine's containers, whatever the kernel can do for root. */
 const limitsNothing = (info: EngineInfo) =>

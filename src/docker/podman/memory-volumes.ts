@@ -6,7 +6,7 @@ export const memoryLabel = "brig.memory";
 
 const pageBytes = 4096;
 
-/** Stands between the name of a container and the number of its volume. */
+/** The volumes of the container brig-1a2b are called brig-1a2b-memory-0, brig-1a2b-memory-1 and so on. */
 const SUFFIX = "-memory-";
 
 /** What takes the place of the tmpfs mounts of a request. */

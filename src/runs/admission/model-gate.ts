@@ -36,8 +36,8 @@ const LONGEST_PAUSE_MS = 300_000;
 
 /**
  * Keeps attempts from a model's endpoint that fails for all of them, as with a wrong key or in an outage: they would use up
- * their tries within seconds. After a pause one attempt starts, and its end decides whether the others may. Nothing else can
- * find that out: not every endpoint has a question that costs nothing and needs the key.
+ * their tries within seconds. After a pause one attempt starts, and its end decides whether the others may. There is
+ * no cheaper way to ask: at many endpoints the requests that cost nothing do not need the key either.
  */
 export class ModelGate {
   readonly #options: ModelGateOptions;

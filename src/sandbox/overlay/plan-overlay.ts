@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
 import { asRefusal } from "../../docker/engine-failure.js";
 import type { EngineInfo } from "../../docker/engine-types.js";
+import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
 import { isAtOrBelow } from "../plan/paths.js";
 import type { OverlayLayers, PlannedMount } from "../plan/plan.js";
-import { isRootless } from "../plan/plan-memory.js";
 import { type CheckedDirectory, type HostDirectories, submountsBelow } from "../plan/workspace.js";
 import { overlayOptions, treeVolumes, volumeDirectory } from "./tree-volumes.js";
 

@@ -1,4 +1,5 @@
 import type { EngineInfo } from "../../docker/engine-types.js";
+import { isRootless } from "../../docker/rootless.js";
 import type { Policy } from "../../policy/policy.js";
 import type { PlannedLimits } from "./plan.js";
 
@@ -73,9 +74,4 @@ function ipcLimits(shmBytes: number): Record<string, string> {
 /** An engine that does not know the machine's size reports 0, which as a limit would mean "unlimited". */
 function atMost(wanted: number, available: number): number {
   return available > 0 ? Math.min(wanted, available) : wanted;
-}
-
-/** A rootless engine runs as root of its own user namespace, and may not change kernel settings. */
-export function isRootless({ securityOptions }: EngineInfo): boolean {
-  return securityOptions.some((option) => option.split(",").includes("name=rootless"));
 }

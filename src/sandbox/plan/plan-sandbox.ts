@@ -1,6 +1,7 @@
 import { lstatSync } from "node:fs";
 import { looksLikeGvisor, runtimeOf } from "../../docker/diagnosis/gvisor.js";
 import type { EngineInfo } from "../../docker/engine-types.js";
+import { isRootless } from "../../docker/rootless.js";
 import { BrigError } from "../../errors.js";
 import type { Policy } from "../../policy/policy.js";
 import { LABELS } from "../labels.js";
@@ -10,7 +11,7 @@ import type { SandboxSettings } from "../settings/sandbox-settings.js";
 import { planPrivateMounts } from "../volumes/host-mount.js";
 import { isAtOrBelow } from "./paths.js";
 import type { PlannedMount, PlannedTmpfs, SandboxPlan } from "./plan.js";
-import { isRootless, type MemoryPlan, resolveLimits } from "./plan-memory.js";
+import { type MemoryPlan, resolveLimits } from "./plan-memory.js";
 import { type ProtectionOptions, planProtection, type Root } from "./protected-paths.js";
 import { findTmpfsParents } from "./tmpfs-parents.js";
 import { refuseUnknownRuntime } from "./unknown-runtime.js";

@@ -76,7 +76,7 @@ static bool says(const char *name, const char *text) {
 
 #define ANY UINT32_MAX
 
-/* One system call, with what one of its arguments has to be, and what becomes of it. */
+/* A rule of the system call filter: which call it is for, which value one of the call's arguments must have, and the filter's answer. */
 struct rule {
     uint32_t number, argument, value, action;
 };

@@ -382,7 +382,7 @@ static void a_command_that_kills_its_worker_is_lost_with_all_that_it_started(voi
     close_sandbox();
 }
 
-/* Something may bind the workers to one processor after their start. Commands get all those that the runner had. */
+/* The runner's processes may be bound to a single processor while they run. A command still gets all the processors that the runner started with. */
 static void commands_get_the_processors_that_the_runner_began_with(void) {
     open_sandbox();
     struct call *before = run_script("exec grep Cpus_allowed: /proc/self/status");
