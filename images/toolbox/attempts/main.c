@@ -12,9 +12,11 @@
  */
 #include "attempts.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +66,8 @@ static void finish(struct running *one) {
     int status;
     waitpid(one->process, &status, 0);
     char answer[1024];
+    // An attempt that was ended may have left processes behind that keep this open.
+    fcntl(one->answer, F_SETFL, O_NONBLOCK);
     ssize_t length = read(one->answer, answer, sizeof answer);
     close(one->answer);
     if (length > 0) fwrite(answer, 1, (size_t) length, stdout);
@@ -73,6 +77,8 @@ static void finish(struct running *one) {
 static int attempt_all(void) {
     static struct running all[MOST_ATTEMPTS];
     size_t count = 0;
+    // What an attempt that was ended leaves behind comes to this process, and not to the engine.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
         for (const struct attempt *attempt = groups[i]; attempt->name && count < MOST_ATTEMPTS; attempt++)
             all[count++].attempt = attempt;
@@ -82,6 +88,7 @@ static int attempt_all(void) {
         start(&all[i]);
         finish(&all[i]);
     }
+    while (waitpid(-1, NULL, 0) > 0) continue;
     return fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -9,6 +9,7 @@ import { BrigError } from "../../errors.js";
 import type { Toolbox } from "../../images/toolbox-volume.js";
 import { ownerOf, readHostProcesses } from "../../lib/owner.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
+import { TimeLimit } from "../../lib/time/time-limit.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import { loadSeccompProfile } from "../../policy/policy-directory.js";
 import { readVersion } from "../../version.js";
@@ -39,11 +40,16 @@ export interface WeakTwinOptions {
   limits: { memoryBytes: number; pids: number };
   /** Besides those by which `brig gc` finds it. */
   labels?: Readonly<Record<string, string>>;
+  /** How long a program may run there. Default: 2 minutes. */
+  execMs?: number;
   signal?: AbortSignal | undefined;
 }
 
 /** It ends by itself after this time, whatever becomes of this process. */
 const LIFETIME_SECONDS = 600;
+
+/** The attempts take seconds together, and each ends by itself after 20. */
+const EXEC_MS = 120_000;
 
 /** What an engine may show at once of what a container prints is far less. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -57,7 +63,7 @@ export async function openWeakTwin(engine: Engine, options: WeakTwinOptions): Pr
     if (id !== undefined) await engine.removeContainer(id);
     await rm(workspace, { recursive: true, force: true });
   };
-  const { signal } = options;
+  const { signal, execMs = EXEC_MS } = options;
   try {
     const plan = await twinPlan(engine, workspace, options);
     const body = createContainerBody(plan, {
@@ -72,8 +78,14 @@ export async function openWeakTwin(engine: Engine, options: WeakTwinOptions): Pr
     id = await engine.createContainer(body);
     const container = id;
     await engine.startContainer(container);
-    const run = (argv: readonly string[], user?: string) =>
-      beforeAbort(exec(engine, { id: container, argv, user }), signal);
+    const run = async (argv: readonly string[], user?: string) => {
+      using limit = new TimeLimit(execMs, signal);
+      try {
+        return await beforeAbort(exec(engine, { id: container, argv, user }), limit.signal);
+      } catch (error) {
+        throw limit.isOver ? new Error(`${argv[0]} did not end within ${execMs / 1000} s`) : error;
+      }
+    };
     const ready = await run([ATTEMPTS_PROGRAM, "prepare", workspace], "0:0");
     if (ready.exitCode !== 0) throw new Error(ready.output.trim());
     const firstProcess = sharesProcesses ? (await engine.inspectContainer(container))?.pid : undefined;
@@ -87,14 +99,18 @@ export async function openWeakTwin(engine: Engine, options: WeakTwinOptions): Pr
       setuidProgram,
       exec: run,
       attempt: async (user) => {
-        const { exitCode, output } = await run(argv, user);
+        const { exitCode, output } = await run(argv, user).catch((error: unknown) => {
+          signal?.throwIfAborted();
+          throw unusable(error);
+        });
         if (exitCode !== 0) throw unusable(new Error(`the attempts failed there: ${output.slice(0, 500)}`));
         return parseOutcomes(output);
       },
       [Symbol.asyncDispose]: dispose,
     };
   } catch (error) {
-    await dispose();
+    // It ends by itself, and `brig gc` removes it: why it could not be used says more.
+    await dispose().catch(() => undefined);
     signal?.throwIfAborted();
     throw unusable(error);
   }

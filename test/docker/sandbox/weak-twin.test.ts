@@ -1,0 +1,19 @@
+import { expect, it } from "vitest";
+import { requireToolbox } from "../../../src/images/require-toolbox.js";
+import { ATTEMPTS_PROGRAM, openHostTargets } from "../../../src/sandbox/attack/host-targets.js";
+import { openWeakTwin } from "../../../src/sandbox/attack/weak-twin.js";
+import { testEngine } from "../../support/engine.js";
+import { testLabels } from "../../support/test-run.js";
+
+it("the container without protection does not wait for a program that never ends", async () => {
+  const engine = await testEngine();
+  await using targets = await openHostTargets(engine.endpoint);
+  await using twin = await openWeakTwin(engine, {
+    ...{ image: "brig/base", targets, limits: { memoryBytes: 2 ** 30, pids: 64 }, labels: testLabels() },
+    toolbox: await requireToolbox(engine),
+    execMs: 1500,
+  });
+  await expect(twin.exec([ATTEMPTS_PROGRAM, "wait", "300"])).rejects.toThrow(
+    `${ATTEMPTS_PROGRAM} did not end within 1.5 s`,
+  );
+});
