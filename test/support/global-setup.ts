@@ -34,13 +34,18 @@ export async function setup(): Promise<() => Promise<void>> {
 }
 
 async function sweepEndedRuns(engine: Engine): Promise<void> {
-  for (const id of containersOfEndedRuns()) await engine.removeContainer(id);
+  for (const id of containersOfEndedRuns()) await swept(id, engine.removeContainer(id));
   for (const { id, labels } of await engine.listContainers([testLabel])) {
-    if (isEndedRun(labels[testLabel])) await engine.removeContainer(id);
+    if (isEndedRun(labels[testLabel])) await swept(id, engine.removeContainer(id));
   }
   for (const { name, labels } of await engine.listVolumes([testLabel])) {
-    if (isEndedRun(labels[testLabel])) await engine.removeVolume(name);
+    if (isEndedRun(labels[testLabel])) await swept(name, engine.removeVolume(name));
   }
+}
+
+/** What an engine cannot remove any more is no reason to run no test. */
+async function swept(name: string, removal: Promise<unknown>): Promise<void> {
+  await removal.catch((error: unknown) => console.warn(`left by an earlier test run: ${name}: ${error}`));
 }
 
 async function findLeaks(engine: Engine, made: RunContainers): Promise<string[]> {
