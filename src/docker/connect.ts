@@ -9,7 +9,8 @@ import { openEngine } from "./engine.js";
 import { reason } from "./engine-failure.js";
 import type { Engine } from "./engine-types.js";
 
-const connectLimitMs = 10_000;
+/** To say which version they are, Docker and Podman run the programs they need, which takes Podman more than 10 s on a busy machine. */
+const connectLimitMs = 30_000;
 
 export interface ConnectOptions {
   env: Environment;
