@@ -42,6 +42,18 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("a commit says what it was asked for in vain, and waits for another one", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-commits"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(13);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("a commit of which any call fails, or that dies at any call, is done or was never there", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-commit-failures"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(2);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("a journal is read only as it was written, and only by whom it is for", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-journals"]);
     expect(output.match(/^ok /gm), output).toHaveLength(8);

@@ -104,8 +104,11 @@ uint32_t step_remove_in_place(struct commit_target *target, const struct step *s
     const volatile uint32_t never = 0;
     const struct file_job job = {.cancelled = &never};
     struct place place;
+    struct stat st;
     uint32_t error = place_find(target, step->path, &place);
-    if (!error && is_at(place, step->old_ino)) {
+    bool is_found = !error && place_look(place, &st);
+    if (!error && !is_found) error = (uint32_t)errno;
+    if (is_found && (uint64_t)st.st_ino == step->old_ino) {
         if (fchdir(place.directory) != 0) return (uint32_t)errno;
         error = file_remove(&job, place.name, REMOVE_RECURSIVE | REMOVE_MISSING_IS_FINE | REMOVE_WITHOUT_RIGHTS);
     }

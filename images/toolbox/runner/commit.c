@@ -47,11 +47,10 @@ static uint32_t take_request(struct commit *c, const struct file_request *reques
     const char *name = (const char *)request->second + COMMIT_KEY_BYTES;
     if (length > NAME_MAX || memchr(name, '/', length) || memchr(name, 0, length)) return EINVAL;
     c->key = request->second;
+    /* There are only NULs behind both. */
     memcpy(c->path, request->path, request->path_length);
-    c->path[request->path_length] = 0;
     c->stage_name = c->path + request->path_length + 1;
     memcpy(c->stage_name, name, length);
-    c->stage_name[length] = 0;
     return is_stage_name(c->stage_name) ? 0 : EINVAL;
 }
 
@@ -67,7 +66,6 @@ static uint32_t lock(int directory) {
 
 static uint32_t open_target(struct commit *c) {
     struct stat st;
-    c->target = (struct commit_target){.stage = -1, .parent = -1};
     c->target.root = open(c->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     uint32_t error = c->target.root < 0 ? (uint32_t)errno : lock(c->target.root);
     if (error) return error;
@@ -289,7 +287,8 @@ uint32_t commit_recover(const struct file_request *request, struct file_result *
     uint32_t error = take_request(&c, request);
     if (!error) error = open_target(&c);
     if (error == ENOENT && c.target.root >= 0) return end(&c, 0);
-    if (!error) error = roll_back(&c);
+    if (error) return end(&c, error);
+    error = roll_back(&c);
     if (error == ENOENT) error = roll_forward(&c);
     if (!error && !(c.flags & COMMIT_TORN)) remove_stage(&c);
     return end(&c, error);

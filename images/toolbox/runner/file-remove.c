@@ -91,6 +91,7 @@ static uint32_t empty_entries(const struct file_job *job, struct descent *way, u
         error = go_down(way, entry->d_name, flags);
         *below = !error;
     }
+    if (!error && !*below) error = (uint32_t)errno;
     closedir(directory);
     return error;
 }

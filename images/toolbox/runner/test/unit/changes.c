@@ -23,9 +23,8 @@ static uint8_t answer[CHANGES_RESULT_BYTES];
 static uint32_t cancelled;
 
 static void begin(void) {
-    char command[512];
-    snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s && mkdir -p %s/merged %s/base %s/upper", root, root, root, root, root);
-    REQUIRE(system(command) == 0);
+    empty_root();
+    REQUIRE(mkdir(in_root("merged"), 0700) == 0 && mkdir(in_root("base"), 0700) == 0 && mkdir(in_root("upper"), 0700) == 0);
     cancelled = 0;
 }
 

@@ -38,9 +38,8 @@ static size_t second_size;
 static uint32_t cancelled;
 
 static void begin(void) {
-    char command[256];
-    snprintf(command, sizeof command, "rm -rf %s && mkdir -p %s/from/d %s/to/d", root, root, root);
-    REQUIRE(system(command) == 0);
+    empty_root();
+    REQUIRE(mkdir(in_root("from"), 0755) == 0 && mkdir(in_root("from/d"), 0755) == 0 && mkdir(in_root("to"), 0755) == 0 && mkdir(in_root("to/d"), 0755) == 0);
     put_file("from/a", "new a");
     put_file("from/d/x", "new x");
     put_file("to/a", "old a");

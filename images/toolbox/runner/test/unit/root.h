@@ -2,7 +2,11 @@
 #ifndef BRIG_UNIT_ROOT_H
 #define BRIG_UNIT_ROOT_H
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "require.h"
 
@@ -14,6 +18,30 @@ static const char *in_root(const char *name) {
     char *path = paths[next++ % 8];
     snprintf(path, 256, "%s/%s", root, name);
     return path;
+}
+
+/* Closes the descriptor. */
+static inline void remove_below(int fd) {
+    DIR *directory = fdopendir(fd);
+    struct dirent *entry;
+    REQUIRE(directory);
+    while ((entry = readdir(directory))) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(fd, name, 0) == 0) continue;
+        int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        REQUIRE(below >= 0);
+        remove_below(below);
+        REQUIRE(unlinkat(fd, name, AT_REMOVEDIR) == 0);
+    }
+    closedir(directory);
+}
+
+/* Without another process for it, so that a test can do it often. */
+static inline void empty_root(void) {
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) remove_below(fd);
+    else REQUIRE(errno == ENOENT && mkdir(root, 0700) == 0);
+    REQUIRE(chmod(root, 0700) == 0);
 }
 
 static void put_file(const char *name, const char *text) {

@@ -68,9 +68,8 @@ static const uint8_t key[COMMIT_KEY_BYTES] = {7};
 
 /* Makes two files, a directory, and a stage with what is to replace them. */
 static void fill_root(void) {
-    char command[256];
-    snprintf(command, sizeof command, "rm -rf %s && mkdir %s && cd %s && mkdir d && mkdir -m 700 .brig-stage-1", root, root, root);
-    REQUIRE(system(command) == 0);
+    empty_root();
+    REQUIRE(mkdir(in_root("d"), 0700) == 0 && mkdir(in_root(".brig-stage-1"), 0700) == 0);
     put_file("a", "old a");
     put_file("b", "old b");
     put_file("d/x", "old x");
