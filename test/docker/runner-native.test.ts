@@ -54,6 +54,12 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("an operation on files of which any call fails says so, and leaves nothing half done", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-file-failures"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(6);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("a journal is read only as it was written, and only by whom it is for", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-journals"]);
     expect(output.match(/^ok /gm), output).toHaveLength(8);

@@ -71,8 +71,6 @@ static bool set_path(struct scan *s, const char *name, size_t length) {
     return true;
 }
 
-static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
 /* Opens the directories of a deep level again if they were closed meanwhile. */
 static uint32_t open_sides(struct scan *s) {
     struct level *level = s->level;
@@ -81,7 +79,7 @@ static uint32_t open_sides(struct scan *s) {
         if (!level->has[side] || level->fds[side] >= 0) continue;
         level->fds[side] = open_beneath(s->roots[side], s->path, O_PATH);
         if (level->fds[side] >= 0) continue;
-        if (is_out_of_descriptors(errno)) return (uint32_t)errno;
+        if (is_failure(errno)) return (uint32_t)errno;
         level->has[side] = false; /* the directory is gone or was replaced */
     }
     return 0;
@@ -98,27 +96,17 @@ static bool is_untouched(const struct scan *s, const struct sight *sight) { retu
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
-static ssize_t read_target(int directory, const char *name, char target[PATH_MAX]) {
-    ssize_t n = readlinkat(directory, name, target, PATH_MAX);
-    return n < 0 ? 0 : n;
-}
-
-static bool have_same_target(const struct level *level, const char *name) {
-    static char now[PATH_MAX], before[PATH_MAX];
-    ssize_t n = read_target(level->fds[MERGED], name, now), m = read_target(level->fds[BASE], name, before);
-    return n > 0 && n == m && memcmp(now, before, (size_t)n) == 0;
-}
-
 /* Compares a name that exists in the merged tree and in the base. */
 static uint32_t compare(const struct scan *s, const char *name, const struct sight *sight, bool *is_same) {
     const struct stat *now = &sight->st[MERGED], *before = &sight->st[BASE];
     const struct level *level = s->level;
     *is_same = false;
     if ((now->st_mode & S_IFMT) != (before->st_mode & S_IFMT)) return 0;
-    if (S_ISLNK(now->st_mode)) *is_same = have_same_target(level, name);
-    else if (now->st_mode == before->st_mode) *is_same = S_ISREG(now->st_mode) ? now->st_size == before->st_size : now->st_rdev == before->st_rdev;
+    const struct named_file one = {level->fds[MERGED], name}, other = {level->fds[BASE], name};
+    if (S_ISLNK(now->st_mode)) return compare_targets(one, other, is_same);
+    if (now->st_mode == before->st_mode) *is_same = S_ISREG(now->st_mode) ? now->st_size == before->st_size : now->st_rdev == before->st_rdev;
     if (!*is_same || !S_ISREG(now->st_mode) || now->st_size == 0) return 0;
-    return compare_content(s->job, (struct named_file){level->fds[MERGED], name}, (struct named_file){level->fds[BASE], name}, is_same);
+    return compare_content(s->job, one, other, is_same);
 }
 
 static const volatile uint32_t *count_cancelled;
@@ -159,7 +147,8 @@ static uint32_t report(struct scan *s, const char *name, const struct sight *sig
     if (error || (is_same && !(s->flags & CHANGES_LIST_SAME))) return error;
     change.kind = is_same ? CHANGE_SAME : !now ? CHANGE_DELETED : before ? CHANGE_MODIFIED : CHANGE_ADDED;
     change.target = target;
-    if (now && S_ISLNK(now->st_mode)) change.target_length = (size_t)read_target(s->level->fds[MERGED], name, target);
+    if (now && S_ISLNK(now->st_mode)) error = read_target((struct named_file){s->level->fds[MERGED], name}, target, &change.target_length);
+    if (error) return error;
     if (!now && S_ISDIR(before->st_mode) && s->flags & CHANGES_COUNT_BELOW) change.below = count_below(s);
     return changes_write(&s->output, &change);
 }
@@ -171,7 +160,7 @@ static uint32_t open_below(const struct scan *s, struct level *level, const char
         if (!level->has[side]) continue;
         int directory = s->level ? s->level->fds[side] : s->roots[side];
         level->fds[side] = openat(directory, s->level ? name : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (level->fds[side] < 0 && is_out_of_descriptors(errno)) return (uint32_t)errno;
+        if (level->fds[side] < 0 && is_failure(errno)) return (uint32_t)errno;
         level->has[side] = level->fds[side] >= 0;
     }
     return 0;
@@ -180,7 +169,7 @@ static uint32_t open_below(const struct scan *s, struct level *level, const char
 static uint32_t list_side(struct scan *s, struct level *level, enum side side) {
     int fd = openat(level->fds[side], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) return names_add(&level->names, fd, NAMES_MAX_BYTES - s->names_bytes);
-    if (is_out_of_descriptors(errno)) return (uint32_t)errno;
+    if (is_failure(errno)) return (uint32_t)errno;
     if (errno == EACCES || errno == EPERM) s->not_entered++;
     return 0;
 }

@@ -189,12 +189,33 @@ static bool goes_on(struct walk *w) {
     return w->unfinished != RECEIPT_NO_TIME;
 }
 
+static void note_closed(struct walk *w) {
+    if (w->unfinished == RECEIPT_FINISHED) w->unfinished = RECEIPT_CLOSED;
+}
+
 static void walk_directory(struct walk *w, int fd, int depth);
 
 static void enter(struct walk *w, int directory, const char *name, int depth) {
     int fd = depth < DEPTH_MAX ? openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (fd >= 0) walk_directory(w, fd, depth + 1);
-    else if (w->unfinished == 0) w->unfinished = RECEIPT_CLOSED;
+    else note_closed(w);
+}
+
+static int part_of_repository(const char *name) {
+    return (strcmp(name, "HEAD") == 0) | (strcmp(name, "objects") == 0) << 1 | (strcmp(name, "refs") == 0) << 2;
+}
+
+/* Returns which part of a repository the entry is, or 0. */
+static int walk_entry(struct walk *w, int directory, const char *name, int depth) {
+    struct stat st;
+    if (is_skipped(w)) return 0;
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT) note_closed(w);
+        return 0;
+    }
+    if (changed(&st)) judge(w, directory, name, &st);
+    if (S_ISDIR(st.st_mode)) enter(w, directory, name, depth);
+    return part_of_repository(name);
 }
 
 /* Git takes a directory with these three names in it for a repository, whatever it is called. */
@@ -209,32 +230,28 @@ static void walk_directory(struct walk *w, int fd, int depth) {
     DIR *directory = fdopendir(fd);
     if (!directory) {
         close(fd);
-        w->unfinished = RECEIPT_CLOSED;
+        note_closed(w);
         return;
     }
     size_t length = w->length;
     struct dirent *entry;
     int repository = 0;
-    while ((entry = readdir(directory)) && goes_on(w)) {
+    while ((errno = 0, entry = readdir(directory)) && goes_on(w)) {
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
         size_t size = strlen(name);
-        struct stat st;
         if (length + 1 + size >= sizeof w->path) {
-            w->unfinished = RECEIPT_CLOSED;
+            note_closed(w);
             continue;
         }
         w->path[length] = '/';
         memcpy(w->path + length + 1, name, size + 1);
         w->length = length + 1 + size;
-        if (!is_skipped(w) && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-            repository |= (strcmp(name, "HEAD") == 0) | (strcmp(name, "objects") == 0) << 1 | (strcmp(name, "refs") == 0) << 2;
-            if (changed(&st)) judge(w, fd, name, &st);
-            if (S_ISDIR(st.st_mode)) enter(w, fd, name, depth);
-        }
+        repository |= walk_entry(w, fd, name, depth);
         w->length = length;
         w->path[length] = 0;
     }
+    if (!entry && errno != 0) note_closed(w);
     judge_bare(w, fd, repository);
     closedir(directory);
 }
@@ -246,7 +263,7 @@ static void walk_root(struct walk *w, const char *root, size_t length) {
     w->length = length;
     int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) walk_directory(w, fd, 0);
-    else w->unfinished = RECEIPT_CLOSED;
+    else note_closed(w);
 }
 
 uint32_t receipt_run(const struct file_job *job, const struct file_request *request, struct file_result *result) {

@@ -9,6 +9,28 @@
 
 #define COMPARE_BYTES (128u << 10)
 
+bool is_failure(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO; }
+
+/* ---- targets of links -------------------------------------------------------------------------------------------- */
+
+uint32_t read_target(struct named_file link, char target[PATH_MAX], size_t *length) {
+    ssize_t n = readlinkat(link.directory, link.name, target, PATH_MAX);
+    *length = n < 0 ? 0 : (size_t)n;
+    return n < 0 && is_failure(errno) ? (uint32_t)errno : 0;
+}
+
+uint32_t compare_targets(struct named_file one, struct named_file other, bool *is_same) {
+    static char of_one[PATH_MAX], of_other[PATH_MAX];
+    size_t n, m;
+    *is_same = false;
+    uint32_t error = read_target(one, of_one, &n);
+    if (!error) error = read_target(other, of_other, &m);
+    if (!error) *is_same = n > 0 && n == m && memcmp(of_one, of_other, n) == 0;
+    return error;
+}
+
+/* ---- contents of files ------------------------------------------------------------------------------------------- */
+
 struct open_file {
     int fd;
     struct stat st;
@@ -63,7 +85,7 @@ uint32_t compare_content(const struct file_job *job, struct named_file one, stru
     *is_same = false;
     uint32_t error = 0;
     bool are_open = open_to_compare(one, &a) && open_to_compare(other, &b);
-    if (!are_open && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EIO)) error = (uint32_t)errno;
+    if (!are_open && is_failure(errno)) error = (uint32_t)errno;
     if (are_open && S_ISREG(a.st.st_mode) && S_ISREG(b.st.st_mode) && a.st.st_size == b.st.st_size)
         error = compare_open(job, &a, &b, is_same);
     if (a.fd >= 0) close(a.fd);

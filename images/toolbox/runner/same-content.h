@@ -1,8 +1,10 @@
-/* Compares the contents of two files. */
+/* Compares the contents of two files, and the targets of two links. */
 #ifndef BRIG_SAME_CONTENT_H
 #define BRIG_SAME_CONTENT_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "file-job.h"
@@ -17,5 +19,12 @@ struct named_file {
  * longer a regular file, or changes while it is read. Returns an errno if a file cannot be read.
  */
 uint32_t compare_content(const struct file_job *job, struct named_file one, struct named_file other, bool *is_same);
+
+/* The length is 0 if the link is not there any more. Returns an errno, as the next function does. */
+uint32_t read_target(struct named_file link, char target[PATH_MAX], size_t *length);
+uint32_t compare_targets(struct named_file one, struct named_file other, bool *is_same);
+
+/* Whether an errno says that something was not found out. Others say that a name was removed or replaced, or may not be looked at. */
+bool is_failure(int error);
 
 #endif

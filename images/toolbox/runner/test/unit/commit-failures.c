@@ -178,7 +178,6 @@ static void require_done_or_not(uint32_t error) {
         REQUIRE(refuse_rename == refuse_e && error == EIO && answered_failed() == 4);
         require_recovered();
     } else {
-        if (!is_harmless()) printf("%s(%s) has failed\n", failing.failed, failing.failed_at);
         REQUIRE(error == 0 && answered_failed() == UINT32_MAX && is_harmless());
     }
     REQUIRE(is_now(done, false));

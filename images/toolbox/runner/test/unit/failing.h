@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -99,6 +100,15 @@ MAY_FAIL(ssize_t, write, (int fd, const void *from, size_t size), (fd, from, siz
 MAY_FAIL(ssize_t, pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, at), "")
 MAY_FAIL(ssize_t, pwrite, (int fd, const void *from, size_t size, off_t at), (fd, from, size, at), "")
 
+/* A descriptor is free after close(2), also if that has failed. */
+int close(int fd) {
+    bool has = fails("close", "");
+    int done = LIBRARY(close)(fd);
+    return has ? (errno = failing.error, -1) : done;
+}
+
+ssize_t getrandom(void *to, size_t size, unsigned flags) { return fails("getrandom", "") ? -1 : LIBRARY(getrandom)(to, size, flags); }
+
 static inline void *no_pointer(void) { return NULL; }
 
 DIR *opendir(const char *path) { return fails("opendir", path) ? no_pointer() : LIBRARY(opendir)(path); }
@@ -112,8 +122,12 @@ struct dirent *readdir(DIR *directory) { return fails("readdir", "") ? no_pointe
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; \
     va_end(rest)
 
+/* Whether to act like a file system without files that have no name. */
+static bool refuses_unnamed;
+
 int open(const char *path, int flags, ...) {
     MODE_OF(flags, flags);
+    if (refuses_unnamed && (flags & O_TMPFILE) == O_TMPFILE) return errno = EOPNOTSUPP, -1;
     return fails("open", path) ? -1 : LIBRARY(open)(path, flags, mode);
 }
 
@@ -133,8 +147,9 @@ long syscall(long number, ...) {
     for (int i = 0; i < 5; i++) a[i] = va_arg(rest, long);
     va_end(rest);
     if (fails("syscall", "")) return -1;
-    errno = number == SYS_renameat2 && refuse_rename ? refuse_rename((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3], (unsigned)a[4]) : 0;
-    return errno != 0 ? -1 : LIBRARY(syscall)(number, a[0], a[1], a[2], a[3], a[4], 0l);
+    int error = number == SYS_renameat2 && refuse_rename ? refuse_rename((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3], (unsigned)a[4]) : 0;
+    if (error) return errno = error, -1;
+    return LIBRARY(syscall)(number, a[0], a[1], a[2], a[3], a[4], 0l);
 }
 
 #endif

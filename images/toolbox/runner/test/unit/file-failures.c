@@ -1,0 +1,303 @@
+/* Tests of what an operation on files says and leaves when one of its calls of the system fails. */
+#define _GNU_SOURCE
+#include "failing.h"
+
+#include <sys/mman.h>
+#include <sys/time.h>
+
+#include "../../changes.h"
+#include "../../copy.h"
+#include "../../file-list.h"
+#include "../../file-read.h"
+#include "../../file-remove.h"
+#include "../../file-stat.h"
+#include "../../file-write.h"
+#include "../../protocol.h"
+#include "../../receipt.h"
+#include "../../wire.h"
+#include "root.h"
+
+#define OUTPUT_MAX 65536
+
+static const volatile uint32_t never;
+static struct file_request request;
+static uint8_t answer[RESULT_MAX];
+static struct file_result result;
+static int stream;
+/* What the call fails with. */
+static int failure = EIO;
+
+static size_t count_in(const char *path) {
+    DIR *directory = opendir(path);
+    size_t count = 0;
+    REQUIRE(directory);
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count;
+}
+
+static void open_stream(const char *input) {
+    stream = memfd_create("stream", MFD_CLOEXEC);
+    REQUIRE(stream >= 0 && pwrite(stream, input, strlen(input), 0) == (ssize_t)strlen(input));
+}
+
+/* Runs an operation, of which the call of this number fails. False if it makes fewer calls. */
+static bool fails_in(uint32_t (*operation)(const struct file_job *), int number, uint32_t *error) {
+    struct file_job job = {.stream = stream, .cancelled = &never};
+    char here[PATH_MAX];
+    size_t before = count_in("/proc/self/fd");
+    result = (struct file_result){.bytes = answer};
+    memset(answer, 0, sizeof answer);
+    fail_at(number, failure);
+    *error = operation(&job);
+    bool has = has_failed();
+    if (has && strcmp(failing.failed_at, "/") == 0) REQUIRE(chdir("/") == 0);
+    REQUIRE(count_in("/proc/self/fd") == before && getcwd(here, sizeof here) && strcmp(here, "/") == 0);
+    return has;
+}
+
+static bool is_failed(const char *name) { return strcmp(failing.failed, name) == 0; }
+
+/* ---- what only reads ---------------------------------------------------------------------------------------------- */
+
+struct output {
+    uint8_t bytes[OUTPUT_MAX];
+    ssize_t size;
+};
+
+static struct output whole, now;
+
+static void take_output(struct output *output) {
+    memset(output, 0, sizeof *output);
+    output->size = pread(stream, output->bytes, OUTPUT_MAX, 0);
+    REQUIRE(output->size >= 0 && output->size < OUTPUT_MAX && close(stream) == 0);
+}
+
+/* Each failure is said, unless nothing is missing. `says_otherwise` is for answers that say it in another way. */
+static void require_whole_or_refused(uint32_t (*operation)(const struct file_job *), bool (*says_otherwise)(void)) {
+    uint32_t error;
+    open_stream("");
+    REQUIRE(!fails_in(operation, -1, &error) && error == 0);
+    take_output(&whole);
+    REQUIRE(whole.size > 0);
+    for (int number = 0;; number++) {
+        open_stream("");
+        bool has = fails_in(operation, number, &error);
+        take_output(&now);
+        if (!has) break;
+        bool is_whole = now.size == whole.size && memcmp(now.bytes, whole.bytes, (size_t)now.size) == 0;
+        REQUIRE(error == (uint32_t)failure || (error == 0 && (is_whole || (says_otherwise && says_otherwise()))));
+    }
+    REQUIRE(error == 0 && now.size == whole.size);
+}
+
+static uint32_t read_it(const struct file_job *job) { return file_read(&request, in_root("a"), job->stream, &result); }
+static uint32_t list_it(const struct file_job *job) { return file_list_to_stream(root, job->stream); }
+
+static void a_read_or_a_list_is_whole_or_an_error(void) {
+    empty_root();
+    put_file("a", "content of a");
+    put_file("b", "b");
+    request = (struct file_request){.flags = READ_SKIP_HOLE};
+    require_whole_or_refused(read_it, NULL);
+    require_whole_or_refused(list_it, NULL);
+}
+
+static uint32_t find_changes(const struct file_job *job) { return changes_run(job, &request, &result); }
+
+/* A file of which nobody knows whether it has changed meanwhile counts as changed. */
+static bool says_too_much(void) { return is_failed("fstat") && now.size > whole.size; }
+
+static void the_changes_are_all_of_them_or_an_error(void) {
+    static char second[512];
+    empty_root();
+    static const char *const directories[] = {"merged", "base", "upper", "merged/d", "base/d", "upper/d", "upper/d/e", "merged/d/e"};
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) REQUIRE(mkdir(in_root(directories[i]), 0700) == 0);
+    static const char *const files[] = {"merged/a", "base/a", "upper/a", "base/d/gone", "upper/d/gone", "merged/d/e/x", "upper/d/e/x"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) put_file(files[i], files[i]);
+    put_file("merged/same", "same");
+    put_file("base/same", "same");
+    put_file("upper/same", "same");
+    REQUIRE(symlink("new", in_root("merged/l")) == 0 && symlink("old", in_root("base/l")) == 0 && symlink("new", in_root("upper/l")) == 0);
+    char merged[128];
+    strcpy(merged, in_root("merged"));
+    size_t base = strlen(in_root("base")) + 1, upper = strlen(in_root("upper")) + 1;
+    memcpy(second, in_root("base"), base);
+    memcpy(second + base, in_root("upper"), upper);
+    request = (struct file_request){.path = (const uint8_t *)merged, .path_length = (uint32_t)strlen(merged), .second = (const uint8_t *)second};
+    request.second_length = (uint32_t)(base + upper);
+    static const int all[] = {EMFILE, ENFILE, ENOMEM, EIO};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        failure = all[i];
+        require_whole_or_refused(find_changes, says_too_much);
+    }
+}
+
+static uint32_t take_receipt(const struct file_job *job) { return receipt_run(job, &request, &result); }
+
+/* A digest is missing where the file could not be read. */
+static bool says_that_something_is_missing(void) { return get32(answer + 12) != RECEIPT_FINISHED || is_failed("read") || is_failed("openat") || is_failed("fstat"); }
+
+static void a_receipt_is_whole_or_says_that_it_is_not(void) {
+    empty_root();
+    static const char *const directories[] = {"d", "d/.git", "bare", "bare/objects", "bare/refs"};
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) REQUIRE(mkdir(in_root(directories[i]), 0700) == 0);
+    put_file(".bashrc", "x");
+    put_file("d/Makefile", "x");
+    put_file("bare/HEAD", "x");
+    request = (struct file_request){.mode = 600000, .path = (const uint8_t *)root, .path_length = (uint32_t)strlen(root), .second = (const uint8_t *)""};
+    require_whole_or_refused(take_receipt, says_that_something_is_missing);
+}
+
+/* ---- writes ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t write_it(const struct file_job *job) {
+    static char path[PATH_MAX];
+    strcpy(path, in_root(request.flags & WRITE_NEW ? "d/new" : request.flags & PATH_WITHOUT_LINKS ? "d/a" : "link"));
+    return file_write(job, &request, path);
+}
+
+/* Whatever the file system can do, the file is as before or new, and nothing is beside it. */
+static void a_write_is_whole_or_an_error_and_leaves_nothing_beside(void) {
+    static const uint8_t flags[] = {0, PATH_WITHOUT_LINKS, WRITE_NEW, WRITE_INLINE};
+    for (size_t i = 0; i < 2 * sizeof flags; i++) {
+        bool is_new = flags[i / 2] & WRITE_NEW, has;
+        uint32_t error;
+        int failures = 0;
+        refuses_unnamed = i % 2;
+        for (int number = 0;; number++) {
+            empty_root();
+            REQUIRE(mkdir(in_root("d"), 0700) == 0 && symlink("d/a", in_root("link")) == 0);
+            put_file("d/a", "old");
+            open_stream("content");
+            request = (struct file_request){.operation = FILE_WRITE, .flags = flags[i / 2], .mode = 0640, .second = (const uint8_t *)"content", .second_length = 7};
+            has = fails_in(write_it, number, &error);
+            close(stream);
+            bool is_there = access(in_root("d/new"), F_OK) == 0;
+            REQUIRE(is_there == (is_new && (error == 0 || (has && is_failed("unlink")))));
+            if (!is_new) require_file("d/a", error == 0 ? "content" : "old");
+            if (is_there) require_file("d/new", "content");
+            /* What cannot be removed stays. */
+            REQUIRE(count_in(in_root("d")) == (size_t)(is_there ? 4 : 3) + (has && is_failed("unlink")));
+            if (!has) break;
+            REQUIRE(error == EIO || (error == 0 && (is_failed("open") || is_failed("unlink"))));
+            failures++;
+        }
+        REQUIRE(error == 0 && failures > 5);
+    }
+    refuses_unnamed = false;
+}
+
+/* ---- removals ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t remove_it(const struct file_job *job) { return file_remove(job, in_root("d"), REMOVE_RECURSIVE | REMOVE_WITHOUT_RIGHTS); }
+
+static void a_removal_is_done_or_an_error(void) {
+    bool has;
+    uint32_t error;
+    int refused = 0;
+    for (int number = 0;; number++) {
+        empty_root();
+        static const char *const directories[] = {"d", "d/e", "d/e/f", "d/g"};
+        for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) REQUIRE(mkdir(in_root(directories[i]), 0700) == 0);
+        put_file("d/e/f/x", "x");
+        put_file("d/g/y", "y");
+        REQUIRE(chdir("/") == 0);
+        stream = -1;
+        has = fails_in(remove_it, number, &error);
+        bool is_gone = access(in_root("d"), F_OK) != 0;
+        if (!has) break;
+        REQUIRE(is_gone == (error == 0) || (is_gone && error == EIO && is_failed("chdir")));
+        REQUIRE(error == 0 || error == EIO);
+        refused += !is_gone;
+    }
+    REQUIRE(error == 0 && refused > 20);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------- */
+
+static uint8_t second[2048];
+
+static void add_record(uint8_t action, const char *path, const char *target) {
+    uint8_t *at = second + request.second_length;
+    size_t length = strlen(path);
+    memset(at, 0, COMMIT_RECORD_BYTES);
+    at[0] = action;
+    put32(at + 8, 0751);
+    put32(at + 12, 5);
+    put32(at + 16, 6);
+    put32(at + 20, (uint32_t)length);
+    put32(at + 24, (uint32_t)strlen(target));
+    put64(at + 32, 1000000000);
+    put64(at + 48, 100);
+    memcpy(at + COMMIT_RECORD_BYTES, path, length);
+    memcpy(at + COMMIT_RECORD_BYTES + length, target, strlen(target));
+    request.second_length += (uint32_t)(COMMIT_RECORD_BYTES + length + strlen(target));
+}
+
+static void prepare_copy(void) {
+    static char to[128];
+    static const char *const directories[] = {"from", "to", "from/d", "to/d", "to/e"};
+    empty_root();
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) REQUIRE(mkdir(in_root(directories[i]), 0700) == 0);
+    put_file("from/a", "new a");
+    put_file("from/d/x", "new x");
+    put_file("to/a", "old a");
+    put_file("to/e/below", "x");
+    put_file("to/z", "x");
+    strcpy(to, in_root("to"));
+    snprintf((char *)second, sizeof second, "%s", in_root("from"));
+    request = (struct file_request){.length = 1000, .path = (const uint8_t *)to, .path_length = (uint32_t)strlen(to), .second = second};
+    request.second_length = (uint32_t)strlen((const char *)second) + 1;
+    add_record(COMMIT_PUT, "a", "");
+    add_record(COMMIT_MKDIR, "d", "");
+    add_record(COMMIT_PUT, "d/x", "");
+    add_record(COMMIT_SYMLINK, "e", "away");
+    add_record(COMMIT_MKDIR, "n", "");
+    add_record(COMMIT_REMOVE, "z", "");
+}
+
+static uint32_t copy_it(const struct file_job *job) { return copy_run(job, &request, &result); }
+
+static bool is_as_wanted(const char *name, mode_t mode, bool is_owned, off_t size) {
+    struct stat st;
+    if (lstat(in_root(name), &st) != 0 || st.st_mode != mode || file_time(st.st_mtim) != 1000000000) return false;
+    return (!is_owned || (st.st_uid == 5 && st.st_gid == 6)) && (S_ISDIR(mode) || st.st_size == size);
+}
+
+static bool is_copied(void) {
+    return is_as_wanted("to/a", S_IFREG | 0751, true, 5) && is_as_wanted("to/d", S_IFDIR | 0751, false, 0) && is_as_wanted("to/d/x", S_IFREG | 0751, true, 5) &&
+           is_as_wanted("to/e", S_IFLNK | 0777, true, 4) && is_as_wanted("to/n", S_IFDIR | 0751, true, 0) && access(in_root("to/z"), F_OK) != 0;
+}
+
+/* Its stage is removed, unless that is what fails. */
+static void a_copy_is_whole_or_an_error(void) {
+    bool has;
+    uint32_t error;
+    int refused = 0;
+    for (int number = 0;; number++) {
+        prepare_copy();
+        open_stream("");
+        has = fails_in(copy_it, number, &error);
+        close(stream);
+        if (!has) break;
+        REQUIRE(error == EIO || (error == 0 && is_copied()));
+        size_t names = count_in(in_root("to"));
+        REQUIRE(error == 0 ? names == 6 : names <= 7 && get32(answer + 12) == 0);
+        refused += error != 0;
+    }
+    REQUIRE(error == 0 && is_copied() && refused > 40);
+}
+
+int main(void) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    snprintf(root, sizeof root, "/tmp/brig-file-failures-XXXXXX");
+    REQUIRE(mkdtemp(root) && chdir("/") == 0);
+    RUN(a_read_or_a_list_is_whole_or_an_error);
+    RUN(a_write_is_whole_or_an_error_and_leaves_nothing_beside);
+    RUN(a_removal_is_done_or_an_error);
+    RUN(a_copy_is_whole_or_an_error);
+    RUN(a_receipt_is_whole_or_says_that_it_is_not);
+    RUN(the_changes_are_all_of_them_or_an_error);
+    return 0;
+}
