@@ -44,13 +44,19 @@ describe("the runner's native tests", () => {
 
   it("a commit says what it was asked for in vain, and waits for another one", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-commits"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(13);
+    expect(output.match(/^ok /gm), output).toHaveLength(14);
     expect(exitCode, output).toBe(0);
   });
 
   it("a commit of which any call fails, or that dies at any call, is done or was never there", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-commit-failures"]);
     expect(output.match(/^ok /gm), output).toHaveLength(2);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("a commit looks at all it is told to expect, and gets past modes that shut it out", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-places"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(8);
     expect(exitCode, output).toBe(0);
   });
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,15 @@ static void (*in_last_pause)(void);
 /* What the next calls of read(2) fail with, and how much they give at most. */
 static int read_errors[4], read_calls;
 static size_t most_read = SIZE_MAX;
+
+/* What another process does just before the journal gets its name, which is after everything was checked. */
+static void (*before_journal)(void);
+
+int renameat(int from, const char *name, int to, const char *new_name) {
+    if (before_journal) before_journal();
+    before_journal = NULL;
+    return (int)syscall(SYS_renameat2, from, name, to, new_name, 0);
+}
 
 static int flock_here(int fd, int operation) {
     int error = flock_calls < 4 ? flock_errors[flock_calls] : 0;
@@ -112,7 +122,7 @@ static void the_path_of_a_target_is_as_long_as_a_path_may_be(void) {
     request = request_with(path, ".brig-stage-1", 13);
     REQUIRE(commit_request(&request) == 0 && answered_flags() == COMMIT_STAGE_LEFT && answered_done() == 1);
     require_file("a", "new a");
-    REQUIRE(access(in_root(".brig-stage-1/journal.done"), F_OK) == 0);
+    REQUIRE(access(in_root(".brig-stage-1/journal.done"), F_OK) == 0 && access(in_root(".brig-stage-1/removals"), F_OK) != 0);
 }
 
 static void require_refused(uint32_t error) {
@@ -178,7 +188,8 @@ static void records_that_do_not_arrive_as_announced_change_nothing(void) {
     most_read = 10;
     REQUIRE(commit() == EIO);
     require_untouched();
-    for (int more = -1; more <= 1; more += 2) {
+    for (int more = -1; more <= 2; more++) {
+        if (more == 0) continue;
         begin_commit();
         struct file_request request = plain_request();
         request.length = records_size - (size_t)more;
@@ -266,6 +277,20 @@ static void a_file_system_without_locks_is_no_obstacle(void) {
     require_committed(1);
 }
 
+static void replace_d(void) { REQUIRE(rename(in_root("d"), in_root("moved")) == 0 && mkdir(in_root("d"), 0700) == 0); }
+
+static void what_is_installed_goes_into_the_directory_that_is_there_now(void) {
+    begin_commit();
+    make_directory("d", 0700);
+    records_size = 0;
+    add_put(1, "d/x", "new x");
+    before_journal = replace_d;
+    REQUIRE(commit() == 0 && !before_journal);
+    require_committed(1);
+    require_file("d/x", "new x");
+    REQUIRE(access(in_root("moved/x"), F_OK) != 0);
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     snprintf(root, sizeof root, "/tmp/brig-commits-XXXXXX");
@@ -283,5 +308,6 @@ int main(void) {
     RUN(a_commit_waits_for_another_one);
     RUN(a_commit_does_not_wait_for_ever);
     RUN(a_file_system_without_locks_is_no_obstacle);
+    RUN(what_is_installed_goes_into_the_directory_that_is_there_now);
     return 0;
 }

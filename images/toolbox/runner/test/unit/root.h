@@ -28,6 +28,7 @@ static inline void remove_below(int fd) {
     while ((entry = readdir(directory))) {
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(fd, name, 0) == 0) continue;
+        REQUIRE(fchmodat(fd, name, 0700, 0) == 0);
         int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         REQUIRE(below >= 0);
         remove_below(below);
