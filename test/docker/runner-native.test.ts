@@ -60,6 +60,12 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("it knows which file systems commands can fill, and when they have", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-rooms"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(11);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("an operation on files of which any call fails says so, and leaves nothing half done", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-file-failures"]);
     expect(output.match(/^ok /gm), output).toHaveLength(6);

@@ -42,6 +42,7 @@ static void read_records(int fd) {
         memcpy(record->digest, head + RECEIPT_DIGEST_AT, 32);
         REQUIRE(found_count < MOST_RECORDS && length < PATH_MAX && fread(record->path, 1, length, file) == length);
         record->path[length] = 0;
+        REQUIRE(strlen(record->path) == length);
     }
     fclose(file);
 }
