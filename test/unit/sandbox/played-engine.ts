@@ -14,6 +14,7 @@ import {
   ExitKind,
   FileOperation,
   FrameType,
+  RECEIPT_RESULT_BYTES,
   REPORT_SECTION_HEAD_BYTES,
 } from "../../../src/sandbox/channel/protocol.js";
 import type { PlannedTmpfs, SandboxPlan } from "../../../src/sandbox/plan/plan.js";
@@ -28,7 +29,8 @@ export interface PlayedContainer {
   readonly id: string;
   readonly name: string;
   readonly body: ContainerBody;
-  readonly runner: FakeRunner;
+  /** Another one once it is started again. */
+  runner: FakeRunner;
   /** What the kernel in it reports, which a test may spoil before the runner is asked. */
   readonly sections: Map<string, string>;
   state: "created" | "running" | "gone";
@@ -45,9 +47,14 @@ export class PlayedEngine {
   /** Names of the methods that were called, in order, without those that only look. */
   readonly calls: string[] = [];
   imageId = IMAGE_ID;
-  /** Called with each frame that the runner of a container has to answer. Default: every command exits at once with 0. */
-  onFrame: (container: PlayedContainer, sent: SentFrame) => void = (container, sent) => {
-    if (sent.type === FrameType.spawn) container.runner.exit(sent.channel);
+  /** Called with each frame that the runner of a container has to answer. Default: commands exit at once with 0, and nothing is found at the end. */
+  onFrame: (container: PlayedContainer, sent: SentFrame) => void = (
+    { runner },
+    { type, channel, payload },
+  ) => {
+    if (type === FrameType.spawn) runner.exit(channel);
+    if (type === FrameType.file && payload[0] === FileOperation.receipt)
+      runner.send(FrameType.exit, channel, fileExit(Buffer.alloc(RECEIPT_RESULT_BYTES)));
   };
   /** Called with each container as it is created. */
   onCreated: (container: PlayedContainer) => void = () => undefined;
@@ -96,11 +103,17 @@ export class PlayedEngine {
 
   createContainer = async (body: ContainerBody, { name = "" } = {}): Promise<string> => {
     this.calls.push("createContainer");
-    const runner = new FakeRunner();
     const sections = reportSections(enforced(body));
     const id = `${"c".repeat(11)}${this.containers.length + 1}`;
-    const container: PlayedContainer = { id, name, body, runner, sections, state: "created" };
-    runner.onFrame = (sent) => this.#take(container, sent);
+    const container: PlayedContainer = {
+      id,
+      name,
+      body,
+      runner: new FakeRunner(),
+      sections,
+      state: "created",
+    };
+    container.runner.onFrame = (sent) => this.#take(container, sent);
     this.containers.push(container);
     this.onCreated(container);
     return id;
@@ -123,7 +136,10 @@ export class PlayedEngine {
 
   attachContainer = async (id: string): Promise<ExecStream> => {
     this.calls.push("attachContainer");
-    return await this.#existing(id).runner.dial();
+    const container = this.#existing(id);
+    if (container.runner.wasEnded) container.runner = new FakeRunner();
+    container.runner.onFrame = (sent) => this.#take(container, sent);
+    return await container.runner.dial();
   };
 
   startContainer = async (id: string): Promise<void> => {
@@ -203,10 +219,19 @@ export class PlayedEngine {
       this.onFrame(container, sent);
       return;
     }
-    const { runner, sections } = container;
-    runner.send(FrameType.stdout, sent.channel, encodeSections(sections));
-    runner.send(FrameType.exit, sent.channel, exitPayload(0, ExitKind.file));
+    this.report(container.runner, sent.channel, container.sections);
   }
+
+  /** Answers the request for a report on this channel. */
+  report(runner: FakeRunner, channel: number, sections: ReadonlyMap<string, string>): void {
+    runner.send(FrameType.stdout, channel, encodeSections(sections));
+    runner.send(FrameType.exit, channel, fileExit());
+  }
+}
+
+/** The payload of EXIT for a file operation that has gone well. */
+function fileExit(result: Buffer = Buffer.alloc(0)): Buffer {
+  return Buffer.concat([exitPayload(0, ExitKind.file), result]);
 }
 
 function encodeSections(sections: ReadonlyMap<string, string>): Buffer {
