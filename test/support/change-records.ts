@@ -1,11 +1,17 @@
 import { CHANGES_RECORD_BYTES } from "../../src/sandbox/channel/protocol.js";
 
-interface RecordState {
+export interface RecordState {
   type: number;
   mode?: number;
   size?: bigint;
   ino?: bigint;
   links?: number;
+  uid?: number;
+  gid?: number;
+  modifiedNs?: bigint;
+  changedNs?: bigint;
+  /** Only of what was there before. */
+  dev?: bigint;
   target?: string;
 }
 
@@ -31,11 +37,19 @@ export function changeRecord({
   head.writeUInt32LE(pathBytes.length, 4);
   head.writeUInt32LE(target.length, 8);
   head.writeUInt32LE(now?.mode ?? 0, 12);
+  head.writeUInt32LE(now?.uid ?? 0, 16);
+  head.writeUInt32LE(now?.gid ?? 0, 20);
   head.writeUInt32LE(now?.links ?? 0, 24);
   head.writeUInt32LE(before?.mode ?? 0, 28);
   head.writeBigUInt64LE(now?.size ?? 0n, 32);
+  head.writeBigInt64LE(now?.modifiedNs ?? 0n, 40);
+  head.writeBigInt64LE(now?.changedNs ?? 0n, 48);
   head.writeBigUInt64LE(now?.ino ?? 0n, 56);
   head.writeBigUInt64LE(before?.size ?? 0n, 72);
+  head.writeBigInt64LE(before?.modifiedNs ?? 0n, 80);
+  head.writeBigInt64LE(before?.changedNs ?? 0n, 88);
+  head.writeBigUInt64LE(before?.ino ?? 0n, 96);
+  head.writeBigUInt64LE(before?.dev ?? 0n, 104);
   head.writeBigUInt64LE(below, 112);
   return Buffer.concat([head, pathBytes, target]);
 }
