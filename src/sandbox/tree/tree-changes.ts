@@ -30,7 +30,10 @@ export interface ScanRequest {
   /** Also counts the entries of deleted directories. Default: false. */
   countBelow?: boolean;
   signal?: AbortSignal | undefined;
-  /** Called with changes in the order of the bytes of their paths. A returned promise pauses the scan. */
+  /**
+   * Called with changes in the order of the bytes of their paths. A returned promise pauses the scan, and the next call comes when
+   * it has resolved.
+   */
   onChanges(changes: readonly TreeChange[]): unknown;
 }
 
@@ -63,7 +66,8 @@ export interface TreeScan {
 export async function scanChanges(context: CommandContext, request: ScanRequest): Promise<TreeScan> {
   const { base, merged, upper, leftOut, since = 0n, listSame = false, countBelow = false } = request;
   const parser = new ChangeParser({ countsBelow: countBelow });
-  let delivered: Promise<unknown> = Promise.resolve();
+  // Pieces of the answer come while earlier ones are still being taken.
+  let delivered: Promise<unknown> | undefined;
   const { result } = await run(context, {
     operation: "changes",
     path: merged,
@@ -74,10 +78,11 @@ export async function scanChanges(context: CommandContext, request: ScanRequest)
     onOutput(data) {
       const changes = parser.push(data);
       if (changes.length === 0) return undefined;
-      const returned = request.onChanges(changes);
+      const take = () => request.onChanges(changes);
+      const returned = delivered === undefined ? take() : delivered.then(take);
       if (returned instanceof Promise) {
-        delivered = Promise.all([delivered, returned]);
-        delivered.catch(() => undefined);
+        delivered = returned;
+        returned.catch(() => undefined);
       }
       return returned;
     },

@@ -6,7 +6,10 @@ import { changeRecord } from "../../../support/change-records.js";
 import { type PlayedAnswer, playedFiles, scanResult } from "../channel/played-files.js";
 
 const roots = { base: "/base", merged: "/merged", upper: "/upper", leftOut: [] };
-const [a, b] = ["a", "b"].map((path) => changeRecord({ change: 1, path, now: { type: 1 } })) as [Buffer, Buffer];
+const [a, b] = ["a", "b"].map((path) => changeRecord({ change: 1, path, now: { type: 1 } })) as [
+  Buffer,
+  Buffer,
+];
 const directory = changeRecord({ change: 3, path: "c", before: { type: 2 }, below: 5n });
 
 async function scan(answer: PlayedAnswer, request: Partial<ScanRequest> = {}) {
@@ -50,7 +53,8 @@ describe("a scan", () => {
     const sha256 = "0123456789abcdef".repeat(4);
     const output = [Buffer.concat([a, b.subarray(0, 10)]), b.subarray(10), directory];
     const calls: string[][] = [];
-    const onChanges = (some: readonly TreeChange[]) => void calls.push(some.map(({ path }) => path.toString()));
+    const onChanges = (some: readonly TreeChange[]) =>
+      void calls.push(some.map(({ path }) => path.toString()));
     const result = scanResult({ startedNs: -3n, count: 3, leftOut: 4n, notEntered: 5n, sha256 });
     const scanned = await scan({ output, result }, { onChanges });
     expect(calls).toEqual([["a"], ["b"], ["c"]]);
@@ -63,19 +67,42 @@ describe("a scan", () => {
     expect((await scan(answer, { countBelow: true })).changes).toMatchObject([{ entriesBelow: 5 }]);
   });
 
-  it("ends after everything was taken", async () => {
-    const taken: string[] = [];
+  it("delivers changes one after the other, and ends after everything was taken", async () => {
+    const events: string[] = [];
     const onChanges = async ([change]: readonly TreeChange[]) => {
+      events.push(`begin ${change?.path}`);
       await new Promise((resolve) => setImmediate(resolve));
-      taken.push(String(change?.path));
+      events.push(`end ${change?.path}`);
     };
     await scan({ output: [a, b], result: scanResult({ count: 2 }) }, { onChanges });
-    expect(taken).toEqual(["a", "b"]);
+    expect(events).toEqual(["begin a", "end a", "begin b", "end b"]);
+  });
+
+  it("delivers nothing after what could not be taken", async () => {
+    const taken: string[] = [];
+    const onChanges = async ([change]: readonly TreeChange[]) => {
+      taken.push(String(change?.path));
+      throw new Error("full");
+    };
+    const scanned = scan({ output: [a, b], result: scanResult({ count: 2 }) }, { onChanges });
+    await expect(scanned).rejects.toThrow("full");
+    expect(taken).toEqual(["a"]);
   });
 
   it.each([
-    ["at once", () => { throw new Error("full"); }],
-    ["later", async () => { await Promise.resolve(); throw new Error("full"); }],
+    [
+      "at once",
+      () => {
+        throw new Error("full");
+      },
+    ],
+    [
+      "later",
+      async () => {
+        await Promise.resolve();
+        throw new Error("full");
+      },
+    ],
   ])("fails if its changes cannot be taken, %s", async (_name, onChanges) => {
     const scanned = scan({ output: [a, b], result: scanResult({ count: 2 }) }, { onChanges });
     await expect(scanned).rejects.toThrow("full");

@@ -26,7 +26,14 @@ describe("a commit", () => {
     expect(value).toEqual({ committed: true });
     const input = Buffer.concat(sortRecords(records).map(encodeRecord));
     expect(requests).toMatchObject([
-      { operation: "commit", path: Buffer.from("/base"), second, input, length: BigInt(input.length), flags: 0 },
+      {
+        operation: "commit",
+        path: Buffer.from("/base"),
+        second,
+        input,
+        length: BigInt(input.length),
+        flags: 0,
+      },
     ]);
   });
 
@@ -38,11 +45,17 @@ describe("a commit", () => {
   });
 
   it("may leave its stage", async () => {
-    expect((await commit({ result: commitResult({ flags: 1, done: 3 }) })).value).toEqual({ committed: true });
+    expect((await commit({ result: commitResult({ flags: 1, done: 3 }) })).value).toEqual({
+      committed: true,
+    });
   });
 
   it("names each path that is not as expected, and why", async () => {
-    const conflicts = [[0, 1], [1, 6], [2, 7]] as const;
+    const conflicts = [
+      [0, 1],
+      [1, 6],
+      [2, 7],
+    ] as const;
     const { value } = await commit({ errno: 16, result: commitResult({ conflicts }) });
     expect(value).toEqual({
       committed: false,
@@ -70,7 +83,10 @@ describe("a commit", () => {
     const conflicts = Array.from({ length: 7000 }, (_, at) => [at, 1] as const);
     const { value } = await commit({ result: commitResult({ count: 7002, conflicts }) }, many);
     expect(value).toMatchObject({ committed: false, omitted: 2 });
-    const fewer = await commit({ result: commitResult({ count: 7002, conflicts: conflicts.slice(1) }) }, many);
+    const fewer = await commit(
+      { result: commitResult({ count: 7002, conflicts: conflicts.slice(1) }) },
+      many,
+    );
     expect(fewer.error).toMatchObject({ code: "protocol.invalid" });
   });
 
@@ -106,7 +122,9 @@ describe("a commit", () => {
       hint: "what was there before is in /base/.brig-stage-00ff",
     };
     for (const flags of [2, 3])
-      expect((await commit({ errno: 5, result: commitResult({ flags, failed: 0 }) })).error).toMatchObject(torn);
+      expect((await commit({ errno: 5, result: commitResult({ flags, failed: 0 }) })).error).toMatchObject(
+        torn,
+      );
   });
 
   it.each<[string, Buffer]>([
@@ -114,12 +132,38 @@ describe("a commit", () => {
     ["with half a conflict", Buffer.concat([commitResult({ count: 1 }), Buffer.alloc(4)])],
     ["with fewer conflicts than it says", commitResult({ count: 1 })],
     ["with more conflicts than it says", commitResult({ count: 0, conflicts: [[0, 1]] })],
-    ["with more conflicts than records", commitResult({ conflicts: [[0, 1], [1, 1], [2, 1], [3, 1]] })],
+    [
+      "with more conflicts than records",
+      commitResult({
+        conflicts: [
+          [0, 1],
+          [1, 1],
+          [2, 1],
+          [3, 1],
+        ],
+      }),
+    ],
     ["with an unknown flag", commitResult({ flags: 4 })],
     ["that failed at no record", commitResult({ failed: 3 })],
     ["with a conflict of no record", commitResult({ conflicts: [[3, 1]] })],
-    ["with a conflict twice", commitResult({ conflicts: [[1, 1], [1, 1]] })],
-    ["with conflicts out of order", commitResult({ conflicts: [[1, 1], [0, 1]] })],
+    [
+      "with a conflict twice",
+      commitResult({
+        conflicts: [
+          [1, 1],
+          [1, 1],
+        ],
+      }),
+    ],
+    [
+      "with conflicts out of order",
+      commitResult({
+        conflicts: [
+          [1, 1],
+          [0, 1],
+        ],
+      }),
+    ],
     ["with no reason", commitResult({ conflicts: [[0, 0]] })],
     ["with an unknown reason", commitResult({ conflicts: [[0, 8]] })],
   ])("with an answer %s is refused", async (_name, result) => {
@@ -158,9 +202,17 @@ describe("a recovery", () => {
   });
 
   it.each<[string, PlayedAnswer, object]>([
-    ["has failed", { errno: 74 }, { errno: "EBADMSG", message: expect.stringContaining("cannot recover /base: ") }],
+    [
+      "has failed",
+      { errno: 74 },
+      { errno: "EBADMSG", message: expect.stringContaining("cannot recover /base: ") },
+    ],
     ["was lost", { kind: 3 }, { code: "file.failed", errno: "EIO" }],
-    ["could not put all back", { result: commitResult({ flags: 2 }) }, { hint: expect.stringContaining(stage.name) }],
+    [
+      "could not put all back",
+      { result: commitResult({ flags: 2 }) },
+      { hint: expect.stringContaining(stage.name) },
+    ],
     ["was answered wrongly", { result: Buffer.alloc(3) }, { code: "protocol.invalid" }],
   ])("that %s is an error", async (_name, answer, error) => {
     const { context } = await playedFiles(() => answer);
@@ -178,7 +230,10 @@ describe("a stage", () => {
   });
 
   it("is known by the beginning of a path", () => {
-    expect([".brig-stage-", ".brig-stage-1/a"].map((path) => isStage(Buffer.from(path)))).toEqual([true, true]);
+    expect([".brig-stage-", ".brig-stage-1/a"].map((path) => isStage(Buffer.from(path)))).toEqual([
+      true,
+      true,
+    ]);
     expect([".brig-stage", "a/.brig-stage-1", ""].map((path) => isStage(Buffer.from(path)))).toEqual([
       false,
       false,

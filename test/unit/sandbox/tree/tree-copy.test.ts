@@ -70,7 +70,11 @@ describe("a copy", () => {
         isLeftOut: false,
         stamp: { type: "symlink", ino: 2n, sizeBytes: 3, changedNs: 4n },
       },
-      { path: Buffer.from("c"), isLeftOut: false, stamp: { type: "file", ino: 5n, sizeBytes: 6, changedNs: -7n } },
+      {
+        path: Buffer.from("c"),
+        isLeftOut: false,
+        stamp: { type: "file", ino: 5n, sizeBytes: 6, changedNs: -7n },
+      },
     ]);
     const [sent] = played.requests;
     expect(played.requests).toHaveLength(1);
@@ -137,13 +141,16 @@ describe("a copy", () => {
       abort.abort(new Error("stop"));
       return { output: done(3), result: resultOf() };
     });
-    await expect(copyTree(during.context, { ...request, records, signal: abort.signal })).rejects.toThrow("stop");
+    await expect(copyTree(during.context, { ...request, records, signal: abort.signal })).rejects.toThrow(
+      "stop",
+    );
   });
 });
 
 describe("a copy of many paths", () => {
   /** Each of these takes 72 bytes, and its path. */
-  const long = (at: number) => `${String(at).padStart(4, "0")}/${`${"x".repeat(199)}/`.repeat(19)}`.padEnd(4024, "y");
+  const long = (at: number) =>
+    `${String(at).padStart(4, "0")}/${`${"x".repeat(199)}/`.repeat(19)}`.padEnd(4024, "y");
   const many = Array.from({ length: 257 }, (_, at) => (at % 2 === 0 ? mkdir(long(at)) : put(long(at), 1)));
 
   async function copyMany(given: readonly CopyRecord[]) {
@@ -167,6 +174,13 @@ describe("a copy of many paths", () => {
     expect(copied.map(({ path }) => path.toString())).toEqual(many.map(({ path }) => path.toString()));
     expect(requests.map((one) => recordsIn(one).length)).toEqual([256, 1, 128, 1]);
     expect(requests.map(({ length }) => length)).toEqual([1000n, 900n, 800n, 700n]);
-    expect(new Set(requests.slice(2).flatMap(recordsIn).map(({ action }) => action))).toEqual(new Set([2]));
+    expect(
+      new Set(
+        requests
+          .slice(2)
+          .flatMap(recordsIn)
+          .map(({ action }) => action),
+      ),
+    ).toEqual(new Set([2]));
   });
 });
