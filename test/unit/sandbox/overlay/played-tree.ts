@@ -190,7 +190,11 @@ export function deleted(path: string, before: Partial<RecordState> = {}): Buffer
   return changeRecord({ change: 3, path, before: { ...file, ...before } });
 }
 
-export function same(path: string, now: Partial<RecordState> = {}, before: Partial<RecordState> = {}): Buffer {
+export function same(
+  path: string,
+  now: Partial<RecordState> = {},
+  before: Partial<RecordState> = {},
+): Buffer {
   return changeRecord({ change: 4, path, now: { ...file, ...now }, before: { ...file, ...before } });
 }
 
