@@ -61,7 +61,10 @@ export class ContentStore {
     );
   }
 
-  /** Adds a content of another store. If both are on one file system, it is linked without being read. */
+  /**
+   * Adds a content of another store. If both are on one file system, it is linked without being read. Errors: `snapshot.invalid` if it
+   * is missing there or damaged, those of the file system.
+   */
   async addFrom(other: ContentStore, sha256: string): Promise<void> {
     const path = this.#pathOf(sha256);
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -109,8 +112,11 @@ async function inDirectory<T>(directory: string, create: () => Promise<T>): Prom
   }
 }
 
-/** The errors of link(2) if the two names are on different file systems, or if there are no hard links. */
-const cannotLink = new Set(["EXDEV", "EPERM", "ENOTSUP", "EOPNOTSUPP", "EMLINK", "ENOSYS"]);
+/**
+ * The errors of link(2) if the content is missing, if the two names are on different file systems, or if there are no hard links. Reading
+ * the content tells the first from the others.
+ */
+const cannotLink = new Set(["ENOENT", "EXDEV", "EPERM", "ENOTSUP", "EOPNOTSUPP", "EMLINK", "ENOSYS"]);
 
 async function writeAll(
   file: FileHandle,

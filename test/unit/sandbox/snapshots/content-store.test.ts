@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -61,6 +61,41 @@ it("takes over a content of another store as a second name of the same file", as
   await second.addFrom(store, sha256);
   expect(await textOf(second, sha256)).toBe("shared");
   expect((await stat(pathOf(sha256))).nlink).toBe(2);
+});
+
+it("takes over nothing that the other store does not have", async () => {
+  const second = new ContentStore(join(directory, "second"));
+  await expect(second.addFrom(store, hashOf("never stored"))).rejects.toMatchObject({
+    code: "snapshot.invalid",
+    message: expect.stringMatching(/ is missing$/),
+  });
+  expect(await second.has(hashOf("never stored"))).toBe(false);
+});
+
+it("lets nobody write to a content, and nobody else read it", async () => {
+  const { sha256 } = await store.add(Buffer.from("mine"));
+  expect((await stat(pathOf(sha256))).mode & 0o777).toBe(0o400);
+  for (const path of [join(directory, "objects"), join(directory, "objects", sha256.slice(0, 2))])
+    expect((await stat(path)).mode & 0o777).toBe(0o700);
+  const second = new ContentStore(join(directory, "second"));
+  await second.addFrom(store, sha256);
+  expect((await stat(join(directory, "second", sha256.slice(0, 2)))).mode & 0o777).toBe(0o700);
+});
+
+it("says that a content cannot be read, and why", async () => {
+  const sha256 = hashOf("a directory");
+  await mkdir(pathOf(sha256), { recursive: true });
+  await expect(textOf(store, sha256)).rejects.toMatchObject({
+    code: "snapshot.invalid",
+    message: expect.stringMatching(/ cannot be read: EISDIR$/),
+    hint: expect.stringContaining("remove it"),
+    cause: { code: "EISDIR" },
+  });
+});
+
+it("cannot store where no directory can be made", async () => {
+  await writeFile(join(directory, "objects"), "");
+  await expect(store.add(Buffer.from("x"))).rejects.toMatchObject({ code: "ENOTDIR" });
 });
 
 it("says that a content is missing", async () => {
