@@ -41,7 +41,9 @@ export interface PlayedFiles {
 }
 
 const EINTR = 4;
-const names = new Map(Object.entries(FileOperation).map(([name, number]) => [number, name as Operation]));
+const names: ReadonlyMap<number, Operation> = new Map(
+  Object.entries(FileOperation).map(([name, number]) => [number, name as Operation]),
+);
 
 /** A context for file requests, whose runner gives the answers of the test. */
 export async function playedFiles(

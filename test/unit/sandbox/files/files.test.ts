@@ -143,6 +143,8 @@ describe("the state of a file", () => {
       ...expected,
     });
     expect(requests.map(({ flags }) => flags)).toEqual([129, 0]);
+    const plain = await answers({ result: statResult({ type: 2 }) });
+    expect(await statFile(plain.context, "/a", {})).toMatchObject({ type: "directory", linkTarget: null });
   });
 
   it.each([
@@ -241,6 +243,11 @@ describe("a report", () => {
       ["stat/ü", "x"],
     ]);
     expect(requests.map(described)).toEqual(["report /a\n/b  flags 0 mode 0"]);
+  });
+
+  it("may have a section without a name or content", async () => {
+    const { context } = await answers({ output: [section("", "")] });
+    expect(await readReport(context, [])).toEqual(new Map([["", Buffer.alloc(0)]]));
   });
 
   it("may be empty, and fail", async () => {

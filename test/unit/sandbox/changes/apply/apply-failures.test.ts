@@ -49,7 +49,7 @@ describe("an apply that fails", () => {
 
   it("because its container died is undone in another one", async () => {
     const [tree, other] = [await treeWith([added("d", { type: 2 })]), await playedTree()];
-    const gone = new BrigError("killed", { code: "sandbox.gone", reason: "stopped" });
+    const gone = new BrigError("killed", { code: "sandbox.gone", reason: "killed" });
     const first = await playedTree();
     const opened: string[] = [];
     first.answer = ({ operation }) => {
