@@ -45,13 +45,18 @@ const names: ReadonlyMap<number, Operation> = new Map(
   Object.entries(FileOperation).map(([name, number]) => [number, name as Operation]),
 );
 
+type Answer = (request: PlayedRequest) => PlayedAnswer | Promise<PlayedAnswer>;
+
 /** A context for file requests, whose runner gives the answers of the test. */
-export async function playedFiles(
-  answer: (request: PlayedRequest) => PlayedAnswer | Promise<PlayedAnswer>,
-): Promise<PlayedFiles> {
+export async function playedFiles(answer: Answer): Promise<PlayedFiles> {
   const { runner, link } = await playedLink();
   const context: CommandContext = { link, cwd: "/", env: {}, onStuck: () => undefined };
-  const played: PlayedFiles = { context, runner, requests: [], kills: 0 };
+  return Object.assign(answerFiles(runner, answer), { context, runner });
+}
+
+/** From now on the runner gives these answers to file requests. */
+export function answerFiles(runner: FakeRunner, answer: Answer): Pick<PlayedFiles, "requests" | "kills"> {
+  const played = { requests: [] as PlayedRequest[], kills: 0 };
   const open = new Map<number, { request: PlayedRequest; pieces: Buffer[] }>();
   const waiting = new Set<number>();
   const exit = (channel: number, { kind = 4, errno = 0, result = Buffer.alloc(0) }: PlayedAnswer) => {

@@ -45,10 +45,8 @@ describe("the content of a file", () => {
   });
 
   it("waits for its reader, who gets all of it", async () => {
-    let end = () => undefined as void;
-    const until = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const ends = new AbortController();
+    const until = once(ends.signal, "abort");
     const output = Array.from({ length: 4 }, () => Buffer.alloc(60_000, "x"));
     const played = await playedFiles(() => ({ result: readResult(), output, until }));
     const content = fileContent(played.context, "/p", { lengthBytes: 240_000 });
@@ -59,7 +57,7 @@ describe("the content of a file", () => {
     expect(credits()).toBe(0);
     const taken = all(content);
     await expect.poll(credits).toBeGreaterThan(0);
-    end();
+    ends.abort();
     expect((await taken).length).toBe(240_000);
     expect(content.listenerCount("drain")).toBe(0);
   });
