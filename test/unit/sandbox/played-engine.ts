@@ -199,6 +199,7 @@ export class PlayedEngine {
 
   unpauseContainer = async (): Promise<void> => {
     this.calls.push("unpauseContainer");
+    throw new Error("the container is not paused");
   };
 
   /** As when the container is killed from outside. */
