@@ -60,6 +60,12 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("records of a commit and digests are what their bytes say", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-records"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(8);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("it knows which file systems commands can fill, and when they have", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-rooms"]);
     expect(output.match(/^ok /gm), output).toHaveLength(11);
@@ -86,7 +92,7 @@ describe("the runner's native tests", () => {
 
   it("a receipt tells of what can hurt whoever uses the files, and of nothing else", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-receipts"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(11);
+    expect(output.match(/^ok /gm), output).toHaveLength(13);
     expect(exitCode, output).toBe(0);
   });
 

@@ -4,7 +4,35 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What another process does just before a file of this name is opened, and just after the first piece of it was read. */
+static const char *awaited_name;
+static void (*before_open)(void), (*after_read)(void);
+
+static int openat_here(int directory, const char *name, int flags) {
+    if (before_open && strcmp(name, awaited_name) == 0) {
+        before_open();
+        before_open = NULL;
+    }
+    return openat(directory, name, flags);
+}
+
+static ssize_t read_here(int fd, void *to, size_t size) {
+    ssize_t n = read(fd, to, size);
+    if (after_read) after_read();
+    after_read = NULL;
+    return n;
+}
+
+#define openat openat_here
+#define read read_here
 #include "../../receipt.c"
+#undef openat
+#undef read
 
 #include "root.h"
 
@@ -86,7 +114,7 @@ static void put_deep(const char *name) {
 
 static void what_runs_by_itself_is_told_from_what_does_not(void) {
     static const char *const runs[] = {
-        ".bashrc", "Makefile", "usercustomize.py", "sub/package.json", "sub/x.pth", ".git/config", ".git/hooks/pre-commit", ".git/modules/m/hooks/h",
+        ".bashrc", "Makefile", "usercustomize.py", "sub/package.json", "sub/x.pth", ".pth", ".git/config", ".git/hooks/pre-commit", ".git/modules/m/hooks/h",
         ".github/workflows/a.yml", ".github/actions/b/c", ".vscode/deep/er/file", "deep/.husky/f",
     };
     static const char *const does_not[] = {
@@ -254,6 +282,22 @@ static void a_receipt_that_nobody_wants_or_that_nobody_reads_ends(void) {
     struct file_request request = {.mode = 600000, .path = (const uint8_t *)root, .path_length = (uint32_t)strlen(root), .second = (const uint8_t *)""};
     struct file_result result = {.bytes = answer};
     REQUIRE(receipt_run(&job, &request, &result) == 0 && get32(answer + 12) == RECEIPT_NO_STREAM && get64(answer) < 5);
+    /* Nothing is taken away of which nobody would learn. */
+    begin();
+    static const char *const names[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++) {
+        put_file(names[i], "x");
+        REQUIRE(chmod(in_root(names[i]), 04755) == 0);
+    }
+    request.flags = RECEIPT_STRIPS;
+    REQUIRE(receipt_run(&job, &request, &result) == 0 && get32(answer + 12) == RECEIPT_NO_STREAM);
+    int stripped = 0;
+    for (int i = 0; i < 3; i++) {
+        struct stat st;
+        REQUIRE(stat(in_root(names[i]), &st) == 0);
+        stripped += (st.st_mode & S_ISUID) == 0;
+    }
+    REQUIRE(stripped == 1);
     close(ends[1]);
 }
 
@@ -280,6 +324,40 @@ static void a_tree_is_walked_as_deep_as_it_may_be(void) {
     REQUIRE(receipt(root, "", 0) == RECEIPT_CLOSED && found_count == 1);
 }
 
+static void replace_setuid(void) {
+    REQUIRE(rename(in_root("setuid"), in_root("moved")) == 0);
+    put_file("setuid", "other");
+    REQUIRE(chmod(in_root("setuid"), 04711) == 0);
+}
+
+static void replace_by_fifo(void) { REQUIRE(unlink(in_root("setuid")) == 0 && mkfifo(in_root("setuid"), 0600) == 0); }
+static void remove_it(void) { REQUIRE(unlink(in_root("setuid")) == 0); }
+
+/* Nothing is said or done of a file that nobody has looked at. */
+static void only_the_file_that_was_looked_at_is_stripped(void) {
+    void (*const ways[])(void) = {replace_setuid, replace_by_fifo, remove_it};
+    struct stat st;
+    for (int i = 0; i < 3; i++) {
+        put_special_files();
+        awaited_name = "setuid";
+        before_open = ways[i];
+        REQUIRE(receipt(root, "", RECEIPT_STRIPS) == RECEIPT_FINISHED && !before_open);
+        REQUIRE((why("setuid") & ~RECEIPT_HASHED) == RECEIPT_SETID && (why("setuid") == RECEIPT_SETID) == (i > 0));
+        if (i == 0) REQUIRE(stat(in_root("setuid"), &st) == 0 && (st.st_mode & 07777) == 04711);
+        REQUIRE(why("setgid") & RECEIPT_STRIPPED && why("capable") & RECEIPT_STRIPPED);
+    }
+}
+
+static void grow_profile(void) { REQUIRE(truncate(in_root(".profile"), (off_t)HASH_FILE_MAX + 1) == 0); }
+
+static void a_file_that_grows_too_large_has_no_digest(void) {
+    begin();
+    put_file(".profile", "");
+    REQUIRE(truncate(in_root(".profile"), HASH_FILE_MAX) == 0);
+    after_read = grow_profile;
+    REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && why(".profile") == RECEIPT_RUNS && !after_read);
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     signal(SIGPIPE, SIG_IGN);
@@ -296,5 +374,7 @@ int main(void) {
     RUN(there_are_so_many_records_and_the_others_are_counted);
     RUN(a_receipt_that_nobody_wants_or_that_nobody_reads_ends);
     RUN(a_tree_is_walked_as_deep_as_it_may_be);
+    RUN(only_the_file_that_was_looked_at_is_stripped);
+    RUN(a_file_that_grows_too_large_has_no_digest);
     return 0;
 }
