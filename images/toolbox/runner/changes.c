@@ -220,7 +220,7 @@ static uint32_t step(struct scan *s, char *name) {
 }
 
 static uint32_t walk(struct scan *s) {
-    struct sight root = {0};
+    struct sight root;
     for (int side = 0; side < SIDES; side++) {
         if (fstat(s->roots[side], &root.st[side]) != 0) return (uint32_t)errno;
         s->devices[side] = root.st[side].st_dev;

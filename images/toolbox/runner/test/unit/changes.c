@@ -272,17 +272,23 @@ static void older_changes_are_only_counted(void) {
 }
 
 static void a_tree_may_be_deeper_than_the_directories_that_are_kept_open(void) {
-    char path[240] = "d";
+    char path[240] = "d", closed[240] = "";
     begin();
     for (int i = 0; i < OPEN_LEVELS + 10; i++) {
         make_directory("mbu", path);
+        if (i == OPEN_LEVELS + 5) snprintf(closed, sizeof closed, "%s/zz", path);
         strcat(path, "/d");
     }
     put_in("merged", path, "x");
+    /* Met after the directory they are in was closed, and opened again. */
+    put_in("merged", closed, "x");
+    put_in("base", closed, "old");
+    put_in("upper", closed, "x");
     put_in("merged", "d/d/d/zz", "x");
-    REQUIRE(changes(0, 0, "", 0) == 0 && seen_count == 2);
+    REQUIRE(changes(0, 0, "", 0) == 0 && seen_count == 3);
     require_change(0, CHANGE_ADDED, path);
-    require_change(1, CHANGE_ADDED, "d/d/d/zz");
+    require_change(1, CHANGE_MODIFIED, closed);
+    require_change(2, CHANGE_ADDED, "d/d/d/zz");
 }
 
 /* The names in it are not known then, so the answer says how many directories there are of that kind. */

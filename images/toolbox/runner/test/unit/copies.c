@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The errno of copy_file_range(2) on a file system that does not have it; 0 for one that does. */
@@ -33,8 +35,9 @@ static long call_of_copy(long number, int from, int64_t *in, int to, int64_t *ou
 #include "../../wire.h"
 #include "root.h"
 
-static uint8_t second[4096], answer[RESULT_MAX], states[4096];
+static uint8_t second[1 << 20], answer[RESULT_MAX], states[1 << 18];
 static size_t second_size;
+static ssize_t states_size;
 static uint32_t cancelled;
 
 static void begin(void) {
@@ -65,23 +68,6 @@ static uint8_t *add_record(uint8_t action, const char *path, uint64_t size) {
     return at;
 }
 
-static uint32_t copy(uint64_t most_bytes) {
-    int ends[2];
-    REQUIRE(pipe(ends) == 0);
-    const char *to = in_root("to");
-    struct file_request request = {.length = most_bytes, .path = (const uint8_t *)to, .path_length = (uint32_t)strlen(to)};
-    request.second = second;
-    request.second_length = (uint32_t)second_size;
-    struct file_job job = {.stream = ends[1], .cancelled = &cancelled};
-    struct file_result result = {.bytes = answer};
-    memset(states, 0, sizeof states);
-    uint32_t error = copy_run(&job, &request, &result);
-    close(ends[1]);
-    REQUIRE(result.length == COPY_RESULT_BYTES && read(ends[0], states, sizeof states) >= 0);
-    close(ends[0]);
-    return error;
-}
-
 static size_t count_in(const char *path) {
     DIR *directory = opendir(path);
     size_t count = 0;
@@ -89,6 +75,25 @@ static size_t count_in(const char *path) {
     while (readdir(directory)) count++;
     closedir(directory);
     return count;
+}
+
+static uint32_t copy(uint64_t most_bytes) {
+    int stream = memfd_create("states", MFD_CLOEXEC);
+    REQUIRE(stream >= 0);
+    const char *to = in_root("to");
+    struct file_request request = {.length = most_bytes, .path = (const uint8_t *)to, .path_length = (uint32_t)strlen(to)};
+    request.second = second;
+    request.second_length = (uint32_t)second_size;
+    struct file_job job = {.stream = stream, .cancelled = &cancelled};
+    struct file_result result = {.bytes = answer};
+    size_t before = count_in("/proc/self/fd");
+    memset(states, 0, sizeof states);
+    memset(answer, 0xee, sizeof answer);
+    uint32_t error = copy_run(&job, &request, &result);
+    states_size = pread(stream, states, sizeof states, 0);
+    REQUIRE(result.length == COPY_RESULT_BYTES && get32(answer + 12) == 0 && states_size >= 0 && count_in("/proc/self/fd") == before);
+    close(stream);
+    return error;
 }
 
 static bool is_state_of(const uint8_t *state, const char *path) {
@@ -236,6 +241,154 @@ static void a_request_that_is_wrong_changes_nothing(void) {
     REQUIRE(copy(1000) == EINVAL);
 }
 
+/* The bytes of all files together, and of each of them. */
+static void no_more_is_copied_than_was_allowed(void) {
+    for (uint64_t less = 0; less < 2; less++) {
+        begin();
+        put_file("from/b", "12345");
+        add_record(COMMIT_PUT, "a", 5);
+        add_record(COMMIT_PUT, "b", 5);
+        REQUIRE(copy(10 - less) == (less ? EFBIG : 0) && get64(answer) == (less ? 5 : 10) && get32(answer + 8) == (less ? 1 : UINT32_MAX));
+        require_file("to/a", "new a");
+        REQUIRE((access(in_root("to/b"), F_OK) == 0) == !less && count_in(in_root("to")) == (less ? 4 : 5));
+    }
+    static const uint64_t sizes[] = {0, 1, 4, 5, 6, INT64_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        begin();
+        add_record(COMMIT_PUT, "a", sizes[i]);
+        uint64_t copied = sizes[i] < 5 ? sizes[i] : 5;
+        char text[8] = "new a";
+        text[copied] = 0;
+        REQUIRE(copy(5) == 0 && get64(answer) == copied);
+        require_file("to/a", text);
+    }
+    begin();
+    add_record(COMMIT_PUT, "a", (uint64_t)INT64_MAX + 1);
+    REQUIRE(copy(5) == EINVAL);
+}
+
+static void there_is_a_state_for_each_record_however_many_there_are(void) {
+    char name[16];
+    for (size_t count = 2047; count <= 4097; count += count == 2049 ? 2046 : 1) {
+        begin();
+        for (size_t i = 0; i + 1 < count; i++) {
+            snprintf(name, sizeof name, "%05u", (unsigned)i);
+            add_record(COMMIT_REMOVE, name, 0);
+        }
+        add_record(COMMIT_PUT, "a", 100);
+        REQUIRE(copy(1000) == 0 && states_size == (ssize_t)(count * COPY_STATE_BYTES) && is_state_of(states + (count - 1) * COPY_STATE_BYTES, "to/a"));
+        for (size_t i = 0; i + 1 < count; i++) {
+            static const uint8_t expected[COPY_STATE_BYTES] = {COPY_DONE};
+            REQUIRE(memcmp(states + i * COPY_STATE_BYTES, expected, COPY_STATE_BYTES) == 0);
+        }
+    }
+}
+
+static void require_like(const char *name, mode_t mode, uid_t uid, gid_t gid, time_t seconds) {
+    struct stat st;
+    REQUIRE(lstat(in_root(name), &st) == 0 && st.st_mode == mode && st.st_uid == uid && st.st_gid == gid && st.st_mtim.tv_sec == seconds);
+}
+
+static void set_attributes(uint8_t *at, uint32_t mode, uint32_t uid, uint32_t gid, uint64_t seconds) {
+    put32(at + 8, mode);
+    put32(at + 12, uid);
+    put32(at + 16, gid);
+    put64(at + 32, seconds * 1000000000);
+}
+
+static void add_link(const char *path, const char *target) {
+    uint8_t *at = add_record(COMMIT_SYMLINK, path, 0);
+    put32(at + 24, (uint32_t)strlen(target));
+    memcpy(second + second_size, target, strlen(target));
+    second_size += strlen(target);
+    set_attributes(at, 0, 7, 8, 9);
+}
+
+static void a_copy_has_the_owner_the_mode_and_the_time_that_were_asked_for(void) {
+    char target[16] = "";
+    begin();
+    REQUIRE(mkdir(in_root("to/l"), 0700) == 0 && mkdir(in_root("to/l/below"), 0700) == 0 && symlink("d", in_root("to/n")) == 0);
+    put_file("from/g", "g");
+    set_attributes(add_record(COMMIT_PUT, "a", 100), 06755, 5, 6, 3);
+    set_attributes(add_record(COMMIT_MKDIR, "d", 0), 01700, UINT32_MAX, UINT32_MAX, 4);
+    set_attributes(add_record(COMMIT_PUT, "d/x", 100), 0, UINT32_MAX, 11, 5);
+    set_attributes(add_record(COMMIT_PUT, "g", 100), 0777, UINT32_MAX, UINT32_MAX, 6);
+    add_link("l", "over/there");
+    set_attributes(add_record(COMMIT_MKDIR, "n", 0), 0, 12, 13, 10);
+    add_record(COMMIT_MKDIR, "n/m", 0);
+    REQUIRE(copy(1000) == 0);
+    require_like("to/a", S_IFREG | 06755, 5, 6, 3);
+    require_like("to/d", S_IFDIR | 01700, 0, 0, 4);
+    require_like("to/d/x", S_IFREG, 0, 11, 5);
+    require_like("to/g", S_IFREG | 0777, 0, 0, 6);
+    require_like("to/l", S_IFLNK | 0777, 7, 8, 9);
+    require_like("to/n", S_IFDIR, 12, 13, 10);
+    REQUIRE(readlink(in_root("to/l"), target, sizeof target) == 10 && strcmp(target, "over/there") == 0 && access(in_root("to/n/m"), F_OK) == 0);
+    REQUIRE(is_state_of(states, "to/a") && is_state_of(states + 4 * COPY_STATE_BYTES, "to/l") && get64(states + COPY_STATE_BYTES + 8) == 0);
+}
+
+/* Or a change right after the copy could not be told from it. */
+static void time_has_gone_on_when_a_copy_ends(void) {
+    struct timespec now;
+    for (int i = 0; i < 5; i++) {
+        begin();
+        add_record(COMMIT_PUT, "a", 100);
+        add_record(COMMIT_PUT, "d/x", 100);
+        REQUIRE(copy(1000) == 0 && clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0);
+        for (unsigned k = 0; k < 2; k++) REQUIRE(now.tv_sec * INT64_C(1000000000) + now.tv_nsec > (int64_t)get64(states + k * COPY_STATE_BYTES + 24));
+    }
+}
+
+static void what_has_gone_from_the_first_tree_is_left_out_and_the_second_stays(void) {
+    begin();
+    REQUIRE(symlink("d", in_root("from/l")) == 0 && symlink("a", in_root("from/to-a")) == 0);
+    put_file("to/l", "l");
+    put_file("to/to-a", "to-a");
+    add_record(COMMIT_PUT, "d", 100);
+    add_record(COMMIT_PUT, "to-a", 100);
+    REQUIRE(copy(1000) == 0 && states[0] == COPY_LEFT_OUT && states[COPY_STATE_BYTES] == COPY_LEFT_OUT && get64(answer) == 0);
+    require_file("to/to-a", "to-a");
+    static const char *const paths[] = {"a/x", "l/x", "nowhere/x"};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        REQUIRE(symlink("d", in_root("from/l")) == 0 && unlink(in_root("to/a")) == 0);
+        REQUIRE(mkdir(in_root("to/a"), 0700) == 0 && mkdir(in_root("to/l"), 0700) == 0 && mkdir(in_root("to/nowhere"), 0700) == 0);
+        add_record(COMMIT_PUT, paths[i], 100);
+        REQUIRE(copy(1000) == 0 && states[0] == COPY_LEFT_OUT && get64(states + 8) == 0);
+    }
+    /* What is to get it has to be there. */
+    begin();
+    add_record(COMMIT_PUT, "a", 100);
+    add_record(COMMIT_PUT, "nowhere/x", 100);
+    REQUIRE(copy(1000) == ENOENT && get32(answer + 8) == 1 && count_in(in_root("to")) == 4);
+}
+
+static void both_trees_are_directories(void) {
+    static const char *const names[] = {"nowhere", "link", "a"};
+    for (int i = 0; i < 6; i++) {
+        begin();
+        put_file("a", "a");
+        REQUIRE(symlink("from", in_root("link")) == 0);
+        if (i < 3) snprintf((char *)second, sizeof second, "%s", in_root(names[i]));
+        else REQUIRE(rename(in_root("to"), in_root("moved")) == 0);
+        if (i == 4) REQUIRE(symlink("moved", in_root("to")) == 0);
+        if (i == 5) put_file("to", "");
+        second_size = strlen((const char *)second) + 1;
+        REQUIRE(copy(1000) == (i % 3 ? ENOTDIR : ENOENT) && get32(answer + 8) == UINT32_MAX && states_size == 0);
+    }
+    begin();
+    memset(second, '/', PATH_MAX);
+    memcpy(second, in_root("from"), strlen(in_root("from")));
+    second[PATH_MAX] = 0;
+    second_size = PATH_MAX + 1;
+    REQUIRE(copy(1000) == ENAMETOOLONG);
+    second[PATH_MAX - 1] = 0;
+    second_size = PATH_MAX;
+    REQUIRE(copy(1000) == 0 && states_size == 0);
+    second_size = 0;
+    REQUIRE(copy(1000) == EINVAL);
+}
+
 int main(void) {
     snprintf(root, sizeof root, "/tmp/copies.%d", (int)getpid());
     RUN(a_copy_says_how_each_file_is_now);
@@ -247,5 +400,11 @@ int main(void) {
     RUN(a_fifo_is_not_opened);
     RUN(a_copy_that_nobody_wants_any_more_ends_and_leaves_nothing_open);
     RUN(a_request_that_is_wrong_changes_nothing);
+    RUN(no_more_is_copied_than_was_allowed);
+    RUN(there_is_a_state_for_each_record_however_many_there_are);
+    RUN(a_copy_has_the_owner_the_mode_and_the_time_that_were_asked_for);
+    RUN(time_has_gone_on_when_a_copy_ends);
+    RUN(what_has_gone_from_the_first_tree_is_left_out_and_the_second_stays);
+    RUN(both_trees_are_directories);
     return 0;
 }

@@ -348,6 +348,24 @@ static void only_the_file_that_was_looked_at_is_stripped(void) {
     }
 }
 
+static void a_digest_is_of_every_byte(void) {
+    static char text[200001];
+    uint8_t digest[32];
+    struct sha256 hash;
+    memset(text, 't', sizeof text - 1);
+    for (size_t i = 0; i < 3; i++) {
+        const size_t size = i == 0 ? 1 : i == 1 ? 65537 : 200000;
+        begin();
+        text[size] = 0;
+        put_file(".profile", text);
+        text[size] = 't';
+        sha256_begin(&hash);
+        sha256_add(&hash, (const uint8_t *)text, size);
+        sha256_end(&hash, digest);
+        REQUIRE(receipt(root, "", 0) == RECEIPT_FINISHED && found_count == 1 && found[0].size == size && memcmp(found[0].digest, digest, 32) == 0);
+    }
+}
+
 static void grow_profile(void) { REQUIRE(truncate(in_root(".profile"), (off_t)HASH_FILE_MAX + 1) == 0); }
 
 static void a_file_that_grows_too_large_has_no_digest(void) {
@@ -375,6 +393,7 @@ int main(void) {
     RUN(a_receipt_that_nobody_wants_or_that_nobody_reads_ends);
     RUN(a_tree_is_walked_as_deep_as_it_may_be);
     RUN(only_the_file_that_was_looked_at_is_stripped);
+    RUN(a_digest_is_of_every_byte);
     RUN(a_file_that_grows_too_large_has_no_digest);
     return 0;
 }
