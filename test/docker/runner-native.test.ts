@@ -56,7 +56,7 @@ describe("the runner's native tests", () => {
 
   it("a commit looks at all it is told to expect, and gets past modes that shut it out", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-places"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(8);
+    expect(output.match(/^ok /gm), output).toHaveLength(9);
     expect(exitCode, output).toBe(0);
   });
 
@@ -74,7 +74,7 @@ describe("the runner's native tests", () => {
 
   it("an operation on files of which any call fails says so, and leaves nothing half done", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-file-failures"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(6);
+    expect(output.match(/^ok /gm), output).toHaveLength(7);
     expect(exitCode, output).toBe(0);
   });
 
@@ -98,7 +98,7 @@ describe("the runner's native tests", () => {
 
   it("the changes of a tree are all that differs from its base", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-changes"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(11);
+    expect(output.match(/^ok /gm), output).toHaveLength(12);
     expect(exitCode, output).toBe(0);
   });
 

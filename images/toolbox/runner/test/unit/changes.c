@@ -271,8 +271,25 @@ static void older_changes_are_only_counted(void) {
     REQUIRE(changes(0, file_time(whiteout.st_ctim) + 1, "", 0) == 0 && seen_count == 0 && get64(answer + 16) == 3);
 }
 
+/* Whatever was looked at before it. */
+static void what_is_gone_is_as_new_as_what_hides_it(void) {
+    struct stat hides, newer;
+    begin();
+    touch_upper("b");
+    put_in("base", "b", "x");
+    touch_upper("a");
+    REQUIRE(lstat(in_root("upper/b"), &hides) == 0);
+    do {
+        put_in("merged", "a", "x");
+        REQUIRE(lstat(in_root("merged/a"), &newer) == 0);
+    } while (file_time(newer.st_ctim) <= file_time(hides.st_ctim));
+    REQUIRE(changes(0, file_time(newer.st_ctim), "", 0) == 0 && seen_count == 1 && get64(answer + 16) == 1);
+    require_change(0, CHANGE_ADDED, "a");
+    REQUIRE(changes(0, file_time(hides.st_ctim), "", 0) == 0 && seen_count == 2 && get64(answer + 16) == 0);
+}
+
 static void a_tree_may_be_deeper_than_the_directories_that_are_kept_open(void) {
-    char path[240] = "d", closed[240] = "";
+    char path[240] = "d", closed[256] = "";
     begin();
     for (int i = 0; i < OPEN_LEVELS + 10; i++) {
         make_directory("mbu", path);
@@ -412,6 +429,7 @@ int main(void) {
     RUN(directories_are_entered_and_what_is_gone_is_counted_with_all_below_it);
     RUN(some_paths_are_left_out_with_all_below_them);
     RUN(older_changes_are_only_counted);
+    RUN(what_is_gone_is_as_new_as_what_hides_it);
     RUN(a_tree_may_be_deeper_than_the_directories_that_are_kept_open);
     RUN(a_directory_that_must_not_be_read_is_counted);
     RUN(a_question_that_nobody_wants_answered_ends);

@@ -25,6 +25,7 @@
 static struct {
     bool is_armed, dies;
     int left, error;         /* the calls until then, and with what it fails */
+    const char *path;        /* only calls with this path count; NULL for all calls */
     const char *failed;      /* the name of the function that has failed; NULL if none has */
     char failed_at[256];     /* the path that it was called with, if it has one */
 } failing;
@@ -42,6 +43,12 @@ static inline void die_at(int number) {
     failing.dies = true;
 }
 
+/* The first call with this path is the next one to fail. */
+static inline void fail_for(const char *path, int error) {
+    fail_at(0, error);
+    failing.path = path;
+}
+
 /* True if the call was made. */
 static inline bool has_failed(void) {
     failing.is_armed = false;
@@ -49,7 +56,7 @@ static inline bool has_failed(void) {
 }
 
 static bool fails(const char *name, const char *path) {
-    if (!failing.is_armed || failing.left-- != 0) return false;
+    if (!failing.is_armed || (failing.path && strcmp(failing.path, path) != 0) || failing.left-- != 0) return false;
     if (failing.dies) _exit(DEATH);
     failing.failed = name;
     snprintf(failing.failed_at, sizeof failing.failed_at, "%s", path);

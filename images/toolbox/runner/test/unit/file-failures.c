@@ -214,6 +214,21 @@ static void a_removal_is_done_or_an_error(void) {
     REQUIRE(error == 0 && refused > 20);
 }
 
+/* Its owner may then do everything with it, and nobody else anything. */
+static void a_directory_whose_removal_is_given_up_is_open_to_its_owner_alone(void) {
+    static const volatile uint32_t cancelled = 1;
+    struct file_job job = {.cancelled = &cancelled};
+    struct stat st;
+    for (int takes = 0; takes < 2; takes++) {
+        empty_root();
+        REQUIRE(mkdir(in_root("d"), 0700) == 0);
+        put_file("d/x", "x");
+        REQUIRE(chmod(in_root("d"), 0055) == 0);
+        REQUIRE(file_remove(&job, in_root("d"), takes ? REMOVE_RECURSIVE | REMOVE_WITHOUT_RIGHTS : REMOVE_RECURSIVE) == ECANCELED);
+        REQUIRE(stat(in_root("d"), &st) == 0 && (st.st_mode & 07777) == (takes ? 0700 : 0055) && count_in(in_root("d")) == 3);
+    }
+}
+
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
 static uint8_t second[2048];
@@ -296,6 +311,7 @@ int main(void) {
     RUN(a_read_or_a_list_is_whole_or_an_error);
     RUN(a_write_is_whole_or_an_error_and_leaves_nothing_beside);
     RUN(a_removal_is_done_or_an_error);
+    RUN(a_directory_whose_removal_is_given_up_is_open_to_its_owner_alone);
     RUN(a_copy_is_whole_or_an_error);
     RUN(a_receipt_is_whole_or_says_that_it_is_not);
     RUN(the_changes_are_all_of_them_or_an_error);

@@ -213,6 +213,17 @@ static void a_directory_is_as_old_as_the_newest_thing_in_it(void) {
     REQUIRE(found_older(COMMIT_CHECK, "d/a", newest) == 0 && found_older(COMMIT_CHECK, "d/a", newest - 1) == CONFLICT_CHANGED);
 }
 
+/* What disappears while it is looked for is no newer than anything. What cannot be looked at may be. */
+static void what_has_gone_meanwhile_is_not_new(void) {
+    for (int has_gone = 0; has_gone < 2; has_gone++) {
+        begin();
+        make_directory("d", 0700);
+        put_file("d/inner", "x");
+        fail_for("inner", has_gone ? ENOENT : EIO);
+        REQUIRE(found_older(COMMIT_REMOVE, "d", INT64_MAX) == (has_gone ? 0 : CONFLICT_CHANGED) && has_failed());
+    }
+}
+
 static void make_chain(int depth) {
     begin();
     REQUIRE(chdir(root) == 0);
@@ -310,6 +321,7 @@ int main(void) {
     RUN(what_must_not_be_looked_at_is_a_conflict);
     RUN(what_is_mounted_there_is_a_conflict);
     RUN(a_directory_is_as_old_as_the_newest_thing_in_it);
+    RUN(what_has_gone_meanwhile_is_not_new);
     RUN(a_directory_is_searched_as_deep_as_it_may_be);
     RUN(a_parent_is_there_or_is_made);
     RUN(a_file_with_a_second_name_is_known_by_its_size_and_time);

@@ -220,13 +220,14 @@ static void what_is_on_another_file_system_is_a_conflict(void) {
 
 /* Nobody but the commit's own user can put something else into the stage. Were it so, it would be neither waited for nor followed. */
 static void what_is_staged_has_to_be_a_file_of_its_own(void) {
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 5; kind++) {
         begin();
         const char *staged = in_root(".brig-stage-1/0");
         REQUIRE(unlink(staged) == 0);
         if (kind == 0) REQUIRE(symlink("../b", staged) == 0);
         if (kind == 1) REQUIRE(mkfifo(staged, 0600) == 0);
         if (kind == 2) REQUIRE(link(in_root("d/x"), staged) == 0);
+        if (kind == 3) REQUIRE(mknod(staged, S_IFSOCK | 0600, 0) == 0);
         REQUIRE(commit(records_size) == EBADF && get32(answer + 4) == 0 && get32(answer + 8) == 0);
         require_as_before();
     }
