@@ -7,12 +7,10 @@ import type { Sandbox } from "../sandbox.js";
 import { type Warn, warner } from "../warnings.js";
 import { IdleSandbox } from "./idle-sandbox.js";
 import type { AcquireOptions, PoolOptions, SandboxPool } from "./pool-options.js";
-import { startsWanted } from "./starts-wanted.js";
+import { restMs, startsWanted } from "./starts-wanted.js";
 
 const DEFAULT_SIZE = 4;
 const MAX_SIZE = 1000;
-/** The wait after a start that failed while nobody was waiting. It doubles with each failure in a row. */
-const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 60_000];
 /**
  * Who has just got a sandbox makes its first calls in this time, which the start of another one would slow down.
  * The pool waits no longer once that sandbox is closed.
@@ -234,8 +232,7 @@ class Pool implements SandboxPool {
   /** The pool is refilled again later. Whoever waits meanwhile has a start of its own. */
   async #rest(): Promise<void> {
     this.#isResting = true;
-    const ms = Math.min(FIRST_PAUSE_MS * 2 ** (this.#failuresInARow - 1), LONGEST_PAUSE_MS);
-    await pause(ms, this.#closed.signal).catch(() => undefined);
+    await pause(restMs(this.#failuresInARow), this.#closed.signal).catch(() => undefined);
     this.#isResting = false;
     this.#refill();
   }

@@ -1,3 +1,5 @@
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 60_000];
+
 export interface PoolState {
   size: number;
   ready: number;
@@ -19,4 +21,9 @@ export function startsWanted({ size, ready, waiting, isFilling, isResting, cores
   const missing = isResting ? 0 : Math.max(0, size - ready);
   if (isFilling) return waiting + missing;
   return waiting > 0 ? waiting : Math.min(missing, Math.max(1, Math.floor(cores / 2)));
+}
+
+/** The wait after a start that failed. It doubles with each failure in a row. */
+export function restMs(failuresInARow: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** (failuresInARow - 1), LONGEST_PAUSE_MS);
 }

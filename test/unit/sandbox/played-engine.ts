@@ -22,6 +22,7 @@ import { exitPayload, FakeRunner, type SentFrame } from "./channel/fake-runner.j
 import { engine as facts } from "./plan/plan-fixture.js";
 import { reportSections } from "./proof/kernel-sections.js";
 
+const MOST_CONTAINERS = 20;
 const IMAGE_ID = `sha256:${"1".repeat(64)}`;
 
 /** A container of a played engine, with the runner in it. */
@@ -103,6 +104,8 @@ export class PlayedEngine {
 
   createContainer = async (body: ContainerBody, { name = "" } = {}): Promise<string> => {
     this.calls.push("createContainer");
+    // No test needs so many: something starts one after the other, and would not end by itself.
+    if (this.containers.length >= MOST_CONTAINERS) throw tooMany();
     const sections = reportSections(enforced(body));
     const id = `${"c".repeat(11)}${this.containers.length + 1}`;
     const container: PlayedContainer = {
@@ -228,6 +231,11 @@ export class PlayedEngine {
     runner.send(FrameType.stdout, channel, encodeSections(sections));
     runner.send(FrameType.exit, channel, fileExit());
   }
+}
+
+/** A refusal, after which nothing has to be looked for. */
+function tooMany(): Error {
+  return Object.assign(new Error("too many containers"), { code: "ECONNREFUSED" });
 }
 
 /** The payload of EXIT for a file operation that has gone well. */

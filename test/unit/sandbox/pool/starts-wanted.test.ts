@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type PoolState, startsWanted } from "../../../../src/sandbox/pool/starts-wanted.js";
+import { type PoolState, restMs, startsWanted } from "../../../../src/sandbox/pool/starts-wanted.js";
 
 const state: PoolState = { size: 8, ready: 3, waiting: 0, isFilling: false, isResting: false, cores: 4 };
 
@@ -23,4 +23,15 @@ it.each<{ so: string; change: Partial<PoolState>; wanted: number }>([
   { so: "starts nothing when it is full", change: { ready: 8 }, wanted: 0 },
 ])("a pool $so", ({ change, wanted }) => {
   expect(startsWanted({ ...state, ...change })).toBe(wanted);
+});
+
+it.for([
+  [1, 1000],
+  [2, 2000],
+  [3, 4000],
+  [6, 32_000],
+  [7, 60_000],
+  [2000, 60_000],
+] as const)("after %i failures in a row a pool rests for %i ms", ([failures, ms]) => {
+  expect(restMs(failures)).toBe(ms);
 });
