@@ -301,7 +301,7 @@ function tmpfsOf(path: string, options: string): PlannedTmpfs {
   };
 }
 
-function identityOf(path: string): { dev: string; ino: string } {
-  const { dev, ino } = lstatSync(path, { bigint: true });
-  return { dev: String(dev), ino: String(ino) };
+function identityOf(path: string): { dev: string; ino: string } | null {
+  const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? null : { dev: String(stat.dev), ino: String(stat.ino) };
 }

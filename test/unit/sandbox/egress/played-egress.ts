@@ -59,7 +59,8 @@ export async function egressPlace({ setup, ...options }: Wanted = {}) {
     ...options,
   });
   const opened = await openSandbox(settings, {
-    ...{ engine: engine.asEngine, toolboxVolume: "toolbox", ...options },
+    ...options,
+    ...{ engine: engine.asEngine, toolboxVolume: "toolbox" },
     resolve: async () => [],
     onEgress: (attempt) => void attempts.push(attempt),
     onWarning: (warning) => void warnings.push(warning),

@@ -79,7 +79,7 @@ it("a cache that there is not is made by a container that never starts, with its
   ]);
 });
 
-it.for([{}, { "brig.toolbox": "cache" }])(
+it.for<Record<string, string>>([{}, { "brig.toolbox": "cache" }])(
   "a volume of that name with the labels %j is made anew",
   async (labels) => {
     const { engine, calls } = engineWith(volume(labels));
