@@ -43,6 +43,8 @@ function isEnvironment(requested: readonly string[], created: readonly string[])
   );
 }
 
-function sorted(labels: Record<string, string>): [string, string][] {
-  return Object.entries(labels).toSorted(([one], [other]) => (one < other ? -1 : 1));
+function sorted(labels: Record<string, string>): [string, string | undefined][] {
+  return Object.keys(labels)
+    .toSorted()
+    .map((name) => [name, labels[name]]);
 }

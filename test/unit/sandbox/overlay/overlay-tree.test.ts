@@ -1,0 +1,342 @@
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { OverlayTree } from "../../../../src/sandbox/overlay/overlay-tree.js";
+import { applierPlan, keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
+import { planFor } from "../plan/plan-fixture.js";
+import {
+  IMAGE_ID,
+  type PlayedContainer,
+  type PlayedEngine,
+  playedEngine,
+  treeReport,
+} from "./played-engine.js";
+
+const id = "7a0c1d7e-0000-4000-8000-000000000000";
+const labels = { "brig.session": id };
+const top = "77 5 40755 1000 1001 4242";
+
+async function planned(): Promise<OverlaidPlan> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "brig-tree-")));
+  onTestFinished(async () => await rm(folder, { recursive: true }));
+  await mkdir(join(folder, "repo"));
+  const plan = (await planFor(join(folder, "repo"), { overlay: { id } })) as OverlaidPlan;
+  return { ...plan, limits: { ...plan.limits } };
+}
+
+interface Given {
+  /** The state of the tree's top directory. */
+  merged?: string;
+  origin?: Parameters<typeof OverlayTree.create>[0]["origin"];
+  from?: string;
+  change?: (engine: PlayedEngine) => void;
+}
+
+async function create({ merged = top, origin, from, change = () => undefined }: Given = {}) {
+  const plan = await planned();
+  const engine = playedEngine();
+  const warnings: unknown[] = [];
+  engine.report = ({ name }: PlayedContainer) => {
+    if (name.includes("applier")) {
+      const user = {
+        uid: process.getuid?.() === 0 ? 1000 : (process.getuid?.() ?? 0),
+        gid: process.getuid?.() === 0 ? 1001 : (process.getgid?.() ?? 0),
+      };
+      return treeReport(applierPlan(plan, { protectedMounts: [], labels, user }), {});
+    }
+    const isFirst = engine.containers.filter((one) => one.name.includes("keeper")).length === 1;
+    const keeper = keeperPlan(plan, { isFirst, labels, from: isFirst ? origin?.tree.id : undefined });
+    const identity = plan.overlay.identity;
+    const stats = { "/merged": merged, "/base": `${identity.dev} ${identity.ino} 40755 1000 1001 1` };
+    return treeReport(keeper, { ...stats, ...(from && { "/from": from }) });
+  };
+  change(engine);
+  const tree = await OverlayTree.create({
+    ...{ plan, labels, engine, toolbox: { volume: "brig-toolbox", directory: null }, imageId: IMAGE_ID },
+    ...{ origin, warn: (warning: unknown) => void warnings.push(warning) },
+  });
+  return { tree, engine, plan, warnings };
+}
+
+const volume = (kind: string) => `brig-${id}-${kind}`;
+const nameOf = (container: PlayedContainer | undefined) => container?.name.replace(/-[0-9a-f]{8}$/, "-N");
+
+describe("a tree", () => {
+  it("has its volumes and a keeper, which is proved", async () => {
+    const { tree, engine, plan, warnings } = await create();
+    await tree.ready();
+    expect(engine.volumes.created.toSorted()).toEqual(["merged", "upper", "work"].map(volume));
+    expect(engine.containers.map(nameOf)).toEqual([`brig-${id}-keeper-N`]);
+    expect(tree).toMatchObject({ id, workspace: plan.overlay.lower, isBroken: false, startedAt: 4242n });
+    expect(tree.identity).toEqual({ dev: "77", ino: "5" });
+    const context = await tree.keeper();
+    expect(context).toMatchObject({ cwd: "/", env: {} });
+    await tree.close({ keep: false });
+    expect(engine.volumes.removed).toEqual([volume("merged"), volume("upper"), volume("work")]);
+    expect(engine.containers[0]).toMatchObject({ isRemoved: true, runner: { wasEnded: true } });
+    expect(warnings).toEqual([]);
+  });
+
+  it("may keep its volumes", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    await tree.close({ keep: true });
+    expect(engine.volumes.removed).toEqual([]);
+    expect(engine.containers[0]?.isRemoved).toBe(true);
+  });
+
+  it("says nothing about itself before it is ready", async () => {
+    const { tree } = await create();
+    expect(() => tree.startedAt).toThrow(TypeError);
+    await tree.ready();
+    await tree.close({ keep: false });
+  });
+
+  it("leaves out what a sandbox has mounted in the workspace", async () => {
+    const { tree, plan } = await create();
+    const { lower } = plan.overlay;
+    const mounts = [`${lower}/m`, lower, "/elsewhere", `${lower}x/y`].map((path) => ({
+      path,
+      kind: "writable-root",
+    }));
+    tree.use({ mounts, absentNames: [`${lower}/.codex`] } as never);
+    tree.use({ mounts: [], absentNames: [`${lower}/.codex`, `${lower}/.brig`] } as never);
+    expect(tree.leftOut).toEqual(["m", ".codex", ".brig"]);
+    await tree.close({ keep: false });
+  });
+
+  it("is the one that a sandbox sees, or the sandbox is refused", async () => {
+    const { tree } = await create();
+    await tree.ready();
+    const seen = (dev: string, ino: string) => ({ directories: new Map([["/w", { dev, ino }]]) }) as never;
+    const plan = { overlay: { path: "/w" } } as never;
+    tree.requireSame(plan, seen("77", "5"));
+    const refusal = expect.objectContaining({
+      code: "policy.not-enforced",
+      hint: expect.stringContaining("bind"),
+    });
+    for (const [dev, ino] of [
+      ["78", "5"],
+      ["77", "6"],
+    ] as const)
+      expect(() => tree.requireSame(plan, seen(dev, ino))).toThrow(refusal);
+    expect(() => tree.requireSame({ overlay: null } as never, seen("77", "5"))).toThrow(refusal);
+    await tree.close({ keep: false });
+  });
+});
+
+describe("a tree that cannot be made", () => {
+  it.each(["upper", "work", "merged"])("leaves no volume if %s cannot be created", async (kind) => {
+    const engines: PlayedEngine[] = [];
+    const creating = create({
+      change(engine) {
+        engines.push(engine);
+        engine.before = (what, name) => {
+          if (what === "create volume" && name === volume(kind)) throw new Error("full");
+        };
+      },
+    });
+    await expect(creating).rejects.toThrow("full");
+    expect(engines[0]?.volumes.removed).toEqual([volume("merged"), volume("upper"), volume("work")]);
+    expect(engines[0]?.containers).toEqual([]);
+  });
+
+  it.each([
+    ["another owner", "77 5 40755 1 1001 4242"],
+    ["another group", "77 5 40755 1000 1 4242"],
+    ["another mode", "77 5 40750 1000 1001 4242"],
+    ["no state", "nonsense"],
+  ])(
+    "is broken if its top directory has %s than the workspace's, and its keeper ends",
+    async (_name, merged) => {
+      const { tree, engine } = await create({ merged });
+      await expect(tree.ready()).rejects.toMatchObject({
+        code: "policy.not-enforced",
+        message: "the workspace's tree did not get the workspace's owner and mode",
+      });
+      expect(tree.isBroken).toBe(true);
+      expect(engine.containers[0]?.isRemoved).toBe(true);
+      await tree.close({ keep: false });
+      expect(engine.volumes.removed).toHaveLength(3);
+    },
+  );
+
+  it.each([["/merged"], ["/base"]])("is broken if only %s has a name at its top", async (directory) => {
+    const { tree } = await create({
+      change(engine) {
+        engine.answer = ({ operation, path }) =>
+          operation === "list" && path.toString() !== directory ? { result: Buffer.alloc(0) } : null;
+      },
+    });
+    await expect(tree.ready()).rejects.toMatchObject({
+      code: "policy.not-enforced",
+      message: "the workspace's tree does not have the names of the workspace",
+    });
+    await tree.close({ keep: false });
+  });
+
+  it("may have the mount points of a sandbox at its top", async () => {
+    const { tree } = await create({
+      change(engine) {
+        engine.answer = ({ operation, path }) =>
+          operation === "list" && path.toString() === "/base" ? { result: Buffer.alloc(0) } : null;
+      },
+    });
+    tree.use({
+      mounts: [{ path: `${tree.workspace}/same/below`, kind: "writable-root" }],
+      absentNames: [],
+    } as never);
+    await tree.ready();
+    await tree.close({ keep: false });
+  });
+
+  it("is broken if its keeper cannot be started, which leaves no container", async () => {
+    const { tree, engine } = await create({
+      change(engine) {
+        engine.before = (what) => {
+          if (what === "start container") throw new Error("cannot start");
+        };
+      },
+    });
+    await expect(tree.ready()).rejects.toThrow("cannot start");
+    expect([tree.isBroken, engine.containers[0]?.isRemoved]).toEqual([true, true]);
+    await expect(tree.keeper()).rejects.toThrow("cannot start");
+    await tree.close({ keep: false });
+  });
+
+  it("is broken if the kernel does not enforce the plan of its keeper", async () => {
+    const { tree, engine } = await create({
+      change(engine) {
+        const { report } = engine;
+        engine.report = (container) =>
+          new Map([...report(container), ["/proc/sys/kernel/hostname", "other\n"]]);
+      },
+    });
+    await expect(tree.ready()).rejects.toMatchObject({ code: "policy.not-enforced" });
+    expect(engine.containers[0]?.isRemoved).toBe(true);
+    await tree.close({ keep: false });
+  });
+});
+
+describe("a fork", () => {
+  const identity = { dev: "77", ino: "9" };
+
+  it("is filled by its first keeper before it is ready", async () => {
+    const filled: unknown[] = [];
+    const origin = {
+      tree: { id: "other", identity },
+      fill: async (keeper: object) => void filled.push(keeper),
+    };
+    const { tree, engine } = await create({ origin, from: "77 9 40755 0 0 1" });
+    await tree.ready();
+    expect(filled).toEqual([await tree.keeper()]);
+    expect(JSON.stringify(engine.containers[0]?.body)).toContain("brig-other-merged");
+    await tree.close({ keep: false });
+  });
+
+  it.each([["78 9"], ["77 8"]])("is broken if its keeper sees another tree: %s", async (seen) => {
+    const fill = async () => {
+      throw new Error("never");
+    };
+    const origin = { tree: { id: "other", identity }, fill };
+    const { tree, engine } = await create({ origin, from: `${seen} 40755 0 0 1` });
+    await expect(tree.ready()).rejects.toMatchObject({
+      message: "the keeper of a fork does not see the tree that was forked",
+    });
+    expect([tree.isBroken, engine.containers[0]?.isRemoved]).toEqual([true, true]);
+    await tree.close({ keep: false });
+  });
+
+  it("is broken if it cannot be filled", async () => {
+    const fill = async () => {
+      throw new Error("full");
+    };
+    const { tree } = await create({
+      origin: { tree: { id: "other", identity }, fill },
+      from: "77 9 40755 0 0 1",
+    });
+    await expect(tree.ready()).rejects.toThrow("full");
+    expect(tree.isBroken).toBe(true);
+    await tree.close({ keep: false });
+  });
+});
+
+describe("the keeper of a tree", () => {
+  it("that has ended is replaced once, whoever asks", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    const first = await tree.keeper();
+    expect(await tree.keeper()).toBe(first);
+    const [container] = engine.containers;
+    if (container) engine.kill(container);
+    const [one, other] = await Promise.all([tree.keeper(), tree.keeper()]);
+    expect(one).toBe(other);
+    expect(one).not.toBe(first);
+    expect(engine.containers.map(nameOf)).toEqual(Array(2).fill(`brig-${id}-keeper-N`));
+    expect(engine.containers[0]?.name).not.toBe(engine.containers[1]?.name);
+    expect(engine.containers.map(({ isRemoved }) => isRemoved)).toEqual([true, false]);
+    expect(JSON.stringify(engine.containers[1]?.body)).not.toContain("copy-rights");
+    await tree.close({ keep: false });
+  });
+
+  it("is tried again if it cannot be replaced", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    const [container] = engine.containers;
+    if (container) engine.kill(container);
+    engine.before = (what) => {
+      if (what === "create container") throw new Error("full");
+    };
+    await expect(tree.keeper()).rejects.toThrow("full");
+    engine.before = () => undefined;
+    expect(await tree.keeper()).toMatchObject({ cwd: "/" });
+    await tree.close({ keep: false });
+  });
+
+  it("is not replaced once the tree is closed", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    await tree.close({ keep: true });
+    await expect(tree.keeper()).rejects.toMatchObject({ code: "sandbox.gone" });
+    expect(engine.containers).toHaveLength(1);
+  });
+});
+
+describe("an applier of a tree", () => {
+  it("is a container of its own until it is closed", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    const applier = await tree.openApplier();
+    expect(nameOf(engine.containers[1])).toBe(`brig-${id}-applier-N`);
+    expect(engine.containers[1]?.body.User).toBe(
+      process.getuid?.() === 0 ? "1000:1001" : `${process.getuid?.()}:${process.getgid?.()}`,
+    );
+    await applier.context.link.ping();
+    await applier.close();
+    expect(engine.containers.map(({ isRemoved }) => isRemoved)).toEqual([false, true]);
+    await tree.close({ keep: false });
+  });
+
+  it("ends with its tree, also while it is being started", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    await tree.openApplier();
+    const starting = tree.openApplier();
+    const closing = tree.close({ keep: false });
+    await Promise.all([starting, closing]);
+    expect(engine.containers.map(({ isRemoved }) => isRemoved)).toEqual([true, true, true]);
+    expect(engine.volumes.removed).toHaveLength(3);
+    await expect(tree.openApplier()).rejects.toMatchObject({ code: "sandbox.gone", reason: "closed" });
+    expect(engine.containers).toHaveLength(3);
+  });
+
+  it("that cannot be started does not keep its tree from being closed", async () => {
+    const { tree, engine } = await create();
+    await tree.ready();
+    const signal = AbortSignal.abort(new Error("stop"));
+    await expect(tree.openApplier({ signal })).rejects.toThrow("stop");
+    await tree.close({ keep: false });
+    expect(engine.containers.every(({ isRemoved }) => isRemoved)).toBe(true);
+  });
+});
