@@ -113,6 +113,21 @@ describe("a repository further down", () => {
     expect(await held()).toEqual(["a/b/nested/.git", "leaf/.git", "store.git"]);
   });
 
+  it("is not the workspace itself, and not a part of one that is held", async () => {
+    git("init", "-q", "--bare");
+    expect(await held()).toEqual([]);
+  });
+
+  it("in a repository's own directory is read like that one", async () => {
+    git("init", "-q");
+    git("init", "-q", "--bare", ".git/modules/inner");
+    await make(
+      "work/.git/modules/inner/config",
+      "[core]\n\thooksPath = ../../../hooks\n[include]\n\tpath = ../../../more\n",
+    );
+    expect(await held()).toEqual(["hooks?", "more?"]);
+  });
+
   it("whose name is not UTF-8 keeps the sandbox from starting, and one beside such a name does not", async () => {
     await mkdir(Buffer.from(`${work}/caf\xe9/empty`, "latin1"), { recursive: true });
     await mkdir(join(work, "über/.git/x"), { recursive: true });
