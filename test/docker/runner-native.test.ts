@@ -114,6 +114,18 @@ describe("the runner's native tests", () => {
     expect(exitCode, output).toBe(0);
   });
 
+  it("sockets in a sandbox lose nothing when the kernel refuses, interrupts or cuts short a call, and keep their limits", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-sockets"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(28);
+    expect(exitCode, output).toBe(0);
+  });
+
+  it("its event loop does so too, whatever its host and its workers say", async () => {
+    const { exitCode, output } = await checks.run(["/checks/unit-edges"]);
+    expect(output.match(/^ok /gm), output).toHaveLength(50);
+    expect(exitCode, output).toBe(0);
+  });
+
   it("the whole runner gives commands what the host asks for, and tells the host what they do", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-whole"]);
     expect(output.match(/^ok /gm), output).toHaveLength(16);

@@ -120,9 +120,9 @@ void host_flush(struct runner *r) {
 
 /* What `connect` sends: first a question, then its streams. The kernel adds to both who sent them. */
 struct bridge_message {
-    bool has_sender, has_streams;
+    bool has_sender;
     struct ucred sender;
-    int streams[2];
+    int streams[2], stream_count;
 };
 
 static void take_ancillary(struct cmsghdr *c, struct bridge_message *out) {
@@ -132,15 +132,12 @@ static void take_ancillary(struct cmsghdr *c, struct bridge_message *out) {
         return;
     }
     if (c->cmsg_type != SCM_RIGHTS) return;
-    int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    int received[4];
-    memcpy(received, CMSG_DATA(c), (size_t)(count > 4 ? 4 : count) * sizeof(int));
-    if (count == 2) {
-        memcpy(out->streams, received, sizeof out->streams);
-        out->has_streams = true;
-        return;
+    const uint8_t *at = CMSG_DATA(c), *end = (const uint8_t *)c + c->cmsg_len;
+    for (int fd; at < end; at += sizeof fd) {
+        memcpy(&fd, at, sizeof fd);
+        if (out->stream_count < 2) out->streams[out->stream_count++] = fd;
+        else close(fd);
     }
-    for (int i = 0; i < count && i < 4; i++) close(received[i]);
 }
 
 /* False when the other side is gone. A message without a sender means that there is nothing yet. */
@@ -183,12 +180,11 @@ static void on_control(struct runner *r, struct source *s, uint32_t events) {
     bool received = b->in.fd < 0 && receive_message(s->fd, &message);
     if (received && !message.has_sender) return; /* the event is an old one, of the connection that had this place before */
     bool welcome = received && comes_from_outside(&message);
-    if (welcome && message.has_streams) adopt_streams(r, b, message.streams);
-    else if (message.has_streams) {
-        close(message.streams[0]);
-        close(message.streams[1]);
-    }
-    if (!welcome || (!message.has_streams && send(s->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)) bridge_drop(r, b);
+    bool has_streams = message.stream_count == 2;
+    if (welcome && has_streams) adopt_streams(r, b, message.streams);
+    else
+        for (int i = 0; i < message.stream_count; i++) close(message.streams[i]);
+    if (!welcome || (!has_streams && send(s->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)) bridge_drop(r, b);
 }
 
 /*

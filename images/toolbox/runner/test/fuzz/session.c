@@ -71,12 +71,10 @@ static pid_t fake_fork(void);
 static pid_t fake_waitpid(pid_t pid, int *status, int flags);
 static int fake_kill(pid_t pid, int number);
 
-static int accept_or_fail(int fd, struct sockaddr *address, socklen_t *size, int flags);
 static int fstatfs_or_fake(int fd, struct statfs *out);
 /* The number of a system call that this kernel does not have, or -1. */
 static long missing_call = -1;
 
-#define accept4(...) accept_or_fail(__VA_ARGS__)
 #define fstatfs(...) fstatfs_or_fake(__VA_ARGS__)
 #define syscall(number, ...) (missing_call == (number) ? (errno = ENOSYS, -1L) : syscall(number, __VA_ARGS__))
 #define clock_gettime(...) fake_clock_gettime(__VA_ARGS__)
@@ -86,6 +84,8 @@ static long missing_call = -1;
 #define fork(...) fake_fork(__VA_ARGS__)
 #define waitpid(...) fake_waitpid(__VA_ARGS__)
 #define kill(...) fake_kill(__VA_ARGS__)
+
+#include "calls.h"
 
 #include "../../buffer.c"
 #include "../../sha256.c"
@@ -116,8 +116,22 @@ static long missing_call = -1;
 #include "../../bridge.c"
 #include "../../serve.c"
 
-#undef accept4
 #undef fstatfs
+#undef read
+#undef write
+#undef send
+#undef recv
+#undef recvfrom
+#undef recvmsg
+#undef accept4
+#undef connect
+#undef listen
+#undef socket
+#undef shutdown
+#undef getsockopt
+#undef pipe2
+#undef malloc
+#undef calloc
 
 /* What every file system says of itself, if that is not to be the truth. */
 static const struct statfs *fake_file_system;
@@ -127,23 +141,20 @@ static int fstatfs_or_fake(int fd, struct statfs *out) {
     return fake_file_system ? 0 : fstatfs(fd, out);
 }
 
-/* How the connections of hosts are accepted, if that is not to be done as usual. */
-static int (*accept_bridge)(int fd);
-
-static int accept_or_fail(int fd, struct sockaddr *address, socklen_t *size, int flags) {
-    return accept_bridge && !address ? accept_bridge(fd) : accept4(fd, address, size, flags);
-}
-
 /* ---- what is not there ------------------------------------------------------------------------------------------ */
 
 int listen_for_bridges(void) { return -1; }
 void receipt_note_start(void) {}
 static pid_t parent_of_all; /* 0: the engine started them */
 pid_t parent_of(pid_t pid) { return pid > 0 ? parent_of_all : -1; }
+/* How often somebody is left of those whose worker is gone, of whom the runner asks, and who it says its workers are. */
+static size_t orphans_left;
+static uint64_t orphans_since;
+static bool (*are_workers_known)(int (*is_ours)(pid_t));
 size_t orphans_kill(int (*is_ours)(pid_t), uint64_t since) {
-    (void)is_ours;
-    (void)since;
-    return 0;
+    orphans_since = since;
+    if (are_workers_known) REQUIRE(are_workers_known(is_ours));
+    return orphans_left ? orphans_left-- : 0;
 }
 _Noreturn void worker_main(int control, const struct worker_slot *slots, struct worker_slot *slot) {
     (void)control;
@@ -186,6 +197,10 @@ static int fake_socketpair(int family, int type, int protocol, int pair[2]) {
 }
 
 static pid_t fake_fork(void) {
+    if (fails(FORK)) {
+        close(pending_control);
+        return -1;
+    }
     struct fake *f = &fakes[fake_count++];
     *f = (struct fake){.life = ALIVE, .control = pending_control, .in = -1, .out = -1, .err = -1};
     return pid_of(f);
@@ -244,12 +259,13 @@ static pid_t fake_waitpid(pid_t pid, int *status, int flags) {
 }
 
 static pid_t signalled; /* the last process group that a signal was sent to */
-static int last_signal;
+static int last_signal, signals_sent;
 
 static int fake_kill(pid_t pid, int number) {
     if (pid < 0) {
         signalled = -pid;
         last_signal = number;
+        signals_sent++;
     }
     struct fake *f = fake_of(pid);
     REQUIRE(pid < 0 || !f || f->life != REAPED); /* its number may belong to another process by then */
@@ -268,16 +284,24 @@ static void die_if_killed(struct fake *f) {
     die(f);
 }
 
+/* How many processes below a worker hear a signal, and how often some were asked to end. */
+static size_t hearers = 1;
+static int times_asked;
+
 size_t tree_signal(pid_t root, int number) {
     struct fake *f = fake_of(root);
     if (f && f->life == ALIVE && number == SIGTERM) f->told_to_die = true;
-    return 1;
+    times_asked += number == SIGTERM;
+    return hearers;
 }
 
 static void report_empty(struct fake *f);
 
 /* SIGKILL works, and the worker has to report it. A slow one reports only while the runner looks for the second time. */
+static uint64_t trees_killed; /* bit n: that of fake n */
+
 size_t tree_kill(pid_t root) {
+    if (root >= 1000) trees_killed |= UINT64_C(1) << (root - 1000);
     struct fake *f = fake_of(root);
     if (!f || f->life != ALIVE || f->killed || !f->channel) return 0;
     f->told_to_die = true;
@@ -295,6 +319,8 @@ struct record {
     uint16_t dialled_from;                  /* the runner's own port of a connection that it made */
     uint32_t inline_bytes; /* that the worker sends with its report */
     uint32_t error, stage; /* with which it has ended */
+    uint16_t code;
+    uint8_t kind;
     uint8_t exit_flags;
     uint64_t datagrams;    /* that have come from programs */
     uint64_t deadline_ms, granted, got[2], wrote[2], owed[2], late, input_sent, input_read, input_granted;
@@ -419,6 +445,8 @@ static void take_exit(struct record *record, const struct frame *frame) {
     REQUIRE(!record->exited && (frame->length == EXIT_HEAD_BYTES || frame->length == EXIT_HEAD_BYTES + record->inline_bytes));
     for (uint32_t i = EXIT_HEAD_BYTES; i < frame->length; i++) REQUIRE(frame->payload[i] == byte_of(frame->channel, 0, i));
     record->exited = true;
+    record->kind = frame->payload[0];
+    record->code = get16(frame->payload + 2);
     record->error = get32(frame->payload + 4);
     record->stage = get32(frame->payload + 8);
     record->exit_flags = frame->payload[1];
@@ -796,6 +824,7 @@ static size_t open_descriptors(void) {
 
 static void open_runner(void) {
     memset(&s, 0, sizeof s);
+    memset(trouble, 0, sizeof trouble);
     memset(records, 0, sizeof records);
     fake_count = 0;
     channel_count = 0;

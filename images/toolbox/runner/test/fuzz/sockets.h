@@ -121,9 +121,12 @@ static void take_bound(uint32_t channel, const struct frame *frame) {
     if (channel == listener_channel) listener_port = get16(frame->payload + 2);
 }
 
+static uint8_t last_connected[CONNECTED_BYTES];
+
 static void take_connected(uint32_t channel, const struct frame *frame) {
     struct record *record = &records[channel];
     REQUIRE(frame->length == CONNECTED_BYTES && record->is_socket && !record->is_connected);
+    memcpy(last_connected, frame->payload, sizeof last_connected);
     REQUIRE(frame->payload[0] == ADDRESS_IPV4 && frame->payload[4] == 127 && frame->payload[ADDRESS_BYTES + 4] == 127);
     record->is_connected = true;
     uint16_t own = get16(frame->payload + 2), other = get16(frame->payload + ADDRESS_BYTES + 2);
