@@ -134,13 +134,13 @@ describe("the runner's native tests", () => {
 
   it("it is started, spoken to and ended only as it should be", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-doors"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(16);
+    expect(output.match(/^ok /gm), output).toHaveLength(17);
     expect(exitCode, output).toBe(0);
   });
 
   it("its report says what the kernel has answered, to every attempt", async () => {
     const { exitCode, output } = await checks.run(["/checks/unit-reports"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(10);
+    expect(output.match(/^ok /gm), output).toHaveLength(11);
     expect(exitCode, output).toBe(0);
   });
 

@@ -55,11 +55,7 @@ static bool is_runners_own(const struct file_job *job, pid_t pid) {
 
 uint32_t waits_list(const struct file_job *job, struct file_result *result) {
     uint64_t own;
-    int self = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char name[32];
-    snprintf(name, sizeof name, "%d", (int)getpid());
-    bool is_counted = self >= 0 && read_wait(self, name, &own);
-    if (self >= 0) close(self);
+    bool is_counted = read_wait(AT_FDCWD, "/proc/self", &own);
     DIR *proc = is_counted ? opendir("/proc") : NULL;
     if (!proc) return ENOENT;
     struct dirent *entry;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,31 +60,30 @@ static const char *const files[] = {
     "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
 };
 
-static int write_section(FILE *out, const char *name, const void *data, size_t size) {
+static void write_section(FILE *out, const char *name, const void *data, size_t size) {
     uint8_t head[REPORT_SECTION_HEAD_BYTES];
     put16(head, (uint16_t)strlen(name));
     put32(head + 2, (uint32_t)size);
     fwrite(head, 1, sizeof head, out);
     fwrite(name, 1, strlen(name), out);
     fwrite(data, 1, size, out);
-    return ferror(out) ? -1 : 0;
 }
 
 /* Leaves out a file that does not exist: which cgroup files there are depends on the version of cgroups. */
-static int write_file_section(FILE *out, const char *path, char *space) {
+static void write_file_section(FILE *out, const char *path, char *space) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
+    if (fd < 0) return;
     size_t used = 0;
     ssize_t n;
     while (used < SECTION_MAX && (n = read(fd, space + used, SECTION_MAX - used)) > 0) used += (size_t)n;
     close(fd);
-    return write_section(out, path, space, used);
+    write_section(out, path, space, used);
 }
 
 static int answer(long result) { return result < 0 ? errno : 0; }
 
-static int try_socket(int family, int type) {
-    int fd = socket(family, type, 0);
+static int try_socket(int family, int type, int protocol) {
+    int fd = socket(family, type, protocol);
     int error = answer(fd);
     if (fd >= 0) close(fd);
     return error;
@@ -126,13 +126,6 @@ static int try_statx(void) {
     return answer(syscall(SYS_statx, AT_FDCWD, "/", AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, 0x7ff, space));
 }
 
-static int try_netlink(void) {
-    int fd = socket(AF_NETLINK, SOCK_RAW, 15); /* NETLINK_KOBJECT_UEVENT: tells of the host's devices as they come and go */
-    int error = answer(fd);
-    if (fd >= 0) close(fd);
-    return error;
-}
-
 /* Device 0:0 marks a removed file in an overlay. The kernel lets anybody make it, so only the seccomp filter can refuse. */
 static int try_device(void) {
     static const char path[] = "/tmp/.brig-probe-device";
@@ -143,9 +136,9 @@ static int try_device(void) {
 
 static int probe(size_t which) {
     switch (which) {
-    case 0: return try_socket(40, SOCK_STREAM);
-    case 1: return try_socket(38, SOCK_SEQPACKET);
-    case 2: return try_socket(17, SOCK_RAW);
+    case 0: return try_socket(40, SOCK_STREAM, 0);
+    case 1: return try_socket(38, SOCK_SEQPACKET, 0);
+    case 2: return try_socket(17, SOCK_RAW, 0);
     case 3: return answer(syscall(SYS_io_uring_setup, 1, NULL));
     case 4: return try_setuid_bit();
     case 5: return answer(syscall(SYS_bpf, 0, NULL, 0));
@@ -154,7 +147,7 @@ static int probe(size_t which) {
     case 8: return answer(syscall(SYS_clone3, NULL, 0));
     case 9: return try_write_root();
     case 10: return try_statx();
-    case 11: return try_netlink();
+    case 11: return try_socket(AF_NETLINK, SOCK_RAW, 15); /* NETLINK_KOBJECT_UEVENT: tells of the host's devices as they come and go */
     case 12: return try_device();
     case 13: return try_read("/proc/slabinfo");
     case 14: return try_read("/proc/vmallocinfo");
@@ -199,49 +192,49 @@ static void run_probes(volatile int *answers) {
     }
 }
 
-/* Leaves out a probe that has no answer. */
-static int write_probes(FILE *out) {
+/* Leaves out a probe that has no answer. False if none could be tried. */
+static bool write_probes(FILE *out) {
     size_t size = PROBES * sizeof(int);
-    int failed = 0, *answers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (answers == MAP_FAILED) return -1;
+    int *answers = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (answers == MAP_FAILED) return false;
     run_probes(answers);
-    for (size_t i = 0; !failed && i < PROBES; i++) {
+    for (size_t i = 0; i < PROBES; i++) {
         if (answers[i] < 0) continue;
         char name[64], value[16];
         snprintf(name, sizeof name, "probe/%s", probes[i]);
-        failed = write_section(out, name, value, (size_t)snprintf(value, sizeof value, "%d", answers[i]));
+        write_section(out, name, value, (size_t)snprintf(value, sizeof value, "%d", answers[i]));
     }
     munmap(answers, size);
-    return failed;
+    return true;
 }
 
-static int write_stat(FILE *out, const char *path) {
+static void write_stat(FILE *out, const char *path) {
     struct stat st;
     char name[4200], value[160];
-    if (stat(path, &st) != 0) return 0;
+    if (stat(path, &st) != 0) return;
     snprintf(name, sizeof name, "stat/%s", path);
     long long changed_ns = (long long)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
     int length = snprintf(value, sizeof value, "%llu %llu %o %u %u %lld", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
                           (unsigned)st.st_mode, st.st_uid, st.st_gid, changed_ns);
-    return write_section(out, name, value, (size_t)length);
+    write_section(out, name, value, (size_t)length);
 }
 
 /* The environment that the engine and the image gave to the container. Every command starts with it. */
-static int write_environment(FILE *out, char *space) {
+static void write_environment(FILE *out, char *space) {
     size_t used = 0;
     for (char **variable = environ; *variable; variable++) {
         size_t length = strlen(*variable) + 1;
-        if (used + length > SECTION_MAX) return 0;
+        if (used + length > SECTION_MAX) return;
         memcpy(space + used, *variable, length);
         used += length;
     }
-    return write_section(out, "environment", space, used);
+    write_section(out, "environment", space, used);
 }
 
 /* The names of all processes of the container, each with a NUL behind it. If there is no room for all, there is no section. */
-static int write_processes(FILE *out, char *space) {
+static void write_processes(FILE *out, char *space) {
     DIR *processes = opendir("/proc");
-    if (!processes) return 0;
+    if (!processes) return;
     size_t used = 0;
     for (struct dirent *entry; used + NAME_SIZE <= SECTION_MAX && (entry = readdir(processes));) {
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
@@ -256,43 +249,47 @@ static int write_processes(FILE *out, char *space) {
         space[used - 1] = '\0';
     }
     closedir(processes);
-    return used + NAME_SIZE > SECTION_MAX ? 0 : write_section(out, "processes", space, used);
+    if (used + NAME_SIZE <= SECTION_MAX) write_section(out, "processes", space, used);
 }
 
 /* Which kernel this is. A system call is asked, because an image or a mount could replace files in /proc. */
-static int write_uname(FILE *out) {
+static void write_uname(FILE *out) {
     struct utsname name;
     char text[sizeof name.release + sizeof name.version];
-    if (uname(&name) != 0) return 0;
+    if (uname(&name) != 0) return;
     int length = snprintf(text, sizeof text, "%s\n%s", name.release, name.version);
-    return write_section(out, "uname", text, (size_t)length);
+    write_section(out, "uname", text, (size_t)length);
 }
 
-static int write_report(FILE *out, const char *paths) {
-    char *space = malloc(SECTION_MAX);
-    if (!space) return -1;
-    int failed = write_uname(out);
-    for (size_t i = 0; !failed && i < sizeof files / sizeof *files; i++) failed = write_file_section(out, files[i], space);
-    if (!failed) failed = write_probes(out);
-    if (!failed) failed = write_environment(out, space);
-    if (!failed) failed = write_processes(out, space);
-    free(space);
-    char *copy = strdup(paths), *rest = copy, *path;
-    while (!failed && copy && (path = strsep(&rest, "\n")))
-        if (*path) failed = write_stat(out, path);
-    free(copy);
-    return failed;
+/* `paths` has one on each line. */
+static void write_stats(FILE *out, const char *paths) {
+    for (const char *at = paths; *at; at += strspn(at, "\n")) {
+        char path[4150];
+        int length = (int)strcspn(at, "\n");
+        snprintf(path, sizeof path, "%.*s", length, at);
+        write_stat(out, path);
+        at += length;
+    }
 }
 
-/* All at once, since the host would wake for each piece. */
+static bool write_report(FILE *out, const char *paths, char *space) {
+    write_uname(out);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file_section(out, files[i], space);
+    write_environment(out, space);
+    write_processes(out, space);
+    write_stats(out, paths);
+    return write_probes(out);
+}
+
+/* All at once, since the host would wake for each piece. Whether there was memory for all of it is known at the end. */
 int report_write(int out, const char *paths) {
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *report = open_memstream(&bytes, &size);
-    if (!report) return -1;
-    int failed = write_report(report, paths);
-    if (fclose(report) != 0) failed = -1;
-    if (!failed) failed = write_all(out, bytes, size);
+    char *bytes = NULL, *space = malloc(SECTION_MAX);
+    size_t size;
+    FILE *report = space ? open_memstream(&bytes, &size) : NULL;
+    bool is_whole = report && write_report(report, paths, space) && !ferror(report);
+    if (report && fclose(report) != 0) is_whole = false;
+    int failed = is_whole ? write_all(out, bytes, size) : -1;
     free(bytes);
+    free(space);
     return failed;
 }

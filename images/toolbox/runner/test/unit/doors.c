@@ -175,6 +175,22 @@ static void connect_says_why_nobody_takes_its_streams(void) {
     pid_t pid = take_one_question(true);
     snprintf(expected, sizeof expected, "brig: the runner's socket is held by process %d, not by PID 1\n", (int)pid);
     REQUIRE(code_of_main(LIST("runner", "connect")) == 1 && strcmp(printed, expected) == 0 && has_exited_with(pid, 0));
+    /* In its own namespace a process of another one has no number. */
+    pid = take_one_question(true);
+    int told[2];
+    REQUIRE(pipe(told) == 0);
+    pid_t inside = fork_into_namespace();
+    if (inside == 0) {
+        place(told[1], 2);
+        _exit(run_bridge());
+    }
+    close(told[1]);
+    REQUIRE(has_exited_with(inside, 1) && has_exited_with(pid, 0));
+    ssize_t length = read(told[0], printed, sizeof printed - 1);
+    REQUIRE(length > 0);
+    printed[length] = '\0';
+    REQUIRE(strcmp(printed, "brig: the runner's socket is held by process 0, not by PID 1\n") == 0);
+    close(told[0]);
     pid = take_one_question(false);
     REQUIRE(code_of_main(LIST("runner", "connect")) == 1 && strcmp(printed, "brig: the runner takes no connection now\n") == 0 && has_exited_with(pid, 0));
     /* It is PID 1 that answers here, and it ends between the two. */
@@ -366,6 +382,26 @@ static void without_bridges_its_first_stream_is_its_only_one(void) {
     close_sandbox();
 }
 
+static int originals[2];
+
+static void close_originals(void) {
+    for (int i = 0; i < 2; i++) close(originals[i]);
+}
+
+/* Nobody has attached to its standard streams, so whoever has their other ends sees that they are closed. */
+static void without_a_first_stream_its_standard_streams_are_left_alone(void) {
+    forget_host();
+    open_stream(originals);
+    host.runner = start_runner(LIST(SERVE, "--lease", "0"), originals, -1, close_originals);
+    close_originals();
+    REQUIRE(!host_take());
+    host_disconnect();
+    start_connect();
+    host_hello();
+    REQUIRE(ended_with(run_script("exit 3"), 3));
+    close_sandbox();
+}
+
 static void have_few_descriptors(void) {
     struct rlimit few = {64, 64};
     REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
@@ -449,6 +485,7 @@ int main(int argc, char **argv) {
     RUN(a_host_that_comes_back_within_the_lease_finds_everything);
     RUN(an_image_cannot_put_something_else_in_the_place_of_dev_null);
     RUN(without_bridges_its_first_stream_is_its_only_one);
+    RUN(without_a_first_stream_its_standard_streams_are_left_alone);
     RUN(a_want_of_descriptors_refuses_commands_and_passes);
     RUN(the_end_of_a_process_is_described_as_the_kernel_has_it);
     RUN(a_variable_is_changed_by_its_whole_name);

@@ -5,10 +5,23 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+static void *malloc_or_not(size_t size);
+static FILE *open_memstream_or_not(char **bytes, size_t *size);
+static void *mmap_or_not(size_t size);
+
+#define malloc(size) malloc_or_not(size)
+#define open_memstream(bytes, size) open_memstream_or_not(bytes, size)
+#define mmap(at, size, protection, flags, fd, offset) mmap_or_not(size)
 #include "../../report.c"
+#undef malloc
+#undef open_memstream
+#undef mmap
 
 #include "require.h"
 
@@ -363,10 +376,38 @@ static void a_report_that_nobody_reads_has_failed(void) {
     close(ends[1]);
 }
 
+/* What there is no memory for: everything that a report is made of is needed. */
+static enum { NOTHING, MALLOC, MEMSTREAM, MMAP, EVERYTHING } lacking;
+
+static void *malloc_or_not(size_t size) { return lacking == MALLOC ? NULL : malloc(size); }
+static FILE *open_memstream_or_not(char **bytes, size_t *size) { return lacking == MEMSTREAM ? NULL : open_memstream(bytes, size); }
+static void *mmap_or_not(size_t size) { return lacking == MMAP ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); }
+
+static void without_memory_for_all_of_it_there_is_no_report(void) {
+    for (lacking = NOTHING; lacking < EVERYTHING; lacking++) {
+        int ends[2], status;
+        uint8_t byte;
+        REQUIRE(pipe(ends) == 0);
+        pid_t pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+            refuse_what_changes_a_process();
+            close(ends[0]);
+            signal(SIGPIPE, SIG_IGN);
+            exit(report_write(ends[1], "/") == 0 || errno == EPIPE ? 0 : 1);
+        }
+        close(ends[1]);
+        REQUIRE((read(ends[0], &byte, 1) == 1) == (lacking == NOTHING));
+        close(ends[0]);
+        REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == (lacking == NOTHING ? 0 : 1));
+    }
+    lacking = NOTHING;
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0); /* what is not written yet would be written by every child too */
     signal(SIGPIPE, SIG_IGN);
-    REQUIRE(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount("tmpfs", "/tmp", "tmpfs", 0, NULL) == 0);
+    REQUIRE(unshare(CLONE_NEWNS | CLONE_NEWNET) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount("tmpfs", "/tmp", "tmpfs", 0, NULL) == 0);
     RUN(each_attempt_gets_the_answer_to_its_own_call);
     RUN(an_attempt_that_succeeds_leaves_nothing);
     RUN(a_file_that_is_hidden_by_an_empty_one_cannot_be_read);
@@ -377,5 +418,6 @@ int main(void) {
     RUN(only_processes_are_named);
     RUN(too_many_processes_are_not_named);
     RUN(a_report_that_nobody_reads_has_failed);
+    RUN(without_memory_for_all_of_it_there_is_no_report);
     return 0;
 }
