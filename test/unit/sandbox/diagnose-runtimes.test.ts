@@ -85,10 +85,13 @@ it.for<[string, Change, object]>([
     noImage,
     { status: "warn", found: expect.stringMatching(/^\/opt\/kata\/kata-runtime: not tried, .*brig\/base/) },
   ],
-])("a runtime without a working sandbox, where the default is %s, is reported", async ([defaultRuntime, change, expected]) => {
-  const { checks } = await diagnosed([runc, kata], { defaultRuntime, change });
-  expect(checks).toEqual([expect.objectContaining({ id: "runtime-kata", ...expected })]);
-});
+])(
+  "a runtime without a working sandbox, where the default is %s, is reported",
+  async ([defaultRuntime, change, expected]) => {
+    const { checks } = await diagnosed([runc, kata], { defaultRuntime, change });
+    expect(checks).toEqual([expect.objectContaining({ id: "runtime-kata", ...expected })]);
+  },
+);
 
 it("a runtime whose program nobody names is reported without it", async () => {
   const { checks } = await diagnosed([{ ...kata, program: null }], { change: broken });

@@ -14,7 +14,7 @@ import {
 } from "./played-engine.js";
 
 export const id = "7a0c1d7e-0000-4000-8000-000000000000";
-export const labels = { "brig.session": id };
+const labels = { "brig.session": id };
 const top = "77 5 40755 1000 1001 4242";
 
 async function planned(): Promise<OverlaidPlan> {
