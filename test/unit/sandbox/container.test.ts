@@ -186,20 +186,19 @@ describe("a start that fails", () => {
 
   it("and to which the engine is attached only afterwards leaves no stream open", async () => {
     const { engine, open } = await playedPlace();
-    const attach = engine.attachContainer;
     let answer!: () => void;
     const isAnswered = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    engine.attachContainer = async (id) => {
-      const attached = await attach(id);
+    engine.attachContainer = async () => {
       await isAnswered;
-      return attached;
+      return await engine.container.runner.dial();
     };
     engine.inspectCreated = fails;
     expect(await failure(open())).toBe(broken);
-    const { stream } = { stream: engine.container.runner };
+    const { runner } = engine.container;
     answer();
-    await expect.poll(() => stream.isConnected).toBe(false);
+    await expect.poll(() => runner.connections).toBe(1);
+    await expect.poll(() => runner.isConnected).toBe(false);
   });
 });

@@ -102,5 +102,6 @@ it("an abort ends it between two sandboxes, and the first one is closed", async 
   expect(await failure(attack(other.engine.asEngine, { ...other.rest, settings: all, signal: before }))).toBe(
     before.reason,
   );
+  expect(other.progress).toEqual([]);
   expect(other.engine.containers).toEqual([]);
 });

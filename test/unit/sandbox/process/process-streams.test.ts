@@ -84,6 +84,8 @@ describe("a process whose streams the caller uses", () => {
     process.stdout.resume();
     process.stderr?.resume();
     await process.exit;
+    // Although nobody has ended it.
+    expect(process.stdin?.destroyed).toBe(true);
   });
 
   it("can be resized with a terminal only, and to sizes that there are", async () => {

@@ -81,6 +81,8 @@ it("a runner that cannot be asked to end is killed by the engine", async () => {
   const { engine, sandbox, opened, kills } = await lasting();
   opened.link.close(new BrigError("lost", { code: "sandbox.gone", reason: "engine" }));
   await stopSandbox(sandbox);
+  // Nobody waits for an end that cannot come.
+  expect(engine.calls[0]).toBe("killContainer");
   expect(kills).toEqual([engine.container.id]);
   expect(engine.container.state).toBe("created");
 });
