@@ -35,3 +35,41 @@ it.runIf(process.platform === "linux")("leaves no process behind that has the se
   await targets[Symbol.asyncDispose]();
   await expect.poll(() => processesWith(secret)).toEqual([]);
 });
+
+it("the attempts are told where they are, and nothing of what there is not", async () => {
+  await using targets = await openHostTargets("unix:///run/own.sock");
+  const given = {
+    workspace: "/w",
+    writable: ["/w", "/tmp"],
+    protectedNames: [".git", ".brig"],
+    memoryBytes: 5,
+  };
+  const argv = targets.attempts({
+    ...given,
+    setuidProgram: "/w/s",
+    firstProcess: 7,
+    mayLeave: true,
+    pids: 6,
+  });
+  expect(argv.slice(argv.indexOf("workspace=/w"))).toEqual([
+    ...[
+      "workspace=/w",
+      "writable=/w",
+      "writable=/tmp",
+      "writable=",
+      "protected=/w/.git",
+      "protected=/w/.brig",
+    ],
+    ...["setuidProgram=/w/s", "firstProcess=7", "mayLeave=1", "memoryBytes=5", "manyProcesses=7"],
+  ]);
+  expect(argv.filter((one) => one.startsWith("engineSocket="))).toEqual([
+    ...["engineSocket=/run/own.sock", "engineSocket=/var/run/docker.sock", "engineSocket=/run/docker.sock"],
+  ]);
+  const less = { ...given, writable: null, protectedNames: [], setuidProgram: undefined, mayLeave: false };
+  const short = targets.attempts({ ...less, pids: null });
+  expect(short.slice(short.indexOf("workspace=/w"))).toEqual([
+    "workspace=/w",
+    "firstProcess=1",
+    "memoryBytes=5",
+  ]);
+});
