@@ -239,3 +239,19 @@ function scanOf(count: number): Buffer {
   result.writeBigUInt64LE(BigInt(count), 8);
   return result;
 }
+
+it("the patches may have 16 MiB together, and no more", async () => {
+  const names = Array.from({ length: 17 }, (_, at) => `f${at + 10}`);
+  const diffOf = async (sizes: readonly number[]) => {
+    const tree = await treeWith(names.map((name) => added(name)));
+    for (const [at, name] of names.entries())
+      tree.contents.set(`/merged/${name}`, `${"x".repeat((sizes[at] ?? 1) - 1)}\n`);
+    return await diff(tree);
+  };
+  const overhead = Buffer.byteLength((await diffOf([])).changes[0]?.patch ?? "") - 1;
+  const each = Math.floor((16 * MIB) / 17) - overhead;
+  const last = 16 * MIB - 16 * (each + overhead) - overhead;
+  const sizes = (more: number) => names.map((_, at) => (at < 16 ? each : last + more));
+  expect((await diffOf(sizes(0))).tooLarge).toBe(0);
+  expect((await diffOf(sizes(1))).tooLarge).toBe(1);
+});
