@@ -394,7 +394,7 @@ static void without_memory_for_all_of_it_there_is_no_report(void) {
             refuse_what_changes_a_process();
             close(ends[0]);
             signal(SIGPIPE, SIG_IGN);
-            exit(report_write(ends[1], "/") == 0 || errno == EPIPE ? 0 : 1);
+            _exit(report_write(ends[1], "/") == 0 || errno == EPIPE ? 0 : 1);
         }
         close(ends[1]);
         REQUIRE((read(ends[0], &byte, 1) == 1) == (lacking == NOTHING));
