@@ -342,7 +342,7 @@ static void a_host_that_comes_back_within_the_lease_finds_everything(void) {
     int witness = open("/tmp/witness", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     open_sandbox_with(LIST(SERVE, "--first-stream", "stdio", "--lease", "600"), NULL);
     struct wanted command = script("exec sleep 1000 3>/tmp/witness");
-    command.timeout_ms = 300;
+    command.timeout_ms = 2000;
     struct call *c = start_command(command);
     host_disconnect();
     char byte;
