@@ -164,7 +164,8 @@ forEachHostUser((test, { uid }) => {
         timedOut: true,
         causes: [cause],
       });
-      expect(await run(sandbox, "exec sleep 60", { timeoutMs: 3000 })).toMatchObject({
+      // Long enough that its start, for which a busy machine takes a second or more, is a small part of it.
+      expect(await run(sandbox, "exec sleep 60", { timeoutMs: 10_000 })).toMatchObject({
         timedOut: true,
         causes: [],
       });
