@@ -145,9 +145,23 @@ describe("a limit that is reached", () => {
     ),
     async ({ open, directory }) => {
       const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 64 }) });
-      // It takes every place as it becomes free, the one of the command that began it too.
-      const bomb =
-        "import os, time\nif os.fork(): time.sleep(0.5); os._exit(0)\nos.setsid()\nwhile True:\n  try:\n    if os.fork() == 0: time.sleep(300); os._exit(0)\n  except OSError: pass";
+      // It takes every place as it becomes free, the one of the command too, which ends when there was none left.
+      const bomb = `
+import os, time
+end, full = os.pipe()
+if os.fork():
+  os.read(end, 1)
+  os._exit(0)
+os.setsid()
+while True:
+  try:
+    if os.fork() == 0:
+      time.sleep(300)
+      os._exit(0)
+  except OSError:
+    if full:
+      os.write(full, b"x")
+    full = None`;
       await sandbox.exec(["python3", "-c", bomb]);
       const spawned = await sandbox.spawn(["cat"]);
       spawned.stdin?.end("typed before it ran");
