@@ -257,7 +257,12 @@ function encodeSections(sections: ReadonlyMap<string, string>): Buffer {
 /** As much of the plan as the request to the engine shows, and as the kernel's report needs. */
 function enforced({ User = "", Env, HostConfig }: ContainerBody): SandboxPlan {
   const [uid = 0, gid = 0] = User.split(":").map(Number);
-  const tmpfs = Object.entries(HostConfig.Tmpfs).map(([path, options]) => tmpfsOf(path, options));
+  const mounted = Object.entries(HostConfig.Tmpfs);
+  // Above a workspace that is not at a place of its own, as where TMPDIR is a directory below /tmp.
+  const isParent = (options: string) => options.split(",").includes("ro");
+  const tmpfs = mounted
+    .filter(([, options]) => !isParent(options))
+    .map(([path, options]) => tmpfsOf(path, options));
   const ulimit = (wanted: string) => HostConfig.Ulimits?.find(({ Name }) => Name === wanted)?.Soft ?? 0;
   const shared = tmpfs.find(({ path }) => path === "/dev/shm");
   const mounts = HostConfig.Mounts.filter(({ Target }) => !/^\/(?:\.brig$|etc\/)/.test(Target));
@@ -269,7 +274,7 @@ function enforced({ User = "", Env, HostConfig }: ContainerBody): SandboxPlan {
     network: HostConfig.NetworkMode,
     containerEnvironment: Object.fromEntries(Env.map((entry) => entry.split("=", 2))),
     tmpfs: tmpfs.filter((one) => one !== shared),
-    parents: [],
+    parents: mounted.filter(([, options]) => isParent(options)).map(([path]) => path),
     mounts: mounts.map(({ Target, Source = "", ReadOnly, Type }) => ({
       path: Target,
       access: ReadOnly ? "ro" : "rw",
