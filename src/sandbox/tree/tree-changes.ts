@@ -32,7 +32,7 @@ export interface ScanRequest {
   signal?: AbortSignal | undefined;
   /**
    * Called with changes in the order of the bytes of their paths. A returned promise pauses the scan, and the next call comes when
-   * it has resolved.
+   * it has resolved. A scan that fails or is aborted ends when that promise has settled, and nothing is called after it.
    */
   onChanges(changes: readonly TreeChange[]): unknown;
 }
@@ -68,7 +68,8 @@ export async function scanChanges(context: CommandContext, request: ScanRequest)
   const parser = new ChangeParser({ countsBelow: countBelow });
   // Pieces of the answer come while earlier ones are still being taken.
   let delivered: Promise<unknown> | undefined;
-  const { result } = await run(context, {
+  let hasFailed = false;
+  const running = run(context, {
     operation: "changes",
     path: merged,
     second: pathList([base, upper], leftOut),
@@ -78,7 +79,7 @@ export async function scanChanges(context: CommandContext, request: ScanRequest)
     onOutput(data) {
       const changes = parser.push(data);
       if (changes.length === 0) return undefined;
-      const take = () => request.onChanges(changes);
+      const take = () => (hasFailed ? undefined : request.onChanges(changes));
       const returned = delivered === undefined ? take() : delivered.then(take);
       if (returned instanceof Promise) {
         delivered = returned;
@@ -86,6 +87,11 @@ export async function scanChanges(context: CommandContext, request: ScanRequest)
       }
       return returned;
     },
+  });
+  const { result } = await running.catch(async (error: unknown) => {
+    hasFailed = true;
+    await delivered?.catch(() => undefined);
+    throw error;
   });
   await delivered;
   parser.end();

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { leftOutOf, type ScanRequest, scanChanges } from "../../../../src/sandbox/tree/tree-changes.js";
 import type { TreeChange } from "../../../../src/sandbox/tree/tree-state.js";
 import { changeRecord } from "../../../support/change-records.js";
@@ -87,6 +87,31 @@ describe("a scan", () => {
     const scanned = scan({ output: [a, b], result: scanResult({ count: 2 }) }, { onChanges });
     await expect(scanned).rejects.toThrow("full");
     expect(taken).toEqual(["a"]);
+  });
+
+  it("that is aborted ends when what is being taken has been, and delivers nothing more", async () => {
+    const taken: string[] = [];
+    let release = () => undefined as void;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const abort = new AbortController();
+    const onChanges = async ([change]: readonly TreeChange[]) => {
+      taken.push(`begin ${change?.path}`);
+      await released;
+      taken.push(`end ${change?.path}`);
+    };
+    const answer = { output: [a, b], waitsForKill: true };
+    const scanned = scan(answer, { onChanges, signal: abort.signal }).catch((error: unknown) => {
+      taken.push(String(error));
+    });
+    await vi.waitFor(() => expect(taken).toEqual(["begin a"]));
+    abort.abort(new Error("stop"));
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(taken).toEqual(["begin a"]);
+    release();
+    await scanned;
+    expect(taken).toEqual(["begin a", "end a", "Error: stop"]);
   });
 
   it.each([
