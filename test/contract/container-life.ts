@@ -41,7 +41,7 @@ export function describeContainerLife(name: string, open: () => Promise<Containe
       await expect(engine.inspectCreated(id)).rejects.toThrow();
       await expect(engine.attachContainer(id)).rejects.toThrow();
       await expect(engine.startContainer(id)).rejects.toThrow();
-      await expect(engine.openExec(id, ["true"])).rejects.toThrow();
+      await expect(engine.openExec(id, ["true"])).rejects.toMatchObject({ code: "sandbox.gone" });
     });
   });
 }

@@ -10,6 +10,7 @@ import type {
   ImageSummary,
   VolumeSummary,
 } from "../../../src/docker/engine-types.js";
+import { BrigError } from "../../../src/errors.js";
 import {
   ExitKind,
   FileOperation,
@@ -45,7 +46,7 @@ export class PlayedEngine {
   readonly endpoint = "unix:///played/docker.sock";
   readonly arch = "amd64";
   readonly containers: PlayedContainer[] = [];
-  /** Names of the methods that were called, in order, without those that only look. */
+  /** The methods that were called, in order. Those that only read are left out. */
   readonly calls: string[] = [];
   imageId = IMAGE_ID;
   /** Called with each frame that the runner of a container has to answer. Default: commands exit at once with 0, and nothing is found at the end. */
@@ -60,7 +61,7 @@ export class PlayedEngine {
   /** Called with each container as it is created. */
   onCreated: (container: PlayedContainer) => void = () => undefined;
 
-  /** As the parts under test want it. */
+  /** This engine, with the type that the code under test asks for. */
   get asEngine(): Engine {
     return this as unknown as Engine;
   }
@@ -104,7 +105,7 @@ export class PlayedEngine {
 
   createContainer = async (body: ContainerBody, { name = "" } = {}): Promise<string> => {
     this.calls.push("createContainer");
-    // No test needs so many: something starts one after the other, and would not end by itself.
+    // No test needs so many. Code that starts one container after the other would otherwise never end.
     if (this.containers.length >= MOST_CONTAINERS) throw tooMany();
     const sections = reportSections(enforced(body));
     const id = `${"c".repeat(11)}${this.containers.length + 1}`;
@@ -130,7 +131,8 @@ export class PlayedEngine {
       cmd: body.Cmd,
       user: body.User ?? "",
       workingDir: body.WorkingDir ?? "",
-      env: body.Env,
+      // An entry without "=" asks the engine to remove the image's variable of that name.
+      env: body.Env.filter((entry) => entry.includes("=")),
       labels: body.Labels,
       stopSignal: body.StopSignal ?? "",
       healthcheck: body.Healthcheck?.Test ?? [],
@@ -152,6 +154,8 @@ export class PlayedEngine {
 
   openExec = async (id: string): Promise<ExecStream> => {
     this.calls.push("openExec");
+    if (!this.running.some((one) => one.id === id && one.state === "running"))
+      throw new BrigError(`the container ${id} is not running`, { code: "sandbox.gone", reason: "killed" });
     return await this.#existing(id).runner.dial();
   };
 
@@ -258,7 +262,7 @@ function encodeSections(sections: ReadonlyMap<string, string>): Buffer {
 function enforced({ User = "", Env, HostConfig }: ContainerBody): SandboxPlan {
   const [uid = 0, gid = 0] = User.split(":").map(Number);
   const mounted = Object.entries(HostConfig.Tmpfs);
-  // Above a workspace that is not at a place of its own, as where TMPDIR is a directory below /tmp.
+  // Directories above the workspace are mounted read-only if they are below a tmpfs, for example where TMPDIR is below /tmp.
   const isParent = (options: string) => options.split(",").includes("ro");
   const tmpfs = mounted
     .filter(([, options]) => !isParent(options))

@@ -5,13 +5,8 @@ import { onTestFinished } from "vitest";
 import { OverlayTree } from "../../../../src/sandbox/overlay/overlay-tree.js";
 import { applierPlan, keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
 import { planFor } from "../plan/plan-fixture.js";
-import {
-  IMAGE_ID,
-  type PlayedContainer,
-  type PlayedEngine,
-  playedEngine,
-  treeReport,
-} from "./played-engine.js";
+import type { PlayedContainer } from "../played-engine.js";
+import { TreeEngine, treeReport } from "./tree-engine.js";
 
 export const id = "7a0c1d7e-0000-4000-8000-000000000000";
 const labels = { "brig.session": id };
@@ -30,15 +25,15 @@ interface Given {
   merged?: string;
   origin?: Parameters<typeof OverlayTree.create>[0]["origin"];
   from?: string;
-  change?: (engine: PlayedEngine) => void;
+  change?: (engine: TreeEngine) => void;
 }
 
 /** Creates a tree on an engine that the test plays. */
 export async function create({ merged = top, origin, from, change = () => undefined }: Given = {}) {
   const plan = await planned();
-  const engine = playedEngine();
+  const engine = new TreeEngine();
   const warnings: unknown[] = [];
-  engine.report = ({ name }: PlayedContainer) => {
+  engine.reported = ({ name }: PlayedContainer) => {
     if (name.includes("applier")) {
       const user = {
         uid: process.getuid?.() === 0 ? 1000 : (process.getuid?.() ?? 0),
@@ -54,7 +49,13 @@ export async function create({ merged = top, origin, from, change = () => undefi
   };
   change(engine);
   const tree = await OverlayTree.create({
-    ...{ plan, labels, engine, toolbox: { volume: "brig-toolbox", directory: null }, imageId: IMAGE_ID },
+    ...{
+      plan,
+      labels,
+      engine: engine.asEngine,
+      toolbox: { volume: "brig-toolbox", directory: null },
+      imageId: engine.imageId,
+    },
     ...{ origin, warn: (warning: unknown) => void warnings.push(warning) },
   });
   return { tree, engine, plan, warnings };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { create, id, nameOf, volume } from "./created-tree.js";
-import type { PlayedEngine } from "./played-engine.js";
+import type { TreeEngine } from "./tree-engine.js";
 
 describe("a tree", () => {
   it("has its volumes and a keeper, which is proved", async () => {
@@ -14,7 +14,7 @@ describe("a tree", () => {
     expect(context).toMatchObject({ cwd: "/", env: {} });
     await tree.close({ keep: false });
     expect(engine.volumes.removed).toEqual([volume("merged"), volume("upper"), volume("work")]);
-    expect(engine.containers[0]).toMatchObject({ isRemoved: true, runner: { wasEnded: true } });
+    expect(engine.containers[0]).toMatchObject({ state: "gone", runner: { wasEnded: true } });
     expect(warnings).toEqual([]);
   });
 
@@ -23,7 +23,7 @@ describe("a tree", () => {
     await tree.ready();
     await tree.close({ keep: true });
     expect(engine.volumes.removed).toEqual([]);
-    expect(engine.containers[0]?.isRemoved).toBe(true);
+    expect(engine.containers[0]?.state).toBe("gone");
   });
 
   it("says nothing about itself before it is ready", async () => {
@@ -68,7 +68,7 @@ describe("a tree", () => {
 
 describe("a tree that cannot be made", () => {
   it.each(["upper", "work", "merged"])("leaves no volume if %s cannot be created", async (kind) => {
-    const engines: PlayedEngine[] = [];
+    const engines: TreeEngine[] = [];
     const creating = create({
       change(engine) {
         engines.push(engine);
@@ -96,7 +96,7 @@ describe("a tree that cannot be made", () => {
         message: "the workspace's tree did not get the workspace's owner and mode",
       });
       expect(tree.isBroken).toBe(true);
-      expect(engine.containers[0]?.isRemoved).toBe(true);
+      expect(engine.containers[0]?.state).toBe("gone");
       await tree.close({ keep: false });
       expect(engine.volumes.removed).toHaveLength(3);
     },
@@ -140,7 +140,7 @@ describe("a tree that cannot be made", () => {
       },
     });
     await expect(tree.ready()).rejects.toThrow("cannot start");
-    expect([tree.isBroken, engine.containers[0]?.isRemoved]).toEqual([true, true]);
+    expect([tree.isBroken, engine.containers[0]?.state]).toEqual([true, "gone"]);
     await expect(tree.keeper()).rejects.toThrow("cannot start");
     await tree.close({ keep: false });
   });
@@ -148,13 +148,13 @@ describe("a tree that cannot be made", () => {
   it("is broken if the kernel does not enforce the plan of its keeper", async () => {
     const { tree, engine } = await create({
       change(engine) {
-        const { report } = engine;
-        engine.report = (container) =>
-          new Map([...report(container), ["/proc/sys/kernel/hostname", "other\n"]]);
+        const { reported } = engine;
+        engine.reported = (container) =>
+          new Map([...reported(container), ["/proc/sys/kernel/hostname", "other\n"]]);
       },
     });
     await expect(tree.ready()).rejects.toMatchObject({ code: "policy.not-enforced" });
-    expect(engine.containers[0]?.isRemoved).toBe(true);
+    expect(engine.containers[0]?.state).toBe("gone");
     await tree.close({ keep: false });
   });
 });
@@ -184,7 +184,7 @@ describe("a fork", () => {
     await expect(tree.ready()).rejects.toMatchObject({
       message: "the keeper of a fork does not see the tree that was forked",
     });
-    expect([tree.isBroken, engine.containers[0]?.isRemoved]).toEqual([true, true]);
+    expect([tree.isBroken, engine.containers[0]?.state]).toEqual([true, "gone"]);
     await tree.close({ keep: false });
   });
 

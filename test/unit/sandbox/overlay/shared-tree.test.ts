@@ -14,7 +14,7 @@ import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
 import { SharedTree, type TreeOrigin } from "../../../../src/sandbox/overlay/shared-tree.js";
 import { keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
 import { planFor } from "../plan/plan-fixture.js";
-import { IMAGE_ID, type PlayedEngine, playedEngine, treeReport } from "./played-engine.js";
+import { TreeEngine, treeReport } from "./tree-engine.js";
 
 function folder(): string {
   const path = realpathSync(mkdtempSync(join(tmpdir(), "brig-shared-")));
@@ -28,8 +28,8 @@ async function sharing({ leaseSeconds = 60, origin }: { leaseSeconds?: number; o
   mkdirSync(repo);
   const shared = new SharedTree({ leaseSeconds, origin });
   const plan = (await planFor(repo, { overlay: { id: shared.id } })) as OverlaidPlan;
-  const engine = playedEngine();
-  engine.report = () => {
+  const engine = new TreeEngine();
+  engine.reported = () => {
     const { dev, ino } = plan.overlay.identity;
     const from = origin?.tree.id;
     const stats = {
@@ -42,7 +42,12 @@ async function sharing({ leaseSeconds = 60, origin }: { leaseSeconds?: number; o
   const warnings: unknown[] = [];
   const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
   const opening = {
-    ...{ engine, plan, toolbox: { volume: "brig-toolbox", directory: null }, imageId: IMAGE_ID },
+    ...{
+      engine: engine.asEngine,
+      plan,
+      toolbox: { volume: "brig-toolbox", directory: null },
+      imageId: engine.imageId,
+    },
     ...{ warn: (warning: unknown) => void warnings.push(warning), recordFor: { brigHome, owner } },
   };
   const records = () => filesBelow(brigHome);
@@ -56,7 +61,7 @@ function filesBelow(directory: string): string[] {
     .map(({ name }) => name);
 }
 
-const volumes = ({ volumes: { created, removed } }: PlayedEngine) => [created.length, removed.length];
+const volumes = ({ volumes: { created, removed } }: TreeEngine) => [created.length, removed.length];
 
 describe("the tree of a session", () => {
   it("is created by the first sandbox, and is the same for all", async () => {

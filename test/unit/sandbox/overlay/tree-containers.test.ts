@@ -8,13 +8,13 @@ describe("the keeper of a tree", () => {
     const first = await tree.keeper();
     expect(await tree.keeper()).toBe(first);
     const [container] = engine.containers;
-    if (container) engine.kill(container);
+    if (container) engine.end(container);
     const [one, other] = await Promise.all([tree.keeper(), tree.keeper()]);
     expect(one).toBe(other);
     expect(one).not.toBe(first);
     expect(engine.containers.map(nameOf)).toEqual(Array(2).fill(`brig-${id}-keeper-N`));
     expect(engine.containers[0]?.name).not.toBe(engine.containers[1]?.name);
-    expect(engine.containers.map(({ isRemoved }) => isRemoved)).toEqual([true, false]);
+    expect(engine.containers.map(({ state }) => state === "gone")).toEqual([true, false]);
     expect(JSON.stringify(engine.containers[1]?.body)).not.toContain("copy-rights");
     await tree.close({ keep: false });
   });
@@ -23,7 +23,7 @@ describe("the keeper of a tree", () => {
     const { tree, engine } = await create();
     await tree.ready();
     const [container] = engine.containers;
-    if (container) engine.kill(container);
+    if (container) engine.end(container);
     engine.before = (what) => {
       if (what === "create container") throw new Error("full");
     };
@@ -53,7 +53,7 @@ describe("an applier of a tree", () => {
     );
     await applier.context.link.ping();
     await applier.close();
-    expect(engine.containers.map(({ isRemoved }) => isRemoved)).toEqual([false, true]);
+    expect(engine.containers.map(({ state }) => state === "gone")).toEqual([false, true]);
     await tree.close({ keep: false });
   });
 
@@ -64,7 +64,7 @@ describe("an applier of a tree", () => {
     const starting = tree.openApplier();
     const closing = tree.close({ keep: false });
     await Promise.all([starting, closing]);
-    expect(engine.containers.map(({ isRemoved }) => isRemoved)).toEqual([true, true, true]);
+    expect(engine.containers.map(({ state }) => state === "gone")).toEqual([true, true, true]);
     expect(engine.volumes.removed).toHaveLength(3);
     await expect(tree.openApplier()).rejects.toMatchObject({ code: "sandbox.gone", reason: "closed" });
     expect(engine.containers).toHaveLength(3);
@@ -76,6 +76,6 @@ describe("an applier of a tree", () => {
     const signal = AbortSignal.abort(new Error("stop"));
     await expect(tree.openApplier({ signal })).rejects.toThrow("stop");
     await tree.close({ keep: false });
-    expect(engine.containers.every(({ isRemoved }) => isRemoved)).toBe(true);
+    expect(engine.containers.every(({ state }) => state === "gone")).toBe(true);
   });
 });

@@ -1,124 +1,64 @@
-import type { ContainerBody, Engine, VolumeSummary } from "../../../../src/docker/engine-types.js";
-import { BrigError } from "../../../../src/errors.js";
+import type { ContainerBody, VolumeSummary } from "../../../../src/docker/engine-types.js";
 import type { SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
-import { FakeRunner } from "../channel/fake-runner.js";
+import type { SentFrame } from "../channel/fake-runner.js";
 import { answerFiles, listEntry, type PlayedAnswer, type PlayedRequest } from "../channel/played-files.js";
-import { engine } from "../plan/plan-fixture.js";
+import { engine as facts } from "../plan/plan-fixture.js";
+import { type PlayedContainer, PlayedEngine } from "../played-engine.js";
 import { reportSections } from "../proof/kernel-sections.js";
 
-/** A container as the engine has it. */
-export interface PlayedContainer {
-  id: string;
-  name: string;
-  body: ContainerBody;
-  runner: FakeRunner;
-  requests: PlayedRequest[];
-  isRemoved: boolean;
-}
-
-export interface PlayedEngine extends Engine {
-  readonly containers: PlayedContainer[];
-  readonly volumes: { created: string[]; removed: string[] };
+/** A played engine for the containers and volumes of a tree, whose runners say what the test wants. */
+export class TreeEngine extends PlayedEngine {
+  readonly volumes = { created: [] as string[], removed: [] as string[] };
   /** What a container's kernel reports. */
-  report: (container: PlayedContainer) => ReadonlyMap<string, string>;
+  reported: (container: PlayedContainer) => ReadonlyMap<string, string> = () => new Map();
   /** Answers other requests to the runners; null for the usual answer. */
-  answer: (request: PlayedRequest, container: PlayedContainer) => PlayedAnswer | null;
+  answer: (request: PlayedRequest, container: PlayedContainer) => PlayedAnswer | null = () => null;
   /** Called before a volume is created or removed, or a container created, started or removed; may throw. */
-  before: (what: string, name: string) => void | Promise<void>;
-  /** The container ends, as if the kernel had killed its runner. */
-  kill(container: PlayedContainer): void;
-}
+  before: (what: string, name: string) => void | Promise<void> = () => undefined;
+  readonly #takers = new Map<PlayedContainer, (sent: SentFrame) => void>();
 
-export const IMAGE_ID = "sha256:1";
+  constructor() {
+    super();
+    const { createContainer, startContainer, removeContainer } = this;
+    this.createContainer = async (body: ContainerBody, options = {}) => {
+      await this.before("create container", options.name ?? "");
+      return await createContainer(body, options);
+    };
+    this.startContainer = async (id) => {
+      await this.before("start container", this.#nameOf(id));
+      await startContainer(id);
+    };
+    this.removeContainer = async (id, options) => {
+      await this.before("remove container", this.#nameOf(id));
+      await removeContainer(id, options);
+    };
+    this.onCreated = (container) => {
+      container.sections.clear();
+      for (const [name, text] of this.reported(container)) container.sections.set(name, text);
+      answerFiles(container.runner, (request) => this.answer(request, container) ?? usualAnswer(request));
+      this.#takers.set(container, container.runner.onFrame);
+    };
+    this.onFrame = (container, sent) => this.#takers.get(container)?.(sent);
+  }
 
-/** An engine whose containers have runners that report what the test says. */
-export function playedEngine(): PlayedEngine {
-  const containers: PlayedContainer[] = [];
-  const volumes: PlayedEngine["volumes"] = { created: [], removed: [] };
-  const dead = new Set<string>();
-  const of = (id: string) => {
-    const found = containers.find((one) => one.id === id || one.name === id);
-    if (found === undefined) throw new Error(`no container ${id}`);
-    return found;
+  createVolume = async (name: string): Promise<VolumeSummary> => {
+    await this.before("create volume", name);
+    this.volumes.created.push(name);
+    return { name, mountpoint: `${facts.dockerRootDir}/volumes/${name}/_data` } as VolumeSummary;
   };
-  const gone = () => new BrigError("not running", { code: "sandbox.gone", reason: "killed" });
-  const played = {
-    ...{ containers, volumes, endpoint: "unix:///played.sock", arch: "amd64" },
-    report: () => new Map<string, string>(),
-    answer: () => null,
-    before: () => undefined,
-    info: async () => engine,
-    createVolume: async (name: string) => {
-      await played.before("create volume", name);
-      volumes.created.push(name);
-      return { name, mountpoint: `${engine.dockerRootDir}/volumes/${name}/_data` } as VolumeSummary;
-    },
-    removeVolume: async (name: string) => {
-      await played.before("remove volume", name);
-      volumes.removed.push(name);
-    },
-    createContainer: async (body: ContainerBody, { name = "" } = {}) => {
-      await played.before("create container", name);
-      const runner = new FakeRunner();
-      const container: PlayedContainer = {
-        ...{ id: `c${containers.length + 1}`, name, body, runner, requests: [], isRemoved: false },
-      };
-      const answered = answerFiles(runner, (request) => {
-        const said = played.answer(request, container);
-        if (said !== null) return said;
-        if (request.operation === "report") return { output: [sections(played.report(container))] };
-        return request.operation === "list" ? { result: listEntry(1, "same") } : {};
-      });
-      container.requests = answered.requests;
-      containers.push(container);
-      return container.id;
-    },
-    inspectCreated: async (id: string) => {
-      const { body } = of(id);
-      return {
-        ...{ imageId: IMAGE_ID, entrypoint: body.Entrypoint, cmd: body.Cmd, user: body.User },
-        ...{
-          workingDir: body.WorkingDir,
-          env: body.Env.filter((one) => one.includes("=")),
-          labels: body.Labels,
-        },
-        ...{ stopSignal: body.StopSignal, healthcheck: ["NONE"] },
-      };
-    },
-    attachContainer: async (id: string) => await of(id).runner.dial(),
-    startContainer: async (id: string) => await played.before("start container", of(id).name),
-    openExec: async (id: string) => {
-      if (dead.has(id)) throw gone();
-      return await of(id).runner.dial();
-    },
-    inspectContainer: async (id: string) => ({
-      ...{ id: of(id).id, running: !dead.has(of(id).id), paused: false, exitCode: 1, oomKilled: false },
-    }),
-    containerEvents: async () => [{ action: "die", exitCode: 1, atMs: 0 }],
-    listContainers: async () => [],
-    removeContainer: async (id: string) => {
-      await played.before("remove container", of(id).name);
-      of(id).isRemoved = true;
-    },
-    waitRemoved: async (id: string) => {
-      of(id).isRemoved = true;
-    },
-    kill(container: PlayedContainer) {
-      dead.add(container.id);
-      container.runner.cut();
-    },
-  } as unknown as PlayedEngine;
-  return played;
+
+  removeVolume = async (name: string): Promise<void> => {
+    await this.before("remove volume", name);
+    this.volumes.removed.push(name);
+  };
+
+  #nameOf(ref: string): string {
+    return this.containers.find(({ id, name }) => id === ref || name === ref)?.name ?? ref;
+  }
 }
 
-function sections(report: ReadonlyMap<string, string>): Buffer {
-  const all = [...report].map(([name, content]) => {
-    const head = Buffer.alloc(6);
-    head.writeUInt16LE(Buffer.byteLength(name), 0);
-    head.writeUInt32LE(Buffer.byteLength(content), 2);
-    return Buffer.concat([head, Buffer.from(name), Buffer.from(content)]);
-  });
-  return Buffer.concat(all);
+function usualAnswer({ operation }: PlayedRequest): PlayedAnswer {
+  return operation === "list" ? { result: listEntry(1, "same") } : {};
 }
 
 /** What the kernel reports in a container of a tree with this plan, whose directories have these states. */
