@@ -43,7 +43,7 @@ async function sweepEndedRuns(engine: Engine): Promise<void> {
   }
 }
 
-/** What an engine cannot remove any more is no reason to run no test. */
+/** If the engine cannot remove something that is left, this is printed, and the tests run all the same. */
 async function swept(name: string, removal: Promise<unknown>): Promise<void> {
   await removal.catch((error: unknown) => console.warn(`left by an earlier test run: ${name}: ${error}`));
 }

@@ -66,7 +66,7 @@ static void finish(struct running *one) {
     int status;
     waitpid(one->process, &status, 0);
     char answer[1024];
-    // An attempt that was ended may have left processes behind that keep this open.
+    // Not waited for: if the attempt was ended, processes that it left behind may keep the other end of this pipe open.
     fcntl(one->answer, F_SETFL, O_NONBLOCK);
     ssize_t length = read(one->answer, answer, sizeof answer);
     close(one->answer);
@@ -77,7 +77,7 @@ static void finish(struct running *one) {
 static int attempt_all(void) {
     static struct running all[MOST_ATTEMPTS];
     size_t count = 0;
-    // What an attempt that was ended leaves behind comes to this process, and not to the engine.
+    // Processes that an ended attempt leaves behind become children of this one, and not of the engine.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
         for (const struct attempt *attempt = groups[i]; attempt->name && count < MOST_ATTEMPTS; attempt++)

@@ -112,8 +112,8 @@ _Noreturn static void be_one_of_many(pid_t parent) {
 }
 
 /*
- * Each is waited for. Those left over would go to the engine, if the container has the host's processes, and containerd takes a second
- * for each of them while it waits for a program of its own.
+ * Every child is waited for. In a container that has the host's processes, orphans become children of containerd's shim, which takes a
+ * second for each of them while it waits for a program of its own.
  */
 static int processes_without_limit(void) {
     size_t most = (size_t) given_number("manyProcesses"), count = 0;

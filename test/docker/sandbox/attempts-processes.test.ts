@@ -4,8 +4,8 @@ import { parseOutcomes } from "../../../src/sandbox/attack/outcomes.js";
 import { sandboxTest } from "../../support/sandbox.js";
 
 /**
- * Runs the attempts as the process to which everything goes that they leave behind. Prints what they print, and then how many such
- * processes there were. With "end", ends the attempt that starts many processes as its alarm would, as soon as it has started some.
+ * Runs the attempts below a process that adopts the orphans which they leave behind. Prints what they print, and then how many orphans
+ * there were. With "end", ends the attempt that starts many processes as its alarm would, as soon as it has started some.
  */
 const SUPERVISOR = `
 import ctypes, os, signal, subprocess, sys

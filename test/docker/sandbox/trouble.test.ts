@@ -145,7 +145,7 @@ describe("a limit that is reached", () => {
     ),
     async ({ open, directory }) => {
       const sandbox = await open({ policyFile: await changedPolicy(directory, { pids: 64 }) });
-      // It takes every place as it becomes free, the one of the command too, which ends when there was none left.
+      // It takes every process slot that becomes free, also that of the command that started it. That command ends once no slot is free.
       const bomb = `
 import os, time
 end, full = os.pipe()

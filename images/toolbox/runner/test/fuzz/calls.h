@@ -1,6 +1,6 @@
 /*
- * System calls of the runner that a test can have interrupted, or fail, or do only a part of what they are asked for, as the kernel may
- * at any time. Nothing of this happens unless a test asks for it.
+ * Replaces some system calls of the runner, so that a test can make them fail, be interrupted, or handle only some of the bytes. Without such
+ * a request, the real calls are made.
  */
 enum call { READ, WRITE, SEND, RECV, RECVFROM, RECVMSG, ACCEPT, CONNECT, LISTEN, SOCKET, SHUTDOWN, GETSOCKOPT, FORK, PIPE, MALLOC, CALLOC, CALLS };
 

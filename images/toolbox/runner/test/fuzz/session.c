@@ -147,7 +147,7 @@ int listen_for_bridges(void) { return -1; }
 void receipt_note_start(void) {}
 static pid_t parent_of_all; /* 0: the engine started them */
 pid_t parent_of(pid_t pid) { return pid > 0 ? parent_of_all : -1; }
-/* How often somebody is left of those whose worker is gone, of whom the runner asks, and who it says its workers are. */
+/* For how many calls orphans are still found, since when the runner asked for them, and a test of the function by which it knows its workers. */
 static size_t orphans_left;
 static uint64_t orphans_since;
 static bool (*are_workers_known)(int (*is_ours)(pid_t));
@@ -284,7 +284,7 @@ static void die_if_killed(struct fake *f) {
     die(f);
 }
 
-/* How many processes below a worker hear a signal, and how often some were asked to end. */
+/* How many processes a signal to a command reaches, and how often one was sent. */
 static size_t hearers = 1;
 static int times_asked;
 

@@ -271,7 +271,7 @@ static void older_changes_are_only_counted(void) {
     REQUIRE(changes(0, file_time(whiteout.st_ctim) + 1, "", 0) == 0 && seen_count == 0 && get64(answer + 16) == 3);
 }
 
-/* Whatever was looked at before it. */
+/* The time of a deletion is that of its whiteout, whichever entry was looked at before. */
 static void what_is_gone_is_as_new_as_what_hides_it(void) {
     struct stat hides, newer;
     begin();
@@ -297,7 +297,7 @@ static void a_tree_may_be_deeper_than_the_directories_that_are_kept_open(void) {
         strcat(path, "/d");
     }
     put_in("merged", path, "x");
-    /* Met after the directory they are in was closed, and opened again. */
+    /* The scan closes directories when it has descended far, and opens them again on the way back: these names come after that. */
     put_in("merged", closed, "x");
     put_in("base", closed, "old");
     put_in("upper", closed, "x");

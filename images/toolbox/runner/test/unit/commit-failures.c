@@ -1,4 +1,4 @@
-/* Tests of what is left of an operation when one of its calls of the system fails, or when the process dies at it. */
+/* For each system call that a commit makes: what is left on disk when that call fails, or when the process is killed at it. */
 #define _GNU_SOURCE
 #include "failing.h"
 
@@ -103,8 +103,8 @@ static void require_recovered(void) {
 }
 
 /*
- * Only what cleans up may fail without harm, the lock, which not every file system has, a look for what has been put aside there, and one after
- * which a directory gets its permissions although it has them.
+ * Calls whose failure may leave a commit successful: those that clean up; the lock, which not every file system has; and fstatat of what was put
+ * aside (its names begin with "o") or of "d", which then gets its permissions once more.
  */
 static bool is_harmless(void) {
     static const char *const all[] = {"flock", "lstat", "unlink", "rmdir", "unlinkat", "open", "opendir", "readdir", "chmod", "chdir", "fchdir", "stat", "close"};
@@ -122,7 +122,7 @@ static void require_done_or_not(uint32_t error) {
     }
     REQUIRE(answered_done() == STEPS && answered_conflicts() == 0);
     if (answered_flags() == COMMIT_TORN) {
-        /* A removal that cannot be undone has failed, and the recovery goes on with it. */
+        /* The removal of "e" failed, and what came before it could not be undone on this kind of file system: the recovery completes the commit. */
         REQUIRE(refuse_rename == refuse_e && error == EIO && answered_failed() == 4);
         require_recovered();
     } else {
@@ -171,7 +171,10 @@ static bool dies_at(int number) {
     return WEXITSTATUS(status) == DEATH;
 }
 
-/* Of some recoveries a call fails as well, and they are tried again. From one moment on, a commit is finished by them. */
+/*
+ * Kills the commit at one call after the other, and recovers. Some recoveries have a failing call too and are repeated. Up to one point of the
+ * commit, a recovery undoes everything; from that point on, it completes everything.
+ */
 static void a_commit_that_dies_at_any_call_is_recovered_from(void) {
     see_it_done();
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {

@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the next calls of flock(2) fail with, and what another process does in the pause of this number. */
+/* The errnos of the next calls of flock(2), and what another process does during one of the pauses in which the commit waits for its lock. */
 static int flock_errors[4], flock_calls;
 static int pauses, last_pause;
 static void (*in_last_pause)(void);
-/* What the next calls of read(2) fail with, and how much they give at most. */
+/* The errnos of the next calls of read(2), and the most bytes that a call returns. */
 static int read_errors[4], read_calls;
 static size_t most_read = SIZE_MAX;
 
@@ -110,7 +110,10 @@ static void the_name_of_a_stage_is_as_long_as_a_name_may_be(void) {
     require_file("a", "new a");
 }
 
-/* The path of the stage is then too long for the stage to be removed by it, and that is said. */
+/*
+ * A target whose path has the greatest length can be committed to. Only its stage, whose path is longer, cannot be removed afterwards, which the
+ * answer says (COMMIT_STAGE_LEFT).
+ */
 static void the_path_of_a_target_is_as_long_as_a_path_may_be(void) {
     static char path[PATH_MAX + 1];
     memset(path, '/', PATH_MAX);
@@ -255,7 +258,7 @@ static void a_commit_waits_for_another_one(void) {
     in_last_pause = release_lock;
     REQUIRE(commit() == 0 && pauses == 3);
     require_committed(1);
-    /* Then it is the turn of the next one. */
+    /* When the first commit has ended, the one that waits goes on. */
     REQUIRE(flock(others, LOCK_EX | LOCK_NB) == 0 && close(others) == 0);
 }
 

@@ -1,4 +1,4 @@
-/* Commits to a directory of a test, by the operation itself. For a program that includes ../../commit.c or is linked with it. */
+/* Makes commits by calling commit_run, without a runner around it. For a program that includes ../../commit.c or is linked with it. */
 #ifndef BRIG_UNIT_COMMITS_H
 #define BRIG_UNIT_COMMITS_H
 
@@ -17,21 +17,12 @@
 #include "../../wire.h"
 #include "root.h"
 
-/* What a record leaves as it is. */
+/* The value of an owner or group in a record that is not to be changed. */
 #define AS_IT_IS UINT32_MAX
 
 static uint8_t records[1 << 20], answer[RESULT_MAX];
 static size_t records_size;
 static struct file_result result = {.bytes = answer};
-
-static inline size_t count_in(const char *path) {
-    DIR *directory = opendir(path);
-    size_t count = 0;
-    REQUIRE(directory);
-    while (readdir(directory)) count++;
-    closedir(directory);
-    return count;
-}
 
 static inline size_t open_descriptors(void) { return count_in("/proc/self/fd"); }
 
@@ -44,7 +35,7 @@ static void begin_empty(void) {
     records_size = 0;
 }
 
-/* Adds a record of which nothing is expected, and that changes nothing but what its action says. */
+/* Adds a record without a condition on what is there already, and with owner, group and time left as they are. */
 static uint8_t *add_with_target(uint8_t action, const char *path, const char *link_target) {
     uint8_t *at = records + records_size;
     size_t length = strlen(path), target_length = strlen(link_target);
@@ -99,7 +90,7 @@ static struct file_request request_with(const char *path, const char *stage, siz
 
 static struct file_request plain_request(void) { return request_with(root, ".brig-stage-1", strlen(".brig-stage-1")); }
 
-/* Whatever comes of it, no descriptor stays open. */
+/* Also checks that no descriptor stays open, whether the commit succeeds or not. */
 static uint32_t commit_request(const struct file_request *request) {
     static const volatile uint32_t never;
     int records_fd = memfd_create("records", MFD_CLOEXEC);
@@ -161,7 +152,7 @@ static inline mode_t mode_of(const char *name) {
     return st.st_mode & 07777;
 }
 
-/* Runs a test as a user who needs permissions, and who has the root. */
+/* Runs a test as an ordinary user, to whom permissions apply, and to whom the test's root belongs. */
 static inline void as_user(void (*test)(void)) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);

@@ -68,15 +68,6 @@ static uint8_t *add_record(uint8_t action, const char *path, uint64_t size) {
     return at;
 }
 
-static size_t count_in(const char *path) {
-    DIR *directory = opendir(path);
-    size_t count = 0;
-    REQUIRE(directory);
-    while (readdir(directory)) count++;
-    closedir(directory);
-    return count;
-}
-
 static uint32_t copy(uint64_t most_bytes) {
     int stream = memfd_create("states", MFD_CLOEXEC);
     REQUIRE(stream >= 0);
@@ -241,7 +232,7 @@ static void a_request_that_is_wrong_changes_nothing(void) {
     REQUIRE(copy(1000) == EINVAL);
 }
 
-/* The bytes of all files together, and of each of them. */
+/* The limit counts the bytes of all files together. */
 static void no_more_is_copied_than_was_allowed(void) {
     for (uint64_t less = 0; less < 2; less++) {
         begin();
@@ -327,7 +318,7 @@ static void a_copy_has_the_owner_the_mode_and_the_time_that_were_asked_for(void)
     REQUIRE(is_state_of(states, "to/a") && is_state_of(states + 4 * COPY_STATE_BYTES, "to/l") && get64(states + COPY_STATE_BYTES + 8) == 0);
 }
 
-/* Or a change right after the copy could not be told from it. */
+/* Otherwise a change right after the copy could have the same time as the copy, and would not be noticed. */
 static void time_has_gone_on_when_a_copy_ends(void) {
     struct timespec now;
     for (int i = 0; i < 5; i++) {
@@ -356,7 +347,7 @@ static void what_has_gone_from_the_first_tree_is_left_out_and_the_second_stays(v
         add_record(COMMIT_PUT, paths[i], 100);
         REQUIRE(copy(1000) == 0 && states[0] == COPY_LEFT_OUT && get64(states + 8) == 0);
     }
-    /* What is to get it has to be there. */
+    /* The directory that a file is copied into has to exist. */
     begin();
     add_record(COMMIT_PUT, "a", 100);
     add_record(COMMIT_PUT, "nowhere/x", 100);

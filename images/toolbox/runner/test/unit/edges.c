@@ -209,7 +209,7 @@ static void who_asks_is_answered_and_then_gives_two_streams_and_nothing_more(voi
     REQUIRE(b && b->in.fd >= 0 && b->out.fd >= 0 && b->in.armed == EPOLLIN && b->out.armed == 0 && open_descriptors() == before + 4 && !has_answer(fd));
     REQUIRE(fcntl(b->in.fd, F_GETFL) & O_NONBLOCK && fcntl(b->out.fd, F_GETFL) & O_NONBLOCK && s.r.highest_fd >= b->in.fd && s.r.highest_fd >= b->out.fd);
     REQUIRE(fcntl(b->in.fd, F_GETPIPE_SZ) == PIPE_SIZE && fcntl(b->out.fd, F_GETPIPE_SZ) == PIPE_SIZE && fcntl(b->in.fd, F_GETFD) == FD_CLOEXEC);
-    /* More streams are closed, and it is over. */
+    /* Whoever hands over streams a second time loses them and the connection. */
     hand_over_streams(fd, ends[0], 2);
     one_turn();
     REQUIRE(taken_places() == 0 && open_descriptors() == before + 1);
@@ -240,7 +240,7 @@ static void who_goes_away_again_leaves_its_place(void) {
     close_runner_with_door();
 }
 
-/* One stream is not two, and of three nobody knows which are meant. What is open of them afterwards is as before. */
+/* Two streams are expected: one is too few, of three it is not clear which two are meant. The runner closes all that it got, and keeps none open. */
 static void streams_that_nobody_adopts_are_closed(void) {
     open_runner_with_door();
     int ends[2];
@@ -373,7 +373,7 @@ static void the_loop_sleeps_until_its_next_deadline(void) {
     REQUIRE(wait_ms(&r) == INT_MAX);
     r.next_deadline_ms++;
     REQUIRE(wait_ms(&r) == INT_MAX);
-    /* It wakes to give back memory, of the link or of its host's stream. */
+    /* It also wakes to give memory back that the link (0) or the stream from the host (1) no longer needs. */
     for (int i = 0; i < 2; i++) {
         r.host = i ? &r.bridges[0] : NULL;
         struct buffer *b = i ? &r.host->input : &r.link.kept;
@@ -424,7 +424,7 @@ static void an_interrupted_read_of_output_loses_nothing(void) {
         everything_flows();
         REQUIRE(record->got[0] == (i + 1) * 100 && !record->exited);
     }
-    /* Nor does a want of memory. */
+    /* Nothing is lost either when there is no memory to keep the output in. */
     buffer_free(&s.r.link.kept);
     command_writes(f, 0, 100);
     fail_next(MALLOC, ENOMEM);
@@ -471,7 +471,7 @@ static void input_for_a_command_waits_until_its_pipe_takes_it(void) {
     close_runner();
 }
 
-/* It may be sent without end, as that of a command which reads it. */
+/* The host gets credit for input that a command does not read, so that it can go on sending. */
 static void input_that_nobody_reads_is_taken_and_dropped(void) {
     open_welcomed();
     struct fake *f = start_with(0);
@@ -583,7 +583,7 @@ static void without_memory_for_the_queue_a_file_operation_does_not_wait(void) {
     }
 }
 
-/* A worker of its own is for one that has waited while no other came to its end. */
+/* An operation that has waited for some time, while none of those before it has ended, gets a worker of its own. */
 static void a_file_operation_does_not_wait_for_ever_behind_others(void) {
     open_welcomed();
     everything_flows();
@@ -636,7 +636,7 @@ static void a_timeout_is_kept_to_the_millisecond(void) {
     close_runner();
 }
 
-/* A command that was asked for a moment ago may have no process that hears it. */
+/* A signal that comes before the command's first process has been started reaches nobody, so it is sent again. */
 static void who_does_not_hear_that_it_shall_end_is_asked_again(void) {
     open_welcomed();
     struct fake *f = start_one();
@@ -748,7 +748,7 @@ static void what_may_not_outlive_its_command_is_ended_after_a_moment(void) {
     clock_ms++;
     one_turn();
     REQUIRE(c->tree.step == TREE_IN_GRACE && c->tree.next_ms == clock_ms + 500 && c->exit_flags == EXIT_TREE_ENDED);
-    /* Its worker says nothing, though nobody is left: then it goes too. */
+    /* No process of the command is left, but its worker does not say so: after a while the worker is killed. */
     clock_ms += 500;
     one_turn();
     REQUIRE(c->tree.step == TREE_SEEMS_EMPTY && c->tree.next_ms == clock_ms + 200 && !f->killed);
@@ -846,7 +846,7 @@ static void a_job_goes_to_a_worker_that_lives(void) {
     }
     const struct worker *w = pool_start_job(&s.r, NULL, &(struct job){.kind = JOB_ANSWER, .channel = 9}, NULL);
     REQUIRE(w && w->pid == pid_of(&fakes[2]) && w->state == WORKER_BUSY && w->slot->channel == 9 && w->slot->supervisor == w->pid);
-    /* The second one could not even be asked whether it lives. */
+    /* The first dead worker is given up. The second one could not be sent the question whether it lives, and counts as busy for now. */
     REQUIRE(count_workers(WORKER_GIVEN_UP) == 1 && count_workers(WORKER_BUSY) == 2 && count_workers(WORKER_IDLE) == 0);
     eventfd_write(death_bell, 1);
     for (int i = 0; i < 2; i++) let_workers_run(); /* it is asked once more whether it lives, because others have died */
@@ -883,7 +883,7 @@ static void when_a_worker_was_killed_the_others_are_asked_whether_they_live(void
     close_runner();
 }
 
-/* That an end which was asked for has come tells nothing about the others. */
+/* The runner has dismissed this worker itself. Its end is no reason to check whether other workers are dead. */
 static void when_a_dismissed_worker_ends_nobody_is_asked(void) {
     struct fake *all[6];
     for (int is_killed = 0; is_killed < 2; is_killed++) {
@@ -986,7 +986,10 @@ static void a_link_is_full_from_its_mark_on(void) {
     buffer_free(&link.kept);
 }
 
-/* What is written of a frame in part is not written again, and nothing that the host has not got in full may be acknowledged. */
+/*
+ * The pipe takes `most` bytes and is then full. The rest is written from there on, and the host may acknowledge only as many frames as it has got
+ * whole.
+ */
 static void only_whole_frames_that_were_written_are_acknowledged(void) {
     for (size_t most = 1; most < 2 * (HEADER_BYTES + 3); most++) {
         struct link link = {0};
@@ -1014,7 +1017,7 @@ static void only_whole_frames_that_were_written_are_acknowledged(void) {
     memset(trouble, 0, sizeof trouble);
 }
 
-/* It has pieces of a frame before it and whole ones behind it. */
+/* A PONG is queued while a frame is half written: it must come after the whole of that frame, before the frames that wait. */
 static void a_frame_of_the_session_comes_where_the_next_frame_would_begin(void) {
     enum { SIZE = HEADER_BYTES + 3 };
     static const uint8_t order[] = {FRAME_STDOUT, FRAME_PONG, FRAME_STDOUT, FRAME_STDOUT};
@@ -1112,7 +1115,7 @@ static void before_a_receipt_all_commands_are_ended_and_nothing_else(void) {
     close_runner();
 }
 
-/* Where orphans fall to PID 1, a command is known by when it began. */
+/* Some kernels give orphans to PID 1. Which of them a command has left is then told by whether they began after it. */
 static void orphans_of_a_command_are_killed_with_it(void) {
     for (int is_lost = 0; is_lost < 2; is_lost++)
         for (int left = 0; left < 2; left++) {
@@ -1135,7 +1138,7 @@ static void orphans_of_a_command_are_killed_with_it(void) {
             finish();
             close_runner();
         }
-    /* Those of a command that others may outlive are left alone. */
+    /* Processes that may outlive their command are not killed. */
     open_welcomed();
     struct fake *f = start_one();
     find_worker(&s.r, pid_of(f))->slot->orphans_since = 4444;

@@ -1,6 +1,6 @@
 /*
- * Calls of the system that fail, or at which the process dies, one at a time: a test can try each call of an operation in turn. What is defined
- * here takes the place of the C library's functions of these names, in the sources that the program is linked with as well.
+ * Lets a test choose one system call of an operation that fails, or at which the process exits as if it had been killed. The functions defined here
+ * replace those of the C library with the same names in the whole program.
  */
 #ifndef BRIG_UNIT_FAILING_H
 #define BRIG_UNIT_FAILING_H
@@ -30,7 +30,7 @@ static struct {
     char failed_at[256];     /* the path that it was called with, if it has one */
 } failing;
 
-/* The call of this number is the next one to fail; 0 is the next call of all. */
+/* The call with this number, counted from 0 for the next call, fails with this errno. */
 static inline void fail_at(int number, int error) {
     memset(&failing, 0, sizeof failing);
     failing.left = number;
@@ -43,13 +43,13 @@ static inline void die_at(int number) {
     failing.dies = true;
 }
 
-/* The first call with this path is the next one to fail. */
+/* The next call with this path fails with this errno. */
 static inline void fail_for(const char *path, int error) {
     fail_at(0, error);
     failing.path = path;
 }
 
-/* True if the call was made. */
+/* Ends the choice. True if the chosen call was made, and has failed. */
 static inline bool has_failed(void) {
     failing.is_armed = false;
     return failing.failed != NULL;
@@ -129,7 +129,7 @@ struct dirent *readdir(DIR *directory) { return fails("readdir", "") ? no_pointe
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; \
     va_end(rest)
 
-/* Whether to act like a file system without files that have no name. */
+/* Whether open(2) refuses O_TMPFILE, as on a file system that has no unnamed files. */
 static bool refuses_unnamed;
 
 int open(const char *path, int flags, ...) {

@@ -1,4 +1,4 @@
-/* Tests of what an operation on files says and leaves when one of its calls of the system fails. */
+/* For each system call that an operation on files makes: what the operation answers, and what it leaves on disk, when that call fails. */
 #define _GNU_SOURCE
 #include "failing.h"
 
@@ -24,24 +24,15 @@ static struct file_request request;
 static uint8_t answer[RESULT_MAX];
 static struct file_result result;
 static int stream;
-/* What the call fails with. */
+/* The errno of the call that fails. */
 static int failure = EIO;
-
-static size_t count_in(const char *path) {
-    DIR *directory = opendir(path);
-    size_t count = 0;
-    REQUIRE(directory);
-    while (readdir(directory)) count++;
-    closedir(directory);
-    return count;
-}
 
 static void open_stream(const char *input) {
     stream = memfd_create("stream", MFD_CLOEXEC);
     REQUIRE(stream >= 0 && pwrite(stream, input, strlen(input), 0) == (ssize_t)strlen(input));
 }
 
-/* Runs an operation, of which the call of this number fails. False if it makes fewer calls. */
+/* Runs an operation whose system call with this number (from 0) fails. False if it makes fewer calls. */
 static bool fails_in(uint32_t (*operation)(const struct file_job *), int number, uint32_t *error) {
     struct file_job job = {.stream = stream, .cancelled = &never};
     char here[PATH_MAX];
@@ -73,7 +64,10 @@ static void take_output(struct output *output) {
     REQUIRE(output->size >= 0 && output->size < OUTPUT_MAX && close(stream) == 0);
 }
 
-/* Each failure is said, unless nothing is missing. `says_otherwise` is for answers that say it in another way. */
+/*
+ * Fails each call in turn. The operation must then answer with that errno, or have the same output as without the failure. `says_otherwise`: other
+ * output that is right too.
+ */
 static void require_whole_or_refused(uint32_t (*operation)(const struct file_job *), bool (*says_otherwise)(void)) {
     uint32_t error;
     open_stream("");
@@ -105,7 +99,7 @@ static void a_read_or_a_list_is_whole_or_an_error(void) {
 
 static uint32_t find_changes(const struct file_job *job) { return changes_run(job, &request, &result); }
 
-/* A file of which nobody knows whether it has changed meanwhile counts as changed. */
+/* If it cannot be checked whether a file changed while it was compared, the file is listed as changed. */
 static bool says_too_much(void) { return is_failed("fstat") && now.size > whole.size; }
 
 static void the_changes_are_all_of_them_or_an_error(void) {

@@ -1,4 +1,4 @@
-/* A text that says what there is below the root of a test, to compare with what there is later. */
+/* Writes down every file below the root of a test (name, mode, owner, time, content), so that two moments can be compared. */
 #ifndef BRIG_UNIT_PICTURE_H
 #define BRIG_UNIT_PICTURE_H
 
@@ -46,7 +46,7 @@ static void draw_below(const char *path, bool with_numbers) {
     free(list);
 }
 
-/* All names in the root with what they are, but for the stage. */
+/* Leaves out the stage of a commit. `with_numbers`: with inode numbers, which a file keeps only if it is not made anew. */
 static void take_picture(char *to, bool with_numbers) {
     picture_size = 0;
     picture[0] = 0;

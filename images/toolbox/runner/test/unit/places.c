@@ -175,7 +175,7 @@ static int64_t changed_at(const char *name) {
     return file_time(st.st_ctim);
 }
 
-/* Whether a removal or a check of `path` that expects nothing newer than this finds that. */
+/* Commits one record that expects `path` to be no newer than `limit`. Returns the conflict, or 0 if the expectation was met. */
 static uint32_t found_older(uint8_t action, const char *path, int64_t limit) {
     records_size = 0;
     uint8_t *at = add(action, path);
@@ -199,7 +199,7 @@ static void a_directory_is_as_old_as_the_newest_thing_in_it(void) {
     static const char *const names[] = {"d", "d/a", "d/e", "d/e/b", "d/l"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int64_t newest = 0;
-        /* Makes this one newer than all others. */
+        /* Changes this file until its time of change is later than those of all others. */
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             if (changed_at(names[k]) > newest) newest = changed_at(names[k]);
         do put_time(names[i], 5);
@@ -213,7 +213,7 @@ static void a_directory_is_as_old_as_the_newest_thing_in_it(void) {
     REQUIRE(found_older(COMMIT_CHECK, "d/a", newest) == 0 && found_older(COMMIT_CHECK, "d/a", newest - 1) == CONFLICT_CHANGED);
 }
 
-/* What disappears while it is looked for is no newer than anything. What cannot be looked at may be. */
+/* A file that is removed during the check counts as not newer. One that cannot be looked at counts as newer. */
 static void what_has_gone_meanwhile_is_not_new(void) {
     for (int has_gone = 0; has_gone < 2; has_gone++) {
         begin();

@@ -1,4 +1,4 @@
-/* What tests of the event loop begin with. They play on the runner, host and commands of fuzz/session.c. */
+/* Means for tests of the event loop. The runner they drive, and the host and the commands they pretend to be, are those of fuzz/session.c. */
 #ifndef BRIG_UNIT_PLAY_H
 #define BRIG_UNIT_PLAY_H
 
@@ -13,7 +13,7 @@
         printf("ok %s\n", #test); \
     } while (0)
 
-/* The next call of this kind. */
+/* Makes the next system call of this kind fail with an errno. */
 static void fail_next(enum call call, int error) {
     trouble[call].after = 0;
     trouble[call].times = 1;
@@ -53,7 +53,7 @@ static struct fake *start_with(uint8_t flags) {
 
 static struct fake *start_one(void) { return start_with(SPAWN_NO_STDIN); }
 
-/* As host_input does it, but all of it. */
+/* host_input may send less than it is asked for, if there is no credit for more. Here all of it has to be sent. */
 static void send_input(uint32_t channel, uint32_t length) {
     uint64_t before = records[channel].input_sent;
     host_input(channel, length);
@@ -123,7 +123,7 @@ static bool is_turned_away(int fd) {
     return n == 0 || (n < 0 && errno == ECONNRESET); /* the latter if something that it has said was not read */
 }
 
-/* Says something, and hands these descriptors over with it. */
+/* Sends one byte with these descriptors (SCM_RIGHTS), as `runner connect` hands over its streams. */
 static void hand_over_streams(int to, const int *fds, size_t count) {
     union {
         struct cmsghdr align;

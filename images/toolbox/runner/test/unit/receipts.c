@@ -282,7 +282,7 @@ static void a_receipt_that_nobody_wants_or_that_nobody_reads_ends(void) {
     struct file_request request = {.mode = 600000, .path = (const uint8_t *)root, .path_length = (uint32_t)strlen(root), .second = (const uint8_t *)""};
     struct file_result result = {.bytes = answer};
     REQUIRE(receipt_run(&job, &request, &result) == 0 && get32(answer + 12) == RECEIPT_NO_STREAM && get64(answer) < 5);
-    /* Nothing is taken away of which nobody would learn. */
+    /* When the list cannot be written any more, the search ends: of three setuid bits only the first is taken away. */
     begin();
     static const char *const names[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++) {
@@ -333,7 +333,7 @@ static void replace_setuid(void) {
 static void replace_by_fifo(void) { REQUIRE(unlink(in_root("setuid")) == 0 && mkfifo(in_root("setuid"), 0600) == 0); }
 static void remove_it(void) { REQUIRE(unlink(in_root("setuid")) == 0); }
 
-/* Nothing is said or done of a file that nobody has looked at. */
+/* If another process replaces a file after it was judged, the new file is neither listed nor changed. */
 static void only_the_file_that_was_looked_at_is_stripped(void) {
     void (*const ways[])(void) = {replace_setuid, replace_by_fifo, remove_it};
     struct stat st;

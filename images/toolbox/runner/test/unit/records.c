@@ -36,7 +36,7 @@ static uint8_t *add(uint8_t action, const char *path, const char *target) {
     return at;
 }
 
-/* Parses a copy that has nothing behind it. */
+/* Parses a copy of exactly this size, so that the address sanitizer sees a read behind its end. */
 static bool parse(size_t given) {
     uint8_t *copy = malloc(given + (given == 0));
     REQUIRE(copy);
@@ -116,7 +116,7 @@ static void a_path_is_below_the_target_and_a_target_may_be_anything_but_nothing(
     REQUIRE(parses() && strcmp(parsed.all[0].target, "../../x") == 0);
 }
 
-/* A path of names of this length, each of them. */
+/* A path of `length` bytes, made of names of `name` bytes. */
 static const char *path_of(size_t length, size_t name) {
     static char path[PATH_MAX + 2];
     for (size_t i = 0; i < length; i++) path[i] = i % (name + 1) == name ? '/' : 'n';
@@ -138,7 +138,7 @@ static void paths_and_names_are_as_long_as_they_may_be(void) {
         add(COMMIT_SYMLINK, "l", path_of(length, 100));
         REQUIRE(parses() == (length == PATH_MAX - 1));
     }
-    /* Both lengths together are more than there is. */
+    /* The lengths of path and target together exceed the bytes that there are. */
     begin();
     put32(add(COMMIT_SYMLINK, "l", "t") + 24, 2);
     REQUIRE(!parses());
@@ -181,7 +181,7 @@ static void names_of_stages_begin_in_one_way(void) {
 
 /* ---- digests ------------------------------------------------------------------------------------------------------------ */
 
-/* The digest of all digests of the first bytes of a text, however many they are. */
+/* Digests the first 0, 1, 2, … 300 bytes of a text, and compares the digest of all these digests with the known one. */
 static void digests_of_every_length_are_those_of_the_standard(void) {
     static const uint8_t expected[32] = {0x7d, 0x91, 0x7f, 0xbd, 0x2c, 0xf4, 0x9d, 0xdf, 0xf9, 0xad, 0x0a, 0x87, 0x06, 0xbb, 0xa3, 0x2d, 0x20, 0x4e, 0x92, 0xe7, 0x1d, 0x2e, 0x36, 0x9c, 0x5a, 0x03, 0xd6, 0xaf, 0x29, 0x27, 0x8c, 0x9f};
     static const struct sha256 nothing;

@@ -376,7 +376,7 @@ static void a_report_that_nobody_reads_has_failed(void) {
     close(ends[1]);
 }
 
-/* What there is no memory for: everything that a report is made of is needed. */
+/* Which of the allocations fails. A report needs each of them. */
 static enum { NOTHING, MALLOC, MEMSTREAM, MMAP, EVERYTHING } lacking;
 
 static void *malloc_or_not(size_t size) { return lacking == MALLOC ? NULL : malloc(size); }

@@ -4,7 +4,7 @@
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
-/* What the next file systems say of themselves, if that is not what they are. */
+/* What statfs answers instead of the truth; NULL for the truth. */
 static struct statfs *pretended;
 
 static int statfs_here(int fd, struct statfs *fs) {
@@ -30,7 +30,7 @@ static void forget(void) {
     found.count = 0;
 }
 
-/* How many rooms there are in these lines. */
+/* Parses lines of mountinfo. Returns how many file systems were found that a command can fill. */
 static int parse(const char *lines) {
     static char text[16384];
     forget();

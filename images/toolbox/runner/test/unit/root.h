@@ -20,7 +20,17 @@ static const char *in_root(const char *name) {
     return path;
 }
 
-/* Closes the descriptor. */
+/* How many entries a directory has, "." and ".." among them. */
+static inline size_t count_in(const char *path) {
+    DIR *directory = opendir(path);
+    size_t count = 0;
+    REQUIRE(directory);
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count;
+}
+
+/* Removes all that is in the directory that this descriptor is open on, and closes it. */
 static inline void remove_below(int fd) {
     DIR *directory = fdopendir(fd);
     struct dirent *entry;
@@ -37,7 +47,7 @@ static inline void remove_below(int fd) {
     closedir(directory);
 }
 
-/* Without another process for it, so that a test can do it often. */
+/* Makes the root, or empties it. Starts no program for that, so that a test can do it often. */
 static inline void empty_root(void) {
     int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) remove_below(fd);

@@ -483,7 +483,7 @@ static bool finish_after_request(uint32_t channel) {
     return is_kept;
 }
 
-/* Whether a host is kept that sends this about one of them. */
+/* Sends a frame on the channel of the given kind. False if the runner drops the host for it, as it does for a frame against the protocol. */
 static bool is_allowed(uint8_t type, enum open_kind kind, const void *payload, size_t length) {
     open_one_of_each();
     uint32_t channel = opened[kind];
