@@ -91,7 +91,7 @@ describe("a scan", () => {
 
   it("that is aborted ends when what is being taken has been, and delivers nothing more", async () => {
     const taken: string[] = [];
-    let release = () => undefined as void;
+    let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
