@@ -25,10 +25,20 @@ static long call_of_copy(long number, int from, int64_t *in, int to, int64_t *ou
     errno = cannot_copy;
     return cannot_copy ? -1 : syscall(number, from, in, to, out, size, flags);
 }
+/* What the next calls of pwrite(2) do, one after the other: an errno, or 0 to write a single byte. All later ones write everything. */
+static int write_errors[4], writes;
+
+static ssize_t write_of_copy(int fd, const void *from, size_t size, off_t at) {
+    if (writes == 4) return pwrite(fd, from, size, at);
+    errno = write_errors[writes++];
+    return errno ? -1 : pwrite(fd, from, 1, at);
+}
 /* The source is included, so that tests can act just before it copies. */
 #define syscall call_of_copy
+#define pwrite write_of_copy
 #include "../../copy-content.c"
 #undef syscall
+#undef pwrite
 #include "../../copy.h"
 #include "../../job.h"
 #include "../../protocol.h"
@@ -47,6 +57,7 @@ static void begin(void) {
     put_file("from/d/x", "new x");
     put_file("to/a", "old a");
     cannot_copy = 0;
+    writes = 4;
     before_copy = NULL;
     cancelled = 0;
     snprintf((char *)second, sizeof second, "%s/from", root);
@@ -115,6 +126,26 @@ static void a_file_system_that_cannot_copy_has_it_done_by_hand(void) {
         REQUIRE(copy(1000) == 0 && get64(answer) == 3);
         require_file("to/a", "new");
     }
+}
+
+static void a_copy_by_hand_is_whole_whatever_interrupts_it(void) {
+    static const int orders[][4] = {{EINTR, EINTR, EINTR, EINTR}, {0, EINTR, 0, EINTR}, {0, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        begin();
+        cannot_copy = EXDEV;
+        memcpy(write_errors, orders[i], sizeof write_errors);
+        writes = 0;
+        add_record(COMMIT_PUT, "a", 100);
+        REQUIRE(copy(1000) == 0 && get64(answer) == 5 && writes == 4);
+        require_file("to/a", "new a");
+    }
+    begin();
+    cannot_copy = EXDEV;
+    write_errors[1] = EIO;
+    writes = 0;
+    add_record(COMMIT_PUT, "a", 100);
+    REQUIRE(copy(1000) == EIO);
+    require_file("to/a", "old a");
 }
 
 /* Of a file with data at its beginning and in its middle, the copy has no more than that on the disk. */
@@ -384,6 +415,7 @@ int main(void) {
     snprintf(root, sizeof root, "/tmp/copies.%d", (int)getpid());
     RUN(a_copy_says_how_each_file_is_now);
     RUN(a_file_system_that_cannot_copy_has_it_done_by_hand);
+    RUN(a_copy_by_hand_is_whole_whatever_interrupts_it);
     RUN(a_hole_stays_a_hole);
     RUN(a_disk_that_is_full_is_an_error);
     RUN(what_others_do_to_a_file_meanwhile_neither_fails_nor_goes_on);

@@ -26,6 +26,8 @@ static struct {
     bool is_armed, dies;
     int left, error;         /* the calls until then, and with what it fails */
     const char *path;        /* only calls with this path count; NULL for all calls */
+    const char *name;        /* only calls of this function count; NULL for all of them */
+    void (*instead)(void);   /* what happens just before the chosen call, which then does not fail; NULL if it fails */
     const char *failed;      /* the name of the function that has failed; NULL if none has */
     char failed_at[256];     /* the path that it was called with, if it has one */
 } failing;
@@ -49,17 +51,32 @@ static inline void fail_for(const char *path, int error) {
     failing.path = path;
 }
 
-/* Ends the choice. True if the chosen call was made, and has failed. */
+/* The call of this function with this number, counted from 0, fails with this errno. */
+static inline void fail_in(const char *name, int number, int error) {
+    fail_at(number, error);
+    failing.name = name;
+}
+
+/* Just before the call of this function with this path and this number, somebody else does this. The call itself does not fail. */
+static inline void act_before(const char *name, const char *path, int number, void (*act)(void)) {
+    fail_in(name, number, 0);
+    failing.path = path;
+    failing.instead = act;
+}
+
+/* Ends the choice. True if the chosen call was made, and has failed or something else was done before it. */
 static inline bool has_failed(void) {
     failing.is_armed = false;
     return failing.failed != NULL;
 }
 
 static bool fails(const char *name, const char *path) {
-    if (!failing.is_armed || (failing.path && strcmp(failing.path, path) != 0) || failing.left-- != 0) return false;
+    if (!failing.is_armed || (failing.path && strcmp(failing.path, path) != 0)) return false;
+    if ((failing.name && strcmp(failing.name, name) != 0) || failing.left-- != 0) return false;
     if (failing.dies) _exit(DEATH);
     failing.failed = name;
     snprintf(failing.failed_at, sizeof failing.failed_at, "%s", path);
+    if (failing.instead) return failing.instead(), false;
     errno = failing.error;
     return true;
 }

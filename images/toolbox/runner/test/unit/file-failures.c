@@ -127,6 +127,41 @@ static void the_changes_are_all_of_them_or_an_error(void) {
     }
 }
 
+/* The records go out in pieces. If one of these cannot be written, those after it do not hide that. */
+static void a_piece_of_the_changes_that_cannot_be_written_is_an_error(void) {
+    static char second[512], name[300];
+    empty_root();
+    static const char *const directories[] = {"merged", "base", "upper"};
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) REQUIRE(mkdir(in_root(directories[i]), 0700) == 0);
+    enum { FILES = 400 };
+    for (int i = 0; i < FILES; i++) {
+        for (int side = 0; side < 2; side++) {
+            snprintf(name, sizeof name, "%s/%0200d", side ? "upper" : "merged", i);
+            put_file(name, "x");
+        }
+    }
+    char merged[128];
+    strcpy(merged, in_root("merged"));
+    size_t base = strlen(in_root("base")) + 1, upper = strlen(in_root("upper")) + 1;
+    memcpy(second, in_root("base"), base);
+    memcpy(second + base, in_root("upper"), upper);
+    request = (struct file_request){.path = (const uint8_t *)merged, .path_length = (uint32_t)strlen(merged), .second = (const uint8_t *)second};
+    request.second_length = (uint32_t)(base + upper);
+    struct file_job job = {.cancelled = &never};
+    int writes = 0;
+    for (bool has = true; has; writes += has) {
+        open_stream("");
+        job.stream = stream;
+        result = (struct file_result){.bytes = answer};
+        fail_in("write", writes, ENOSPC);
+        uint32_t error = changes_run(&job, &request, &result);
+        has = has_failed();
+        close(stream);
+        REQUIRE(error == (has ? ENOSPC : 0));
+    }
+    REQUIRE(writes > 1);
+}
+
 static uint32_t take_receipt(const struct file_job *job) { return receipt_run(job, &request, &result); }
 
 /* A digest is missing where the file could not be read. */
@@ -206,6 +241,32 @@ static void a_removal_is_done_or_an_error(void) {
         refused += !is_gone;
     }
     REQUIRE(error == 0 && refused > 20);
+}
+
+static void put_a_link(void) { REQUIRE(rename(in_root("d/e"), in_root("e")) == 0 && symlink("../outside", in_root("d/e")) == 0); }
+static void put_a_fifo(void) { REQUIRE(rename(in_root("d/e"), in_root("e")) == 0 && mkfifo(in_root("d/e"), 0600) == 0); }
+
+/* Somebody else puts something there when it is known that it is a directory. It is neither followed nor waited for. */
+static void what_takes_the_place_of_a_directory_is_not_entered(void) {
+    static void (*const puts[])(void) = {put_a_link, put_a_fifo};
+    struct file_job job = {.cancelled = &never};
+    for (int i = 0; i < 6; i++) {
+        empty_root();
+        static const char *const directories[] = {"d", "d/e", "outside"};
+        for (size_t j = 0; j < sizeof directories / sizeof *directories; j++) REQUIRE(mkdir(in_root(directories[j]), 0755) == 0);
+        put_file("d/e/x", "x");
+        put_file("outside/file", "theirs");
+        REQUIRE(chdir("/") == 0);
+        bool takes_rights = i >= 2;
+        /* A directory whose rights are taken is opened twice. */
+        act_before("open", "e", i >= 4, puts[i % 2]);
+        uint32_t error = file_remove(&job, in_root("d"), takes_rights ? REMOVE_RECURSIVE | REMOVE_WITHOUT_RIGHTS : REMOVE_RECURSIVE);
+        REQUIRE(has_failed() && error == ENOTDIR);
+        struct stat st;
+        REQUIRE(stat(in_root("outside"), &st) == 0 && (st.st_mode & 07777) == 0755);
+        require_file("outside/file", "theirs");
+        REQUIRE(access(in_root("d"), F_OK) == 0);
+    }
 }
 
 /* Its owner may then do everything with it, and nobody else anything. */
@@ -291,6 +352,8 @@ static void a_copy_is_whole_or_an_error(void) {
         close(stream);
         if (!has) break;
         REQUIRE(error == EIO || (error == 0 && is_copied()));
+        /* Without random numbers others could know the name of the stage before it is there. */
+        if (is_failed("getrandom")) REQUIRE(error == EIO);
         size_t names = count_in(in_root("to"));
         REQUIRE(error == 0 ? names == 6 : names <= 7 && get32(answer + 12) == 0);
         refused += error != 0;
@@ -305,9 +368,11 @@ int main(void) {
     RUN(a_read_or_a_list_is_whole_or_an_error);
     RUN(a_write_is_whole_or_an_error_and_leaves_nothing_beside);
     RUN(a_removal_is_done_or_an_error);
+    RUN(what_takes_the_place_of_a_directory_is_not_entered);
     RUN(a_directory_whose_removal_is_given_up_is_open_to_its_owner_alone);
     RUN(a_copy_is_whole_or_an_error);
     RUN(a_receipt_is_whole_or_says_that_it_is_not);
     RUN(the_changes_are_all_of_them_or_an_error);
+    RUN(a_piece_of_the_changes_that_cannot_be_written_is_an_error);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Tests of the parts that everything else is made of: bytes as numbers, frames and requests, queues of bytes, and jobs for workers. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../buffer.h"
@@ -15,6 +17,29 @@
 #include "../../job.h"
 #include "../../wire.h"
 #include "require.h"
+
+/* What sched_getaffinity(2) says: an errno, or the processors. And what sched_setaffinity(2) was called with, and how often. */
+static int affinity_error, affinity_calls;
+static cpu_set_t affinity, affinity_set;
+
+static int getaffinity_here(pid_t pid, size_t size, cpu_set_t *set) {
+    REQUIRE(pid == 0 && size == sizeof affinity);
+    errno = affinity_error;
+    if (!affinity_error) *set = affinity;
+    return affinity_error ? -1 : 0;
+}
+
+static int setaffinity_here(pid_t pid, size_t size, const cpu_set_t *set) {
+    REQUIRE(pid == 0 && size == sizeof affinity);
+    affinity_set = *set;
+    affinity_calls++;
+    return 0;
+}
+#define sched_getaffinity getaffinity_here
+#define sched_setaffinity setaffinity_here
+#include "../../scheduling.c"
+#undef sched_getaffinity
+#undef sched_setaffinity
 
 #define SOME_CHANNEL 0x04030201u
 
@@ -454,6 +479,49 @@ static void a_report_is_taken_only_whole(void) {
     close(control[0]);
 }
 
+/* ---- processors --------------------------------------------------------------------------------------------------- */
+
+static void be_on(int count) {
+    CPU_ZERO(&affinity);
+    for (int i = 0; i < count; i++) CPU_SET(i, &affinity);
+}
+
+static void only_known_processors_are_set_and_only_if_there_are_others_now(void) {
+    be_on(4);
+    affinity_error = EPERM;
+    scheduling_remember();
+    affinity_error = 0;
+    scheduling_unbind();
+    REQUIRE(affinity_calls == 0);
+    scheduling_remember();
+    scheduling_unbind();
+    REQUIRE(affinity_calls == 0);
+    be_on(1);
+    affinity_error = EPERM;
+    scheduling_unbind();
+    REQUIRE(affinity_calls == 0);
+    affinity_error = 0;
+    scheduling_unbind();
+    be_on(4);
+    REQUIRE(affinity_calls == 1 && CPU_EQUAL(&affinity_set, &affinity));
+}
+
+/* From a process of its own, since nothing can be taken back. */
+static void who_makes_way_does_so_for_good(void) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        REQUIRE(setpriority(PRIO_PROCESS, 0, 2) == 0);
+        scheduling_make_way();
+        struct rlimit nice_limit;
+        REQUIRE(getpriority(PRIO_PROCESS, 0) == 17 && getrlimit(RLIMIT_NICE, &nice_limit) == 0);
+        REQUIRE(nice_limit.rlim_cur == 0 && nice_limit.rlim_max == 0);
+        _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void) {
     RUN(a_frame_is_read_only_whole_and_as_it_was_written);
     RUN(only_frames_of_the_session_have_no_channel);
@@ -477,5 +545,7 @@ int main(void) {
     RUN(a_worker_that_takes_nothing_holds_nobody_up);
     RUN(a_worker_that_is_interrupted_goes_on_waiting);
     RUN(a_report_is_taken_only_whole);
+    RUN(only_known_processors_are_set_and_only_if_there_are_others_now);
+    RUN(who_makes_way_does_so_for_good);
     return 0;
 }

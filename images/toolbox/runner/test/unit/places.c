@@ -312,6 +312,22 @@ static void a_file_with_a_second_name_is_known_by_its_size_and_time(void) {
     }
 }
 
+/* Where nothing has to change, a call would still cost an entry in the journal of the file system. */
+static void a_file_that_is_as_wanted_is_not_changed_again(void) {
+    static const char *const calls[] = {"fchown", "fchmod"};
+    for (int i = 0; i < 6; i++) {
+        begin();
+        uint8_t *at = add_put(0, "a", "new a");
+        REQUIRE(chmod(in_root(".brig-stage-1/0"), 0644) == 0);
+        if (i >= 2) put32(at + 12, 0);
+        if (i >= 4) put32(at + 16, 0);
+        fail_in(calls[i % 2], 0, EPERM);
+        REQUIRE(commit() == 0 && !has_failed());
+        require_committed(1);
+        require_file("a", "new a");
+    }
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     snprintf(root, sizeof root, "/tmp/brig-places-XXXXXX");
@@ -325,5 +341,6 @@ int main(void) {
     RUN(a_directory_is_searched_as_deep_as_it_may_be);
     RUN(a_parent_is_there_or_is_made);
     RUN(a_file_with_a_second_name_is_known_by_its_size_and_time);
+    RUN(a_file_that_is_as_wanted_is_not_changed_again);
     return 0;
 }
