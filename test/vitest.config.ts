@@ -41,6 +41,19 @@ const slow = [
   "test/isolation/**/*.test.ts",
 ];
 
+/**
+ * Where the runner itself is what is tested: its commands, streams, files and connections. The other tests of sandboxes ask it for nothing else,
+ * and the runner's own tests have the sanitizers as well.
+ */
+const ofTheRunner = [
+  "test/docker/sandbox/{bad-input,bridge,causes,ended,files,first-stream,kill,lease,pipes,pty,receipt,reconnect}.test.ts",
+  "test/docker/sandbox/{results,runner-abuse,scheduling,silence,stdin,trouble}.test.ts",
+  "test/docker/sandbox/network/*.test.ts",
+  "test/docker/sandbox/egress/allow-list.test.ts",
+  "test/docker/sandbox/overlay/{diff,random-changes}.test.ts",
+  "test/docker/sandbox/tree/*.test.ts",
+];
+
 /** Random tests of which `npm test` runs a short form. */
 const shortOtherwise = ["test/docker/apply-patch-program.test.ts", "test/unit/**/random-*.test.ts"];
 
@@ -100,7 +113,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "sanitized",
-          include: ["test/docker/sandbox/**/*.test.ts"],
+          include: ofTheRunner,
           env: { BRIG_TEST_TOOLBOX: "asan" },
           sequence: { groupOrder: 3 },
           ...usesEngine,
