@@ -94,13 +94,6 @@ const groups = [
   // The queue's storage and secrets of AWS need it, and neither needs the other.
   { name: "aws", test: /\/node_modules\/aws4fetch\//, priority: 0 },
   { name: "queue", test: /\/src\/queue\/|\/node_modules\/(?:bullmq|ioredis)\//, priority: 0 },
-  {
-    name: "shared",
-    test: /\/src\/(?!cli\/conversation\/|exec-server\/|queue\/|sandbox\/|docker\/|images\/)/,
-    minShareCount: 2,
-    maxModuleSize: 40_000,
-    priority: 1,
-  },
 ];
 
 /** What `brig exec` loads. More would make the package larger, and matter little to who waits for a model. */
