@@ -46,12 +46,12 @@ const slow = [
  * and the runner's own tests have the sanitizers as well.
  */
 const ofTheRunner = [
-  "test/docker/sandbox/{bad-input,bridge,causes,ended,files,first-stream,kill,lease,pipes,pty,receipt,reconnect}.test.ts",
-  "test/docker/sandbox/{results,runner-abuse,scheduling,silence,stdin,trouble}.test.ts",
+  "test/docker/sandbox/{bad-input,bridge,ended,files,first-stream,kill,lease,pipes,pty,receipt,reconnect,results}.test.ts",
+  "test/docker/sandbox/{runner-abuse,silence,stdin}.test.ts",
   "test/docker/sandbox/network/*.test.ts",
   "test/docker/sandbox/egress/allow-list.test.ts",
   "test/docker/sandbox/overlay/{diff,random-changes}.test.ts",
-  "test/docker/sandbox/tree/*.test.ts",
+  "test/docker/sandbox/tree/{commit,copy}.test.ts",
 ];
 
 /** Random tests of which `npm test` runs a short form. */
