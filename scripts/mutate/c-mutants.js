@@ -44,7 +44,9 @@ export function mutantsOf(file, source) {
     if (token.text === "!") add(token, "", "without !");
     if (token.text === "true" || token.text === "false")
       add(token, token.text === "true" ? "false" : "true", `${token.text} becomes its opposite`);
-    if (/^\d+$/.test(token.text) && !isBound(before, after))
+    // Nobody asks which negative number means that something failed, but all ask whether it is negative.
+    if (isSign(tokens, at)) add(token, "", "without the sign");
+    else if (/^\d+$/.test(token.text) && !isBound(before, after) && !isSign(tokens, at - 1))
       add(token, oneMore(token.text), `${token.text} becomes one more`);
     if (token.text === "if" && tokens[at + 1]?.text === "(") {
       const condition = { start: tokens[at + 1].end, end: closing(tokens, at + 1).start };
@@ -65,6 +67,15 @@ function oneMore(number) {
   return /^0[0-7]+$/.test(number)
     ? `0${(Number.parseInt(number, 8) + 1).toString(8)}`
     : String(Number(number) + 1);
+}
+
+/** A minus before a number, with nothing that it could be taken from. */
+function isSign(tokens, at) {
+  return (
+    tokens[at]?.text === "-" &&
+    /^\d+$/.test(tokens[at + 1]?.text ?? "") &&
+    /^(?:return|[^\w)\]]|&&|\|\||[=!<>]=)$/.test(tokens[at - 1]?.text ?? "")
+  );
 }
 
 /** Then one more is the same fault as the other operator: `x < 2` and `x <= 1`. */
