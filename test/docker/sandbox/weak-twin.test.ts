@@ -8,12 +8,15 @@ import { testLabels } from "../../support/test-run.js";
 it("the container without protection does not wait for a program that never ends", async () => {
   const engine = await testEngine();
   await using targets = await openHostTargets(engine.endpoint);
-  await using twin = await openWeakTwin(engine, {
-    ...{ image: "brig/base", targets, limits: { memoryBytes: 2 ** 30, pids: 64 }, labels: testLabels() },
-    toolbox: await requireToolbox(engine),
-    execMs: 1500,
-  });
+  const toolbox = await requireToolbox(engine);
+  const open = (execMs: number) =>
+    openWeakTwin(engine, {
+      ...{ image: "brig/base", targets, limits: { memoryBytes: 2 ** 30, pids: 64 }, labels: testLabels() },
+      ...{ toolbox, execMs },
+    });
+  // Already to prepare it, a busy machine may need longer than this.
+  await using twin = await open(1500).catch(() => open(30_000));
   await expect(twin.exec([ATTEMPTS_PROGRAM, "wait", "300"])).rejects.toThrow(
-    `${ATTEMPTS_PROGRAM} did not end within 1.5 s`,
+    /^\/\.brig\/attempts did not end within (?:1\.5|30) s$/,
   );
 });
