@@ -46,7 +46,7 @@ export function mutantsOf(file, source) {
       add(token, token.text === "true" ? "false" : "true", `${token.text} becomes its opposite`);
     // Nobody asks which negative number means that something failed, but all ask whether it is negative.
     if (isSign(tokens, at)) add(token, "", "without the sign");
-    else if (/^\d+$/.test(token.text) && !isBound(before, after) && !isSign(tokens, at - 1))
+    else if (isPlainNumber(tokens, at) && !isBound(before, after))
       add(token, oneMore(token.text), `${token.text} becomes one more`);
     if (token.text === "if" && tokens[at + 1]?.text === "(") {
       const condition = { start: tokens[at + 1].end, end: closing(tokens, at + 1).start };
@@ -67,6 +67,14 @@ function oneMore(number) {
   return /^0[0-7]+$/.test(number)
     ? `0${(Number.parseInt(number, 8) + 1).toString(8)}`
     : String(Number(number) + 1);
+}
+
+/** Not one with a sign, and not the size of a buffer on the stack, where one byte more makes no difference. */
+function isPlainNumber(tokens, at) {
+  const [type, name, before, number, after] = [-3, -2, -1, 0, 1].map((by) => tokens[at + by]?.text ?? "");
+  const isOfBuffer =
+    before === "[" && after === "]" && /^[A-Za-z_]\w*$/.test(name) && /^(?:char|uint8_t|,)$/.test(type);
+  return /^\d+$/.test(number) && !isSign(tokens, at - 1) && !(isOfBuffer && Number(number) >= 16);
 }
 
 /** A minus before a number, with nothing that it could be taken from. */

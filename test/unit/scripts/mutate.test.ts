@@ -85,6 +85,16 @@ describe("faults of a C file", () => {
     ]);
   });
 
+  it("leave the sizes of buffers as they are, and only those", () => {
+    const source = "void f(void) { char path[64], name[32]; uint8_t head[3] = {0}; b = path[17]; }";
+    const found = ofC("a.c", source).filter(({ kind }: Fault) => kind.includes("one more"));
+    expect(found.map(({ kind }: Fault) => kind)).toEqual([
+      "3 becomes one more",
+      "0 becomes one more",
+      "17 becomes one more",
+    ]);
+  });
+
   it("leave out whole statements, also after a condition, but nothing from the head of a loop", () => {
     const source = "void f(void) { if (a) b(c); for (i = x; y; i = z) d = e; }";
     const found = ofC("a.c", source).filter(({ kind }: Fault) => kind.includes("left out"));

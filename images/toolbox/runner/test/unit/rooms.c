@@ -1,6 +1,7 @@
 /* Tests of what is known of file systems: which of them commands can write to, and whether those are full. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
@@ -13,9 +14,20 @@ static int statfs_here(int fd, struct statfs *fs) {
     return failed;
 }
 
+/* How many more times there is memory; negative for always. */
+static int memory_left = -1;
+
+static void *malloc_here(size_t size) {
+    if (memory_left == 0) return NULL;
+    memory_left -= memory_left > 0;
+    return malloc(size);
+}
+
 #define fstatfs statfs_here
+#define malloc malloc_here
 #include "../../rooms.c"
 #undef fstatfs
+#undef malloc
 #include "root.h"
 
 /* ---- lines of mountinfo ----------------------------------------------------------------------------------------------- */
@@ -243,6 +255,13 @@ static void what_was_made_or_removed_is_noticed(void) {
     REQUIRE(!room_has_changed(&room) && umount(in_root("m")) == 0);
 }
 
+static void without_memory_the_others_are_known(void) {
+    memory_left = 1;
+    int count = parse("1 0 0:1 / /a rw - tmpfs a rw\n1 0 0:2 / /b rw - tmpfs b rw\n");
+    memory_left = -1;
+    REQUIRE(count == 1 && strcmp(found.list[0].path, "/a") == 0);
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0);
     REQUIRE(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
@@ -255,6 +274,7 @@ int main(void) {
     RUN(a_path_is_as_long_as_it_may_be);
     RUN(a_line_has_all_that_is_asked_of_it);
     RUN(there_are_no_more_rooms_than_fit);
+    RUN(without_memory_the_others_are_known);
     RUN(each_file_system_is_opened_once_where_it_can_be_seen);
     RUN(a_file_system_in_memory_is_full_when_not_even_one_block_is_left);
     RUN(a_disk_is_full_a_little_earlier_and_what_has_no_limit_never);
