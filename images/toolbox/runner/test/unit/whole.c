@@ -332,6 +332,37 @@ static void a_signal_goes_to_whatever_a_terminal_has_in_the_foreground(void) {
     close_sandbox();
 }
 
+/* ---- causes ------------------------------------------------------------------------------------------------------- */
+
+static void mount_a_small_room(void) {
+    REQUIRE(mkdir("/tmp/room", 0700) == 0 || errno == EEXIST);
+    REQUIRE(mount("room", "/tmp/room", "tmpfs", 0, "size=65536") == 0);
+}
+
+#define FILL_THE_ROOM "head -c 100000 /dev/zero >/tmp/room/full; exit 1"
+
+/* As PID 1, the runner knows all commands. So what has become full while only one of them ran was filled by that one. */
+static void what_a_command_alone_has_filled_is_told(void) {
+    static const char room[] = "/tmp/room";
+    open_sandbox_with(serve_arguments, mount_a_small_room);
+    for (int in_company = 0; in_company < 2; in_company++) {
+        struct call *other = in_company ? start_command((struct wanted){.argv = LIST("cat")}) : NULL;
+        if (other) host_send(FRAME_INPUT, channel_of(other), "x", 1);
+        if (other) TAKE_UNTIL(buffer_length(&other->out) == 1);
+        struct call *c = run_script(FILL_THE_ROOM);
+        REQUIRE(kind_of(c) == EXIT_EXITED && code_of(c) == 1);
+        const uint8_t *cause = buffer_front(&c->exit) + EXIT_HEAD_BYTES;
+        size_t length = buffer_length(&c->exit) - EXIT_HEAD_BYTES;
+        if (in_company) REQUIRE(length == 0);
+        else REQUIRE(length == CAUSE_HEAD_BYTES + strlen(room) && cause[0] == CAUSE_FULL_MEMORY && cause[1] == 0 && get64(cause + 4) == 65536);
+        if (!in_company) REQUIRE(memcmp(cause + CAUSE_HEAD_BYTES, room, strlen(room)) == 0);
+        if (other) host_send(FRAME_INPUT, channel_of(other), NULL, 0);
+        if (other) REQUIRE(ended_with(await_exit(other), 0));
+        REQUIRE(ended_with(run_script("rm /tmp/room/full"), 0));
+    }
+    close_sandbox();
+}
+
 /* ---- workers ------------------------------------------------------------------------------------------------------ */
 
 /* The pids of the runner's children, as its namespace has them, in words. */
@@ -409,6 +440,7 @@ int main(void) {
     RUN(signals_reach_the_whole_group);
     RUN(a_terminal_is_the_commands_own);
     RUN(a_signal_goes_to_whatever_a_terminal_has_in_the_foreground);
+    RUN(what_a_command_alone_has_filled_is_told);
     RUN(many_commands_run_at_once_and_few_workers_stay);
     RUN(a_command_that_kills_its_worker_is_lost_with_all_that_it_started);
     RUN(commands_get_the_processors_that_the_runner_began_with);
