@@ -38,8 +38,9 @@ const commanderWithoutRequire = {
 };
 
 /**
- * Code that several commands share goes into few files, because each additional file takes half a millisecond to load. Large code that
- * is rarely needed stays separate. A group also takes the files that its files import, so the groups that are loaded first come first.
+ * What the commands need that open a sandbox goes into few files, because each additional file takes half a millisecond to load. A group also takes
+ * the files that its files import, so the groups that are loaded first come first. All other code is left to the bundler, which makes a file of what
+ * the same commands need: a group of what several commands share would have each of them load what any of them needs.
  */
 const groups = [
   // What every command needs, --help too. A module that is missing here only costs time.
@@ -81,10 +82,6 @@ const groups = [
   },
   // Exactly what `brig run` needs until it has sent its first request: the group takes what its file imports.
   { name: "run", test: /\/src\/cli\/commands\/run\.ts$/, priority: 2 },
-  // Without this, `brig run --script` would load all that batches and servers share.
-  { name: "script", test: /\/src\/model\/script\/|\/node_modules\/yaml\//, priority: 2 },
-  // Lower than "shared", so that it takes nothing with it that other commands need.
-  { name: "exec-server", test: /\/src\/exec-server\//, priority: 0 },
   // Only rules for requests and secrets need this. Low, so that it takes nothing with it that sandboxes without them need.
   {
     name: "inspection",
@@ -93,7 +90,6 @@ const groups = [
   },
   // The queue's storage and secrets of AWS need it, and neither needs the other.
   { name: "aws", test: /\/node_modules\/aws4fetch\//, priority: 0 },
-  { name: "queue", test: /\/src\/queue\/|\/node_modules\/(?:bullmq|ioredis)\//, priority: 0 },
 ];
 
 /** What `brig exec` loads. More would make the package larger, and matter little to who waits for a model. */

@@ -76,16 +76,26 @@ it("a run loads no code of servers, logins or conversations, which would delay i
   expect(sources.filter((source) => others.test(source))).toEqual([]);
 });
 
-it.each([[["sessions", "list"]], [["diff", "--help"]], [["port", "--help"]], [["gc", "--help"]]])(
-  "%j loads nothing of batches, queues and servers",
-  async (args) => {
-    const { sources } = await codeLoadedBy(args);
-    expect(sources.join("\n")).toMatch(/src\/cli\//);
-    const others =
-      /src\/(?:(?:exec-server|queue|mcp|acp)\/|runs\/(?!images\/))|node_modules\/(?:ws|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
-    expect(sources.filter((source) => others.test(source))).toEqual([]);
-  },
-);
+it.each([
+  [["sessions", "list"]],
+  [["diff", "--help"]],
+  [["port", "--help"]],
+  [["gc", "--help"]],
+  [["exec-server", "--help"]],
+  [["queue", "--help"]],
+])("%j loads nothing of batches, queues and servers", async (args) => {
+  const { sources } = await codeLoadedBy(args);
+  expect(sources.join("\n")).toMatch(/src\/cli\//);
+  const others =
+    /src\/(?:(?:exec-server|queue|mcp|acp)\/|runs\/(?!images\/))|node_modules\/(?:ws|bullmq|ioredis|react|openid-client|@modelcontextprotocol)\//;
+  expect(sources.filter((source) => others.test(source))).toEqual([]);
+});
+
+it("a batch without a queue loads nothing of queues", async () => {
+  const { sources } = await codeLoadedBy(["batch", "--help"]);
+  expect(sources.join("\n")).toMatch(/src\/runs\//);
+  expect(sources.filter((source) => /node_modules\/(?:bullmq|ioredis)\//.test(source))).toEqual([]);
+});
 
 it("a short command compiles nothing: the build did that for the version of Node it ran on", async () => {
   const { chunks } = await codeLoadedBy(["exec", "--", "true"]);
