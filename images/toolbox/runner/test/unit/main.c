@@ -779,6 +779,38 @@ static void a_tree_is_killed_with_its_daemons(void) {
     close(ends[1]);
 }
 
+static int told;
+
+static void tell(int number) {
+    (void)number;
+    if (write_all(told, "t", 1) != 0) abort();
+}
+
+/* So many processes, each the child of the one before. Each says when it is ready, and then when it gets SIGTERM. */
+static void spawn_below(int generations) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid > 0) return;
+    signal(SIGTERM, tell);
+    if (generations > 1) spawn_below(generations - 1);
+    if (write_all(told, "r", 1) != 0) abort();
+    for (;;) pause();
+}
+
+static void a_signal_reaches_a_tree_of_any_depth(void) {
+    int ends[2];
+    char byte;
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    told = ends[1];
+    spawn_below(4);
+    for (int i = 0; i < 4; i++) REQUIRE(read(ends[0], &byte, 1) == 1 && byte == 'r');
+    REQUIRE(tree_signal(getpid(), SIGTERM) == 4);
+    for (int i = 0; i < 4; i++) REQUIRE(read(ends[0], &byte, 1) == 1 && byte == 't');
+    while (tree_kill(getpid()) > 0 || waitpid(-1, NULL, WNOHANG) >= 0) continue;
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void *say_that_it_runs(void *ready) {
     if (write_all(*(int *)ready, "x", 1) != 0) abort();
     for (;;) pause();
@@ -975,6 +1007,7 @@ static const struct {
     TEST(a_request_for_a_command_is_read_field_by_field),
     TEST(an_address_is_one_of_loopback_written_in_one_way),
     TEST(a_tree_is_killed_with_its_daemons),
+    TEST(a_signal_reaches_a_tree_of_any_depth),
     TEST(a_process_whose_first_thread_has_ended_is_killed),
     TEST(a_zombie_is_not_killed_again),
     TEST(a_parent_is_found_behind_any_name),

@@ -508,6 +508,12 @@ static void a_directory_is_reached_through_no_link_with_openat2_and_without(void
         REQUIRE(ways[i](fd, "d/out", O_PATH) < 0 && (errno == ELOOP || errno == ENOTDIR));
         REQUIRE(ways[i](fd, "a/x", O_PATH) < 0 && errno == ENOTDIR);
         REQUIRE(ways[i](fd, "d/none", O_PATH) < 0 && errno == ENOENT);
+        char name[2 * NAME_MAX];
+        for (size_t length = NAME_MAX; length <= NAME_MAX + 1; length++) {
+            memset(name, 'n', length);
+            name[length] = 0;
+            REQUIRE(ways[i](fd, name, O_PATH) < 0 && errno == (length > NAME_MAX ? ENAMETOOLONG : ENOENT));
+        }
     }
     close(fd);
     fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
