@@ -85,10 +85,15 @@ static void make_closed_directories(void) {
     add_directory("t", 0711);
 }
 
+/* Until the end its owner may write to it, and nobody else may do more than before. */
+static void look_at_the_open_directory(void) { REQUIRE(mode_of("d") == 0700); }
+
 static void close_and_look(void) {
     begin();
     make_closed_directories();
-    REQUIRE(commit() == 0);
+    awaited_name = "x";
+    at_that_rename = look_at_the_open_directory;
+    REQUIRE(commit() == 0 && !awaited_name);
     require_committed(8);
     REQUIRE(mode_of("d") == 0 && mode_of("n") == 0 && time_of("n") == 7 && mode_of("t") == 0711 && time_of("t") == 3);
     REQUIRE(chmod(in_root("d"), 0700) == 0 && chmod(in_root("n"), 0700) == 0 && mode_of("n/m") == 0100 && time_of("n/m") == 7);
