@@ -217,6 +217,24 @@ static void a_write_is_whole_or_an_error_and_leaves_nothing_beside(void) {
     refuses_unnamed = false;
 }
 
+static void a_write_whose_stream_is_interrupted_goes_on_to_its_end(void) {
+    struct file_job job = {.cancelled = &never};
+    int number = 0;
+    for (bool has = true; has; number++) {
+        empty_root();
+        REQUIRE(mkdir(in_root("d"), 0700) == 0);
+        open_stream("content");
+        job.stream = stream;
+        request = (struct file_request){.operation = FILE_WRITE, .flags = WRITE_NEW, .mode = 0640};
+        fail_in("read", number, EINTR);
+        REQUIRE(write_it(&job) == 0);
+        has = has_failed();
+        close(stream);
+        require_file("d/new", "content");
+    }
+    REQUIRE(number == 3); /* the content, the end, and none that was interrupted */
+}
+
 /* ---- removals ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t remove_it(const struct file_job *job) { return file_remove(job, in_root("d"), REMOVE_RECURSIVE | REMOVE_WITHOUT_RIGHTS); }
@@ -367,6 +385,7 @@ int main(void) {
     REQUIRE(mkdtemp(root) && chdir("/") == 0);
     RUN(a_read_or_a_list_is_whole_or_an_error);
     RUN(a_write_is_whole_or_an_error_and_leaves_nothing_beside);
+    RUN(a_write_whose_stream_is_interrupted_goes_on_to_its_end);
     RUN(a_removal_is_done_or_an_error);
     RUN(what_takes_the_place_of_a_directory_is_not_entered);
     RUN(a_directory_whose_removal_is_given_up_is_open_to_its_owner_alone);
