@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from "node:module";
 import { PassThrough } from "node:stream";
 import timers from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
 import type { EngineStream } from "../../../../src/docker/engine-types.js";
 import { BrigError } from "../../../../src/errors.js";
 import {
@@ -33,16 +33,36 @@ afterEach(() => {
 
 const advance = async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms));
 
+const MOST_ATTEMPTS = 2_000;
+
+interface Reopening {
+  /** Undefined until it has one. */
+  result: BrigError | null | undefined;
+  failure: unknown;
+  connect: Mock<StreamOpener["connect"]>;
+  diagnose: Mock<StreamOpener["diagnose"]>;
+}
+
 /** A stream that is being opened again. By default the container runs, and no attempt to connect succeeds. */
 function reopening(given: Partial<StreamOpener> = {}, reason: Error = broke) {
   const connect = vi.fn(given.connect ?? (() => Promise.reject(new Error("refused"))));
   const diagnose = vi.fn(given.diagnose ?? (async () => "runs" as const));
-  const { tryForMs = 5_000, isGivenUp = () => false } = given;
-  const all = { result: undefined as BrigError | null | undefined, connect, diagnose };
-  const reopened = reopenStream(reason, { tryForMs, connect, diagnose, isGivenUp });
-  void reopened.then((result) => {
-    all.result = result;
-  });
+  const { tryForMs = 5_000 } = given;
+  let attempts = 0;
+  const isGivenUp = () => {
+    // A loop that does not wait would otherwise never end.
+    if (++attempts > MOST_ATTEMPTS) throw new Error("too many attempts");
+    return given.isGivenUp?.() ?? false;
+  };
+  const all: Reopening = { result: undefined, failure: undefined, connect, diagnose };
+  reopenStream(reason, { tryForMs, connect, diagnose, isGivenUp }).then(
+    (result) => {
+      all.result = result;
+    },
+    (error: unknown) => {
+      all.failure = error;
+    },
+  );
   return all;
 }
 

@@ -75,10 +75,10 @@ describe("keys of AWS", () => {
     expect(onRenewed).not.toHaveBeenCalled();
   });
 
-  it.each([
-    ["access_key_id", { secret_access_key: { env: "THE_KEY" } }, "THE_ID"],
-    ["secret_access_key", { access_key_id: { env: "THE_ID" } }, "THE_KEY"],
-    ["session_token", written, "THE_TOKEN"],
+  it.each<[string, Partial<AwsKeysRule>]>([
+    ["access_key_id", { secret_access_key: { env: "THE_KEY" } }],
+    ["secret_access_key", { access_key_id: { env: "THE_ID" } }],
+    ["session_token", written],
   ])("of which the %s cannot be read are refused, and the error says which part", async (name, rest) => {
     const outcome = failure(held({ ...rest, [name]: { env: "MISSING" } }));
     expect(await outcome).toMatchObject({
@@ -148,6 +148,7 @@ describe("keys that a program prints", () => {
     ["AccessKeyId", { AccessKeyId: "short" }],
     ["SecretAccessKey", { SecretAccessKey: "has a space" }],
     ["SessionToken", { SessionToken: "line\nbreak" }],
+    ["SessionToken", { SessionToken: "x" }],
   ])("are refused where the %s cannot be sent", async (name, given) => {
     const outcome = failure(held(printing({ ...printed, ...given })));
     expect(await outcome).toMatchObject({
