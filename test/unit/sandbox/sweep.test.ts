@@ -372,6 +372,11 @@ describe("the volumes of copy-on-write workspaces", () => {
       ],
     );
     expect((await swept(engine, recorded)).volumes).toEqual([]);
+    // Not even where an engine lists them.
+    engine.listVolumes = async () => [{ ...one, labels: unlabelled }];
+    expect((await swept(engine, recorded)).volumes).toEqual([
+      { id: one.name, sessionId: null, verdict: "unreadable-labels", removed: false },
+    ]);
     expect(engine.removed).toEqual([]);
   });
 

@@ -83,6 +83,8 @@ describe("a stream that broke", () => {
   });
 
   it("is tried ever less often, down to once in a second, and the engine hears since when it is broken", async () => {
+    // The clock of this process did not begin with the stream.
+    await advance(500);
     const stream = reopening({ tryForMs: 60_000 });
     await advance(3_300);
     expect(waits).toEqual([20, 40, 80, 160, 320, 640, 1000, 1000, 1000]);
@@ -204,17 +206,38 @@ describe("a stream to a container that is paused", () => {
   });
 });
 
+describe("a stream to a container that is paused for longer than it is tried", () => {
+  it("is tried again afterwards", async () => {
+    let isPaused = true;
+    const diagnose = async () => (isPaused ? ("paused" as const) : ("runs" as const));
+    const stream = reopening({ diagnose, tryForMs: 500, connect: async () => undefined });
+    await advance(10_000);
+    isPaused = false;
+    await advance(1_000);
+    expect(stream.result).toBeNull();
+  });
+});
+
 describe("a stream on which nothing came any more", () => {
   it.each([
     [1_000, 300_000],
     [400_000, 400_000],
-  ])("is tried for %i ms at least, where others are: %i ms", async (tryForMs, atLeastMs) => {
-    const stream = reopening({ tryForMs }, new SilentStream());
-    await advance(atLeastMs - 1);
-    expect(stream.result).toBeUndefined();
-    await advance(1_001);
-    expect(stream.result).toMatchObject({ code: "sandbox.gone" });
-  });
+  ])(
+    "is tried for five minutes where others are tried for %i ms, and never shorter",
+    async (tryForMs, ms) => {
+      /** The engine answers at this time, and what is decided then depends on whether the stream's time is over. */
+      const answeringAt = (atMs: number) => async (brokenForMs: number) => {
+        if (brokenForMs > ms - 5_000 && brokenForMs < atMs)
+          await new Promise((resolve) => setTimeout(resolve, atMs - brokenForMs));
+        return "runs" as const;
+      };
+      const early = reopening({ tryForMs, diagnose: answeringAt(ms - 1) }, new SilentStream());
+      const late = reopening({ tryForMs, diagnose: answeringAt(ms + 1) }, new SilentStream());
+      await advance(ms + 2);
+      expect(early.result).toBeUndefined();
+      expect(late.result).toMatchObject({ code: "sandbox.gone" });
+    },
+  );
 });
 
 describe("a stream that is being opened", () => {
