@@ -9,8 +9,7 @@ import type { Outcomes } from "./outcomes.js";
  * "held": it was refused. "failed": it succeeded. "allowed": it succeeded, and a setting of the policy permits it. "untried": it cannot
  * be tried here. "unjudged": it was refused, but also where nothing is protected, so that this proves nothing; or nothing came back.
  */
-const VERDICTS = ["failed", "unjudged", "allowed", "untried", "held"] as const;
-export type Verdict = (typeof VERDICTS)[number];
+export type Verdict = "failed" | "unjudged" | "allowed" | "untried" | "held";
 
 /** What came of one attempt. */
 export interface Judgement {

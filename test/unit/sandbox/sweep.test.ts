@@ -3,7 +3,7 @@ import type { ContainerSummary, VolumeSummary } from "../../../src/docker/engine
 import { BrigError } from "../../../src/errors.js";
 import type { HostProcesses } from "../../../src/lib/owner.js";
 import { LABELS, sessionLabels } from "../../../src/sandbox/labels.js";
-import { type SweepOptions, type SweepVerdict, sweep } from "../../../src/sandbox/sweep.js";
+import { REMOVABLE, type SweepOptions, type SweepVerdict, sweep } from "../../../src/sandbox/sweep.js";
 
 const now = new Date("2026-11-20T12:00:00Z");
 const processes: HostProcesses = {
@@ -68,6 +68,7 @@ class FakeEngine {
   }
 
   async listVolumes(labels: string[]): Promise<VolumeSummary[]> {
+    this.lists++;
     return this.#volumes.filter((one) => labels.every((label) => label in one.labels));
   }
 
@@ -100,6 +101,25 @@ describe("a sweep", () => {
     ["of another machine, dead or not", "other-machine", false, { host: "vm-2", pid: 999 }],
     ["of another machine that never started", "other-machine", false, { host: "vm-2", state: "created" }],
     ["that was never started, after its lease", "never-started", true, { state: "created", ageSeconds: 61 }],
+    ["that was never started, a minute ago", "owner-alive", false, { state: "created", ageSeconds: 60 }],
+    [
+      "that was never started, a moment more than a minute ago",
+      "never-started",
+      true,
+      { state: "created", ageSeconds: 60.001, leaseSeconds: 60 },
+    ],
+    [
+      "that was never started, at the end of its lease",
+      "owner-alive",
+      false,
+      { state: "created", ageSeconds: 100, leaseSeconds: 100 },
+    ],
+    [
+      "that was never started, just after its lease",
+      "never-started",
+      true,
+      { state: "created", ageSeconds: 100.001, leaseSeconds: 100 },
+    ],
     [
       "that is just being started",
       "owner-alive",
@@ -129,6 +149,27 @@ describe("a sweep", () => {
     const engine = new FakeEngine([container("c", given)]);
     expect((await swept(engine)).containers).toEqual([{ id: "c", sessionId: "s-c", verdict, removed }]);
     expect(engine.removed).toEqual(removed ? ["c"] : []);
+  });
+
+  it("removes nothing else than what nobody uses", () => {
+    expect(REMOVABLE).toEqual(["owner-gone", "never-started", "stale-toolbox", "unused-cache"]);
+  });
+
+  it("leaves a container alone that an engine lists although it has no label", async () => {
+    const engine = new FakeEngine([{ ...container("c", { pid: 999 }), labels: {} }]);
+    engine.listContainers = async () => [{ ...container("c", { pid: 999 }), labels: {} }];
+    const { containers } = await swept(engine);
+    expect(containers).toEqual([{ id: "c", sessionId: null, verdict: "unreadable-labels", removed: false }]);
+    expect(engine.removed).toEqual([]);
+  });
+
+  it("does not go on when the engine is gone", async () => {
+    const gone = new BrigError("no engine", { code: "engine.unreachable" });
+    const engine = new FakeEngine([container("c", { pid: 999 })], [volume("t-old", "old")]);
+    engine.removeContainer = async () => {
+      throw gone;
+    };
+    await expect(swept(engine)).rejects.toBe(gone);
   });
 
   it("does not see containers without brig's label", async () => {
@@ -230,9 +271,12 @@ describe("the toolboxes", () => {
       ...container(id, { ageSeconds }),
       labels: { "brig.toolbox": "new" },
     });
-    const engine = new FakeEngine([filler("left", 3600), filler("busy", 5)]);
+    const engine = new FakeEngine([filler("left", 600.001), filler("busy", 600)]);
     const found = await swept(engine, { toolbox });
     expect(found.containers).toMatchObject([{ id: "left", verdict: "unrecorded", removed: false }]);
+    const dry = await swept(engine, { toolbox, includeUnrecorded: true, dryRun: true });
+    expect(dry.containers).toMatchObject([{ id: "left", verdict: "never-started", removed: false }]);
+    expect(engine.removed).toEqual([]);
     const forced = await swept(engine, { toolbox, includeUnrecorded: true });
     expect(forced.containers).toMatchObject([{ id: "left", verdict: "never-started", removed: true }]);
     expect(engine.removed).toEqual(["left"]);
@@ -251,11 +295,11 @@ describe("the caches of MCP servers", () => {
     createdAt: new Date(now.getTime() - ageSeconds * 1000),
   });
   const caches = () => [
-    cache("unused", 3600),
+    cache("unused", 600.001),
     cache("used", 3600),
-    cache("new", 5),
+    cache("new", 600),
     { ...cache("ageless", 0), createdAt: null },
-    volume("foreign", "x", "other"),
+    { ...volume("foreign", "x", "other"), createdAt: new Date(0) },
   ];
 
   it("go unless they are used or new", async () => {
@@ -314,6 +358,40 @@ describe("the volumes of copy-on-write workspaces", () => {
     expect(report.volumes.map((one) => one.verdict)).toEqual([verdict, verdict, verdict]);
     expect(engine.removed).toEqual([]);
   });
+
+  it("are no volumes that have only one of the two labels", async () => {
+    const [one, other] = volumes(dead);
+    if (one === undefined || other === undefined) throw new Error("no volumes");
+    const { [LABELS.session]: _, ...unlabelled } = one.labels;
+    const { "brig.tree": __, ...foreign } = other.labels;
+    const engine = new FakeEngine(
+      [],
+      [
+        { ...one, labels: unlabelled },
+        { ...other, labels: foreign },
+      ],
+    );
+    expect((await swept(engine, recorded)).volumes).toEqual([]);
+    // Not even where an engine lists them.
+    engine.listVolumes = async () => [{ ...one, labels: unlabelled }];
+    expect((await swept(engine, recorded)).volumes).toEqual([
+      { id: one.name, sessionId: null, verdict: "unreadable-labels", removed: false },
+    ]);
+    expect(engine.removed).toEqual([]);
+  });
+
+  it.each([`brig-${id}`, `x-brig-${id}-upper`, `brig-${id}x-upper`, "brig--upper"])(
+    "stay under the name %s, which brig does not give them",
+    async (name) => {
+      const [one] = volumes(dead);
+      if (one === undefined) throw new Error("no volumes");
+      const engine = new FakeEngine([], [{ ...one, name }]);
+      expect((await swept(engine, recorded)).volumes).toMatchObject([
+        { verdict: "unrecorded", removed: false },
+      ]);
+      expect(engine.removed).toEqual([]);
+    },
+  );
 
   it("stay when only their label says whose they are, not their name", async () => {
     const engine = new FakeEngine([], volumes(dead, "precious"));

@@ -77,6 +77,39 @@ describe("an attempt", () => {
     expect(judged("mounts", { outcome: "ended by signal 9" }).verdict).toBe("unjudged");
   });
 
+  it("says why it is not judged", () => {
+    expect(judged("mounts", {})).toMatchObject({ reason: "the attempt did not answer", advice: null });
+    expect(judged("mounts", { outcome: "ended by signal 9" })).toMatchObject({
+      reason: "the attempt ended by signal 9",
+      advice: null,
+    });
+    expect(judged("mounts", { outcome: "EPERM and more" }).verdict).toBe("unjudged");
+    expect(judged("mounts", { outcome: "EPERM", control: "EPERM" })).toMatchObject({
+      reason: "it is refused without any protection as well (EPERM), so the refusal proves nothing",
+      advice: expect.stringContaining("--no-control"),
+    });
+  });
+
+  it("is not judged if its control did not answer at all", () => {
+    const attempt = allAttempts.find((one) => one.attempt === "mounts");
+    if (attempt === undefined) throw new Error("there is no such attempt");
+    const control = { root: {}, user: { mounts: "done" } };
+    expect(
+      judge(attempt, { policy, kernel: "shared", outcomes: { mounts: "EPERM" }, control }),
+    ).toMatchObject({ verdict: "unjudged", control: "no answer" });
+  });
+
+  it("has its control by the user that it names, and by root otherwise", () => {
+    const of = (name: string, control: { root: string; user: string }) => {
+      const attempt = allAttempts.find((one) => one.attempt === name);
+      if (attempt === undefined) throw new Error("there is no such attempt");
+      const controls = { root: { [name]: control.root }, user: { [name]: control.user } };
+      return judge(attempt, { policy, kernel: "shared", outcomes: {}, control: controls }).control;
+    };
+    expect(of("setuid-program", { root: "EPERM", user: "done" })).toBe("done");
+    expect(of("mounts", { root: "done", user: "EPERM" })).toBe("done");
+  });
+
   it("takes a special answer of the control where success would do harm", () => {
     expect(judged("first-process", { outcome: "EACCES", control: "ETXTBSY" }).verdict).toBe("held");
     expect(judged("first-process", { outcome: "EACCES", control: "done" }).verdict).toBe("unjudged");

@@ -10,6 +10,7 @@ import type { SetupChoice } from "../../../../src/sandbox/setup/resolve-setup.js
 import { exitPayload, type FakeRunner, type SentFrame, uint64 } from "../channel/fake-runner.js";
 import type { PlayedContainer } from "../played-engine.js";
 import { playedPlace } from "../played-sandbox.js";
+import type { PlayedImage } from "./trust/played-image.js";
 
 const proxy = { address: "127.83.0.1", port: 3128 };
 const client = { address: "127.0.0.1", port: 40_000 };
@@ -20,19 +21,25 @@ export function socketExit(errno = 0): Buffer {
   return payload;
 }
 
-/** The record of a process `curl` that belongs to a channel. */
-function ownedBy(channel: number): Buffer {
+interface Owner {
+  channel: number;
+  /** Null for a connection whose process is not found. */
+  program: string | null;
+}
+
+/** The record of a process that belongs to a channel. */
+function ownedBy({ channel, program }: Owner): Buffer {
   const record = Buffer.alloc(24);
   record.writeUInt32LE(channel, 0);
-  record.writeUInt32LE(12, 4);
-  record.write("curl", 8);
+  record.writeUInt32LE(program === null ? 0 : 12, 4);
+  record.write(program ?? "", 8);
   const head = exitPayload(0, ExitKind.file);
   uint64(record.length).copy(head, 16);
   return Buffer.concat([head, record]);
 }
 
 /** What the runner does of itself in a sandbox with an allow-list: it binds, closes, and knows whose connections are. */
-function answers({ runner }: PlayedContainer, { type, channel, payload }: SentFrame, owner: number): void {
+function answers({ runner }: PlayedContainer, { type, channel, payload }: SentFrame, owner: Owner): void {
   if (type === FrameType.listen) runner.send(FrameType.bound, channel, payload.subarray(4));
   if (type === FrameType.kill && channel < 60) runner.send(FrameType.exit, channel, socketExit());
   if (type === FrameType.file && payload[0] === FileOperation.owners)
@@ -41,18 +48,31 @@ function answers({ runner }: PlayedContainer, { type, channel, payload }: SentFr
 
 interface Wanted extends SandboxOptions {
   setup?: SetupChoice;
+  /** The files in it. Default: file requests are not answered. */
+  files?: PlayedImage;
+  /** Whose all connections are. Default: curl. */
+  program?: string | null;
 }
 
+const OF_FILES: readonly number[] = [
+  ...[FileOperation.read, FileOperation.write, FileOperation.stat, FileOperation.mkdir],
+  FileOperation.sequence,
+];
+
 /** A sandbox with an allow-list, whose runner the test plays. */
-export async function egressPlace({ setup, ...options }: Wanted = {}) {
+export async function egressPlace({ setup, files, program = "curl", ...options }: Wanted = {}) {
   const { engine, environment, warnings } = await playedPlace();
   const attempts: EgressAttempt[] = [];
   /** The channels of commands, in their order. */
   const commands: { channel: number; payload: string }[] = [];
+  let answerFile: ((sent: SentFrame) => void) | undefined;
   engine.onFrame = (container, sent) => {
+    answerFile ??= files?.answers(container.runner);
     if (sent.type === FrameType.spawn)
       commands.push({ channel: sent.channel, payload: sent.payload.toString("latin1") });
-    answers(container, sent, commands.at(-1)?.channel ?? 0);
+    const isOfFiles = sent.type === FrameType.file && OF_FILES.includes(sent.payload.readUInt8(0));
+    if (isOfFiles || sent.type === FrameType.input) answerFile?.(sent);
+    answers(container, sent, { channel: commands.at(-1)?.channel ?? 0, program });
   };
   const settings = await resolveSettings({
     ...{ workspace: null, environment, network: "allowlist:a.test", setup },
