@@ -3,6 +3,7 @@
  * second name of the same file.
  */
 #define _GNU_SOURCE
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "../../changes.c"
@@ -302,7 +303,12 @@ static void a_tree_may_be_deeper_than_the_directories_that_are_kept_open(void) {
     put_in("base", closed, "old");
     put_in("upper", closed, "x");
     put_in("merged", "d/d/d/zz", "x");
+    /* Three for each level that is open, for its sides, and a few more. */
+    struct rlimit limit;
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 4 * OPEN_LEVELS);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &(struct rlimit){3 * OPEN_LEVELS + 24, limit.rlim_max}) == 0);
     REQUIRE(changes(0, 0, "", 0) == 0 && seen_count == 3);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     require_change(0, CHANGE_ADDED, path);
     require_change(1, CHANGE_MODIFIED, closed);
     require_change(2, CHANGE_ADDED, "d/d/d/zz");

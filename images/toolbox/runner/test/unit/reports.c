@@ -404,6 +404,22 @@ static void without_memory_for_all_of_it_there_is_no_report(void) {
     lacking = NOTHING;
 }
 
+/* No process can be started any more, so nothing is tried. Then nothing may be said of it, least of all that it was refused. */
+static void allow_no_process(void) {
+    static const struct rule rules[] = {
+        {.number = SYS_clone, .value = ANY, .action = REFUSE(EAGAIN)},
+        {.number = SYS_clone3, .value = ANY, .action = REFUSE(EAGAIN)},
+        {.number = SYS_fork, .value = ANY, .action = REFUSE(EAGAIN)},
+    };
+    filter_by(rules, sizeof rules / sizeof *rules);
+}
+
+static void what_cannot_be_tried_has_no_answer(void) {
+    report_after(allow_no_process, "");
+    REQUIRE(section_count > 0);
+    for (size_t i = 0; i < PROBES; i++) REQUIRE(!was_probed(probes[i]));
+}
+
 int main(void) {
     setvbuf(stdout, NULL, _IONBF, 0); /* what is not written yet would be written by every child too */
     signal(SIGPIPE, SIG_IGN);
@@ -419,5 +435,6 @@ int main(void) {
     RUN(too_many_processes_are_not_named);
     RUN(a_report_that_nobody_reads_has_failed);
     RUN(without_memory_for_all_of_it_there_is_no_report);
+    RUN(what_cannot_be_tried_has_no_answer);
     return 0;
 }
