@@ -52,9 +52,13 @@ describe("an applier of a tree", () => {
       process.getuid?.() === 0 ? "1000:1001" : `${process.getuid?.()}:${process.getgid?.()}`,
     );
     await applier.context.link.ping();
+    const removed: string[] = [];
+    engine.before = (what, name) => void (what === "remove container" && removed.push(name));
     await applier.close();
     expect(engine.containers.map(({ state }) => state === "gone")).toEqual([false, true]);
     await tree.close({ keep: false });
+    // Each has ended when its runner was asked to, and what is closed is not ended again.
+    expect(removed).toEqual([]);
   });
 
   it("ends with its tree, also while it is being started", async () => {
