@@ -5,7 +5,7 @@ import { LABELS, sessionLabels } from "../../../src/sandbox/labels.js";
 import { type SweepOptions, sweep } from "../../../src/sandbox/sweep.js";
 
 export const now = new Date("2026-11-20T12:00:00Z");
-export const processes: HostProcesses = {
+const processes: HostProcesses = {
   host: "vm-1",
   bootId: "boot-1",
   isAlive: (pid) => pid === 100,
