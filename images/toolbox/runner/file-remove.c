@@ -56,7 +56,6 @@ static uint32_t go_down(struct descent *way, const char *name, uint8_t flags) {
     int fd = open_directory(name, flags);
     uint32_t error = fd >= 0 && fchdir(fd) == 0 ? 0 : (uint32_t)errno;
     if (fd >= 0) close(fd);
-    if (error) way->depth--;
     return error;
 }
 

@@ -217,6 +217,24 @@ static void a_write_is_whole_or_an_error_and_leaves_nothing_beside(void) {
     refuses_unnamed = false;
 }
 
+static void a_read_that_is_interrupted_goes_on_to_the_end_of_the_file(void) {
+    struct file_job job = {.cancelled = &never};
+    int number = 0;
+    empty_root();
+    put_file("a", "content of a");
+    for (bool has = true; has; number++) {
+        open_stream("");
+        job.stream = stream;
+        request = (struct file_request){.operation = FILE_READ};
+        fail_in("pread", number, EINTR);
+        REQUIRE(read_it(&job) == 0);
+        has = has_failed();
+        take_output(&now);
+        REQUIRE(now.size == 12 && memcmp(now.bytes, "content of a", 12) == 0);
+    }
+    REQUIRE(number == 3); /* the content, the end, and none that was interrupted */
+}
+
 static void a_write_whose_stream_is_interrupted_goes_on_to_its_end(void) {
     struct file_job job = {.cancelled = &never};
     int number = 0;
@@ -385,6 +403,7 @@ int main(void) {
     REQUIRE(mkdtemp(root) && chdir("/") == 0);
     RUN(a_read_or_a_list_is_whole_or_an_error);
     RUN(a_write_is_whole_or_an_error_and_leaves_nothing_beside);
+    RUN(a_read_that_is_interrupted_goes_on_to_the_end_of_the_file);
     RUN(a_write_whose_stream_is_interrupted_goes_on_to_its_end);
     RUN(a_removal_is_done_or_an_error);
     RUN(what_takes_the_place_of_a_directory_is_not_entered);
