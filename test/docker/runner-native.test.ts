@@ -1,3 +1,6 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { testEngine } from "../support/engine.js";
 import {
@@ -12,6 +15,8 @@ import { openTestSandbox } from "../support/sandbox.js";
 /** For a night of fuzzing: BRIG_FUZZ_SECONDS=28800 npx vitest run --config test/vitest.config.ts runner-native */
 const fuzzSeconds = Number(process.env.BRIG_FUZZ_SECONDS ?? 30);
 const buildMs = 15 * 60_000;
+/** Each program lists the tests that it runs. */
+const sources = fileURLToPath(new URL("../../images/toolbox/runner/test/unit", import.meta.url));
 
 describe("the runner's native tests", () => {
   let checks: CheckContainer;
@@ -23,124 +28,41 @@ describe("the runner's native tests", () => {
 
   afterAll(() => checks[Symbol.asyncDispose]());
 
-  it("its parts do what they promise, under the address and undefined-behaviour sanitizers", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit"]);
-    expect(output).not.toContain("failed");
-    expect(output.match(/^ok /gm)).toHaveLength(47);
-    expect(exitCode).toBe(0);
-  });
-
-  it("the parts that everything else is made of do so too", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-parts"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(22);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a commit keeps its promise, whatever others do meanwhile and wherever it dies", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-trees"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(23);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a commit says what it was asked for in vain, and waits for another one", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-commits"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(14);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a commit of which any call fails, or that dies at any call, is done or was never there", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-commit-failures"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(2);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a commit looks at all it is told to expect, and gets past modes that shut it out", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-places"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(9);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("records of a commit and digests are what their bytes say", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-records"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(8);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("it knows which file systems commands can fill, and when they have", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-rooms"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(11);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("an operation on files of which any call fails says so, and leaves nothing half done", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-file-failures"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(7);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a journal is read only as it was written, and only by whom it is for", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-journals"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(8);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("what is read about processes is about the right ones", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-processes"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(9);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a receipt tells of what can hurt whoever uses the files, and of nothing else", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-receipts"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(14);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("the changes of a tree are all that differs from its base", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-changes"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(12);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("a copy takes what it was asked for, whatever others do to the files meanwhile", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-copies"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(15);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("its event loop keeps its bounds, towards whoever connects and towards a host", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-session"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(38);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("sockets in a sandbox lose nothing when the kernel refuses, interrupts or cuts short a call, and keep their limits", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-sockets"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(28);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("its event loop does so too, whatever its host and its workers say", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-edges"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(50);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("the whole runner gives commands what the host asks for, and tells the host what they do", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-whole"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(16);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("it is started, spoken to and ended only as it should be", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-doors"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(17);
-    expect(exitCode, output).toBe(0);
-  });
-
-  it("its report says what the kernel has answered, to every attempt", async () => {
-    const { exitCode, output } = await checks.run(["/checks/unit-reports"]);
-    expect(output.match(/^ok /gm), output).toHaveLength(11);
+  it.each([
+    ["its parts do what they promise", "main"],
+    ["the parts that everything else is made of do so too", "parts"],
+    ["a commit keeps its promise, whatever others do meanwhile and wherever it dies", "trees"],
+    ["a commit says what it was asked for in vain, and waits for another one", "commits"],
+    [
+      "a commit of which any call fails, or that dies at any call, is done or was never there",
+      "commit-failures",
+    ],
+    ["a commit looks at all it is told to expect, and gets past modes that shut it out", "places"],
+    ["records of a commit and digests are what their bytes say", "records"],
+    ["it knows which file systems commands can fill, and when they have", "rooms"],
+    ["an operation on files of which any call fails says so, and leaves nothing half done", "file-failures"],
+    ["a journal is read only as it was written, and only by whom it is for", "journals"],
+    ["what is read about processes is about the right ones", "processes"],
+    ["a receipt tells of what can hurt whoever uses the files, and of nothing else", "receipts"],
+    ["the changes of a tree are all that differs from its base", "changes"],
+    ["a copy takes what it was asked for, whatever others do to the files meanwhile", "copies"],
+    ["its event loop keeps its bounds, towards whoever connects and towards a host", "session"],
+    [
+      "sockets in a sandbox lose nothing when the kernel refuses, interrupts or cuts short a call, and keep their limits",
+      "sockets",
+    ],
+    ["its event loop does so too, whatever its host and its workers say", "edges"],
+    ["the whole runner gives commands what the host asks for, and tells the host what they do", "whole"],
+    ["it is started, spoken to and ended only as it should be", "doors"],
+    ["its report says what the kernel has answered, to every attempt", "reports"],
+  ])("%s, under the address and undefined-behaviour sanitizers: %s.c", async (_, name) => {
+    const listed = await readFile(join(sources, `${name}.c`), "utf8");
+    const { exitCode, output } = await checks.run([
+      name === "main" ? "/checks/unit" : `/checks/unit-${name}`,
+    ]);
+    expect(output.match(/^ok .*/gm), output).toEqual(
+      [...listed.matchAll(/^ {4}(?:RUN|TEST)\((\w+)\)/gm)].map(([, test]) => `ok ${test}`),
+    );
     expect(exitCode, output).toBe(0);
   });
 

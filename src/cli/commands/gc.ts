@@ -24,6 +24,7 @@ import {
 } from "../../sandbox/sweep.js";
 import { cacheLabel } from "../../sandbox/volumes/cache-volume.js";
 import type { CliContext } from "../context.js";
+import { forgetEndedOwners } from "../ports/forget-ended-owners.js";
 import { write, writeJson, writeTable } from "../render.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -106,6 +107,7 @@ async function collectGarbage(
   const taskImages = (await new TaskImageStore(engine).list()).length;
   const nothingElse = { placeholders: [], undoneApplies: [], incompleteSnapshots: 0, quarantines: 0 };
   if (dryRun === true) return { ...report, oldSnapshots, taskImages, ...nothingElse };
+  await forgetEndedOwners(brigHome);
   return {
     ...report,
     oldSnapshots,

@@ -24,11 +24,15 @@ const recordShape = strictObject({
 /** A sandbox whose owner takes requests. */
 export type ControlRecord = Shaped<typeof recordShape>;
 
+export function controlDirectory(brigHome: string): string {
+  return join(brigHome, "control");
+}
+
 /** Opens `$BRIG_HOME/control`, in which the tokens are. Error: `usage.invalid` if it is not the user's alone. */
 export async function openControlRecords(
   brigHome: string,
 ): Promise<{ directory: string; records: OwnedRecords<ControlRecord> }> {
-  const directory = join(brigHome, "control");
+  const directory = controlDirectory(brigHome);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { uid, mode } = await lstat(directory);
   if ((mode & 0o170_777) === 0o040_700 && uid === userInfo().uid)
