@@ -13,6 +13,7 @@ import { patchOf } from "../unit/tools/patch/patches.js";
 const add = patchOf("*** Add File: made.txt", "+x");
 /** `npm run test:deep` tries many more trees. */
 const caseCount = process.env.BRIG_TEST_DEEP === "1" ? 1000 : 60;
+const leadsOut = patchOf("*** Update File: ../outside", "@@", "-a", "+b");
 const USAGE = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n";
 
 function programIn(sandbox: Sandbox): PatchEngine {
@@ -145,7 +146,7 @@ describe("the program and the tools", { timeout: 300_000 }, () => {
         expect(seen).toEqual(wanted);
         applied += wanted.exitCode === 0 ? 1 : 0;
       }),
-      { numRuns: caseCount },
+      { numRuns: caseCount, examples: [[{ tree: {}, patch: leadsOut }]] },
     );
     expect(applied).toBeGreaterThan(caseCount / 60);
     expect(await sanitizerFindings(sandbox)).toBe("");

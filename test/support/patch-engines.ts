@@ -45,7 +45,8 @@ export async function patched(
     await mkdir(directory);
     for (const [name, content] of Object.entries(tree)) await make(join(directory, name), content);
     const { exitCode, said } = await engine(patch, directory);
-    return { exitCode, said: said.replaceAll(directory, "ROOT"), tree: await treeWithModes(directory) };
+    const shown = said.replaceAll(directory, "ROOT").replaceAll(own, "ABOVE");
+    return { exitCode, said: shown, tree: await treeWithModes(directory) };
   } finally {
     await rm(own, { recursive: true, force: true });
   }
