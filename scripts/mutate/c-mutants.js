@@ -44,7 +44,7 @@ export function mutantsOf(file, source) {
     if (token.text === "!") add(token, "", "without !");
     if (token.text === "true" || token.text === "false")
       add(token, token.text === "true" ? "false" : "true", `${token.text} becomes its opposite`);
-    // Nobody asks which negative number means that something failed, but all ask whether it is negative.
+    // -1 becomes 1, not -2: code only asks whether such a number is negative.
     if (isSign(tokens, at)) add(token, "", "without the sign");
     else if (isPlainNumber(tokens, at) && !isBound(before, after))
       add(token, oneMore(token.text), `${token.text} becomes one more`);
@@ -69,7 +69,7 @@ function oneMore(number) {
     : String(Number(number) + 1);
 }
 
-/** Not one with a sign, and not the size of a buffer on the stack, where one byte more makes no difference. */
+/** A number without a sign that is not the size of a buffer on the stack, where one byte more makes no difference. */
 function isPlainNumber(tokens, at) {
   const [type, name, before, number, after] = [-3, -2, -1, 0, 1].map((by) => tokens[at + by]?.text ?? "");
   const isOfBuffer =
@@ -77,7 +77,7 @@ function isPlainNumber(tokens, at) {
   return /^\d+$/.test(number) && !isSign(tokens, at - 1) && !(isOfBuffer && Number(number) >= 16);
 }
 
-/** A minus before a number, with nothing that it could be taken from. */
+/** A minus that is the sign of a number, and subtracts nothing. */
 function isSign(tokens, at) {
   return (
     tokens[at]?.text === "-" &&

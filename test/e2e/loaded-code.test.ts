@@ -80,7 +80,7 @@ it.each([
   [["sessions", "list"]],
   [["diff", "--help"]],
   [["port", "--help"]],
-  [["gc", "--help"]],
+  [["gc", "--dry-run"]],
   [["exec-server", "--help"]],
   [["queue", "--help"]],
 ])("%j loads nothing of batches, queues and servers", async (args) => {

@@ -4,11 +4,11 @@ import { controlDirectory, openControlRecords } from "./control/control-records.
 
 /**
  * Removes what killed processes have left below `$BRIG_HOME`: the records of their open ports, and of their sandboxes that took requests for ports.
- * Only `brig port` reads these, and leaves out the same ones, so it is no error if they cannot be read or removed.
+ * Errors are ignored: `brig port`, which alone reads these records, does not list those of ended processes anyway.
  */
 export async function forgetEndedOwners(brigHome: string): Promise<void> {
   const readSandboxes = async () => {
-    // Opening them would make the directory.
+    // openControlRecords would make this directory, and a home that has none is to stay as it is.
     await access(controlDirectory(brigHome));
     await (await openControlRecords(brigHome)).records.list();
   };

@@ -14,7 +14,7 @@ it("the container without protection does not wait for a program that never ends
       ...{ image: "brig/base", targets, limits: { memoryBytes: 2 ** 30, pids: 64 }, labels: testLabels() },
       ...{ toolbox, execMs },
     });
-  // Already to prepare it, a busy machine may need longer than this.
+  // A busy machine may need more than 1.5 s even for what prepares the container, which has the same limit.
   await using twin = await open(1500).catch(() => open(30_000));
   await expect(twin.exec([ATTEMPTS_PROGRAM, "wait", "300"])).rejects.toThrow(
     /^\/\.brig\/attempts did not end within (?:1\.5|30) s$/,

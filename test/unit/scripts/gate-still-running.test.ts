@@ -38,7 +38,8 @@ async function runTests(directory: string, { endsIn, only = "" }: { endsIn?: num
       cwd: directory,
       reject: false,
       all: true,
-      env: endsIn === undefined ? {} : { BRIG_TESTS_END_AT: String(Date.now() + endsIn) },
+      // Empty, because this test may itself be in a run that has such a time.
+      env: { BRIG_TESTS_END_AT: endsIn === undefined ? "" : String(Date.now() + endsIn) },
     },
   );
   return { all, exitCode };

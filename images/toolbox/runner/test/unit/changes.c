@@ -303,7 +303,7 @@ static void a_tree_may_be_deeper_than_the_directories_that_are_kept_open(void) {
     put_in("base", closed, "old");
     put_in("upper", closed, "x");
     put_in("merged", "d/d/d/zz", "x");
-    /* Three for each level that is open, for its sides, and a few more. */
+    /* So few descriptors that the scan has to close directories on its way down. Of each one that is open it has up to three: one in each tree. */
     struct rlimit limit;
     REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 4 * OPEN_LEVELS);
     REQUIRE(setrlimit(RLIMIT_NOFILE, &(struct rlimit){3 * OPEN_LEVELS + 24, limit.rlim_max}) == 0);

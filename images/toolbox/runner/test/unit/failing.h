@@ -27,7 +27,7 @@ static struct {
     int left, error;         /* the calls until then, and with what it fails */
     const char *path;        /* only calls with this path count; NULL for all calls */
     const char *name;        /* only calls of this function count; NULL for all of them */
-    void (*instead)(void);   /* what happens just before the chosen call, which then does not fail; NULL if it fails */
+    void (*meanwhile)(void); /* what another process does just before the chosen call, which then is made; NULL if the call fails */
     const char *failed;      /* the name of the function that has failed; NULL if none has */
     char failed_at[256];     /* the path that it was called with, if it has one */
 } failing;
@@ -57,14 +57,14 @@ static inline void fail_in(const char *name, int number, int error) {
     failing.name = name;
 }
 
-/* Just before the call of this function with this path and this number, somebody else does this. The call itself does not fail. */
+/* Calls `act`, which does what another process could do, just before this call, which is then made as usual. Its number counts calls with this path. */
 static inline void act_before(const char *name, const char *path, int number, void (*act)(void)) {
     fail_in(name, number, 0);
     failing.path = path;
-    failing.instead = act;
+    failing.meanwhile = act;
 }
 
-/* Ends the choice. True if the chosen call was made, and has failed or something else was done before it. */
+/* Ends the choice. True if the operation came to the chosen call. */
 static inline bool has_failed(void) {
     failing.is_armed = false;
     return failing.failed != NULL;
@@ -76,7 +76,7 @@ static bool fails(const char *name, const char *path) {
     if (failing.dies) _exit(DEATH);
     failing.failed = name;
     snprintf(failing.failed_at, sizeof failing.failed_at, "%s", path);
-    if (failing.instead) return failing.instead(), false;
+    if (failing.meanwhile) return failing.meanwhile(), false;
     errno = failing.error;
     return true;
 }

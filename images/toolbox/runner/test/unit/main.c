@@ -786,7 +786,7 @@ static void tell(int number) {
     if (write_all(told, "t", 1) != 0) abort();
 }
 
-/* So many processes, each the child of the one before. Each says when it is ready, and then when it gets SIGTERM. */
+/* Starts a child, which starts a child, and so on. Each of them writes "r" when it is ready, and "t" when it gets SIGTERM. */
 static void spawn_below(int generations) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);

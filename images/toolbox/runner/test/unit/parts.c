@@ -18,7 +18,7 @@
 #include "../../wire.h"
 #include "require.h"
 
-/* What sched_getaffinity(2) says: an errno, or the processors. And what sched_setaffinity(2) was called with, and how often. */
+/* The answer of sched_getaffinity(2): an errno, or these processors. And how often sched_setaffinity(2) was called, with which ones last. */
 static int affinity_error, affinity_calls;
 static cpu_set_t affinity, affinity_set;
 
@@ -506,7 +506,7 @@ static void only_known_processors_are_set_and_only_if_there_are_others_now(void)
     REQUIRE(affinity_calls == 1 && CPU_EQUAL(&affinity_set, &affinity));
 }
 
-/* From a process of its own, since nothing can be taken back. */
+/* In a child, because a process cannot take back what this does to it. */
 static void who_makes_way_does_so_for_good(void) {
     pid_t pid = fork();
     REQUIRE(pid >= 0);

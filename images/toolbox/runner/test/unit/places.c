@@ -85,7 +85,7 @@ static void make_closed_directories(void) {
     add_directory("t", 0711);
 }
 
-/* Until the end its owner may write to it, and nobody else may do more than before. */
+/* While a commit works in this directory, whose mode is 0500, its owner may write to it. Others may do no more there than before. */
 static void look_at_the_open_directory(void) { REQUIRE(mode_of("d") == 0700); }
 
 static void close_and_look(void) {
@@ -317,7 +317,7 @@ static void a_file_with_a_second_name_is_known_by_its_size_and_time(void) {
     }
 }
 
-/* Where nothing has to change, a call would still cost an entry in the journal of the file system. */
+/* Setting the owner or the mode that a file has already would still be written to the disk. */
 static void a_file_that_is_as_wanted_is_not_changed_again(void) {
     static const char *const calls[] = {"fchown", "fchmod"};
     for (int i = 0; i < 6; i++) {

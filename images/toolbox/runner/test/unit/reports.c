@@ -404,7 +404,10 @@ static void without_memory_for_all_of_it_there_is_no_report(void) {
     lacking = NOTHING;
 }
 
-/* No process can be started any more, so nothing is tried. Then nothing may be said of it, least of all that it was refused. */
+/*
+ * Refuses every new process, and each attempt needs one. So no attempt is made, and the report must not say what came of it: a number there would
+ * read as a refusal by the kernel.
+ */
 static void allow_no_process(void) {
     static const struct rule rules[] = {
         {.number = SYS_clone, .value = ANY, .action = REFUSE(EAGAIN)},

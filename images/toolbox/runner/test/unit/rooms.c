@@ -14,7 +14,7 @@ static int statfs_here(int fd, struct statfs *fs) {
     return failed;
 }
 
-/* How many more times there is memory; negative for always. */
+/* How many more calls of malloc succeed before the others fail. All succeed if it is negative. */
 static int memory_left = -1;
 
 static void *malloc_here(size_t size) {

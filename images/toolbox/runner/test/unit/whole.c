@@ -332,7 +332,7 @@ static void a_signal_goes_to_whatever_a_terminal_has_in_the_foreground(void) {
     close_sandbox();
 }
 
-/* ---- causes ------------------------------------------------------------------------------------------------------- */
+/* ---- why commands fail -------------------------------------------------------------------------------------------- */
 
 static void mount_a_small_room(void) {
     REQUIRE(mkdir("/tmp/room", 0700) == 0 || errno == EEXIST);
