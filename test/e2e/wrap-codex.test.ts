@@ -24,7 +24,14 @@ type Turn = (request: ReceivedRequest) => object[];
 const done = messageDone("All done.");
 const run =
   (cmd: string): Turn =>
-  () => [callDone(`call_${cmd.length}`, "exec_command", { cmd, login: false })];
+  () => [callDone(`call_${cmd.length}`, "exec_command", { cmd, login: false, yield_time_ms: 30_000 })];
+
+/** Codex answers a call before its command has ended, if that takes longer than it waits. */
+const untilItEnds = Array.from({ length: 9 }, (_, index): Turn => (request) => {
+  const session = /session ID (\d+)/.exec(JSON.stringify(request.body.input.at(-1)))?.[1];
+  const more = { session_id: Number(session), chars: "", yield_time_ms: 30_000 };
+  return session === undefined ? [done] : [callDone(`wait_${index}`, "write_stdin", more)];
+});
 
 /** A person's machine with Codex on it, whose model is on loopback. */
 async function openPlace(turns: readonly Turn[]) {
@@ -166,7 +173,7 @@ describe.skipIf(realCodex === null)("brig wrap -- codex", () => {
   });
 
   it("sends the key over TLS, and nobody in the sandbox can find it", async () => {
-    const place = await openPlace([run(probe)]);
+    const place = await openPlace([run(probe), ...untilItEnds]);
     await using front = await openTlsFront(place.url);
     await place.configure(configuration(front.url, place.workspace) + showsVariables);
     const env = { ...place.env, NODE_EXTRA_CA_CERTS: await place.write("authority.pem", front.authority) };
@@ -175,9 +182,8 @@ describe.skipIf(realCodex === null)("brig wrap -- codex", () => {
       env,
     });
     expect(exitCode, stderr).toBe(0);
-    expect(place.requests.map(({ headers }) => headers.authorization)).toEqual(
-      Array(2).fill(`Bearer ${key}`),
-    );
+    const sent = place.requests.map(({ headers }) => headers.authorization);
+    expect(new Set(sent)).toEqual(new Set([`Bearer ${key}`]));
     const found = await readFile(join(place.workspace, "found.txt"), "utf8");
     const [ofKey = "", ofPlaceholder = ""] = found.split("--\n");
     expect(ofKey).toBe("");
