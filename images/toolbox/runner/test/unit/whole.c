@@ -244,6 +244,21 @@ static struct call *start_and_await(const char *text, const char *ready) {
     return c;
 }
 
+/* What lies in it then needs credit as ever. Nothing else does, however much the host has granted. */
+static void a_stream_that_is_held_open_keeps_the_end_back_for_what_lies_in_it(void) {
+    open_sandbox();
+    struct call *c = run_script("sleep 1000 & head -c 262144 /dev/zero; exit 4");
+    REQUIRE(kind_of(c) == EXIT_EXITED && code_of(c) == 4 && flags_of(c) == EXIT_PIPE_HELD && buffer_length(&c->out) == INITIAL_CREDIT);
+    host_send32(FRAME_KILL, channel_of(c), 0);
+    c = start_command(script("sleep 1000 & head -c 262145 /dev/zero; echo end >&2; exit 4"));
+    TAKE_UNTIL(buffer_length(&c->out) + buffer_length(&c->err) == INITIAL_CREDIT);
+    host_send32(FRAME_CREDIT, channel_of(c), 5);
+    await_exit(c);
+    REQUIRE(kind_of(c) == EXIT_EXITED && code_of(c) == 4 && flags_of(c) == EXIT_PIPE_HELD && buffer_length(&c->out) == INITIAL_CREDIT + 1 && is_text(&c->err, "end\n"));
+    host_send32(FRAME_KILL, channel_of(c), 0);
+    close_sandbox();
+}
+
 static void kill_asks_first_and_then_does_not(void) {
     open_sandbox();
     struct call *c = start_and_await("trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done", "ready");
@@ -436,6 +451,7 @@ int main(void) {
     RUN(the_host_is_told_how_a_command_ended);
     RUN(what_outlives_its_command_is_ended_if_the_host_wants_that);
     RUN(what_is_left_goes_on_and_its_output_is_late);
+    RUN(a_stream_that_is_held_open_keeps_the_end_back_for_what_lies_in_it);
     RUN(kill_asks_first_and_then_does_not);
     RUN(signals_reach_the_whole_group);
     RUN(a_terminal_is_the_commands_own);
