@@ -43,7 +43,9 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     ...["--cgroup-manager=cgroupfs", `--runtime=${runtime}`],
   ];
   const podman = async (...args: readonly string[]) => (await run(program, [...flags, ...args])).stdout;
+  // The monitor of a container that ran out of memory leaves a file named oom where the service runs.
   const service = spawn(program, [...flags, "system", "service", "--time=0", `unix://${socket}`], {
+    cwd: directory,
     stdio: "ignore",
   });
   const ended = once(service, "exit");
