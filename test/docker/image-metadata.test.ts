@@ -82,7 +82,9 @@ describe("the environment of the image", () => {
     );
     const sandbox = await open({ image, env: { MINE: "1" } });
     const { stdout } = await sandbox.exec(["bash", "-c", "env | grep -v -e ^_= -e ^SHLVL="]);
-    expect(stdout.trim().split("\n").toSorted()).toEqual([
+    // Podman 4 gives every container a TERM, with a terminal or without.
+    const variables = stdout.trim().split("\n");
+    expect(variables.filter((line) => !isPodman || line !== "TERM=xterm").toSorted()).toEqual([
       "EMPTY=",
       "HOME=/home/brig",
       "HOSTNAME=brig",
