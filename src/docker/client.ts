@@ -38,7 +38,10 @@ export interface Client {
   readonly version: VersionReply;
   readonly product: "docker" | "podman";
   readonly apiVersion: string;
-  /** The reply to `askAboutItself`, if that was asked early. May reject, for example with an older engine. */
+  /**
+   * The reply to `askAboutItself`, if that was asked early. An engine that does not know `newestApi` rejects it; Podman answers in any version,
+   * and takes hundreds of milliseconds for it on Debian, where it looks up which packages its programs are from.
+   */
   readonly earlyInfo: Promise<unknown> | null;
   /**
    * Makes one call. `doing` follows "cannot" in the error message. Rejects with a BrigError, or with the
@@ -74,7 +77,7 @@ export async function openClient(
     version,
     product: version.Components?.some(({ Name }) => /podman/i.test(Name)) ? "podman" : "docker",
     apiVersion,
-    earlyInfo: apiVersion === newestApi ? earlyInfo : null,
+    earlyInfo,
     call: apiVersion === newestApi ? callNewest : caller(openTransport(endpoint, { apiVersion }), address),
   };
 }

@@ -27,11 +27,15 @@ const run =
   () => [callDone(`call_${cmd.length}`, "exec_command", { cmd, login: false, yield_time_ms: 30_000 })];
 
 /** Codex answers a call before its command has ended, if that takes longer than it waits. */
-const untilItEnds = Array.from({ length: 9 }, (_, index): Turn => (request) => {
-  const session = /session ID (\d+)/.exec(JSON.stringify(request.body.input.at(-1)))?.[1];
-  const more = { session_id: Number(session), chars: "", yield_time_ms: 30_000 };
-  return session === undefined ? [done] : [callDone(`wait_${index}`, "write_stdin", more)];
-});
+const untilItEnds = Array.from(
+  { length: 9 },
+  (_, index): Turn =>
+    (request) => {
+      const session = /session ID (\d+)/.exec(JSON.stringify(request.body.input.at(-1)))?.[1];
+      const more = { session_id: Number(session), chars: "", yield_time_ms: 30_000 };
+      return session === undefined ? [done] : [callDone(`wait_${index}`, "write_stdin", more)];
+    },
+);
 
 /** A person's machine with Codex on it, whose model is on loopback. */
 async function openPlace(turns: readonly Turn[]) {

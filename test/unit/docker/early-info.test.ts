@@ -43,6 +43,18 @@ it("is asked again in the API version of an older engine, which refused it", asy
   expect(await engine.info()).toMatchObject({ cpus: 3, apiVersion: "1.41" });
 });
 
+it("is taken from an older engine that answers it, as Podman does, and not asked again", async () => {
+  const urls: (string | undefined)[] = [];
+  const answer: Answer = ({ url }, response) => {
+    urls.push(url);
+    reply(response, 200, info);
+  };
+  await using fake = await fakeEngine(answer, { version: { ApiVersion: "1.41" } });
+  const engine = await connectEngine({ env, endpoint: fake.address, asksEarly: true });
+  expect(await engine.info()).toMatchObject({ cpus: 3, apiVersion: "1.41" });
+  expect(urls).toEqual(["/v1.44/info"]);
+});
+
 it("is asked again where the early answer was lost, and its failure is reported then", async () => {
   let asked = 0;
   const answer: Answer = (_request, response) => {
