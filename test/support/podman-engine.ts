@@ -57,6 +57,8 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     await podman("rm", "--all", "--force", "--time=0").catch(() => undefined);
     service.kill();
     await ended;
+    // The monitors of commands wait for minutes before they clean up, and would then make this directory anew.
+    await run("pkill", ["-KILL", "-f", `${directory}/`]).catch(() => undefined);
     // Podman mounts its storage on itself.
     await run("umount", [join(directory, "root", "overlay")]).catch(() => undefined);
     await rm(directory, { recursive: true, force: true });
