@@ -79,7 +79,8 @@ const scenarios: Record<Mode, Scenario[]> = {
       title: "input for a command that takes none",
       turns: [run("sleep 2", { yield_time_ms: 250 }), type("x"), type("", { yield_time_ms: 5000 })],
     },
-    { title: "a flood of output", turns: [run("seq 1 200000", { max_output_tokens: 200 })] },
+    // On a busy machine, Codex itself loses what it has not read yet when a command ends in its local environment.
+    { title: "a flood of output", turns: [run("seq 1 200000; sleep 2", { max_output_tokens: 200 })] },
     {
       title: "a patch that adds and changes",
       turns: [patch("*** Add File: n/new\n+one\n*** Update File: a\n@@\n-hello\n+bye")],
