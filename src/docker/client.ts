@@ -39,8 +39,10 @@ export interface Client {
   readonly product: "docker" | "podman";
   readonly apiVersion: string;
   /**
-   * The reply to `askAboutItself`, if that was asked early. An engine that does not know `newestApi` rejects it; Podman answers in any version,
-   * and takes hundreds of milliseconds for it on Debian, where it looks up which packages its programs are from.
+   * What the engine says about itself (`/info`), if it was asked for that at the same time as for its version. The request is made in API version
+   * `newestApi`, because the engine's own is not known yet. An older Docker refuses it, so this promise may reject. Podman answers whatever version
+   * a request names. Its answer is used, because a second one would take hundreds of milliseconds on Debian: each time, Podman asks the package
+   * manager which packages its programs are from.
    */
   readonly earlyInfo: Promise<unknown> | null;
   /**

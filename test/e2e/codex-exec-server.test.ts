@@ -79,7 +79,7 @@ const scenarios: Record<Mode, Scenario[]> = {
       title: "input for a command that takes none",
       turns: [run("sleep 2", { yield_time_ms: 250 }), type("x"), type("", { yield_time_ms: 5000 })],
     },
-    // On a busy machine, Codex itself loses what it has not read yet when a command ends in its local environment.
+    // Waits before it ends, because on a busy machine Codex loses what it has not read yet when a command ends in its local environment.
     { title: "a flood of output", turns: [run("seq 1 200000; sleep 2", { max_output_tokens: 200 })] },
     {
       title: "a patch that adds and changes",
@@ -196,6 +196,24 @@ describe.skipIf(realCodex === null)("the real Codex, with brig as its environmen
       environments: environments(),
     });
     expect(outputs(result.requests.at(-1))[0]).toMatch(/‘\.brig\/x’: Read-only file system\nwritable\n/);
+  });
+
+  it("loses nothing of a flood of output, whose command ends at once", async () => {
+    const work = join(directory.path, "flood");
+    await mkdir(work);
+    const result = await runRealCodex({
+      turns: [run("seq 1 200000", { max_output_tokens: 200 })],
+      mode: "workspace-write",
+      workspace: work,
+      directory: join(directory.path, "flood-home"),
+      environments: environments(),
+    });
+    const bytes = Array.from({ length: 200_000 }, (_, index) => `${index + 1}\n`).join("").length;
+    const [output = ""] = outputs(result.requests.at(-1));
+    // Codex counts four bytes as a token, and keeps 1 MiB of what it was sent.
+    expect(output).toContain(`Original token count: ${Math.ceil(bytes / 4)}\n`);
+    expect(output).toContain(`${bytes - 2 ** 20} bytes omitted`);
+    expect(output).toMatch(/\n199999\n200000\n*$/);
   });
 
   it("ends a command by ctrl-C with 130, where its local environment says 1", async () => {

@@ -43,7 +43,7 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     ...["--cgroup-manager=cgroupfs", `--runtime=${runtime}`],
   ];
   const podman = async (...args: readonly string[]) => (await run(program, [...flags, ...args])).stdout;
-  // The monitor of a container that ran out of memory leaves a file named oom where the service runs.
+  // For each container that runs out of memory, Podman writes a file named oom where the service was started.
   const service = spawn(program, [...flags, "system", "service", "--time=0", `unix://${socket}`], {
     cwd: directory,
     stdio: "ignore",
@@ -57,7 +57,7 @@ export async function podmanEngine(images: readonly ImageName[]): Promise<Podman
     await podman("rm", "--all", "--force", "--time=0").catch(() => undefined);
     service.kill();
     await ended;
-    // The monitors of commands wait for minutes before they clean up, and would then make this directory anew.
+    // For each command Podman has a process (conmon) that cleans up five minutes after the command has ended. That would make this directory anew.
     await run("pkill", ["-KILL", "-f", `${directory}/`]).catch(() => undefined);
     // Podman mounts its storage on itself.
     await run("umount", [join(directory, "root", "overlay")]).catch(() => undefined);

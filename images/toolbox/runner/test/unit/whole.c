@@ -244,7 +244,10 @@ static struct call *start_and_await(const char *text, const char *ready) {
     return c;
 }
 
-/* What lies in it then needs credit as ever. Nothing else does, however much the host has granted. */
+/*
+ * A background process holds the command's stdout open here, so the runner cannot wait for the end of that pipe. It sends the bytes that lie in the
+ * pipe, for which the host has to grant credit, and then EXIT. When nothing lies there, EXIT comes although the host has no credit left to use.
+ */
 static void a_stream_that_is_held_open_keeps_the_end_back_for_what_lies_in_it(void) {
     open_sandbox();
     struct call *c = run_script("sleep 1000 & head -c 262144 /dev/zero; exit 4");
