@@ -4,11 +4,12 @@ import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { EXECUTED_FILE, ExecutedTests, UNIT_EXECUTED_FILE } from "./executed/executed-tests.js";
+import { recordExecuted } from "./executed/record.js";
+import { testsOf } from "./gate/tests.js";
 import { runnerMutants } from "./mutate/c-mutants.js";
 import { copyProject } from "./mutate/copy.js";
 import { readEquivalent, withoutEquivalent } from "./mutate/equivalent.js";
-import { readExecuted } from "./mutate/executed/executed-tests.js";
-import { recordExecuted } from "./mutate/executed/record.js";
 import { describeScores, describeSurvivors } from "./mutate/report.js";
 import { openRunnerTests } from "./mutate/runner-tests.js";
 import { drawn } from "./mutate/sample.js";
@@ -16,7 +17,7 @@ import { sourceMutants } from "./mutate/source-mutants.js";
 import { TestRuns } from "./mutate/test-runs.js";
 import { root } from "./setup/run.js";
 
-const places = ["src/sandbox", "src/policy", "src/docker", "images/toolbox/runner"];
+const places = ["src/sandbox", "src/policy", "src/docker", "src/tools", "src/runs", "images/toolbox/runner"];
 
 const { values } = parseArgs({
   options: {
@@ -27,7 +28,7 @@ const { values } = parseArgs({
     engine: { type: "boolean", default: false },
     only: { type: "string", multiple: true, default: [""] },
     again: { type: "string" },
-    record: { type: "string", multiple: true, default: [] },
+    record: { type: "boolean", default: false },
     out: { type: "string", default: ".bench/mutation.json" },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -42,8 +43,8 @@ const usage = `usage: node scripts/mutate.mjs [options]
   --engine       run tests with containers for those that no unit test notices
   --again FILE   take what was noticed from earlier results and try only the rest of the sample again; with --engine, only
                  with containers what unit tests did not notice there
-  --record NAME  instead: run all tests of "unit" or "docker" once and note which lines each executes, which later
-                 measurements choose tests by; may be repeated
+  --record       instead: run all unit tests once and note which lines each executes, which later measurements choose
+                 tests by (what tests with containers execute is in ${EXECUTED_FILE})
   --out FILE     where the results are written as JSON (default .bench/mutation.json)
 `;
 
@@ -51,9 +52,15 @@ if (values.help) process.stdout.write(usage);
 else {
   const end = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => end.abort());
-  const sources = values.in.filter((place) => !isRunner(place));
-  for (const project of values.record) await recordExecuted(project, { places: sources, signal: end.signal });
-  if (values.record.length === 0) await measure(end);
+  if (values.record) await recordUnitTests(end.signal);
+  else await measure(end);
+}
+
+/** They share a process, as they do otherwise. */
+async function recordUnitTests(signal) {
+  const tests = await testsOf("test/unit");
+  const noted = await recordExecuted({ projects: ["unit"], tests, isolate: false, sides: 2, signal });
+  await noted.write(UNIT_EXECUTED_FILE);
 }
 
 async function measure(end) {
@@ -96,7 +103,7 @@ async function faultsOf(place) {
 async function tryFaults(sample, { place, copy, signal, results, earlier }) {
   const runs = new TestRuns(copy.path, {
     testCount: Number(values.tests),
-    noted: await readExecuted(),
+    noted: { unit: await ExecutedTests.read(UNIT_EXECUTED_FILE), docker: await ExecutedTests.read() },
     signal,
   });
   const runner = isRunner(place)

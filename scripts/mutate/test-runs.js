@@ -2,7 +2,6 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { containerTests } from "./container-tests.js";
 import { endInTime } from "./end-in-time.js";
-import { ExecutedTests } from "./executed/executed-tests.js";
 import { applied } from "./mutant.js";
 import { NearestTests } from "./nearest-tests.js";
 
@@ -24,18 +23,21 @@ export class TestRuns {
   #signal;
   #runProgram;
   #nearest;
-  #executed;
+  #noted;
   /** Of each test file that has failed with a fault: does it pass without one? */
   #isSound = new Map();
 
-  /** `noted` is what is known about the lines that tests execute, and `run` runs a program as `endInTime` does. */
+  /**
+   * `noted` is what is known about the lines that tests execute, of unit tests and of those with containers. `run` runs a program as
+   * `endInTime` does.
+   */
   constructor(path, { testCount, noted, signal, run = endInTime }) {
     this.#path = path;
     this.#testCount = testCount;
     this.#signal = signal;
     this.#runProgram = run;
     this.#nearest = new NearestTests(path);
-    this.#executed = new ExecutedTests(noted);
+    this.#noted = noted;
   }
 
   /**
@@ -81,22 +83,20 @@ export class TestRuns {
   /** Most faults are noticed by the nearest, and loading the others takes longer than running these. */
   async #nearestTests(mutant, source) {
     const nearest = await this.#nearest.of(mutant.file, "test/unit");
-    return inTwo((await this.#mayExecute(nearest, mutant, source)).slice(0, this.#testCount));
+    const some = await this.#noted.unit.mayExecute(nearest, { mutant, source, path: this.#path });
+    return inTwo(some.slice(0, this.#testCount));
   }
 
   /** Those about the part first, then the short ones of all others that execute the line. */
   async #containerTests(mutant, source) {
     const listed = containerTests(mutant.file);
-    const executing = await this.#executed.executing(mutant, source);
+    const noted = this.#noted.docker;
+    const executing = noted.executing(mutant, source).filter((test) => !test.startsWith("test/e2e/"));
     if (executing.length === 0) return listed;
-    const about = await this.#mayExecute(listed[0] ?? [], mutant, source);
+    const about = await noted.mayExecute(listed[0] ?? [], { mutant, source, path: this.#path });
     const short = executing.filter((test) => about.includes(test));
     const tests = [...short, ...about, ...executing];
     return inTwo([...new Set(tests)].slice(0, this.#testCount));
-  }
-
-  #mayExecute(tests, mutant, source) {
-    return this.#executed.mayExecute(tests, { mutant, source, path: this.#path });
   }
 
   /** With a fault that is put somewhere else, and that sandboxes get by a variable of the environment. */

@@ -1,10 +1,13 @@
 import { parseAst } from "rolldown/parseAst";
 
-/** Where a call can be put without changing what the code does: before each statement of a function, and before each value that is chosen. */
-export function placesIn(source) {
+/**
+ * Where a call can be put without changing what the code does: before each statement of a function, and before each value that is chosen.
+ * `file` says which language it is.
+ */
+export function placesIn(source, file = "a.ts") {
   const places = [];
   const add = (node, how) => places.push({ start: node.start, end: node.end, how });
-  visit(parseAst(source, { lang: "ts" }), false, (node, isInFunction) => {
+  visit(parseAst(source, { lang: file.endsWith("x") ? "tsx" : "ts" }), false, (node, isInFunction) => {
     if (node.type === "ArrowFunctionExpression" && node.expression) add(node.body, "value");
     if (!isInFunction) return;
     if (node.type === "BlockStatement") for (const one of statements(node.body)) add(one, "before");
@@ -18,8 +21,8 @@ export function placesIn(source) {
 }
 
 /** The source with a call at each place, in the same lines as before. `nameOf` says what is called for the place with an index. */
-export function withMarks(source, nameOf) {
-  const inserted = placesIn(source).flatMap(({ start, end, how }, index) => {
+export function withMarks(source, nameOf, file = "a.ts") {
+  const inserted = placesIn(source, file).flatMap(({ start, end, how }, index) => {
     const call = nameOf(index);
     if (how === "before") return [{ at: start, text: `${call};`, isEnd: false }];
     const [open, close] = how === "block" ? [`{${call};`, "}"] : [`(${call},(`, "))"];
