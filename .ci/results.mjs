@@ -1,8 +1,9 @@
 // Reads the JSON reports of vitest runs.
 //   node .ci/results.mjs failed-files RUN…         prints the files with failed tests, one per line
 //   node .ci/results.mjs summary STEPS RUN=AGAIN…  prints the failures, tests that failed only at first, and "N passed, N failed"
-// STEPS is the number of failed steps. AGAIN is the report of the second run of the files that failed in RUN; it may be empty.
+// STEPS is the number of failed steps. AGAIN is the report of the second run of the files that failed in RUN; it may be empty, or missing.
 import { readFileSync } from "node:fs";
+import { relative } from "node:path";
 
 const WHOLE_FILE = "(the file)";
 
@@ -24,7 +25,10 @@ function summarize(failedSteps, runs) {
   // Printed once more at the end, because often only the end of a long log is kept.
   for (const failure of unsteady)
     print(`unsteady, passed when it ran again: ${nameOf(failure)}\n${failure.message}`);
-  for (const failure of failures) print(`failed: ${nameOf(failure)}\n${failure.message}`);
+  for (const failure of failures)
+    print(`failed: ${nameOf(failure)}\n${failure.message}\n  alone: ${commandOf(failure)}`);
+  if (unsteady.length > 0)
+    print(`${unsteady.length} unsteady: failed beside other tests and passed alone. Mend the cause.`);
   // A step with failed tests has failed because of them. Other failed steps, such as a leak check, count as one failure each.
   const withFailures = first.filter(({ failures }) => failures.length > 0).length;
   const steps = Math.max(0, failedSteps - withFailures);
@@ -49,7 +53,9 @@ function passedIn({ testResults }, { file, test }) {
   );
 }
 
+/** An empty name stands for a run that did not happen. */
 function resultsOf(run) {
+  if (!run) return { testResults: [] };
   const text = readFileSync(run, "utf8");
   return text === "" ? { testResults: [] } : JSON.parse(text);
 }
@@ -71,6 +77,12 @@ function failuresOf(run) {
 
 function nameOf({ file, test }) {
   return `${file}: ${test}`;
+}
+
+/** What a person types to run it alone. */
+function commandOf({ file, test }) {
+  const only = test === WHOLE_FILE ? "" : ` -t '${test.replaceAll("'", "'\\''")}'`;
+  return `npx vitest run --config test/vitest.config.ts ${relative(process.cwd(), file)}${only}`;
 }
 
 function shortened(text) {

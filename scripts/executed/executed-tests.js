@@ -61,7 +61,12 @@ export class ExecutedTests {
     for (const name of Object.keys(this.files).sort())
       files[name] = { ...this.files[name], places: this.files[name].places.map(setOf) };
     const tests = Object.fromEntries(names.map((name) => [name, this.tests[name]]));
-    const text = JSON.stringify({ commit: this.commit, tests, sets: [...sets.keys()].map(JSON.parse), files });
+    const text = JSON.stringify({
+      commit: this.commit,
+      tests,
+      sets: [...sets.keys()].map(JSON.parse),
+      files,
+    });
     const params = { [constants.BROTLI_PARAM_QUALITY]: 10, [constants.BROTLI_PARAM_LGWIN]: 24 };
     const path = join(root, file);
     await writeFile(`${path}.new`, brotliCompressSync(text, { params }));

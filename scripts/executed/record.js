@@ -72,7 +72,15 @@ export function brigMark(index) {
  * Runs these test files, and returns what they execute. The sources are those of the commit that is checked out.
  * `sides` is how many test files run at once, each in a copy of its own; `seconds` says how long a file takes, as far as it is known.
  */
-export async function recordExecuted({ projects, tests, isolate = true, sides = 3, seconds = {}, env = {}, signal }) {
+export async function recordExecuted({
+  projects,
+  tests,
+  isolate = true,
+  sides = 3,
+  seconds = {},
+  env = {},
+  signal,
+}) {
   const commit = await checkedOutCommit();
   const sources = await readSources();
   const shares = shared(tests, { sides, seconds });
@@ -105,7 +113,8 @@ async function recordShare({ share, projects, sources, isolate, env, signal }) {
         signal,
         env: { ...process.env, BRIG_TEST_RUNS: "100", ...env },
       });
-    if ((await script("scripts/setup.mjs")) !== "passed") throw new Error("the marked sources cannot be compiled");
+    if ((await script("scripts/setup.mjs")) !== "passed")
+      throw new Error("the marked sources cannot be compiled");
     const results = join(copy.path, ".results.json");
     const reporters = ["--reporter", "json", "--outputFile", results];
     const options = ["--config", CONFIG, ...reporters, ...projects.flatMap((name) => ["--project", name])];
@@ -126,9 +135,9 @@ async function markCopy(path, { sources, isolate }) {
   for (const { file, text, first } of sources) {
     const marked = withMarks(text, (index) => `brigMark(${first + index})`, file);
     const up = "../".repeat(file.split("/").length - 2) || "./";
-    const [, hashbang, rest] = /^(#!.*\n)?([^]*)$/.exec(marked);
-    const begin = `// @ts-nocheck\nimport { brigMark } from "${up}executed-mark.js";\n`;
-    await writeFile(join(path, file), `${hashbang ?? ""}${begin}${rest}`);
+    const [hashbang] = /^(?:#!.*\n)?/.exec(marked);
+    const begin = `${hashbang}// @ts-nocheck\nimport { brigMark } from "${up}executed-mark.js";\n`;
+    await writeFile(join(path, file), begin + marked.slice(hashbang.length));
   }
 }
 
@@ -179,6 +188,7 @@ function collected({ commit, sources, noted }) {
 async function checkedOutCommit() {
   const git = async (...argv) => (await promisify(execFile)("git", argv, { cwd: root })).stdout.trim();
   const changed = await git("status", "--porcelain", "--", "src", "images", "sandbox-policies");
-  if (changed !== "") throw new Error(`commit these first, since what tests execute is noted for a commit:\n${changed}`);
+  if (changed !== "")
+    throw new Error(`commit these first, since what tests execute is noted for a commit:\n${changed}`);
   return await git("rev-parse", "HEAD");
 }

@@ -157,12 +157,18 @@ describe("the gate's last line", () => {
 
   it("names what failed, with its message, and what failed only at first", async () => {
     const { lines: failed } = await summary({ steps: 1, runs: [failing] });
-    expect(failed).toEqual(["failed: /a.test.ts: two", "two broke", "1 passed, 1 failed"]);
+    expect(failed).toEqual([
+      "failed: /a.test.ts: two",
+      "two broke",
+      expect.stringMatching(/^ {2}alone: npx vitest run .* (?:\.\.\/)+a\.test\.ts -t 'two'$/),
+      "1 passed, 1 failed",
+    ]);
     const again: Run = { "/a.test.ts": { one: "passed", two: "passed" } };
     const { lines, exitCode } = await summary({ steps: 1, runs: [failing], again });
     expect(lines).toEqual([
       "unsteady, passed when it ran again: /a.test.ts: two",
       "two broke",
+      "1 unsteady: failed beside other tests and passed alone. Mend the cause.",
       "2 passed, 0 failed",
     ]);
     expect(exitCode).toBe(0);

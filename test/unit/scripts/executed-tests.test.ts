@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 // @ts-expect-error -- a plain script without types
-import { contentKey, ExecutedTests, placeOf } from "../../../scripts/mutate/executed/executed-tests.js";
+import { contentKey, ExecutedTests, placeOf } from "../../../scripts/executed/executed-tests.js";
 // @ts-expect-error -- a plain script without types
-import { lineAt, withMarks } from "../../../scripts/mutate/executed/marks.js";
+import { lineAt, withMarks } from "../../../scripts/executed/marks.js";
 
 describe("marks", () => {
   const marked = (source: string): string => withMarks(source, (index: number) => `m(${index})`);
@@ -54,70 +54,70 @@ describe("the tests for a fault", () => {
   const source = "const a = 1;\nfunction f() {\n  b();\n  c();\n}\n";
   const faultAt = (text: string) => ({ file: "src/a.ts", start: source.indexOf(text) });
   const test = (name: string) => `test/${name}.test.ts`;
-  const executed = (lines: string[], { text = source, loaded = [] as string[] } = {}) => ({
-    "src/a.ts": { content: contentKey(text), loaded, lines },
-  });
 
-  /** Test files with these names and contents, and what was noted of each of them. */
-  async function noted(files: Record<string, object | null>) {
+  /** Test files with these names, and which of the two places of the source each executes; null for one of which nothing is noted. */
+  async function noted(
+    files: Record<string, number[] | null>,
+    { text = source, loaded = [] as number[] } = {},
+  ) {
     const path = await mkdtemp(join(tmpdir(), "brig-noted-"));
     onTestFinished(() => rm(path, { recursive: true }));
     await mkdir(join(path, "test"));
-    const known: Record<string, object> = {};
-    for (const [index, [name, of]] of Object.entries(files).entries()) {
+    const tests: Record<string, object> = {};
+    for (const [index, [name, places]] of Object.entries(files).entries()) {
       await writeFile(join(path, test(name)), name);
-      if (of !== null) known[test(name)] = { content: contentKey(name), seconds: 9 - index, executed: of };
+      if (places !== null) tests[test(name)] = { content: contentKey(name), seconds: 9 - index };
     }
-    const tests = new ExecutedTests(known);
+    const places = [0, 1].map((place) =>
+      Object.keys(files)
+        .filter((name) => files[name]?.includes(place))
+        .map(test),
+    );
+    const executed = new ExecutedTests({
+      tests,
+      files: { "src/a.ts": { content: contentKey(text), places, loaded } },
+    });
     const may = async (at: string) =>
-      (await tests.mayExecute(Object.keys(files).map(test), {
+      (await executed.mayExecute(Object.keys(files).map(test), {
         mutant: faultAt(at),
         source,
         path,
       })) as string[];
-    const executing = async (at: string) => (await tests.executing(faultAt(at), source)) as string[];
+    const executing = (at: string) => executed.executing(faultAt(at), source) as string[];
     return { path, may, executing };
   }
 
-  it("are in the line of the innermost statement, or in none", () => {
-    expect(placeOf(faultAt("c()"), source).line).toBe("c();");
-    expect(placeOf(faultAt("1"), source).line).toBeNull();
+  it("are those of the innermost statement, or of none", () => {
+    expect(placeOf(faultAt("c()"), source).index).toBe(1);
+    expect(placeOf(faultAt("1"), source).index).toBeNull();
   });
 
-  it("are all but the ones that are known not to execute the line", async () => {
-    const { may } = await noted({
-      "does-not": executed(["b();"]),
-      does: executed(["b();", "c();"]),
-      "uses-no-line": {},
-      "is-new": null,
-      "knew-another-source": executed([], { text: "older" }),
-    });
-    expect(await may("c()")).toEqual([test("does"), test("is-new"), test("knew-another-source")]);
+  it("are all but the ones that are known not to execute it", async () => {
+    const { may } = await noted({ "does-not": [0], does: [0, 1], "uses-none": [], "is-new": null });
+    expect(await may("c()")).toEqual([test("does"), test("is-new")]);
+  });
+
+  it("are all that execute anything of the file if it has changed", async () => {
+    const { may } = await noted({ first: [0], none: [], second: [1] }, { text: "older" });
+    expect(await may("c()")).toEqual([test("first"), test("second")]);
   });
 
   it("count again as unknown when they have been changed", async () => {
-    const { path, may } = await noted({ one: executed([]) });
+    const { path, may } = await noted({ one: [] });
     await writeFile(join(path, test("one")), "changed");
     expect(await may("c()")).toEqual([test("one")]);
   });
 
-  it("are all that load the file for what is run by loading it", async () => {
-    const { may } = await noted({
-      first: executed(["c();"], { loaded: ["c();"] }),
-      second: executed([]),
-    });
+  it("are all for what is run by loading it", async () => {
+    const { may } = await noted({ first: [1], second: [] }, { loaded: [1] });
     expect(await may("c()")).toEqual([test("first"), test("second")]);
     expect(await may("1")).toEqual([test("first"), test("second")]);
     expect(await may("b()")).toEqual([]);
   });
 
   it("with containers are those that execute it, the short ones first", async () => {
-    const { executing } = await noted({
-      long: executed(["c();"]),
-      short: executed(["c();"]),
-      other: executed(["b();"]),
-    });
-    expect(await executing("c()")).toEqual([test("short"), test("long")]);
-    expect(await executing("1")).toEqual([test("other"), test("short"), test("long")]);
+    const { executing } = await noted({ long: [1], short: [1], other: [0] });
+    expect(executing("c()")).toEqual([test("short"), test("long")]);
+    expect(executing("1")).toEqual([test("other"), test("short"), test("long")]);
   });
 });

@@ -1,0 +1,41 @@
+// Which test files belong to which project: what a run of `npm test` takes, and what only `npm run test:all` and the check of a change run.
+
+/** Long runs, figures, the runner's own tests and fuzzing, and tests of this suite itself. */
+export const deep = [
+  "test/docker/figures/*.test.ts",
+  "test/docker/runner-native.test.ts",
+  "test/docker/sandbox/soak.test.ts",
+  "test/docker/test-run.test.ts",
+];
+
+/**
+ * What takes long, and finds faults that the others do not find, after changes of few files: other people's programs and protocols,
+ * sandboxes that are killed or disturbed, random changes, whole batches and conversations.
+ */
+export const slow = [
+  "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,git-*,kept-changes,killed-*,login,mcp-*,package,queue*,serve*}.test.ts",
+  "test/e2e/{agents,approvals,context,conversation,doctor-attack,lease,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
+  "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",
+  "test/docker/{base-image,engine,image-prune,podman}.test.ts",
+  "test/docker/sandbox/egress/real-clients.test.ts",
+  "test/docker/sandbox/{kill,killed-session,lease,memory-left,reconnect,removal,silence,trouble}.test.ts",
+  "test/docker/sandbox/overlay/{fork-changes,killed,random-*}.test.ts",
+  "test/docker/sandbox/tree/{changes,commit-killed,copy}.test.ts",
+  "test/isolation/**/*.test.ts",
+];
+
+/**
+ * Where the runner itself is what is tested: its commands, streams, files and connections. The other tests of sandboxes ask it for nothing else,
+ * and the runner's own tests have the sanitizers as well.
+ */
+export const ofTheRunner = [
+  "test/docker/sandbox/{bad-input,bridge,ended,files,first-stream,kill,lease,pipes,pty,receipt,reconnect,results}.test.ts",
+  "test/docker/sandbox/{runner-abuse,silence,stdin}.test.ts",
+  "test/docker/sandbox/network/*.test.ts",
+  "test/docker/sandbox/egress/allow-list.test.ts",
+  "test/docker/sandbox/overlay/{diff,random-changes}.test.ts",
+  "test/docker/sandbox/tree/{commit,copy}.test.ts",
+];
+
+/** Tests of which everyday runs have a short form: random ones, and those that go through all cases. */
+export const shortOtherwise = ["test/docker/apply-patch-program.test.ts", "test/unit/**/random-*.test.ts"];
