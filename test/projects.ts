@@ -39,3 +39,6 @@ export const ofTheRunner = [
 
 /** Tests of which everyday runs have a short form: random ones, and those that go through all cases. */
 export const shortOtherwise = ["test/docker/apply-patch-program.test.ts", "test/unit/**/random-*.test.ts"];
+
+/** Tests of what tests and measures: they run when that changes. */
+export const ofTools = ["test/unit/{bench,scripts}/**/*.test.ts"];

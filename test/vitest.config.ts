@@ -1,12 +1,20 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { deep, ofTheRunner, shortOtherwise, slow } from "./projects.js";
+import { deep, ofTheRunner, ofTools, shortOtherwise, slow } from "./projects.js";
 
 /**
  * Files share a process, which saves loading the source for each of them: no test replaces a module, and vitest gives back after each test
  * what it has spied on or stubbed.
  */
 const isolate = false;
+
+const withoutEngine = {
+  // No unit test may fail because the machine has other work: these limits are for what never ends.
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  // By default vitest leaves one processor idle, which is half of a small machine.
+  maxWorkers: "100%",
+};
 
 const usesEngine = {
   testTimeout: 300_000,
@@ -29,14 +37,15 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          // No unit test may fail because the machine has other work: these limits are for what never ends.
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          // By default vitest leaves one processor idle, which is half of a small machine.
-          maxWorkers: "100%",
+          exclude: ofTools,
           isolate,
           sequence: { groupOrder: 0 },
+          ...withoutEngine,
         },
+      },
+      {
+        extends: true,
+        test: { name: "tools", include: ofTools, sequence: { groupOrder: 0 }, isolate, ...withoutEngine },
       },
       {
         extends: true,

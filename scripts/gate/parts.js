@@ -19,6 +19,13 @@ export const PARTS = [
     isVitest: true,
   },
   {
+    name: "tools",
+    about: "the scripts that test and measure",
+    command: vitest("--project", "tools"),
+    isVitest: true,
+    after: [".ci/", "scripts/", "test/bench/", "test/unit/bench/", "test/unit/scripts/", "test/reporter.mjs"],
+  },
+  {
     name: "containers",
     about: "sandboxes on the engine",
     command: vitest("--project", "docker"),

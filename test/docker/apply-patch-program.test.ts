@@ -11,7 +11,7 @@ import { openTestSandbox, sandboxTest } from "../support/sandbox.js";
 import { patchOf } from "../unit/tools/patch/patches.js";
 
 const add = patchOf("*** Add File: made.txt", "+x");
-/** `npm run test:deep` tries many more trees. */
+/** The part `random` of `npm run test:all` tries many more trees. */
 const caseCount = process.env.BRIG_TEST_DEEP === "1" ? 1000 : 60;
 const leadsOut = patchOf("*** Update File: ../outside", "@@", "-a", "+b");
 const USAGE = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n";

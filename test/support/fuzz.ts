@@ -1,7 +1,7 @@
 import fc from "fast-check";
 
 /**
- * How many inputs a random test tries: `npm test` few, `npm run test:deep` many, and BRIG_TEST_RUNS says how many for a night. The seed of a
+ * How many inputs a random test tries: `npm test` few, the part `random` of `npm run test:all` many, and BRIG_TEST_RUNS says how many for a night. The seed of a
  * failure is printed by fast-check; the input that it found becomes one of the test's fixed cases.
  */
 export function runs({ short, deep }: { short: number; deep: number }): number {
