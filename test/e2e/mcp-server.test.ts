@@ -487,12 +487,12 @@ describe("brig mcp-server", () => {
     });
 
     it("says what is wrong where there is no engine or no image, and goes on", async () => {
-      const { client } = await start([says("One.")], { env: { DOCKER_HOST: "unix:///nonexistent" } });
+      const { client } = await start([says("One.")], { env: { DOCKER_HOST: "unix:///proc/nonexistent" } });
       await client.initialize();
       for (const _ of [1, 2])
         expect((await client.call("codex", { prompt: "go" }).answer).result).toMatchObject({
           isError: true,
-          content: [{ text: expect.stringContaining("/nonexistent") }],
+          content: [{ text: expect.stringContaining("/proc/nonexistent") }],
         });
       const other = await start([says("One.")], { args: ["--container-image", "brig/no-such-image"] });
       await other.client.initialize();
