@@ -20,7 +20,7 @@ function secretOf(argv: readonly string[]): string {
 }
 
 it.runIf(process.platform === "linux")("leaves no process behind that has the secret", async () => {
-  const targets = await openHostTargets("unix:///nonexistent/docker.sock");
+  const targets = await openHostTargets("unix:///proc/nonexistent/docker.sock");
   const place = {
     workspace: "/w",
     writable: [],
