@@ -62,6 +62,7 @@ export default defineConfig({
   test: {
     restoreMocks: true,
     unstubEnvs: true,
+    reporters: ["default", fileURLToPath(new URL("reporter.mjs", import.meta.url))],
     projects: [
       {
         extends: true,
