@@ -106,13 +106,17 @@ export default class ClosingReporter {
     if (note) return note;
     const groups = groupsOf(test);
     if (groups.some((group) => group.errors().length > 0)) return null;
-    const names = [test, ...groups].map(({ name }) => /\[([^[\]]+)\]$/.exec(name ?? "")?.[1]);
-    const inName = names.find((reason) => reason !== undefined);
+    const inName = [test, ...groups].map(reasonIn).find((reason) => reason !== undefined);
     if (inName !== undefined) return inName;
     return this.#vitest.config.testNamePattern === undefined
       ? `no reason in ${test.module.relativeModuleId}`
       : null;
   }
+}
+
+/** A name has the reason in brackets. A promise that a test proves is in brackets too, as one word. */
+function reasonIn({ name = "" }) {
+  return /\[([^[\]]* [^[\]]*)\]/.exec(name)?.[1];
 }
 
 /** The groups that a test is in, from the innermost to the file. */

@@ -76,7 +76,7 @@ describe("an engine's error about something else", () => {
     }
   });
 
-  describe.skipIf(whyNoSmallDisk !== null)("on a small disk", () => {
+  describe.skipIf(whyNoSmallDisk !== null)("on a small disk [needs root, to mount a small disk]", () => {
     let disk: SmallDisk;
     beforeEach(() => {
       disk = SmallDisk.mount(20);

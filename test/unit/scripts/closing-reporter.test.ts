@@ -26,6 +26,7 @@ it.skip("needs a server [redis-server is not installed; apt-get install redis-se
 describe.skip("on a server [redis-server is not installed; apt-get install redis-server]", () => {
   it("is [fast]er", () => {});
 });
+it.skip("is kept [not on Podman: it has none] [kept.output]", () => {});
 it("looks first", ({ skip }) => skip("only root can"));
 it.skip("says nothing", () => {});
 it("passes", () => {});`;
@@ -111,6 +112,7 @@ one failing.test.js > a group (it's 1+1) > fails for $5, really
     const [, skipped] = end.split("\nSkipped:\n");
     expect(skipped?.split("\n")).toEqual([
       "  2 tests: redis-server is not installed; apt-get install redis-server",
+      "  1 test: not on Podman: it has none",
       "  1 test: only root can",
       "  1 test: no reason in skipping.test.js",
     ]);
