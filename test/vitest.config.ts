@@ -31,6 +31,7 @@ export default defineConfig({
     unstubEnvs: true,
     // A poll is for what happens in the end, and vitest's own second is short on a machine that has other work.
     expect: { poll: { timeout: 60_000 } },
+    reporters: ["default", fileURLToPath(new URL("reporter.mjs", import.meta.url))],
     projects: [
       {
         extends: true,

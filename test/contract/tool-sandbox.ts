@@ -93,7 +93,7 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
     });
 
     it.each([
-      ["a program that does not exist", ["/nonexistent/program"], 127, "ENOENT"],
+      ["a program that does not exist", ["/proc/nonexistent/program"], 127, "ENOENT"],
       ["a file that is no program", ["/etc/passwd"], 126, "EACCES"],
     ])("tells why %s could not be started", async (_, argv, exitCode, errno) => {
       const started = await sandbox.spawn(argv, { stdin: "closed" });
@@ -109,13 +109,16 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
     });
 
     it("answers with exec.bad-cwd for a working directory that does not exist", async () => {
-      const started = await sandbox.spawn(["/bin/sh", "-c", "pwd"], { cwd: "/nonexistent", stdin: "closed" });
+      const started = await sandbox.spawn(["/bin/sh", "-c", "pwd"], {
+        cwd: "/proc/nonexistent",
+        stdin: "closed",
+      });
       started.stdout.on("error", () => undefined);
       started.stderr?.on("error", () => undefined);
       await expect(started.exit).rejects.toMatchObject({
         code: "exec.bad-cwd",
         errno: "ENOENT",
-        message: expect.stringMatching(/\/nonexistent .*: ENOENT$/),
+        message: expect.stringMatching(/\/proc\/nonexistent .*: ENOENT$/),
       });
     });
 

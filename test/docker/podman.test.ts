@@ -19,7 +19,8 @@ import { sweep } from "../../src/sandbox/sweep.js";
 import { faultyEngine, once as onFirst } from "../support/faulty-engine.js";
 import { becomeHostUser, giveToHostUser, OWNING_USERS } from "../support/host-users.js";
 import { openBreakable, type TestSandboxOptions } from "../support/open-sandbox.js";
-import { hasPodman, type PodmanEngine, podmanEngine } from "../support/podman-engine.js";
+import { hasPodman, type PodmanEngine, podmanEngine, whyNoPodman } from "../support/podman-engine.js";
+import { withReason } from "../support/skip-reasons.js";
 
 const emptyContainer = () =>
   volumeContainer({ image: "brig/base:latest", argv: ["/nothing"], labels: {}, volume: null });
@@ -27,7 +28,7 @@ const emptyContainer = () =>
 const holder = fileURLToPath(new URL("../fixtures/hold-sandbox.ts", import.meta.url));
 const run = promisify(execFile);
 
-describe.skipIf(!hasPodman)("a sandbox on Podman", () => {
+describe.skipIf(!hasPodman)(withReason("a sandbox on Podman", whyNoPodman), () => {
   let podman: PodmanEngine;
   let directory: string;
 

@@ -111,7 +111,9 @@ describe("the engine enforces", () => {
 describe("a mount of the host's below the workspace", () => {
   const canMount = hostUser.uid === 0 && process.platform === "linux";
 
-  it.runIf(canMount)("comes with a writable workspace and is never writable in a read-only one", async () => {
+  const isMounted =
+    "comes with a writable workspace and is never writable in a read-only one [needs root, to mount]";
+  it.runIf(canMount)(isMounted, async () => {
     await using outer = await temporaryDirectory();
     const data = join(outer.path, "data");
     await mkdir(data);
@@ -407,7 +409,8 @@ describe("the system call filter", () => {
     for (const name of bits) expect([name, control.get(name)]).toEqual([name, "0"]);
   });
 
-  it.runIf(process.arch === "x64")("kills a program that enters by the 32-bit door (N12)", async () => {
+  const killsDoor = "kills a program that enters by the 32-bit door (N12) [needs an x64 processor]";
+  it.runIf(process.arch === "x64")(killsDoor, async () => {
     const command = `echo ${exit42().toString("base64")} | base64 -d > /tmp/32; chmod 755 /tmp/32; /tmp/32; echo "code $?"`;
     const run = async (hostUser: HostUser, weaken?: (body: ContainerBody) => void) => {
       await using container = await startRawContainer(engine, await planFor({ hostUser }), weaken);

@@ -643,13 +643,13 @@ describe("bad input", () => {
 describe("what is missing", () => {
   it("an engine is missed in words, and the session goes on when it is there", async () => {
     const client = await scripted("steps: [{ text: Done. }]", {
-      env: { DOCKER_HOST: "unix:///nonexistent" },
+      env: { DOCKER_HOST: "unix:///proc/nonexistent" },
     });
     const sessionId = await client.open(work);
     const prompt = { sessionId, prompt: [{ type: "text", text: "go" }] };
     expect(await client.refusal("session/prompt", prompt)).toMatchObject({
       code: -32_603,
-      message: expect.stringContaining("/nonexistent"),
+      message: expect.stringContaining("/proc/nonexistent"),
     });
   });
 

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
-import { realCodex, runRealCodex } from "../support/real-codex.js";
+import { realCodex, runRealCodex, whyNoCodex } from "../support/real-codex.js";
 import {
   callDone,
   messageDone,
@@ -11,6 +11,7 @@ import {
   startResponsesServer,
 } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 import { Terminal } from "../support/terminal.js";
 
 /** The text that the group `id` of the step before has matched. */
@@ -204,7 +205,7 @@ function player() {
   };
 }
 
-describe.skipIf(realCodex === null)("the tools for agents", () => {
+describe.skipIf(realCodex === null)(withReason("the tools for agents", whyNoCodex), () => {
   it("are declared in the same namespace as the real Codex's, and answer the same calls in the same words", async () => {
     const { workspace, folder, env } = await place();
     const theirs = player();

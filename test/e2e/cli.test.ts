@@ -430,10 +430,10 @@ describe("brig exec refuses bad input with 125, since a command may exit with an
   });
 
   it("no engine, as text and as JSON", async () => {
-    const nowhere = { cwd: workspace, env: { DOCKER_HOST: "unix:///nonexistent" } };
+    const nowhere = { cwd: workspace, env: { DOCKER_HOST: "unix:///proc/nonexistent" } };
     const { exitCode, stdout, stderr } = await brig(["exec", "--", "true"], nowhere);
     expect({ exitCode, stdout }).toEqual({ exitCode: 125, stdout: "" });
-    expect(stderr).toMatch(/^brig: the container engine at unix:\/\/\/nonexistent.*\nhint: .+\n$/);
+    expect(stderr).toMatch(/^brig: the container engine at unix:\/\/\/proc\/nonexistent.*\nhint: .+\n$/);
     const asJson = await brig(["exec", "--json", "--", "true"], nowhere);
     expect(asJson.exitCode).toBe(125);
     expect(asJson.stderr).toBe("");
@@ -456,7 +456,7 @@ describe("brig exec refuses bad input with 125, since a command may exit with an
   });
 
   it("the causes of an error are shown on request", async () => {
-    const env = { DOCKER_HOST: "unix:///nonexistent", BRIG_DEBUG: "1" };
+    const env = { DOCKER_HOST: "unix:///proc/nonexistent", BRIG_DEBUG: "1" };
     expect((await brig(["exec", "--", "true"], { cwd: workspace, env })).stderr).toContain("caused by: ");
   });
 });
@@ -483,7 +483,7 @@ describe("brig gc", () => {
   });
 
   it("without an engine exits with 125", async () => {
-    expect((await brig(["gc"], { env: { DOCKER_HOST: "unix:///nonexistent" } })).exitCode).toBe(125);
+    expect((await brig(["gc"], { env: { DOCKER_HOST: "unix:///proc/nonexistent" } })).exitCode).toBe(125);
   });
 });
 

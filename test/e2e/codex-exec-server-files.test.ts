@@ -2,8 +2,9 @@ import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ExecClient, openStdioClient, type StdioClient, uri } from "../support/exec-client.js";
-import { openRealExecServer, realCodex } from "../support/real-codex.js";
+import { openRealExecServer, realCodex, whyNoCodex } from "../support/real-codex.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 
 type Request = [method: string, params: object];
 
@@ -88,8 +89,8 @@ let directory: TemporaryDirectory;
 let real: AsyncDisposable & { client: ExecClient };
 let ours: StdioClient;
 
-// Without a network the real Codex cannot be installed; scripts/install-test-programs.mjs says so.
-describe.skipIf(realCodex === null)("the files of Codex's own exec-server and those of brig's", () => {
+const title = withReason("the files of Codex's own exec-server and those of brig's", whyNoCodex);
+describe.skipIf(realCodex === null)(title, () => {
   beforeAll(async () => {
     directory = await temporaryDirectory();
     real = await openRealExecServer(join(directory.path));

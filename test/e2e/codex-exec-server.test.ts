@@ -8,10 +8,17 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { packTar } from "../../src/docker/calls/tar.js";
 import { brig, program } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
-import { type CodexResult, type CodexTurn, realCodex, runRealCodex } from "../support/real-codex.js";
+import {
+  type CodexResult,
+  type CodexTurn,
+  realCodex,
+  runRealCodex,
+  whyNoCodex,
+} from "../support/real-codex.js";
 import { callDone, type ReceivedRequest } from "../support/responses-server.js";
 import { testRuntime } from "../support/runtime-differences.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 import { gif } from "../unit/tools/picture/pictures.js";
 
 type Mode = "workspace-write" | "read-only" | "danger-full-access";
@@ -122,8 +129,8 @@ const ours = new Map<Mode, Sides>();
 const NO_LOCAL_SANDBOX = "Codex's own sandbox does not run on this machine";
 let hasLocalSandbox = false;
 
-// Without a network the real Codex cannot be installed; scripts/install-test-programs.mjs says so.
-describe.skipIf(realCodex === null)("the real Codex, with brig as its environment", () => {
+const title = withReason("the real Codex, with brig as its environment", whyNoCodex);
+describe.skipIf(realCodex === null)(title, () => {
   beforeAll(async () => {
     directory = await temporaryDirectory();
     await once(listener.listen(0, "127.0.0.1"), "listening");
@@ -309,7 +316,9 @@ startup_timeout_sec = 2
 
   it("takes the lines that brig setup codex writes", async () => {
     await using home = await temporaryDirectory();
-    const written = await brig(["setup", "codex", "--program", program], { env: { CODEX_HOME: home.path } });
+    const written = await brig(["setup", "codex", "--program", program], {
+      env: { CODEX_HOME: home.path },
+    });
     expect(written).toMatchObject({ exitCode: 0, stderr: "" });
     const work = join(directory.path, "setup");
     await mkdir(work);

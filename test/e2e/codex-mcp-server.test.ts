@@ -1,10 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  codexWithMcpServer,
-  type RawMcpClient,
-  startMcpServer,
-  type WireMessage,
-} from "../support/mcp-server-process.js";
+import { type RawMcpClient, startMcpServer, type WireMessage } from "../support/mcp-server-process.js";
 import {
   callDone,
   completed,
@@ -17,6 +12,8 @@ import {
   textDelta,
 } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
 
 type Server = Awaited<ReturnType<typeof startMcpServer>>;
 
@@ -97,7 +94,10 @@ function comparable({ result, error }: WireMessage, { workspace }: Server): unkn
 const go = async ({ client }: Server, args: object = {}) =>
   await client.call("codex", { prompt: "go", ...args }).answer;
 
-describe.skipIf(codexWithMcpServer === null)("beside codex mcp-server 0.153", () => {
+/** The last Codex that has an `mcp-server`. */
+const codex = await testProgram("codex-mcp-server");
+
+describe.skipIf(codex.missing !== null)(withReason("beside codex mcp-server 0.153", codex.missing), () => {
   describe("without a session", () => {
     let servers: { brig: Server; codex: Server };
     const disposables: AsyncDisposable[] = [];

@@ -466,7 +466,10 @@ ${call}
     const terminal = await converse({
       steps: "\n  - text: never\n",
       // Without an engine there is no container that would be left behind for a while.
-      env: { DOCKER_HOST: "unix:///nowhere.sock", NODE_OPTIONS: `--import=data:text/javascript,${crash}` },
+      env: {
+        DOCKER_HOST: "unix:///proc/nowhere.sock",
+        NODE_OPTIONS: `--import=data:text/javascript,${crash}`,
+      },
     });
     await terminal.waitForScreen(/✗ .*nowhere\.sock/);
     const pid = await terminal.pid();

@@ -49,7 +49,8 @@ const OPEN_TO_NETWORK = [
 ];
 
 /** These are the attempts of the test of isolation, which says on what gVisor does otherwise. */
-describe.skipIf(isGvisor)("brig doctor --attack", () => {
+const attacksTitle = "brig doctor --attack [not on gVisor: gvisor.test.ts makes its attempts there]";
+describe.skipIf(isGvisor)(attacksTitle, () => {
   sandboxTest("finds that everything holds in brig's own modes, and exits with 0", async ({ directory }) => {
     const page = join(directory, "page.html");
     const found = await attacked(["-s", "read-only", "-s", "workspace-write", "--html", page]);
@@ -143,7 +144,9 @@ async function engineThatHides(): Promise<Engine> {
   return Object.assign(Object.create(engine) as Engine, { createContainer });
 }
 
-describe.skipIf(isGvisor)("a control that does not succeed", () => {
+const controlTitle =
+  "a control that does not succeed [not on gVisor: gvisor.test.ts makes its attempts there]";
+describe.skipIf(isGvisor)(controlTitle, () => {
   sandboxTest("keeps the refusals that it should have proved from counting", async () => {
     const environment = readEnvironment();
     const settings = [await resolveSettings({ workspace: null, environment })];

@@ -64,7 +64,7 @@ describe("brig exec-server", () => {
     const server = brig(["exec-server"], {
       cwd: work,
       holdsInputOpen: true,
-      env: { BRIG_HOME: home, DOCKER_HOST: "unix:///nonexistent" },
+      env: { BRIG_HOME: home, DOCKER_HOST: "unix:///proc/nonexistent" },
     });
     const client = new ExecClient((text) => void server.stdin.write(`${text}\n`));
     server.stdout?.on("data", (data: Buffer) => {
@@ -76,7 +76,7 @@ describe("brig exec-server", () => {
         (await client.ask("process/start", startParams(id, "true", { workspace: work }))).error,
       ).toMatchObject({
         code: -32603,
-        message: expect.stringContaining("/nonexistent"),
+        message: expect.stringContaining("/proc/nonexistent"),
       });
     server.stdin.end();
     expect((await server).exitCode).toBe(0);

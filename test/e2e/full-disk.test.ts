@@ -42,7 +42,8 @@ function sessionLines(home: string): { type: string; payload: Record<string, unk
   return eventsOf(readFileSync(join(sessions, file), "utf8")) as ReturnType<typeof sessionLines>;
 }
 
-describe.skipIf(whyNoSmallDisk !== null)("an engine whose disk is full", () => {
+const fullEngine = "an engine whose disk is full [needs root, to mount a small disk]";
+describe.skipIf(whyNoSmallDisk !== null)(fullEngine, () => {
   let disk: SmallDisk;
   let harmed: HarmedEngine;
   let home: string;
@@ -205,7 +206,8 @@ describe.skipIf(whyNoSmallDisk !== null)("an engine whose disk is full", () => {
   });
 });
 
-describe.skipIf(whyNoSmallDisk !== null)("a full disk with $BRIG_HOME", () => {
+const fullHome = "a full disk with $BRIG_HOME [needs root, to mount a small disk]";
+describe.skipIf(whyNoSmallDisk !== null)(fullHome, () => {
   let disk: SmallDisk;
 
   beforeEach(() => {

@@ -1,15 +1,18 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { newerNode } from "../support/mcp-processes.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const conformance = join(root, ".bench/conformance-0.1.16/node_modules/.bin/conformance");
+const conformance = await testProgram("conformance");
+/** The suite does not run on Node 20, and brings a newer one. */
+const newerNode = join(dirname(conformance.path), "node");
 const fixtures = join(root, "test/fixtures");
 
 /** One file, because the suite starts it two dozen times at once. */
@@ -34,7 +37,7 @@ async function conform(...selection: string[]): Promise<{ exitCode: number; outp
   const suite = spawn(
     newerNode,
     [
-      conformance,
+      conformance.path,
       "client",
       ...selection,
       ...["--command", `${process.execPath} ${client}`],
@@ -50,7 +53,8 @@ async function conform(...selection: string[]): Promise<{ exitCode: number; outp
   return { exitCode, output: output.join("") };
 }
 
-describe.skipIf(!existsSync(conformance))("the MCP client, in the official conformance suite,", () => {
+const title = withReason("the MCP client, in the official conformance suite,", conformance.missing);
+describe.skipIf(conformance.missing !== null)(title, () => {
   // One after the other: the suite starts all scenarios of a selection at once, and then a busy machine is too slow for sse-retry.
   it.each(["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"])(
     "passes %s",

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
 import { createServer, request } from "node:http";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { expect, it } from "vitest";
@@ -7,9 +7,10 @@ import { serveHttp } from "../../src/mcp/server/serve-http.js";
 import { listenOnLoopback } from "../../src/service/loopback.js";
 import { openConformanceClient } from "../support/conformance-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
 
-const bin = fileURLToPath(new URL("../../.bench/conformance-0.1.16/node_modules/.bin", import.meta.url));
-const isInstalled = existsSync(`${bin}/conformance`);
+const conformance = await testProgram("conformance");
 const expectedFailures = fileURLToPath(new URL("../fixtures/mcp-expected-failures.yaml", import.meta.url));
 const token = "0123456789abcdef0123456789abcdef";
 
@@ -37,8 +38,8 @@ async function addingToken(url: string) {
   };
 }
 
-it.skipIf(!isInstalled)(
-  "the official conformance suite finds nothing that is not expected",
+it.skipIf(conformance.missing !== null)(
+  withReason("the official conformance suite finds nothing that is not expected", conformance.missing),
   { timeout: 180_000 },
   async () => {
     await using directory = await temporaryDirectory();
@@ -51,7 +52,7 @@ it.skipIf(!isInstalled)(
     });
     using front = await addingToken(url);
     const args = ["server", "--url", front.url, "--suite", "all", "--expected-failures", expectedFailures];
-    const suite = await execa(`${bin}/node`, [`${bin}/conformance`, ...args], {
+    const suite = await execa(join(dirname(conformance.path), "node"), [conformance.path, ...args], {
       cwd: directory.path,
       reject: false,
       all: true,

@@ -1,22 +1,19 @@
-import { existsSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { access, cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cacheVolumeName } from "../../src/sandbox/volumes/cache-volume.js";
 import { brig, containersOf } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
 import { type ReceivedRequest, startResponsesServer, turn } from "../support/responses-server.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
 
 const installed = {
-  everything: pathOf("server-everything-2026.8.31"),
-  filesystem: pathOf("server-filesystem-2026.8.31"),
+  everything: await testProgram("server-everything"),
+  filesystem: await testProgram("server-filesystem"),
 };
-
-function pathOf(name: string): string {
-  return fileURLToPath(new URL(`../../.bench/${name}`, import.meta.url));
-}
 
 let folder: TemporaryDirectory;
 let cwd = "";
@@ -28,7 +25,7 @@ async function prepare(program: keyof typeof installed): Promise<void> {
   folder = await temporaryDirectory();
   [cwd, home] = [join(folder.path, "work"), join(folder.path, "home")];
   await mkdir(home);
-  await cp(realpathSync(installed[program]), join(cwd, program), { recursive: true });
+  await cp(realpathSync(installed[program].folder), join(cwd, program), { recursive: true });
 }
 
 async function clear(): Promise<void> {
@@ -50,7 +47,8 @@ async function run(config: string, args: readonly string[]) {
   return { exitCode, stdout, stderr, left: await containersOf(running.pid) };
 }
 
-describe.skipIf(!existsSync(installed.everything))("server-everything in its own container", () => {
+const everythingTitle = withReason("server-everything in its own container", installed.everything.missing);
+describe.skipIf(installed.everything.missing !== null)(everythingTitle, () => {
   beforeAll(() => prepare("everything"));
   afterAll(clear);
 
@@ -106,7 +104,8 @@ function outputsIn(request: ReceivedRequest | undefined): Record<string, unknown
   return Object.fromEntries(outputs.map(({ call_id: id, output }) => [id, output]));
 }
 
-describe.skipIf(!existsSync(installed.filesystem))("server-filesystem in its own container", () => {
+const filesystemTitle = withReason("server-filesystem in its own container", installed.filesystem.missing);
+describe.skipIf(installed.filesystem.missing !== null)(filesystemTitle, () => {
   beforeAll(async () => {
     await prepare("filesystem");
     await mkdir(join(cwd, "data"));

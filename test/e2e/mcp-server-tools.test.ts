@@ -1,15 +1,26 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf, program } from "../support/cli.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
 
-const everything = fileURLToPath(new URL("../../.bench/server-everything-2026.8.31", import.meta.url));
-const v1Sdk = join(everything, "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "client");
+/** It brings version 1 of the SDK. */
+const everything = await testProgram("server-everything");
+const v1Sdk = join(
+  everything.folder,
+  "node_modules",
+  "@modelcontextprotocol",
+  "sdk",
+  "dist",
+  "esm",
+  "client",
+);
 
 let work: string;
 let home: string;
@@ -107,9 +118,10 @@ async function serveHttp() {
 }
 
 describe.for(Object.keys(kinds))("brig mcp-server --tools for the official %s", (name) => {
-  const isMissing = name === "SDK 1" && !existsSync(v1Sdk);
+  const missing = name === "SDK 1" ? everything.missing : null;
 
-  it.skipIf(isMissing)("runs commands in a sandbox of the client's own, which ends with it", async () => {
+  const overStdio = withReason("runs commands in a sandbox of the client's own, which ends with it", missing);
+  it.skipIf(missing !== null)(overStdio, async () => {
     const kind = await kinds[name]!();
     const [one, other] = await Promise.all([connectStdio(kind), connectStdio(kind)]);
     expect(await run(one.client, "echo mine > /tmp/mine; echo shared > shared; pwd")).toContain(work);
@@ -126,7 +138,8 @@ describe.for(Object.keys(kinds))("brig mcp-server --tools for the official %s", 
     await expect.poll(() => containersOf(other.pid), { timeout: 20_000 }).toEqual([]);
   });
 
-  it.skipIf(isMissing)("serves several clients over HTTP until it is interrupted", async () => {
+  const overHttp = withReason("serves several clients over HTTP until it is interrupted", missing);
+  it.skipIf(missing !== null)(overHttp, async () => {
     const kind = await kinds[name]!();
     const http = await serveHttp();
     const one = await http.connect(kind);

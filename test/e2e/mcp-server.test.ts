@@ -1,11 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { containersOf } from "../support/cli.js";
 import { mcpServerStart, startMcpServer, type WireMessage } from "../support/mcp-server-process.js";
 import {
@@ -17,6 +16,7 @@ import {
   startResponsesServer,
 } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { testProgram } from "../support/test-program.js";
 
 const exec = (id: string, cmd: string, more: object = {}) =>
   respond(callDone(id, "exec_command", { cmd, login: false, shell: "/bin/bash", ...more }));
@@ -88,8 +88,9 @@ const openModern: OpenSdkClient = async (server, answer) => {
   return client as never;
 };
 
-const bench = fileURLToPath(new URL("../../.bench/server-everything-2026.8.31", import.meta.url));
-const v1 = join(bench, "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm");
+/** It brings version 1 of the SDK. */
+const everything = await testProgram("server-everything");
+const v1 = join(everything.folder, "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm");
 
 const openV1: OpenSdkClient = async (server, answer) => {
   const [{ Client: V1Client }, { StdioClientTransport: V1Transport }, { ElicitRequestSchema }] =
@@ -107,13 +108,15 @@ const openV1: OpenSdkClient = async (server, answer) => {
   return client;
 };
 
-const clients: [string, OpenSdkClient, boolean][] = [
-  ["the official SDK, as a client of 2025", openV2, true],
-  ["the official SDK, as a client of 2026-07-28", openModern, true],
-  ["version 1 of the official SDK", openV1, existsSync(v1)],
+const clients: [string, OpenSdkClient, string | null][] = [
+  ["the official SDK, as a client of 2025", openV2, null],
+  ["the official SDK, as a client of 2026-07-28", openModern, null],
+  ["version 1 of the official SDK", openV1, everything.missing],
 ];
 
-describe.each(clients.filter(([, , isInstalled]) => isInstalled))("with %s", (_, open) => {
+describe.for(clients)("with %s", ([, open, missing]) => {
+  beforeEach(({ skip }) => skip(missing !== null, missing ?? ""));
+
   const connect = async (
     replies: readonly Reply[],
     answer: ((params: Record<string, unknown>) => Answer) | null,
@@ -487,12 +490,12 @@ describe("brig mcp-server", () => {
     });
 
     it("says what is wrong where there is no engine or no image, and goes on", async () => {
-      const { client } = await start([says("One.")], { env: { DOCKER_HOST: "unix:///nonexistent" } });
+      const { client } = await start([says("One.")], { env: { DOCKER_HOST: "unix:///proc/nonexistent" } });
       await client.initialize();
       for (const _ of [1, 2])
         expect((await client.call("codex", { prompt: "go" }).answer).result).toMatchObject({
           isError: true,
-          content: [{ text: expect.stringContaining("/nonexistent") }],
+          content: [{ text: expect.stringContaining("/proc/nonexistent") }],
         });
       const other = await start([says("One.")], { args: ["--container-image", "brig/no-such-image"] });
       await other.client.initialize();

@@ -6,8 +6,9 @@ import { describe, expect, onTestFinished } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { brig, onTestRuntime } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
-import { hasRedis, PASSWORD, RedisServer } from "../support/redis-server.js";
+import { hasRedis, PASSWORD, RedisServer, whyNoRedis } from "../support/redis-server.js";
 import { sandboxTest, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
@@ -133,7 +134,7 @@ describe("the files for workers in containers", () => {
   );
 
   installTest.skipIf(!hasRedis)(
-    "the image runs attempts on the engine whose socket it has",
+    withReason("the image runs attempts on the engine whose socket it has", whyNoRedis),
     async ({ installed }) => {
       await using redis = await RedisServer.start();
       await using folder = await temporaryDirectory();

@@ -11,8 +11,9 @@ import { containersOf } from "../support/cli.js";
 import { testEngine } from "../support/engine.js";
 import { type EventProgram, startProgram } from "../support/queue-programs.js";
 import { randomNumbers } from "../support/random.js";
-import { hasRedis, RedisServer } from "../support/redis-server.js";
+import { hasRedis, RedisServer, whyNoRedis } from "../support/redis-server.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 
 /** How often something is killed in all: more for a longer look. BRIG_TEST_SEED repeats what a failure has named. */
 const kills = Number(process.env.BRIG_TEST_KILLS ?? 6);
@@ -243,7 +244,8 @@ const runs = Array.from({ length: Math.ceil(kills / KILLS_A_RUN) }, (_, index) =
   kills: Math.min(KILLS_A_RUN, kills - index * KILLS_A_RUN),
 }));
 
-describe.skipIf(!hasRedis)("brig batch --queue of which parts are killed at random moments", () => {
+const title = withReason("brig batch --queue of which parts are killed at random moments", whyNoRedis);
+describe.skipIf(!hasRedis)(title, () => {
   it.each(runs)("ends as if nothing had been killed (BRIG_TEST_SEED=$seed)", async ({ seed, kills }) => {
     await using folder: TemporaryDirectory = await temporaryDirectory();
     await writeTasks(folder.path);

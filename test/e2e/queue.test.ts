@@ -5,10 +5,11 @@ import { packageRoot } from "../../src/package-root.js";
 import { attemptResultSchema } from "../../src/runs/results/attempt-result.js";
 import { brig } from "../support/cli.js";
 import { startProgram } from "../support/queue-programs.js";
-import { hasRedis, PASSWORD, RedisServer } from "../support/redis-server.js";
+import { hasRedis, PASSWORD, RedisServer, whyNoRedis } from "../support/redis-server.js";
 import { startResponsesServer, turn } from "../support/responses-server.js";
 import { S3Server } from "../support/s3-server.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 
 let folder: TemporaryDirectory;
 let count = 0;
@@ -57,7 +58,7 @@ async function textsBelow(directory: string): Promise<string> {
 }
 
 // Without redis-server, which npm test installs if it can, there is nothing to test with.
-describe.skipIf(!hasRedis)("brig batch --queue", () => {
+describe.skipIf(!hasRedis)(withReason("brig batch --queue", whyNoRedis), () => {
   it("runs a task on a worker, with TLS, a password and a bucket, and the worker drains", async () => {
     const redis = await startRedis({ usesTls: true });
     await using bucket = await S3Server.start();

@@ -14,7 +14,7 @@ beforeAll(async () => {
   await mkdir(workspace);
   await writeFile(join(folder.path, "file"), "");
   await writeFile(join(folder.path, "policy.toml"), 'rootfs = "rw"\n');
-  await symlink("/nonexistent", join(folder.path, "dangling"));
+  await symlink("/proc/nonexistent", join(folder.path, "dangling"));
 });
 
 afterAll(() => folder[Symbol.asyncDispose]());
@@ -34,7 +34,7 @@ async function spoiled(args: string[], env: Record<string, string> = {}) {
 
 describe("what keeps a sandbox from starting is said before a model is paid", () => {
   it.each<[string, string[], number, string]>([
-    ["a workspace that is not there", ["-C", "/nonexistent"], 2, '"/nonexistent" does not exist'],
+    ["a workspace that is not there", ["-C", "/proc/nonexistent"], 2, '"/proc/nonexistent" does not exist'],
     ["a workspace that is a file", ["-C", "FOLDER/file"], 2, "is not a directory"],
     ["a workspace that no sandbox may have", ["-C", "/etc"], 2, "may not be the workspace"],
     ["a further directory that is not there", ["--add-dir", "FOLDER/dangling"], 2, "does not exist"],
@@ -68,8 +68,8 @@ describe("what keeps a sandbox from starting is said before a model is paid", ()
   });
 
   it("an engine that is not there", async () => {
-    const done = await spoiled([], { DOCKER_HOST: "unix:///nonexistent.sock" });
-    expect(done.stderr).toContain("unix:///nonexistent.sock");
+    const done = await spoiled([], { DOCKER_HOST: "unix:///proc/nonexistent.sock" });
+    expect(done.stderr).toContain("unix:///proc/nonexistent.sock");
     expect(done.exitCode).toBe(125);
     expect(done.requests).toBe(0);
   });

@@ -342,13 +342,13 @@ http_headers = { "x-team" = "blue" }
     expect(await readFile(answer, "utf8")).toBe("");
     const unwritable = await run([
       "-o",
-      "/nonexistent/answer",
+      "/proc/nonexistent/answer",
       "--script",
       await script("ok", "steps: [{ text: hi }]"),
       "go",
     ]);
     expect(unwritable.exitCode).toBe(2);
-    expect(unwritable.stderr).toContain("/nonexistent/answer");
+    expect(unwritable.stderr).toContain("/proc/nonexistent/answer");
   });
 
   it("appends what is piped in to the prompt", async () => {
@@ -376,9 +376,9 @@ describe("brig run refuses", () => {
     ["an unknown mode", ["-s", "none", "go"], 2, '"none" is not a sandbox mode'],
     [
       "a missing script",
-      ["--script", "/nonexistent.yaml", "go"],
+      ["--script", "/proc/nonexistent.yaml", "go"],
       2,
-      "cannot read the script /nonexistent.yaml",
+      "cannot read the script /proc/nonexistent.yaml",
     ],
     ["a missing key", ["go"], 2, "OPENAI_API_KEY is not set"],
     [
@@ -390,14 +390,19 @@ describe("brig run refuses", () => {
     ["a schema that is none", ["--output-schema", "/etc/passwd", "--script", "ok", "go"], 2, "is not JSON"],
     [
       "a file for the message in no directory",
-      ["-o", "/nonexistent/x", "--script", "ok", "go"],
+      ["-o", "/proc/nonexistent/x", "--script", "ok", "go"],
       2,
-      "/nonexistent/x",
+      "/proc/nonexistent/x",
     ],
     ["a directory for the message", ["-o", "/tmp", "--script", "ok", "go"], 2, "cannot be written to /tmp"],
     ["an empty prompt", ["--script", "ok", ""], 2, "there is no prompt"],
     ["an unknown profile", ["-p", "nope", "go"], 2, "has no profile `nope`"],
-    ["a workspace that is not there", ["-C", "/nonexistent", "--script", "ok", "go"], 2, "/nonexistent"],
+    [
+      "a workspace that is not there",
+      ["-C", "/proc/nonexistent", "--script", "ok", "go"],
+      2,
+      "/proc/nonexistent",
+    ],
   ])("%s", async (_, args, exitCode, message) => {
     const ok = await script("ok", "steps: [{ text: hi }]");
     const done = await run(args.map((arg) => (arg === "ok" ? ok : arg)));
@@ -415,18 +420,20 @@ describe("brig run refuses", () => {
 
   it("to go on without an engine, with 125", async () => {
     const file = await script("calls", "steps: [{ calls: [{ shell: { command: [ls] } }] }, { text: hi }]");
-    const done = await run(["--script", file, "go"], { env: { DOCKER_HOST: "unix:///nonexistent.sock" } });
+    const done = await run(["--script", file, "go"], {
+      env: { DOCKER_HOST: "unix:///proc/nonexistent.sock" },
+    });
     expect(done.exitCode).toBe(125);
-    expect(done.stderr).toContain("unix:///nonexistent.sock");
+    expect(done.stderr).toContain("unix:///proc/nonexistent.sock");
   });
 
   it("with one JSON line when --json was asked for", async () => {
-    const done = await run(["--json", "--script", "/nonexistent.yaml", "go"]);
+    const done = await run(["--json", "--script", "/proc/nonexistent.yaml", "go"]);
     expect(done.stdout.indexOf("\n")).toBe(done.stdout.length - 1);
     expect(JSON.parse(done.stdout)).toEqual({
       type: "error",
       code: "config.invalid",
-      message: "cannot read the script /nonexistent.yaml: no such file",
+      message: "cannot read the script /proc/nonexistent.yaml: no such file",
     });
     expect(done.exitCode).toBe(2);
   });

@@ -6,7 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
 import { brig } from "../support/cli.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
-import { hasBrowser, openBrowser } from "../support/view/browser.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
+import { openBrowser } from "../support/view/browser.js";
 import {
   attemptResult,
   exampleFileNames,
@@ -16,9 +18,12 @@ import {
 } from "../support/view/run-fixture.js";
 import { accessibilityFaults, openFile, shownTasks, writePage } from "../support/view/view-page.js";
 
+const chromium = await testProgram("chromium");
+
 const attemptFragment = "#view=attempt&of=example%2Fparsing-00000&attempt=1";
 
-describe.skipIf(!hasBrowser)("the page of a run, opened from disk in Chromium", () => {
+const title = withReason("the page of a run, opened from disk in Chromium", chromium.missing);
+describe.skipIf(chromium.missing !== null)(title, () => {
   let browser: Browser;
   let folder: TemporaryDirectory;
   let file: string;
@@ -283,7 +288,9 @@ describe.skipIf(!hasBrowser)("the page of a run, opened from disk in Chromium", 
               reasoning_content: all,
               model_name: attack,
               tool_calls: [{ tool_call_id: "a", function_name: attack, arguments: { [attack]: all } }],
-              observation: { results: [{ source_call_id: "a", content: all, extra: { [attack]: attack } }] },
+              observation: {
+                results: [{ source_call_id: "a", content: all, extra: { [attack]: attack } }],
+              },
             },
           ],
         };
@@ -396,7 +403,7 @@ describe.skipIf(!hasBrowser)("the page of a run, opened from disk in Chromium", 
   });
 
   it.runIf(process.env.BRIG_UPDATE_SCREENSHOTS !== undefined)(
-    "draws the pictures of the documentation",
+    "draws the pictures of the documentation [on request: BRIG_UPDATE_SCREENSHOTS=1]",
     async () => {
       const docs = fileURLToPath(new URL("../../docs", import.meta.url));
       for (const [name, fragment, content] of [

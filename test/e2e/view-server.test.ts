@@ -7,7 +7,9 @@ import { createInterface } from "node:readline";
 import { describe, expect } from "vitest";
 import { brig } from "../support/cli.js";
 import { sandboxTest, temporaryDirectory } from "../support/sandbox.js";
-import { hasBrowser, openBrowser } from "../support/view/browser.js";
+import { withReason } from "../support/skip-reasons.js";
+import { testProgram } from "../support/test-program.js";
+import { openBrowser } from "../support/view/browser.js";
 import {
   attemptResult,
   exampleFileNames,
@@ -16,6 +18,8 @@ import {
   writeRun,
 } from "../support/view/run-fixture.js";
 import { openAddress, shownTasks } from "../support/view/view-page.js";
+
+const chromium = await testProgram("chromium");
 
 interface Answer {
   status: number;
@@ -181,7 +185,8 @@ describe("the server of brig view", () => {
     },
   );
 
-  viewTest.skipIf(!hasBrowser)("is followed by the page while the run goes on", async ({ view, run }) => {
+  const followed = withReason("is followed by the page while the run goes on", chromium.missing);
+  viewTest.skipIf(chromium.missing !== null)(followed, async ({ view, run }) => {
     await using browser = await openBrowser();
     await using opened = await openAddress(browser, view.url.href);
     const { page, misdeeds } = opened;
@@ -209,7 +214,8 @@ describe("the server of brig view", () => {
       .toBe("The server does not answer any more. The page shows what it sent before.");
   });
 
-  viewTest.skipIf(!hasBrowser)("shows nothing to a page without the token", async ({ view }) => {
+  const withoutToken = withReason("shows nothing to a page without the token", chromium.missing);
+  viewTest.skipIf(chromium.missing !== null)(withoutToken, async ({ view }) => {
     await using browser = await openBrowser();
     await using opened = await openAddress(browser, `${view.url.origin}/`);
     await expect

@@ -7,6 +7,7 @@ import { type ModelTurn, startAgentModel } from "../support/agent-model.js";
 import { brig } from "../support/cli.js";
 import { type RealAgent, realAgents, searchPathWith } from "../support/real-agents.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 
 const key = "key-of-the-person-0123456789abcdef";
 
@@ -44,8 +45,11 @@ async function openPlace(agent: RealAgent, commands: readonly string[]) {
 const look = "echo made > made.txt; pwd; curl -sS http://other.example 2>&1; true";
 
 describe.each(realAgents)("brig wrap -- $name", (agent) => {
-  it.skipIf(agent.program === null)(
-    "runs the host's program with its model's host alone, nobody inside finds the key, and it goes on by name",
+  it.skipIf(agent.program.missing !== null)(
+    withReason(
+      "runs the host's program with its model's host alone, nobody inside finds the key, and it goes on by name",
+      agent.program.missing,
+    ),
     // Two starts of a large program, and a search of all its memory.
     { timeout: 900_000 },
     async () => {

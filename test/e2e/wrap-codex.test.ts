@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
-import { realCodex } from "../support/real-codex.js";
+import { realCodex, whyNoCodex } from "../support/real-codex.js";
 import {
   callDone,
   messageDone,
@@ -14,6 +14,7 @@ import {
   startResponsesServer,
 } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
+import { withReason } from "../support/skip-reasons.js";
 import { Terminal } from "../support/terminal.js";
 import { tlsServer } from "../support/tls-server.js";
 
@@ -148,7 +149,7 @@ printf '%s--\n%s\n' "$key" "$placeholder" > found.txt`
 
 const exec = ["codex", "exec", "--skip-git-repo-check"];
 
-describe.skipIf(realCodex === null)("brig wrap -- codex", () => {
+describe.skipIf(realCodex === null)(withReason("brig wrap -- codex", whyNoCodex), () => {
   it("runs the host's Codex in a sandbox, with its configuration but no credential, and its model's host alone", async () => {
     const place = await openPlace([
       run(

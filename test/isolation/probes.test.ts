@@ -72,7 +72,8 @@ const policies = new Map(
   await Promise.all(SANDBOX_MODES.map(async (mode) => [mode, (await loadPolicy(mode)).policy] as const)),
 );
 
-describe.skipIf(isGvisor).each(cases)("under $mode for uid $user.uid", ({ mode, user }) => {
+const title = "under $mode for uid $user.uid [not on gVisor: gvisor.test.ts makes its attempts there]";
+describe.skipIf(isGvisor).each(cases)(title, ({ mode, user }) => {
   let outcomes: Outcomes;
   let left: string[];
 

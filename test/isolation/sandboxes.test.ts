@@ -10,7 +10,7 @@ import { LABELS } from "../../src/sandbox/labels.js";
 import { forEachHostUser } from "../support/each-host-user.js";
 import { call, testEngine } from "../support/engine.js";
 import { giveToHostUser } from "../support/host-users.js";
-import { differs, isGvisor } from "../support/runtime-differences.js";
+import { differs, isGvisor, titled } from "../support/runtime-differences.js";
 import { openTestSandbox, sandboxTest } from "../support/sandbox.js";
 import { testLabels } from "../support/test-run.js";
 
@@ -78,7 +78,7 @@ describe("a container that is not what was asked for", () => {
     ],
     ["a network", (config) => (config.NetworkMode = "bridge")],
   ])(
-    "with %s is refused once it runs, before any command, and is gone",
+    "with %s is refused once it runs, before any command, and is gone [not on gVisor: brig cannot prove as much of a container there]",
     async ([, change], { directory }) => {
       const engine = await engineThatMakes((body) => {
         body.NetworkDisabled = false;
@@ -163,7 +163,7 @@ time.sleep(300)
 describe("locks that a command keeps on everything in the workspace", () => {
   forEachHostUser((userTest, user) => {
     userTest.skipIf(differs("files.sockets"))(
-      "keep neither the next sandbox nor git on the host waiting",
+      titled("files.sockets", "keep neither the next sandbox nor git on the host waiting"),
       async ({ open, directory }) => {
         await run("git", ["init", "-q", directory]);
         await mkdir(join(directory, "src"));

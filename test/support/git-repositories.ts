@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const environment = {
   PATH: process.env.PATH,
-  HOME: "/nonexistent",
+  HOME: "/proc/nonexistent",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
   // Tests that act as another user have given their repository to that user.

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { type OpenMcpServersOptions, openMcpServers } from "../../src/mcp/client/open-mcp-servers.js";
@@ -12,13 +11,6 @@ import type {
 import type { McpServers, McpTool } from "../../src/tools/mcp/mcp-servers.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const installed = (path: string) => `${root}/.bench/${path}`;
-
-/** A Node for programs that do not run on Node 20. */
-export const newerNode = installed("conformance-0.1.16/node_modules/.bin/node");
-export const everything = installed("server-everything-2026.8.31/node_modules/.bin/mcp-server-everything");
-export const filesystem = installed("server-filesystem-2026.8.31/node_modules/.bin/mcp-server-filesystem");
-export const hasReferenceServers = [everything, filesystem, newerNode].every((path) => existsSync(path));
 
 /** Starts servers as plain child processes, in a process group each. */
 export const launchChild: LaunchServer = async (_name, { command, args, env, cwd }, { signal }) => {

@@ -1,17 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { program } from "./cli.js";
 import { type ReceivedRequest, type Reply, startResponsesServer } from "./responses-server.js";
-
-const bench = fileURLToPath(new URL("../../.bench", import.meta.url));
-const installed = join(bench, "codex-0.153.0", "node_modules", ".bin", "codex");
-
-/** The last Codex that has an `mcp-server`; null where it is not installed. */
-export const codexWithMcpServer = existsSync(installed) ? installed : null;
+import { testProgram } from "./test-program.js";
 
 /** How a server is started. */
 export interface McpServerStart {
@@ -44,7 +37,7 @@ export async function mcpServerStart(
         patienceMs: 60_000,
       }
     : {
-        command: codexWithMcpServer ?? "",
+        command: (await testProgram("codex-mcp-server")).path,
         args: ["mcp-server", ...args],
         cwd,
         env: { ...env, CODEX_HOME: home },

@@ -23,7 +23,7 @@ export class MemorySandbox implements ToolSandbox {
   readonly #environment: NodeJS.ProcessEnv;
 
   constructor(
-    environment: NodeJS.ProcessEnv = { PATH: process.env.PATH, HOME: "/nonexistent", LANG: "C.UTF-8" },
+    environment: NodeJS.ProcessEnv = { PATH: process.env.PATH, HOME: "/proc/nonexistent", LANG: "C.UTF-8" },
   ) {
     this.#environment = environment;
   }

@@ -12,14 +12,25 @@ import type { Engine } from "../../src/docker/engine-types.js";
 import type { ImageName } from "../../src/images/definition.js";
 import { ensureImages } from "../../src/images/ensure.js";
 import { copyImage, socketOf, testEngine } from "./engine.js";
+import { testProgram } from "./test-program.js";
 
 const run = promisify(execFile);
 
-/** Podman of another version than the installed one: a program that starts it where its own files and libraries are. */
-const program = process.env.BRIG_TEST_PODMAN || "/usr/bin/podman";
+const isRoot = process.getuid?.() === 0;
 
-/** Whether this machine has Podman. Only root can start it as these tests do. */
-export const hasPodman = process.getuid?.() === 0 && existsSync(program) && existsSync("/usr/sbin/runc");
+/** Podman of another version than the installed one: a program that starts it where its own files and libraries are. */
+const other = process.env.BRIG_TEST_PODMAN || null;
+const installed =
+  other === null && isRoot ? await testProgram("podman") : { path: other ?? "", missing: null };
+const program = installed.path;
+
+/** Null where the tests of Podman can run. Only root can start it as they do. */
+export const whyNoPodman = !isRoot
+  ? "needs root"
+  : (installed.missing ??
+    (existsSync("/usr/sbin/runc") ? null : "runc is not installed; apt-get install runc"));
+
+export const hasPodman = whyNoPodman === null;
 
 export interface PodmanEngine extends AsyncDisposable {
   readonly engine: Engine;

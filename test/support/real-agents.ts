@@ -1,13 +1,11 @@
-import { existsSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { delimiter, dirname } from "node:path";
 import { anthropicWire, geminiWire, type ModelWire } from "./agent-model.js";
+import { type TestProgram, testProgram } from "./test-program.js";
 
 /** An agent's real program, and how the tests use it. */
 export interface RealAgent {
   name: string;
-  /** Null where it is not installed: see `scripts/install-test-programs.mjs`. */
-  program: string | null;
+  program: TestProgram;
   wire: ModelWire;
   /** Its tool for commands of a shell. */
   shellTool: string;
@@ -26,20 +24,13 @@ export interface RealAgent {
   refused: readonly string[];
 }
 
-const bench = fileURLToPath(new URL("../../.bench", import.meta.url));
-
-function installed(folder: string, name: string): string | null {
-  const path = join(bench, folder, "node_modules", ".bin", name);
-  return existsSync(path) ? path : null;
-}
-
 const geminiModel = ["-m", "gemini-2.5-flash"];
 const opencodeModel = ["-m", "anthropic/claude-sonnet-4-5"];
 
 export const realAgents: readonly RealAgent[] = [
   {
     name: "gemini",
-    program: installed("gemini-cli-0.61.0", "gemini"),
+    program: await testProgram("gemini-cli"),
     wire: geminiWire,
     shellTool: "run_shell_command",
     keyVariable: "GEMINI_API_KEY",
@@ -58,7 +49,7 @@ export const realAgents: readonly RealAgent[] = [
   },
   {
     name: "claude",
-    program: installed("claude-code-2.1.330", "claude"),
+    program: await testProgram("claude-code"),
     wire: anthropicWire,
     shellTool: "Bash",
     keyVariable: "ANTHROPIC_API_KEY",
@@ -76,7 +67,7 @@ export const realAgents: readonly RealAgent[] = [
   },
   {
     name: "opencode",
-    program: installed("opencode-ai-1.18.33", "opencode"),
+    program: await testProgram("opencode"),
     wire: anthropicWire,
     shellTool: "bash",
     keyVariable: "ANTHROPIC_API_KEY",
@@ -96,5 +87,5 @@ export const realAgents: readonly RealAgent[] = [
 
 /** `PATH` with the agent's program in front. */
 export function searchPathWith({ program }: RealAgent): string {
-  return [dirname(program ?? ""), process.env.PATH].join(delimiter);
+  return [dirname(program.path), process.env.PATH].join(delimiter);
 }

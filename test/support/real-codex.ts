@@ -1,9 +1,7 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { ExecClient } from "./exec-client.js";
 import {
   messageDone,
@@ -12,12 +10,15 @@ import {
   respond,
   startResponsesServer,
 } from "./responses-server.js";
+import { testProgram } from "./test-program.js";
 
-const bench = fileURLToPath(new URL("../../.bench", import.meta.url));
-const installed = join(bench, "codex-0.169.0", "node_modules", ".bin", "codex");
+const { path, missing } = await testProgram("codex");
 
-/** The real Codex, as `scripts/install-test-programs.mjs` installs it; null where there is none. */
-export const realCodex = process.env.BRIG_TEST_CODEX ?? (existsSync(installed) ? installed : null);
+/** The real Codex; null where there is none. */
+export const realCodex = missing === null ? path : null;
+
+/** Null where there is one. */
+export const whyNoCodex = missing;
 
 /** What a scripted model answers to a request. */
 export type CodexTurn = (request: ReceivedRequest) => object[];

@@ -1,12 +1,16 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./free-port.js";
+import { testProgram } from "./test-program.js";
 
-/** `scripts/install-test-programs.mjs` installs it where it can. */
-export const hasRedis = existsSync("/usr/bin/redis-server");
+const redis = await testProgram("redis-server");
+
+export const hasRedis = redis.missing === null;
+
+/** Null where there is a Redis server. */
+export const whyNoRedis = redis.missing;
 
 export const PASSWORD = "a:secret/p@ss";
 

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, realpathSync } from "node:fs";
+import { cpSync, realpathSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, vi } from "vitest";
 import { readEnvironment } from "../../../src/config/env.js";
@@ -18,11 +17,12 @@ import { forEachHostUser } from "../../support/each-host-user.js";
 import { testEngine } from "../../support/engine.js";
 import { giveToHostUser } from "../../support/host-users.js";
 import { program, sandboxTest } from "../../support/sandbox.js";
+import { testProgram } from "../../support/test-program.js";
 import { isOurs } from "../../support/test-run.js";
 
 const run = promisify(execFile);
 const own: ServerPlace = { kind: "own", image: null, network: "none" };
-const everything = fileURLToPath(new URL("../../../.bench/server-everything-2026.8.31", import.meta.url));
+const everything = await testProgram("server-everything");
 
 /** How a test starts a server. The volume of its cache is removed at the end of the test. */
 interface Start {
@@ -211,8 +211,8 @@ describe("a server, wherever it runs", () => {
   }
 
   sandboxTest("that is a real one starts from the workspace, contained", async ({ directory, skip }) => {
-    if (!existsSync(everything)) skip("server-everything is not installed");
-    cpSync(realpathSync(everything), join(directory, "server"), { recursive: true });
+    skip(everything.missing !== null, everything.missing ?? "");
+    cpSync(realpathSync(everything.folder), join(directory, "server"), { recursive: true });
     await giveToHostUser(directory);
     const main = "server/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
     const server = await launch(["node", join(directory, main)], { directory });

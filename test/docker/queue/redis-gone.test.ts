@@ -1,7 +1,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { endlessRunner } from "../../support/played-attempts.js";
 import { TestQueue } from "../../support/queues.js";
-import { hasRedis, RedisServer } from "../../support/redis-server.js";
+import { hasRedis, RedisServer, whyNoRedis } from "../../support/redis-server.js";
+import { withReason } from "../../support/skip-reasons.js";
 
 /** A server of its own, which the test kills. */
 async function ownServer(): Promise<RedisServer> {
@@ -11,7 +12,7 @@ async function ownServer(): Promise<RedisServer> {
 }
 
 // Without redis-server, which npm test installs if it can, there is nothing to test with.
-describe.skipIf(!hasRedis)("while Redis is gone", () => {
+describe.skipIf(!hasRedis)(withReason("while Redis is gone", whyNoRedis), () => {
   it("a worker with nothing to do ends when it is told to", async () => {
     const server = await ownServer();
     const queue = await TestQueue.open(server);

@@ -193,19 +193,22 @@ forEachHostUser((test, { uid }) => {
     });
   });
 
-  test.skipIf(!hasDisks)("a full disk: by bytes and by files", async ({ open, directory }) => {
-    await using disk = await smallDisk(directory);
-    const sandbox = await open({ workspace: disk.path });
-    const full = { kind: "disk-full", path: disk.path, limit: expect.any(Number), wasFull: false };
-    expect(await run(sandbox, fill("x"))).toMatchObject({
-      exitCode: 1,
-      causes: [{ ...full, lacks: "bytes" }],
-    });
-    await run(sandbox, "rm x");
-    const files = "for i in $(seq 5000); do : > $i || exit 6; done 2>/dev/null";
-    expect(await run(sandbox, files)).toMatchObject({ exitCode: 6, causes: [{ ...full, lacks: "files" }] });
-    await sandbox.close();
-  });
+  test.skipIf(!hasDisks)(
+    "a full disk: by bytes and by files [needs root, and loop devices]",
+    async ({ open, directory }) => {
+      await using disk = await smallDisk(directory);
+      const sandbox = await open({ workspace: disk.path });
+      const full = { kind: "disk-full", path: disk.path, limit: expect.any(Number), wasFull: false };
+      expect(await run(sandbox, fill("x"))).toMatchObject({
+        exitCode: 1,
+        causes: [{ ...full, lacks: "bytes" }],
+      });
+      await run(sandbox, "rm x");
+      const files = "for i in $(seq 5000); do : > $i || exit 6; done 2>/dev/null";
+      expect(await run(sandbox, files)).toMatchObject({ exitCode: 6, causes: [{ ...full, lacks: "files" }] });
+      await sandbox.close();
+    },
+  );
 
   test("a full directory is no cause of what has nothing to do with it", async ({ open, directory }) => {
     const sandbox = await open({ policyFile: await changedPolicy(directory, small) });

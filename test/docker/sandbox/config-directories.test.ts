@@ -9,7 +9,7 @@ import { giveToHostUser } from "../../support/host-users.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 
 /** This process's environment with the two directories in it. */
-function environmentWith(brigHome: string, codexHome = "/nowhere") {
+function environmentWith(brigHome: string, codexHome = "/proc/nowhere") {
   return readEnvironment({ ...process.env, BRIG_HOME: brigHome, CODEX_HOME: codexHome });
 }
 

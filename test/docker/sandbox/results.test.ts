@@ -212,7 +212,7 @@ describe("the environment of a command", () => {
 
   sandboxTest("a program is looked up in the PATH it is given", async ({ sandbox, workspace }) => {
     await sandbox.files.write(`${workspace}/bin-tool`, "#!/bin/sh\necho own tool\n", { mode: 0o755 });
-    const env = { PATH: `/nonexistent:${workspace}:/usr/bin:/bin` };
+    const env = { PATH: `/proc/nonexistent:${workspace}:/usr/bin:/bin` };
     expect((await sandbox.exec(["bin-tool"], { env })).stdout).toBe("own tool\n");
   });
 

@@ -6,11 +6,13 @@ import { execa } from "execa";
 import { describe, expect, it } from "vitest";
 import { temporaryDirectory } from "../../support/sandbox.js";
 import { openServed } from "../../support/served.js";
+import { withReason } from "../../support/skip-reasons.js";
 import { taskOf } from "../../support/task-attempts.js";
+import { testProgram } from "../../support/test-program.js";
 
 const integration = fileURLToPath(new URL("../../../integrations/harbor", import.meta.url));
 const fixtures = fileURLToPath(new URL("../../fixtures/harbor", import.meta.url));
-const { exitCode: hasPython } = await execa("python3", ["--version"], { reject: false });
+const python = await testProgram("python3");
 
 /**
  * What Harbor's BaseEnvironment asks of an environment, each with its parameters: as of November 2026 and, before it had
@@ -48,7 +50,7 @@ for node in ast.walk(ast.parse(open(sys.argv[1]).read())):
 print(json.dumps({"methods": found, "foreign": [m for m in modules if m.split(".")[0] not in sys.stdlib_module_names]}))
 `;
 
-describe.skipIf(hasPython !== 0)("the environment for Harbor (needs python3)", () => {
+describe.skipIf(python.missing !== null)(withReason("the environment for Harbor", python.missing), () => {
   it("has the methods that Harbor calls, with their parameters, and needs nothing but Harbor", async () => {
     const file = join(integration, "brig_environment.py");
     const { stdout } = await execa("python3", ["-c", listMethods, file]);

@@ -55,6 +55,6 @@ it("gives those of a directory only, with a title that a display can show", asyn
 });
 
 it.each(["", "x", "1.", "1.../../x", "9".repeat(400)])("refuses %j as a cursor", async (cursor) => {
-  const options = { home: "/nowhere", processes: await readHostProcesses("test") };
+  const options = { home: "/proc/nowhere", processes: await readHostProcesses("test") };
   await expect(listSessions({ cursor }, options)).rejects.toMatchObject({ code: -32_602 });
 });

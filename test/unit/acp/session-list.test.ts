@@ -41,7 +41,7 @@ function openList() {
   const list = new SessionList({
     onStuck: () => undefined,
     opener: {
-      home: "/nowhere",
+      home: "/proc/nowhere",
       login: { withBrowser: async () => undefined, withApiKey: async () => undefined },
       deleteSession: async () => undefined,
       prepare: async (): Promise<PreparedSession> => {

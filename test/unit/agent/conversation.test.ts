@@ -191,7 +191,7 @@ describe("a conversation", () => {
     ["a weaker mode", { sandboxMode: "danger-full-access" }, newSandbox],
     ["another policy", { approvalPolicy: "on-failure" }],
   ])("asks anew in %s about what was approved for the session before", async (_, change, sandbox) => {
-    const dangerous = "shell: { command: [rm, -f, /nonexistent/x] }";
+    const dangerous = "shell: { command: [rm, -f, /proc/nonexistent/x] }";
     const approver = new ScriptedApprover("approved_for_session");
     const { conversation } = open({
       model: scripted(`steps:\n${`  - calls: [{ ${dangerous} }]\n  - text: Done.\n`.repeat(3)}`),

@@ -2,15 +2,18 @@ import { describe, expect, it, vi } from "vitest";
 import { readEnvironment } from "../../../src/config/env.js";
 
 describe("readEnvironment", () => {
-  it.skipIf(process.getuid?.() !== 0)("takes the root directory as the home of a user without one", () => {
-    vi.stubEnv("HOME", undefined);
-    process.seteuid?.(54_321);
-    try {
-      expect(readEnvironment({})).toMatchObject({ home: "/", brigHome: "/.brig" });
-    } finally {
-      process.seteuid?.(0);
-    }
-  });
+  it.skipIf(process.getuid?.() !== 0)(
+    "takes the root directory as the home of a user without one [needs root]",
+    () => {
+      vi.stubEnv("HOME", undefined);
+      process.seteuid?.(54_321);
+      try {
+        expect(readEnvironment({})).toMatchObject({ home: "/", brigHome: "/.brig" });
+      } finally {
+        process.seteuid?.(0);
+      }
+    },
+  );
 
   it("puts brig's home under the user's home unless BRIG_HOME says otherwise", () => {
     expect(readEnvironment({ HOME: "/h" }).brigHome).toBe("/h/.brig");

@@ -3,7 +3,7 @@ import { configSchema } from "../../../src/config/config-schema.js";
 import { loadConfig } from "../../../src/config/settings/load-config.js";
 import { commandVariables } from "../../../src/config/shell-environment.js";
 
-const nowhere = { brigHome: "/nowhere/brig", codexHome: "/nowhere/codex" };
+const nowhere = { brigHome: "/proc/nowhere/brig", codexHome: "/proc/nowhere/codex" };
 
 function variables(policy: object) {
   return commandVariables(configSchema.parse({ shell_environment_policy: policy }));

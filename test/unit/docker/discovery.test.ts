@@ -92,7 +92,7 @@ describe("where engines are looked for", () => {
     await selectContext("colima", "unix:///colima.sock");
     expect(await dockerContext(environment({ DOCKER_CONFIG: join(home, "none") }))).toEqual([]);
     const elsewhere = await dockerContext(
-      readEnvironment({ HOME: "/nonexistent", DOCKER_CONFIG: join(home, ".docker") }),
+      readEnvironment({ HOME: "/proc/nonexistent", DOCKER_CONFIG: join(home, ".docker") }),
     );
     expect(elsewhere).toMatchObject([{ endpoint: { address: "unix:///colima.sock" } }]);
   });

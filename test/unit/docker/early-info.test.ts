@@ -3,7 +3,7 @@ import { readEnvironment } from "../../../src/config/env.js";
 import { connectEngine } from "../../../src/docker/connect.js";
 import { type Answer, fakeEngine, reply } from "../../support/fake-engine.js";
 
-const env = readEnvironment({ HOME: "/nonexistent" });
+const env = readEnvironment({ HOME: "/proc/nonexistent" });
 const info = { Driver: "overlay2", NCPU: 3, MemTotal: 2 ** 32 };
 
 it("is asked together with the version, and only once", async () => {

@@ -8,7 +8,7 @@ import { type Answer, fakeEngine, reply } from "../../support/fake-engine.js";
 
 async function probed(answer: Answer, { needsRuntimes = false, withinMs = 60_000 } = {}) {
   await using fake = await fakeEngine(answer);
-  const env = readEnvironment({ HOME: "/nonexistent", DOCKER_HOST: fake.address });
+  const env = readEnvironment({ HOME: "/proc/nonexistent", DOCKER_HOST: fake.address });
   const probe = await probeEngine({ env, image: "a:b", needsRuntimes, withinMs });
   return { probe, requests: fake.requests.toSorted() };
 }

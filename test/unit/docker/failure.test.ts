@@ -7,7 +7,9 @@ import { type Answer, fakeEngine, reply } from "../../support/fake-engine.js";
 
 async function withEngine(answer: Answer, use: (engine: Engine) => Promise<void>): Promise<void> {
   await using fake = await fakeEngine(answer);
-  await use(await connectEngine({ env: readEnvironment({ HOME: "/nonexistent" }), endpoint: fake.address }));
+  await use(
+    await connectEngine({ env: readEnvironment({ HOME: "/proc/nonexistent" }), endpoint: fake.address }),
+  );
 }
 
 const refuse =
@@ -166,7 +168,7 @@ describe("requests", () => {
   it("never carry the body of a creation in the URL", async () => {
     await using fake = await fakeEngine((_request, response) => reply(response, 201, { Id: "c1" }));
     const engine = await connectEngine({
-      env: readEnvironment({ HOME: "/nonexistent" }),
+      env: readEnvironment({ HOME: "/proc/nonexistent" }),
       endpoint: fake.address,
     });
     await engine.createContainer({ Image: "a", Env: ["TOKEN=secret"] } as never, { name: "n" });

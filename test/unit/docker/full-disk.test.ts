@@ -28,7 +28,7 @@ describe("an engine's error about a full disk", () => {
     const elsewhere = { ...at(tmpdir()), endpoint: "tcp://engine.test:2375" };
     const inMachine = at(tmpdir(), { kernel: "5.0.0-another" });
     const silent = { endpoint, info: () => Promise.reject(new Error("no answer")) };
-    for (const engine of [elsewhere, inMachine, silent, at(""), at("/nonexistent/brig")]) {
+    for (const engine of [elsewhere, inMachine, silent, at(""), at("/proc/nonexistent/brig")]) {
       const found = await blameFullDisk(refused(words), engine);
       expect(found).toMatchObject({ code: "engine.failed", errno: "ENOSPC", disk: unknown });
       expect(found.message).toMatch(/\(HTTP 500\)\nthe disk of the container engine is full$/);
@@ -76,7 +76,7 @@ describe("an engine's error about something else", () => {
     }
   });
 
-  describe.skipIf(whyNoSmallDisk !== null)("on a small disk", () => {
+  describe.skipIf(whyNoSmallDisk !== null)("on a small disk [needs root, to mount a small disk]", () => {
     let disk: SmallDisk;
     beforeEach(() => {
       disk = SmallDisk.mount(20);

@@ -122,7 +122,8 @@ describe("the machine", () => {
     expect(await ownerState(await ownerOf(process.pid, mac), mac)).toBe("alive");
   });
 
-  it.runIf(process.platform === "linux")("tells this process from one that has ended", async () => {
+  const tellsEnded = "tells this process from one that has ended [needs Linux]";
+  it.runIf(process.platform === "linux")(tellsEnded, async () => {
     const here = await readHostProcesses("here");
     const me = await ownerOf(process.pid, here);
     expect(me).toMatchObject({
@@ -140,22 +141,21 @@ describe("the machine", () => {
     expect(await ownerState(childOwner, here)).toBe("gone");
   });
 
-  it.runIf(process.platform === "linux")(
-    "takes one that has ended for gone, though its parent never asks for its status",
-    async () => {
-      const here = await readHostProcesses("here");
-      const parent = spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
-      onTestFinished(() => void parent.kill("SIGKILL"));
-      const pid = Number(await once(parent.stdout, "data"));
-      const child = await ownerOf(pid, here);
-      expect(await ownerState(child, here)).toBe("alive");
-      // The shell itself would ask for the status; what it becomes does not.
-      await expect.poll(() => readFile(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
-      process.kill(pid, "SIGKILL");
-      await expect.poll(() => ownerState(child, here)).toBe("gone");
-      expect(await here.startOf(pid), "it still has its number").toBe(child.startedAt);
-    },
-  );
+  const tellsZombie =
+    "takes one that has ended for gone, though its parent never asks for its status [needs Linux]";
+  it.runIf(process.platform === "linux")(tellsZombie, async () => {
+    const here = await readHostProcesses("here");
+    const parent = spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
+    onTestFinished(() => void parent.kill("SIGKILL"));
+    const pid = Number(await once(parent.stdout, "data"));
+    const child = await ownerOf(pid, here);
+    expect(await ownerState(child, here)).toBe("alive");
+    // The shell itself would ask for the status; what it becomes does not.
+    await expect.poll(() => readFile(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
+    process.kill(pid, "SIGKILL");
+    await expect.poll(() => ownerState(child, here)).toBe("gone");
+    expect(await here.startOf(pid), "it still has its number").toBe(child.startedAt);
+  });
 });
 
 describe("session labels", () => {

@@ -10,7 +10,8 @@ import { readQueueStatus } from "../../../src/queue/status/queue-status.js";
 import type { ObjectStore } from "../../../src/queue/store/object-store.js";
 import { endlessRunner, infrastructure, playedRunner } from "../../support/played-attempts.js";
 import { TestQueue } from "../../support/queues.js";
-import { hasRedis, PASSWORD, RedisServer } from "../../support/redis-server.js";
+import { hasRedis, PASSWORD, RedisServer, whyNoRedis } from "../../support/redis-server.js";
+import { withReason } from "../../support/skip-reasons.js";
 
 let server: RedisServer;
 
@@ -28,7 +29,7 @@ async function writtenToRedis(): Promise<string> {
 }
 
 // Without redis-server, which npm test installs if it can, there is nothing to test with.
-describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
+describe.skipIf(!hasRedis)(withReason("a batch on the workers of a queue", whyNoRedis), () => {
   it("ends with the folders that the workers wrote, and leaves no result in the store", async () => {
     const queue = await TestQueue.open(server);
     const { events } = await queue.work({ slots: 2 });
@@ -212,7 +213,7 @@ describe.skipIf(!hasRedis)("a batch on the workers of a queue", () => {
   });
 });
 
-describe.skipIf(!hasRedis)("a Redis server", () => {
+describe.skipIf(!hasRedis)(withReason("a Redis server", whyNoRedis), () => {
   const failing = async (url: string) =>
     await connectRedis(readRedisAddress(url)).then(
       () => null,

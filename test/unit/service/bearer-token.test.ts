@@ -48,8 +48,8 @@ describe("a token", () => {
   );
 
   it("in a file that does not exist is refused", async () => {
-    await expect(readTokenFile("/no/such/file")).rejects.toMatchObject({
-      message: 'the token file "/no/such/file" does not exist',
+    await expect(readTokenFile("/proc/no/such/file")).rejects.toMatchObject({
+      message: 'the token file "/proc/no/such/file" does not exist',
     });
   });
 });

@@ -112,7 +112,9 @@ const withoutProxy: Client[] = [
   },
 ];
 
-describe.skipIf(image === null)("real clients in a sandbox with an allow-list", () => {
+const title =
+  "real clients in a sandbox with an allow-list [needs Debian's packages for the image network-clients]";
+describe.skipIf(image === null)(title, () => {
   const attempts: EgressAttempt[] = [];
   let servers: NetworkServers;
   let opened: TestSandbox;
@@ -200,11 +202,11 @@ describe.skipIf(image === null)("real clients in a sandbox with an allow-list", 
     await expectClient(place, {
       name: "apt",
       script: `
-        rm -rf /var/lib/apt/lists/*
-        echo 'deb [trusted=yes] https://registry.test:$HTTPS_PORT/debian ./' >/etc/apt/sources.list
-        apt-get -qq -o Acquire::Retries=0 -o APT::Update::Error-Mode=any update
-        DEBIAN_FRONTEND=noninteractive apt-get -qq install --reinstall tiny-package >log 2>&1
-        cat /usr/share/tiny/text`,
+      rm -rf /var/lib/apt/lists/*
+      echo 'deb [trusted=yes] https://registry.test:$HTTPS_PORT/debian ./' >/etc/apt/sources.list
+      apt-get -qq -o Acquire::Retries=0 -o APT::Update::Error-Mode=any update
+      DEBIAN_FRONTEND=noninteractive apt-get -qq install --reinstall tiny-package >log 2>&1
+      cat /usr/share/tiny/text`,
       prints: "tiny package\n",
       refused: ["registry.test:$HTTPS_PORT"],
     });

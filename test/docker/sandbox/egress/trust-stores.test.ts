@@ -83,7 +83,9 @@ const clients: Client[] = [
   },
 ];
 
-describe.skipIf(image === null)("a host with a secret, through its own trust store,", () => {
+const title =
+  "a host with a secret, through its own trust store, [needs Debian's packages for the image trust-clients]";
+describe.skipIf(image === null)(title, () => {
   let server: Awaited<ReturnType<typeof tlsServer>>;
   let folder: string;
   let opened: TestSandbox;
@@ -116,7 +118,9 @@ describe.skipIf(image === null)("a host with a secret, through its own trust sto
   }
 
   async function run({ sandbox }: TestSandbox, script: string) {
-    return await sandbox.exec(["bash", "-c", `cd $HOME; set -o pipefail\n${script}`], { timeoutMs: 60_000 });
+    return await sandbox.exec(["bash", "-c", `cd $HOME; set -o pipefail\n${script}`], {
+      timeoutMs: 60_000,
+    });
   }
 
   it.each(clients)("is reached by $name and only by it", async ({ script, prints = ANSWER, otherwise }) => {

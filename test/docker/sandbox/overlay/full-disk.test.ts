@@ -24,7 +24,7 @@ async function smallDisk(): Promise<TemporaryDirectory> {
 
 const makeLarge = ["sh", "-c", "echo agent > file; head -c 4000000 /dev/zero | tr '\\0' x > large"];
 
-describe.runIf(canMount)("a disk that becomes full", () => {
+describe.runIf(canMount)("a disk that becomes full [needs root, to mount a small disk]", () => {
   it("in the middle of an apply leaves the host's files as they were", async ({ open }) => {
     await using disk = await smallDisk();
     const file = join(disk.path, "file");

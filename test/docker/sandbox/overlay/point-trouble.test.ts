@@ -134,7 +134,8 @@ async function smallDisk(): Promise<TemporaryDirectory> {
   };
 }
 
-describe.runIf(canMount)("a disk that becomes full in the middle of a point", () => {
+const fullDisk = "a disk that becomes full in the middle of a point [needs root, to mount a small disk]";
+describe.runIf(canMount)(fullDisk, () => {
   const makeLarge = "echo later > file; head -c 4000000 /dev/urandom > large";
 
   it("leaves the points before, and the next one has all that was changed", async ({ open, directory }) => {

@@ -210,7 +210,7 @@ describe("a file that is none to read", () => {
   });
 
   it("is told of where the sandbox does not have it, such as a link to somewhere else", async () => {
-    symlinkSync("/nowhere/else/AGENTS.md", join(cwd, "AGENTS.md"));
+    symlinkSync("/proc/nowhere/else/AGENTS.md", join(cwd, "AGENTS.md"));
     expect(await read({ isOnHost: true })).toEqual({
       text: null,
       warnings: [`${cwd}/AGENTS.md is not used: the sandbox, whose workspace is ${cwd}, does not have it`],

@@ -365,7 +365,7 @@ describe("a tree", () => {
     };
     const withPrograms = await describeTree(asked, original, { limits });
     expect(started).toEqual(["xargs -0 stat -c %f %s %n", "xargs -0 sha256sum"]);
-    const without = { files: hostFiles, spawn: () => memory.spawn(["/no/such/program"]) };
+    const without = { files: hostFiles, spawn: () => memory.spawn(["/proc/no/such/program"]) };
     expect(await describeTree(without, original, { limits })).toEqual(withPrograms);
     expect(Object.keys(await entries(original))).toHaveLength(62);
     expect(await describeTree(asked, original, { limits: { ...limits, maxBytes: 1000 } })).toMatchObject({

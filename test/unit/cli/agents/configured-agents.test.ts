@@ -11,7 +11,7 @@ async function configured(toml: string, files: Readonly<Record<string, string>> 
   await using home = await temporaryDirectory();
   for (const [name, text] of Object.entries({ ...files, "config.toml": toml }))
     await writeFile(join(home.path, name), text);
-  const { config, warnings } = await loadConfig({ brigHome: home.path, codexHome: "/nonexistent" });
+  const { config, warnings } = await loadConfig({ brigHome: home.path, codexHome: "/proc/nonexistent" });
   expect(warnings).toEqual([]);
   return await configuredAgents(config, { gates: {} });
 }

@@ -101,7 +101,7 @@ describe.each(ways.map((usesProc) => ({ usesProc })))("readWorkspaceFile, with %
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it.runIf(canMakeDevices)("refuses a device", async () => {
+  it.runIf(canMakeDevices)("refuses a device [needs root, to make a device]", async () => {
     execFileSync("mknod", [file, "c", "1", "3"]);
     expect(await read()).toMatchObject({
       kind: "refused",
@@ -130,7 +130,7 @@ describe.each(ways.map((usesProc) => ({ usesProc })))("readWorkspaceFile, with %
     });
   });
 
-  it.runIf(hasProc)("leaves no descriptor open", async () => {
+  it.runIf(hasProc)("leaves no descriptor open [needs the files of /proc]", async () => {
     const before = (await readdir("/proc/self/fd")).length;
     writeFileSync(file, "a = 1");
     linkSync(file, join(workspace, ".brig/other.toml"));
@@ -144,7 +144,7 @@ describe.each(ways.map((usesProc) => ({ usesProc })))("readWorkspaceFile, with %
 
 describe("readWorkspaceFile", () => {
   it.runIf(hasProc)(
-    "never reads anything else while an agent exchanges file and directory for links",
+    "never reads anything else while an agent exchanges file and directory for links [needs the files of /proc]",
     async () => {
       mkdirSync(join(root, "outside"));
       writeFileSync(join(root, "outside/config.toml"), "outside");

@@ -19,7 +19,7 @@ afterAll(() => {
 
 async function described(toml: string, choice: ConfigChoice = {}) {
   writeFileSync(join(home, "config.toml"), toml);
-  const loaded = await loadConfig({ brigHome: home, codexHome: "/nowhere" }, choice);
+  const loaded = await loadConfig({ brigHome: home, codexHome: "/proc/nowhere" }, choice);
   return describeConfig(loaded);
 }
 

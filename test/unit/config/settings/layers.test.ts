@@ -66,7 +66,7 @@ async function load(choice: Choice) {
   const loaded = await loadConfig(
     {
       brigHome: home,
-      codexHome: "/nowhere",
+      codexHome: "/proc/nowhere",
       home: "/h",
       openaiBaseUrl: address === undefined ? undefined : String(address[1]),
     },

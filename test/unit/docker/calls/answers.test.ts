@@ -4,7 +4,7 @@ import { connectEngine } from "../../../../src/docker/connect.js";
 import type { Engine } from "../../../../src/docker/engine-types.js";
 import { fakeEngine, reply } from "../../../support/fake-engine.js";
 
-const env = readEnvironment({ HOME: "/nonexistent" });
+const env = readEnvironment({ HOME: "/proc/nonexistent" });
 
 /** What a call makes of an answer of the engine. */
 async function made<T>(answer: object, call: (engine: Engine) => Promise<T>, version = {}): Promise<T> {

@@ -4,7 +4,7 @@ import { readEnvironment } from "../../../../src/config/env.js";
 import { connectEngine } from "../../../../src/docker/connect.js";
 import { fakeEngine } from "../../../support/fake-engine.js";
 
-const env = readEnvironment({ HOME: "/nonexistent" });
+const env = readEnvironment({ HOME: "/proc/nonexistent" });
 
 async function changesFrom(
   answer: (response: ServerResponse) => void,

@@ -6,7 +6,7 @@ import { connectEngine } from "../../../../src/docker/connect.js";
 import type { Engine } from "../../../../src/docker/engine-types.js";
 import { fakeEngine, reply } from "../../../support/fake-engine.js";
 
-const env = readEnvironment({ HOME: "/nonexistent" });
+const env = readEnvironment({ HOME: "/proc/nonexistent" });
 
 /** The one request with which the engine is asked to do something: its method, path, query and body. */
 async function asked(call: (engine: Engine) => Promise<unknown>, answer: object = {}) {

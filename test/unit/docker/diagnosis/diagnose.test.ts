@@ -163,7 +163,7 @@ describe("diagnose", () => {
   it("looks at no disk that is not there", async () => {
     const checks = await diagnose({
       endpoint: "unix:///x",
-      info: async () => ({ ...info, dockerRootDir: "/nonexistent" }),
+      info: async () => ({ ...info, dockerRootDir: "/proc/nonexistent" }),
       health: async () => health,
     });
     expect(checks.find(({ id }) => id === "disk")).toMatchObject({

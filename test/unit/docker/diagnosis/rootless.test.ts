@@ -7,7 +7,7 @@ import { fakeEngine, reply } from "../../../support/fake-engine.js";
 
 /** What Docker 20.10.24 answered that ran without root, shortened to what brig reads. */
 const withoutLimits = {
-  ...{ Driver: "overlay2", NCPU: 2, MemTotal: 4117508096, DockerRootDir: "/nonexistent" },
+  ...{ Driver: "overlay2", NCPU: 2, MemTotal: 4117508096, DockerRootDir: "/proc/nonexistent" },
   ...{ MemoryLimit: false, SwapLimit: false, CpuCfsPeriod: false, CpuCfsQuota: false, PidsLimit: false },
   CgroupDriver: "none",
   Runtimes: {
@@ -43,7 +43,7 @@ const withoutCpu = { ...asService, CpuCfsPeriod: false, CpuCfsQuota: false };
 
 async function checksOf(info: object): Promise<Map<string, Check>> {
   await using fake = await fakeEngine((_, response) => reply(response, 200, info), { version });
-  const env = readEnvironment({ HOME: "/nonexistent" });
+  const env = readEnvironment({ HOME: "/proc/nonexistent" });
   const checks = await diagnose(await connectEngine({ env, endpoint: fake.address }));
   return new Map(checks.map((check) => [check.id, check]));
 }

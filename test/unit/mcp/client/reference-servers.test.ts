@@ -7,21 +7,18 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { strictSchema } from "../../../../src/tools/json-schema.js";
 import { mcpResultOutput } from "../../../../src/tools/mcp/result-output.js";
 import { freePort } from "../../../support/free-port.js";
-import {
-  everything,
-  filesystem,
-  hasReferenceServers,
-  httpSettings,
-  newerNode,
-  stdioSettings,
-  testServers,
-  toolOf,
-} from "../../../support/mcp-processes.js";
+import { httpSettings, stdioSettings, testServers, toolOf } from "../../../support/mcp-processes.js";
+import { withReason } from "../../../support/skip-reasons.js";
+import { testProgram } from "../../../support/test-program.js";
+
+const everything = await testProgram("server-everything");
+const filesystem = await testProgram("server-filesystem");
+const missing = everything.missing ?? filesystem.missing;
 
 /** Serves server-everything over HTTP; returns its URL. */
 async function everythingOverHttp(): Promise<string> {
   const port = await freePort();
-  const child = spawn(newerNode, [everything, "streamableHttp"], {
+  const child = spawn(process.execPath, [everything.path, "streamableHttp"], {
     env: { PATH: process.env.PATH, PORT: String(port) },
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -35,11 +32,11 @@ async function everythingOverHttp(): Promise<string> {
 }
 
 const transports = [
-  { name: "stdio", settings: async () => stdioSettings(newerNode, [everything, "stdio"]) },
+  { name: "stdio", settings: async () => stdioSettings(process.execPath, [everything.path, "stdio"]) },
   { name: "HTTP", settings: async () => httpSettings(await everythingOverHttp()) },
 ];
 
-describe.skipIf(!hasReferenceServers)("the reference servers", () => {
+describe.skipIf(missing !== null)(withReason("the reference servers", missing), () => {
   it.each(transports)("server-everything offers its tools and answers over $name", async ({ settings }) => {
     const { servers } = testServers({ all: await settings() });
     await servers.ready();
@@ -112,7 +109,7 @@ describe.skipIf(!hasReferenceServers)("the reference servers", () => {
   it("server-filesystem reads and writes in its directory, and nowhere else", async () => {
     const directory = mkdtempSync(join(tmpdir(), "brig-mcp-"));
     onTestFinished(() => rmSync(directory, { recursive: true }));
-    const { servers } = testServers({ files: stdioSettings(newerNode, [filesystem, directory]) });
+    const { servers } = testServers({ files: stdioSettings(process.execPath, [filesystem.path, directory]) });
     await servers.ready();
     const path = join(directory, "a.txt");
     await servers.call(toolOf(servers, "write_file"), { path, content: "hello" });

@@ -145,7 +145,7 @@ describe("a server that does not start", () => {
     const { servers } = testServers({
       exits: fixtureServer("hostile.mjs", ["exits-at-start"]),
       careful: fixtureServer("hostile.mjs", ["careful"]),
-      absent: stdioSettings("/nonexistent/program", []),
+      absent: stdioSettings("/proc/nonexistent/program", []),
       talks: stdioSettings("sh", ["-c", "echo hello; read x"]),
       unlisted: fixtureServer("hostile.mjs", ["list-fails"]),
     });
@@ -163,7 +163,7 @@ describe("a server that does not start", () => {
       [
         "absent",
         "failed",
-        'the MCP server "absent" did not start: greeting it failed (initialize): it exited with code unknown (spawn /nonexistent/program ENOENT)',
+        'the MCP server "absent" did not start: greeting it failed (initialize): it exited with code unknown (spawn /proc/nonexistent/program ENOENT)',
         expect.stringContaining("check its command"),
       ],
       [

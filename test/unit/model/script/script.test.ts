@@ -117,9 +117,9 @@ steps:
 
 describe("loadScript", () => {
   it("says when there is no such file", async () => {
-    await expect(loadScript("/nonexistent/play.yaml")).rejects.toMatchObject({
+    await expect(loadScript("/proc/nonexistent/play.yaml")).rejects.toMatchObject({
       code: "config.invalid",
-      message: "cannot read the script /nonexistent/play.yaml: no such file",
+      message: "cannot read the script /proc/nonexistent/play.yaml: no such file",
     });
   });
 });

@@ -61,7 +61,7 @@ function run(shell: "bash" | "sh", script: string): { calls: string[][]; made: s
   writeFileSync(log, "");
   const found = spawnSync(`/bin/${shell}`, ["-c", script], {
     cwd: work,
-    env: { PATH: bin, LOG: log, BASH_ENV: environmentFile, HOME: "/nonexistent", LANG: "C.UTF-8" },
+    env: { PATH: bin, LOG: log, BASH_ENV: environmentFile, HOME: "/proc/nonexistent", LANG: "C.UTF-8" },
     input: "",
     timeout: 60_000,
   });

@@ -32,7 +32,7 @@ describe("the machine of the engine", () => {
   });
 
   it("has an unknown disk where the engine's directory cannot be seen", async () => {
-    expect(await measureMachine(engine({ dockerRootDir: "/nonexistent/docker" }))).toMatchObject({
+    expect(await measureMachine(engine({ dockerRootDir: "/proc/nonexistent/docker" }))).toMatchObject({
       freeDiskBytes: null,
       memoryBytes: total,
     });

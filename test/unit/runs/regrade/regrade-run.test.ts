@@ -89,7 +89,7 @@ describe("a run is graded again", () => {
   });
 
   it.each([
-    ["a folder that is no run", { folder: "/nonexistent" }],
+    ["a folder that is no run", { folder: "/proc/nonexistent" }],
     ["tasks that are not the run's", { tasks: [gradableTask("unknown")] }],
   ])("but not for %s", async (_, given) => {
     const { regrade } = await gradedRun(given);

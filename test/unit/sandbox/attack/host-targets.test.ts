@@ -19,22 +19,25 @@ function secretOf(argv: readonly string[]): string {
   return `${argument("secretBegin")}${argument("secretEnd")}`;
 }
 
-it.runIf(process.platform === "linux")("leaves no process behind that has the secret", async () => {
-  const targets = await openHostTargets("unix:///nonexistent/docker.sock");
-  const place = {
-    workspace: "/w",
-    writable: [],
-    protectedNames: [],
-    setuidProgram: undefined,
-    mayLeave: false,
-  };
-  const secret = secretOf(targets.attempts({ ...place, memoryBytes: 1, pids: null }));
-  await expect.poll(() => processesWith(secret)).not.toEqual([]);
-  const [holder] = await processesWith(secret);
-  expect(await readFile(`/proc/${holder}/cmdline`, "utf8")).toContain(secret);
-  await targets[Symbol.asyncDispose]();
-  await expect.poll(() => processesWith(secret)).toEqual([]);
-});
+it.runIf(process.platform === "linux")(
+  "leaves no process behind that has the secret [needs Linux]",
+  async () => {
+    const targets = await openHostTargets("unix:///proc/nonexistent/docker.sock");
+    const place = {
+      workspace: "/w",
+      writable: [],
+      protectedNames: [],
+      setuidProgram: undefined,
+      mayLeave: false,
+    };
+    const secret = secretOf(targets.attempts({ ...place, memoryBytes: 1, pids: null }));
+    await expect.poll(() => processesWith(secret)).not.toEqual([]);
+    const [holder] = await processesWith(secret);
+    expect(await readFile(`/proc/${holder}/cmdline`, "utf8")).toContain(secret);
+    await targets[Symbol.asyncDispose]();
+    await expect.poll(() => processesWith(secret)).toEqual([]);
+  },
+);
 
 it("the attempts are told where they are, and nothing of what there is not", async () => {
   await using targets = await openHostTargets("unix:///run/own.sock");

@@ -158,9 +158,9 @@ describe("keys that a program prints", () => {
   });
 
   it("are refused where the program fails, and the error says where it was named", async () => {
-    expect(await failure(held({ command: ["/none/program"] }))).toMatchObject({
+    expect(await failure(held({ command: ["/proc/none/program"] }))).toMatchObject({
       code: "usage.invalid",
-      message: 'egress.aws_keys.AWS cannot be read: "/none/program" has failed',
+      message: 'egress.aws_keys.AWS cannot be read: "/proc/none/program" has failed',
     });
   });
 });

@@ -38,7 +38,7 @@ describe("where a secret is read", () => {
     [{ file: "~other/key" }, /not an absolute path/],
     [{ file: "~/none" }, /none does not exist/],
     [{ file: "/dev/null" }, /cannot be used: \/dev\/null/],
-    [{ command: ["/nonexistent/program"] }, /"\/nonexistent\/program" has failed/],
+    [{ command: ["/proc/nonexistent/program"] }, /"\/proc\/nonexistent\/program" has failed/],
     [{ command: shell(`echo ${secret}; exit 1`) }, /"sh" has failed/],
   ])("is refused where there is none: %j", async (source, message) => {
     await expect(read(source, { EMPTY: "" })).rejects.toMatchObject(refusal(message));

@@ -51,7 +51,7 @@ it("records that are damaged are left out, and those of dead processes removed",
 });
 
 it.skipIf(whyNoSmallDisk !== null)(
-  "ports are listed where records of dead processes cannot be removed",
+  "ports are listed where records of dead processes cannot be removed [needs root, to mount a small disk]",
   async () => {
     await using disk = SmallDisk.mount(1);
     await recordPort(disk.path, port);

@@ -121,7 +121,7 @@ describe("a workspace", () => {
     });
   });
 
-  it.runIf(process.platform === "linux")("may not be anybody's home directory", async () => {
+  it.runIf(process.platform === "linux")("may not be anybody's home directory [needs Linux]", async () => {
     const homes = (await readdir("/home")).map((name) => join("/home", name));
     for (const home of homes) expect(await refusal(home)).toContain("may not be the workspace");
     expect(await refusal("/home")).toContain("may not be the workspace");
@@ -147,7 +147,7 @@ describe("a workspace", () => {
   });
 
   it.runIf(process.platform === "linux")(
-    "with a socket somebody listens on is refused, and named",
+    "with a socket somebody listens on is refused, and named [needs Linux]",
     async () => {
       await mkdir(join(folder, "project/deep"), { recursive: true });
       await mkdir(join(folder, "project-2"));
@@ -175,12 +175,15 @@ describe("a workspace", () => {
     expect(await refusal(path)).toContain("two\\nlines");
   });
 
-  it.runIf(process.platform === "linux")("with a name that is not UTF-8 is refused", async () => {
-    const bytes = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0x66, 0xff])]);
-    await mkdir(bytes);
-    await symlink(bytes, join(folder, "link"));
-    expect(await refusal(join(folder, "link"))).toContain("not UTF-8");
-  });
+  it.runIf(process.platform === "linux")(
+    "with a name that is not UTF-8 is refused [needs Linux]",
+    async () => {
+      const bytes = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0x66, 0xff])]);
+      await mkdir(bytes);
+      await symlink(bytes, join(folder, "link"));
+      expect(await refusal(join(folder, "link"))).toContain("not UTF-8");
+    },
+  );
 
   it("cannot be checked for an engine on another machine, and that is said", async () => {
     expect(await refusal(folder, { endpoint: "tcp://build.example:2376" })).toContain(

@@ -97,7 +97,7 @@ describe("a mount table", () => {
     );
   });
 
-  it.runIf(process.platform === "linux")("of this machine has a root", async () => {
+  it.runIf(process.platform === "linux")("of this machine has a root [needs Linux]", async () => {
     const table = parseMountinfo(await readFile("/proc/self/mountinfo"));
     expect(table.some(({ path }) => path === "/")).toBe(true);
   });

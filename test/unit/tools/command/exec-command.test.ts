@@ -149,19 +149,19 @@ describe("exec_command", () => {
   });
 
   it("says which shell could not be started", async () => {
-    const { content, success } = await exec("echo it's", { shell: "/no/such/shell" });
+    const { content, success } = await exec("echo it's", { shell: "/proc/no/such/shell" });
     expect(content).toBe(
-      'exec_command failed for `/no/such/shell -c "echo it\'s"`: ' +
+      'exec_command failed for `/proc/no/such/shell -c "echo it\'s"`: ' +
         'CreateProcess { message: "No such file or directory (os error 2)" }\n' +
-        "/no/such/shell: command not found",
+        "/proc/no/such/shell: command not found",
     );
     expect(success).toBe(false);
   });
 
   it("says that the directory does not exist, and keeps no session", async () => {
-    const { content } = await exec("pwd", { workdir: "/no/such/dir" });
+    const { content } = await exec("pwd", { workdir: "/proc/no/such/dir" });
     expect(content).toMatch(
-      /^exec_command failed for `\S*sh -c pwd`: CreateProcess \{ message: "No such file or directory \(os error 2\)" \}\nthe working directory \/no\/such\/dir /,
+      /^exec_command failed for `\S*sh -c pwd`: CreateProcess \{ message: "No such file or directory \(os error 2\)" \}\nthe working directory \/proc\/no\/such\/dir /,
     );
     expect((await exec("sleep 30", { yield_time_ms: 250 })).content).toContain("session ID 100");
   });

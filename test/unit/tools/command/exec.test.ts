@@ -50,7 +50,7 @@ describe("exec", () => {
   });
 
   it("tells of a program that is not there", async () => {
-    expect(await exec({ command: ["/nonexistent"] })).toMatchObject({
+    expect(await exec({ command: ["/proc/nonexistent"] })).toMatchObject({
       exitCode: 127,
       stderr: { text: expect.stringContaining("not found") },
       success: false,
@@ -63,7 +63,7 @@ describe("exec", () => {
     [{ command: ["ls"], timeoutMs: 0 }, "tool.invalid-input"],
     [{ command: ["ls"], env: { A: 1 } }, "tool.invalid-input"],
     [{ command: ["ls", "a\0b"] }, "exec.invalid"],
-    [{ command: ["ls"], cwd: "/nonexistent" }, "exec.bad-cwd"],
+    [{ command: ["ls"], cwd: "/proc/nonexistent" }, "exec.bad-cwd"],
   ])("fails with %j by a typed error", async (args, code) => {
     await expect(Promise.resolve().then(() => exec(args))).rejects.toMatchObject({ code });
   });

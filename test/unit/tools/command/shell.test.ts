@@ -79,10 +79,10 @@ describe("shell", () => {
   });
 
   it("says when the directory does not exist", async () => {
-    const { content } = await shell("pwd", { workdir: "/no/such/dir" });
+    const { content } = await shell("pwd", { workdir: "/proc/no/such/dir" });
     expect(content).toBe(
       'execution error: Io(Os { code: 2, kind: NotFound, message: "No such file or directory" })\n' +
-        "the working directory /no/such/dir cannot be entered: ENOENT",
+        "the working directory /proc/no/such/dir cannot be entered: ENOENT",
     );
   });
 
@@ -219,7 +219,10 @@ describe("shell_command", () => {
   });
 
   it("keeps the directories of the image's PATH that a login profile drops", async () => {
-    const image = new MemorySandbox({ PATH: `/opt/tool's/bin:${process.env.PATH}`, HOME: "/nonexistent" });
+    const image = new MemorySandbox({
+      PATH: `/opt/tool's/bin:${process.env.PATH}`,
+      HOME: "/proc/nonexistent",
+    });
     const registry = createToolRegistry(image, { cwd: "/tmp" });
     const { content } = await registry.get("shell_command").execute({ command: 'echo "$PATH"' });
     expect(content).toContain("Output:\n/opt/tool's/bin:");

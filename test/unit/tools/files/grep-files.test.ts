@@ -135,7 +135,7 @@ describe("grep_files", () => {
       spawn([program = "", ...args], options) {
         started.push(program);
         const isThere = program !== "/.brig/rg" || started.length > 1;
-        return memory.spawn([isThere ? rgPath : "/nonexistent/rg", ...args], options);
+        return memory.spawn([isThere ? rgPath : "/proc/nonexistent/rg", ...args], options);
       },
     };
     const search = () =>
@@ -147,7 +147,7 @@ describe("grep_files", () => {
 
     const without = {
       ...bare,
-      spawn: (_: unknown, options: object) => memory.spawn(["/nonexistent"], options),
+      spawn: (_: unknown, options: object) => memory.spawn(["/proc/nonexistent"], options),
     };
     const { content } = await createToolRegistry(without, { cwd: root })
       .get("grep_files")

@@ -112,7 +112,7 @@ describe("js_repl", () => {
   });
 
   it("says what is missing in an image without Node", async () => {
-    const bare = createToolRegistry(new MemorySandbox({ PATH: "/nonexistent" }), { cwd: "/tmp" });
+    const bare = createToolRegistry(new MemorySandbox({ PATH: "/proc/nonexistent" }), { cwd: "/tmp" });
     await expect(bare.get("js_repl").execute({ input: "1" })).rejects.toMatchObject({
       code: "tool.failed",
       message: expect.stringContaining("js_repl needs node in the sandbox's image"),

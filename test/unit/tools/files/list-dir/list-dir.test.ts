@@ -122,7 +122,7 @@ describe("list_dir", () => {
     [{ depth: 0, dir_path: "x" }, "depth must be greater than zero"],
     [{ dir_path: "x" }, "dir_path must be an absolute path"],
     [{ offset: 2 }, "offset exceeds directory entry count"],
-    [{ dir_path: "/nowhere" }, "failed to read directory: No such file or directory (os error 2)"],
+    [{ dir_path: "/proc/nowhere" }, "failed to read directory: No such file or directory (os error 2)"],
     [{ dir_path: "/etc/passwd" }, "failed to read directory: Not a directory (os error 20)"],
     [{ dir_path: "/a\0b" }, "failed to read directory: file name contained an unexpected NUL byte"],
   ])("answers %j with its text", async (args, text) => {

@@ -84,7 +84,7 @@ describe("read_file of a range", () => {
     [{ limit: 0, file_path: "x" }, "limit must be greater than zero"],
     [{ file_path: "x" }, "file_path must be an absolute path"],
     [{ offset: 4 }, "offset exceeds file length"],
-    [{ file_path: "/nowhere/at/all" }, "failed to read file: No such file or directory (os error 2)"],
+    [{ file_path: "/proc/nowhere/at/all" }, "failed to read file: No such file or directory (os error 2)"],
     [{ file_path: "/etc/passwd/x" }, "failed to read file: Not a directory (os error 20)"],
     [{ file_path: "/tmp" }, "failed to read file: Is a directory (os error 21)"],
     [{ file_path: "/a\0b" }, "failed to read file: file name contained an unexpected NUL byte"],
