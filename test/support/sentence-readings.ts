@@ -48,6 +48,9 @@ const readsText: ReadonlySet<string> = new Set([
 /** What finds something out about the text it is given. */
 const readsArgument: ReadonlySet<string> = new Set(["exec", "get", "has", "includes", "indexOf", "test"]);
 
+/** What a file must have in it to read a sentence: most have not, and need not be parsed. */
+const anySentence = new RegExp(`\\b(?:${[...sentenceNames].join("|")})\\b`);
+
 interface SyntaxNode {
   type: string;
   start: number;
@@ -57,6 +60,7 @@ interface SyntaxNode {
 
 /** Each place of a file that tests, searches or compares a sentence, as it is written. */
 export function sentenceReadings(path: string, code: string): string[] {
+  if (!anySentence.test(code)) return [];
   const { program, errors } = parseSync(path, code);
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);
   const all = nodesOf(program);
