@@ -63,3 +63,8 @@ function edited(bytes: Buffer, one: Edit): Buffer {
       return before;
   }
 }
+
+/** How often a test of long inputs repeats something: less in `npm test`, where `npm run bench -- --only growth` sees what grows too fast. */
+export function repetitions({ short, deep }: { short: number; deep: number }): number {
+  return process.env.BRIG_TEST_DEEP === "1" ? deep : short;
+}

@@ -48,6 +48,9 @@ const readsText: ReadonlySet<string> = new Set([
 /** What finds something out about the text it is given. */
 const readsArgument: ReadonlySet<string> = new Set(["exec", "get", "has", "includes", "indexOf", "test"]);
 
+/** What a file must have in it to read a sentence: most have not, and need not be parsed. */
+const anySentence = new RegExp(`\\b(?:${[...sentenceNames].join("|")})\\b`);
+
 interface SyntaxNode {
   type: string;
   start: number;
@@ -57,9 +60,10 @@ interface SyntaxNode {
 
 /** Each place of a file that tests, searches or compares a sentence, as it is written. */
 export function sentenceReadings(path: string, code: string): string[] {
+  if (!anySentence.test(code)) return [];
   const { program, errors } = parseSync(path, code);
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);
-  const all = [...nodesOf(program)];
+  const all = nodesOf(program);
   const names = new Set(sentenceNames);
   for (const name of all.flatMap((node) => otherNames(node, names))) names.add(name);
   return all
@@ -67,12 +71,14 @@ export function sentenceReadings(path: string, code: string): string[] {
     .map(({ start, end }) => code.slice(start, end).replace(/\s+/g, " "));
 }
 
-function* nodesOf(value: unknown): Generator<SyntaxNode> {
-  if (Array.isArray(value)) for (const one of value) yield* nodesOf(one);
+/** In the order in which they are written. */
+function nodesOf(value: unknown, found: SyntaxNode[] = []): SyntaxNode[] {
+  if (Array.isArray(value)) for (const one of value) nodesOf(one, found);
   else if (isNode(value)) {
-    yield value;
-    for (const part of Object.values(value)) yield* nodesOf(part);
+    found.push(value);
+    for (const name in value) nodesOf(value[name], found);
   }
+  return found;
 }
 
 function isNode(value: unknown): value is SyntaxNode {

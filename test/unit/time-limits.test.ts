@@ -135,7 +135,9 @@ describe("a limit ends its wait, although garbage is collected meanwhile:", () =
     await using provider = await openIdProvider();
     await keepChatGptLogin(provider, home);
     provider.server.removeAllListeners("request");
-    const outcome = await whileCollecting(() => logOut(home, settingsOf(provider), { signal }));
+    const outcome = await whileCollecting(() =>
+      logOut(home, settingsOf(provider), { signal, revocationLimitMs: 300 }),
+    );
     expect(outcome).toMatchObject({
       wasLoggedIn: true,
       notRevoked: expect.stringContaining("does not answer in time"),

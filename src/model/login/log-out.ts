@@ -18,15 +18,19 @@ export interface LogoutOutcome {
 export async function logOut(
   home: string,
   settings: IssuerSettings,
-  { signal }: { signal: AbortSignal },
+  { signal, revocationLimitMs = REVOCATION_LIMIT_MS }: { signal: AbortSignal; revocationLimitMs?: number },
 ): Promise<LogoutOutcome> {
-  const notRevoked = await revoke(home, settings, signal);
+  using limit = new TimeLimit(revocationLimitMs, signal);
+  const notRevoked = await revoke(home, settings, { signal, limit });
   return { wasLoggedIn: await removeAuthFile(home, { signal }), notRevoked };
 }
 
-async function revoke(home: string, settings: IssuerSettings, signal: AbortSignal): Promise<string | null> {
+async function revoke(
+  home: string,
+  settings: IssuerSettings,
+  { signal, limit }: { signal: AbortSignal; limit: TimeLimit },
+): Promise<string | null> {
   const secrets: string[] = [];
-  using limit = new TimeLimit(REVOCATION_LIMIT_MS, signal);
   try {
     const tokens = (await readAuthFile(home))?.tokens;
     if (tokens == null) return null;

@@ -9,7 +9,7 @@ import { readEnvironment } from "../../../src/config/env.js";
 import { connectEngine } from "../../../src/docker/connect.js";
 import { dockerContext, type EngineSource, engineSources } from "../../../src/docker/discovery.js";
 import { unixEndpoint } from "../../../src/docker/endpoint.js";
-import { fakeEngine } from "../../support/fake-engine.js";
+import { type Answer, fakeEngine, reply } from "../../support/fake-engine.js";
 
 let home: string;
 beforeEach(async () => {
@@ -222,7 +222,9 @@ describe("connectEngine", () => {
   });
 
   it("does not take any server for an engine", async () => {
-    await using other = await fakeEngine(undefined, { version: { ApiVersion: 7 } });
+    // It answers everything, because an engine that failed is asked whether its disk is full.
+    const answer: Answer = (_, response) => reply(response, 404, {});
+    await using other = await fakeEngine(answer, { version: { ApiVersion: 7 } });
     await expect(connectEngine({ env: environment(), endpoint: other.address })).rejects.toMatchObject({
       code: "engine.failed",
       message: expect.stringMatching(/not like a container engine/),

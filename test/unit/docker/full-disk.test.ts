@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { release, tmpdir } from "node:os";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { blameFullDisk } from "../../../src/docker/disk/full-disk.js";
 import { engineFailure, RefusedRequest } from "../../../src/docker/engine-failure.js";
 import { BrigError } from "../../../src/errors.js";
+import { fakeWaits } from "../../support/fake-waits.js";
 import { SmallDisk, whyNoSmallDisk } from "../../support/small-disk.js";
 
 const MEBIBYTE = 1024 ** 2;
@@ -36,8 +37,11 @@ describe("an engine's error about a full disk", () => {
   });
 
   it("does not wait for an engine that says nothing", async () => {
+    using _clock = fakeWaits();
     const frozen = { endpoint, info: () => new Promise<never>(() => undefined) };
-    expect((await blameFullDisk(refused(words), frozen)).disk).toMatchObject({ path: null });
+    const blaming = blameFullDisk(refused(words), frozen);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect((await blaming).disk).toMatchObject({ path: null });
   });
 
   it("says what is free where there is room again", async () => {

@@ -1,6 +1,5 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { lockDirectory, withLock } from "../../../src/images/lock.js";
 import { readCurrentProcess } from "../../../src/lib/file-lock.js";
@@ -15,7 +14,8 @@ describe("withLock", () => {
     const work = async () => {
       running += 1;
       expect(running).toBe(1);
-      await sleep(30);
+      // The first holds it until the others have found it held.
+      await expect.poll(() => waited).toBe(2);
       running -= 1;
     };
     const onWait = () => {

@@ -4,6 +4,7 @@ import { decideAfterDenial, decideCommand, decideMcpCall } from "../../../src/po
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../../../src/policy/approval-policy.js";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
 import { excessOver, type SessionAuthority } from "../../../src/policy/session-authority.js";
+import { runs } from "../../support/fuzz.js";
 
 const base: SessionAuthority = {
   sandboxMode: "workspace-write",
@@ -224,6 +225,7 @@ const family = fc
 
 it("whatever parent and child are, a child without excess may do nothing that the parent may not", () => {
   let within = 0;
+  const numRuns = runs({ short: 1000, deep: 50_000 });
   fc.assert(
     fc.property(family, ([parent, child]) => {
       if (excessOver(parent, child).length > 0) return;
@@ -242,7 +244,7 @@ it("whatever parent and child are, a child without excess may do nothing that th
       for (const tool of child.tools) expect(parent.tools).toContain(tool);
       for (const name of parent.protectedNames) expect(child.protectedNames).toContain(name);
     }),
-    { numRuns: 5000 },
+    { numRuns },
   );
-  expect(within).toBeGreaterThan(500);
+  expect(within).toBeGreaterThan(numRuns / 10);
 });

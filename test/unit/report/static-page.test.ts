@@ -1,17 +1,25 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RunFolder } from "../../../src/report/view/run-folder.js";
 import { writeStaticPage } from "../../../src/report/view/static-page.js";
 import { temporaryDirectory } from "../../support/sandbox.js";
 import { mixedRun, writeRun } from "../../support/view/run-fixture.js";
 
+/** A run of three hundred attempts, which nothing changes. */
+let run = "";
+let made: Awaited<ReturnType<typeof temporaryDirectory>>;
+
+beforeAll(async () => {
+  made = await temporaryDirectory();
+  run = join(made.path, "run");
+  await writeRun(run, mixedRun(300));
+});
+afterAll(() => made[Symbol.asyncDispose]());
+
 const asset = { script: "", style: "", scriptHash: "", styleHash: "" };
 
 describe("writing the page of a run", () => {
   it("ends at an abort that comes while the details are read", async () => {
-    await using folder = await temporaryDirectory();
-    const run = join(folder.path, "run");
-    await writeRun(run, mixedRun(300));
     const folders = [await RunFolder.open(run)];
     const ending = new AbortController();
     const pieces: string[] = [];
@@ -30,9 +38,6 @@ describe("writing the page of a run", () => {
   });
 
   it("leaves out the details of no attempt if there is room for all", async () => {
-    await using folder = await temporaryDirectory();
-    const run = join(folder.path, "run");
-    await writeRun(run, mixedRun(300));
     const pieces: string[] = [];
     const report = await writeStaticPage(
       [await RunFolder.open(run)],

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CallScheduler } from "../../../src/tools/call-scheduler.js";
 import { readJson } from "../../../src/tools/json-reader.js";
 import { createToolRegistry } from "../../../src/tools/registry.js";
+import { runs } from "../../support/fuzz.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 
 const tools = createToolRegistry(new MemorySandbox(), { cwd: "/tmp" });
@@ -125,7 +126,7 @@ describe("the reader that finds the places", () => {
         fc.pre(hasTwice(text));
         expect(takes(() => readJson(text))).toBe(takes(() => JSON.parse(text)));
       }),
-      { numRuns: 5000 },
+      { numRuns: runs({ short: 1500, deep: 50_000 }) },
     );
   });
 

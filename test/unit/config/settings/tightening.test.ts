@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Config } from "../../../../src/config/config-schema.js";
 import { type ConfigChoice, loadConfig } from "../../../../src/config/settings/load-config.js";
 import { DEFAULT_MODE, SANDBOX_MODES } from "../../../../src/policy/modes.js";
+import { runs } from "../../../support/fuzz.js";
 
 let root = "";
 let workspace = "";
@@ -462,6 +463,6 @@ it("whatever a workspace's files say, a session may do nothing more than without
       if (config.sandbox_mode === "read-only" && plain.config.sandbox_mode !== "read-only")
         expect(config.network ?? "none").toBe("none");
     }),
-    { numRuns: 120 },
+    { numRuns: runs({ short: 40, deep: 2000 }) },
   );
 });

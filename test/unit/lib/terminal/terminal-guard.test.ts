@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TerminalGuard } from "../../../../src/lib/terminal/terminal-guard.js";
+import { runs } from "../../../support/fuzz.js";
 
 function passed(text: string): string {
   return new TerminalGuard().push(Buffer.from(text, "utf8"));
@@ -120,7 +121,7 @@ describe("whatever a program prints", () => {
           expect(["0", "1", "2", "8", "10", "11", "12", "110", "111", "112"]).toContain(code);
         expect(text).not.toMatch(reachesBeyond);
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs({ short: 800, deep: 30_000 }) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NeutralStream, neutralise, neutraliseLine } from "../../../../src/lib/terminal/terminal.js";
 import { promised } from "../../../guarantees.js";
+import { repetitions, runs } from "../../../support/fuzz.js";
 
 const withColours = { colours: true };
 
@@ -154,7 +155,7 @@ describe("whatever goes in", () => {
           const shown = neutralise(text, { colours });
           expect(colours ? shown.replace(allowedSgr, "") : shown).not.toMatch(acting);
         }),
-        { numRuns: 2_000 },
+        { numRuns: runs({ short: 500, deep: 20_000 }) },
       );
     },
   );
@@ -165,7 +166,7 @@ describe("whatever goes in", () => {
         const once = neutralise(text);
         expect(neutralise(once)).toBe(once);
       }),
-      { numRuns: 500 },
+      { numRuns: runs({ short: 200, deep: 5000 }) },
     );
   });
 
@@ -182,13 +183,13 @@ describe("whatever goes in", () => {
         }
         expect(shown + stream.end()).toBe(neutralise(bytes.toString("utf8"), withColours));
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs({ short: 500, deep: 20_000 }) },
     );
   });
 
   it("the work grows with the length and not with its square", () => {
     const floods = ["\x1b]", "\x9d", "\x1b[", "\x1bP", "\r", "\x07", "\x1b"].map((piece) =>
-      piece.repeat(200_000),
+      piece.repeat(repetitions({ short: 50_000, deep: 200_000 })),
     );
     for (const flood of floods) expect(neutralise(flood)).not.toContain("\x1b");
   });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { riskOf } from "../../../../src/policy/command-safety/command-risk.js";
 import { looksDangerous } from "../../../../src/policy/command-safety/dangerous-commands.js";
+import { repetitions, runs } from "../../../support/fuzz.js";
 
 describe("looks dangerous", () => {
   it.each([
@@ -72,11 +73,12 @@ describe("looks dangerous", () => {
   });
 
   it("comes to an end with commands of any length and scripts of any depth", () => {
-    looksDangerous(["sudo", ...Array.from({ length: 50_000 }, () => "sudo")]);
-    looksDangerous(["xargs", ...Array.from({ length: 50_000 }, () => "rm")]);
+    const length = repetitions({ short: 15_000, deep: 50_000 });
+    looksDangerous(["sudo", ...Array.from({ length }, () => "sudo")]);
+    looksDangerous(["xargs", ...Array.from({ length }, () => "rm")]);
     looksDangerous(["bash", "-c", `${"(".repeat(5000)}rm -f x${")".repeat(5000)}`]);
     looksDangerous(["bash", "-c", "$(".repeat(5000)]);
-    looksDangerous(["bash", "-c", "ls; ".repeat(50_000)]);
+    looksDangerous(["bash", "-c", "ls; ".repeat(length)]);
   });
 
   it("never fails, whatever a script is made of", () => {
@@ -107,7 +109,7 @@ describe("looks dangerous", () => {
       fc.property(soup, (pieces) => {
         expect(typeof looksDangerous(["bash", "-c", pieces.join("")])).toBe("boolean");
       }),
-      { numRuns: 2000 },
+      { numRuns: runs({ short: 1000, deep: 50_000 }) },
     );
   });
 });
@@ -140,7 +142,7 @@ describe("looking at what a model wrote to exhaust whoever looks", () => {
     "! ",
     "case x in a) ",
   ])("comes to an end soon: %j, over and over", (piece) => {
-    for (const count of [2000, 20_000, 200_000]) {
+    for (const count of [2000, repetitions({ short: 20_000, deep: 200_000 })]) {
       expect(["safe", "dangerous", "other"]).toContain(riskOf(["bash", "-lc", piece.repeat(count)]));
     }
   });

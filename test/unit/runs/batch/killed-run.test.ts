@@ -3,16 +3,16 @@ import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { randomNumbers } from "../../../../src/lib/random/random-numbers.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
+import { compiledFixture } from "../../../support/compiled-fixture.js";
 
-const program = fileURLToPath(new URL("../../../fixtures/run-batch.ts", import.meta.url));
+const program = compiledFixture("run-batch.ts");
 
 /** Kills the run after so many events; null lets it end. Resolves to its exit code. */
 async function runIn(folder: string, { seed, killAfter }: { seed: number; killAfter: number | null }) {
-  const child = spawn(process.execPath, ["--import", "tsx", program, folder, String(seed)], {
+  const child = spawn(process.execPath, [program.path, folder, String(seed)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   let events = 0;

@@ -9,6 +9,7 @@ import { hashRun } from "../../../../src/runs/seal/run-tree.js";
 import { sealRun } from "../../../../src/runs/seal/seal-run.js";
 import { verifySeal } from "../../../../src/runs/seal/verify-seal.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
+import { runs } from "../../../support/fuzz.js";
 import { playedRun } from "../../../support/played-runs.js";
 
 const now = () => new Date("2026-11-23T08:00:00Z");
@@ -60,7 +61,7 @@ describe("a sealed run", () => {
         await writeFile(path, bytes);
         expect(fieldsOf(differences)).toContain(`files.${file.name}`);
       }),
-      { numRuns: 40 },
+      { numRuns: runs({ short: 12, deep: 400 }) },
     );
     expect((await check()).differences).toEqual([]);
   });

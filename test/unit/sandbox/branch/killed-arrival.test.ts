@@ -4,16 +4,16 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { readHostProcesses } from "../../../../src/lib/owner.js";
 import { removeLeftQuarantines } from "../../../../src/sandbox/branch/quarantine.js";
+import { compiledFixture } from "../../../support/compiled-fixture.js";
 import { commitFile, createRepository, git, gitBytes } from "../../../support/git-repositories.js";
 
 /** At how many moments the program is killed. Usually, more moments find no more faults. */
 const MOMENTS = Number(process.env.BRIG_TEST_KILLS ?? 4);
 
-const program = fileURLToPath(new URL("../../../fixtures/receive-commits.ts", import.meta.url));
+const program = compiledFixture("receive-commits.ts");
 
 /** How long the program takes from its first output to its end, in milliseconds. */
 async function timeOf(child: ReturnType<typeof spawn>): Promise<number> {
@@ -39,7 +39,7 @@ it("an arrival that is killed at any moment leaves the repository as before or a
     const pack = join(directory, "pack");
     await writeFile(pack, gitBytes(agent, ["pack-objects", "--revs", "--stdout", "-q"], `${tip}\n`));
     const receive = (ref: string) =>
-      spawn(process.execPath, ["--import", "tsx", program, host, pack, tip, home, ref], {
+      spawn(process.execPath, [program.path, host, pack, tip, home, ref], {
         stdio: ["ignore", "pipe", "inherit"],
       });
     const whole = await timeOf(receive("refs/heads/brig/whole"));

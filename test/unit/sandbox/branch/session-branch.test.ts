@@ -128,7 +128,9 @@ describe("the commits of a session", () => {
     await commitFile(agent, "side", "x\n");
     git(agent, ["checkout", "-q", "main"]);
     expect(await branch.arrive(context)).toEqual({ kind: "nothing-new", notTaken: ["side"] });
-    for (let at = 10; at < 32; at++) git(agent, ["branch", `s${at}`, "side"]);
+    const side = git(agent, ["rev-parse", "side"]);
+    const branches = Array.from({ length: 22 }, (_, at) => `create refs/heads/s${at + 10} ${side}\n`);
+    git(agent, ["update-ref", "--stdin"], branches.join(""));
     const tip = await commitFile(agent, "main", "y\n");
     const arrived = await branch.arrive(context);
     expect(arrived).toMatchObject({ kind: "arrived", commit: tip });

@@ -1,10 +1,11 @@
-import { chmod, mkdtemp, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { execa } from "execa";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type PatchSide, unifiedText } from "../../../../src/sandbox/changes/unified-text.js";
+import { runs } from "../../../support/fuzz.js";
 
 let directory = "";
 
@@ -49,7 +50,8 @@ describe("what git makes of a patch", () => {
   );
 
   it("texts with nothing in common, which take too long to compare", async () => {
-    const lines = (word: string) => Array.from({ length: 5_000 }, (_, at) => `${word} ${at}`).join("\n");
+    // Two hundred more added and removed lines than are searched.
+    const lines = (word: string) => Array.from({ length: 2_100 }, (_, at) => `${word} ${at}`).join("\n");
     await expectGitToAgree("big", file(lines("old")), file(`${lines("new")}\n`));
   });
 
@@ -57,11 +59,16 @@ describe("what git makes of a patch", () => {
     const text = fc
       .array(fc.constantFrom("a", "b", "", " ", "\\ No newline", "@@ -1 +1 @@", "+", "-"), { maxLength: 8 })
       .map((lines) => lines.join("\n"));
+    // Many pairs in one patch, because what takes time is to start git.
+    const pairs = fc.array(fc.tuple(text, text), { minLength: 40, maxLength: 40 });
     await fc.assert(
-      fc.asyncProperty(text, text, async (before, after) => {
-        if (before !== after) await expectGitToAgree("f", file(before), file(after));
+      fc.asyncProperty(pairs, async (pairs) => {
+        const changes = pairs
+          .map(([before, after], at) => ({ name: `f${at}`, before: file(before), after: file(after) }))
+          .filter(({ before, after }) => !before.content.equals(after.content));
+        await expectGitToAgreeOn(changes);
       }),
-      { numRuns: 40 },
+      { numRuns: runs({ short: 1, deep: 50 }) },
     );
   });
 });
@@ -75,20 +82,36 @@ it.each([
   expect(text).toBe("diff --git a/x b/x\nBinary files a/x and b/x differ\n");
 });
 
-/** Applies the patch to the state before, and expects the state after. */
+interface Change {
+  name: string;
+  before: PatchSide | null;
+  after: PatchSide | null;
+}
+
 async function expectGitToAgree(name: string, before: PatchSide | null, after: PatchSide | null) {
-  await rm(join(directory, "tree"), { recursive: true, force: true });
-  await execa("git", ["init", "--quiet", "tree"], { cwd: directory });
+  await expectGitToAgreeOn([{ name, before, after }]);
+}
+
+/** Applies the patches together to the states before, and expects the states after. */
+async function expectGitToAgreeOn(changes: readonly Change[]) {
   const cwd = join(directory, "tree");
-  if (before !== null) await place(join(cwd, name), before);
-  const { kind, text } = unifiedText(name, before, after);
-  expect(kind).toBe("text");
-  await execa("git", ["apply", "--whitespace=nowarn", "-"], { cwd, input: text });
-  expect(await found(join(cwd, name))).toEqual(after);
+  await rm(cwd, { recursive: true, force: true });
+  await mkdir(cwd);
+  const patches: string[] = [];
+  for (const { name, before, after } of changes) {
+    if (before !== null) await place(join(cwd, name), before);
+    const { kind, text } = unifiedText(name, before, after);
+    expect(kind).toBe("text");
+    patches.push(text);
+  }
+  // Without a repository above it, which would limit what a patch applies to.
+  const env = { GIT_CEILING_DIRECTORIES: directory };
+  await execa("git", ["apply", "--whitespace=nowarn", "-"], { cwd, env, input: patches.join("") });
+  for (const { name, after } of changes) expect(await found(join(cwd, name))).toEqual(after);
 }
 
 async function place(path: string, { gitMode, content }: PatchSide) {
-  await execa("mkdir", ["-p", join(path, "..")]);
+  await mkdir(dirname(path), { recursive: true });
   if (gitMode === "120000") return await symlink(content.toString(), path);
   await writeFile(path, content);
   if (gitMode === "100755") await chmod(path, 0o755);

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { parseGitIndex } from "../../../../src/sandbox/git/git-index.js";
 import { findGitPaths } from "../../../../src/sandbox/git/git-paths.js";
+import { compiledFixture } from "../../../support/compiled-fixture.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
 let folder: string;
@@ -230,6 +231,8 @@ describe("a hard link", () => {
   });
 });
 
+const program = compiledFixture("find-git-paths.ts");
+
 describe("a directory that cannot be listed", () => {
   it.skipIf(process.getuid?.() !== 0)(
     "is of no matter where no command could list it either [needs root]",
@@ -237,17 +240,9 @@ describe("a directory that cannot be listed", () => {
       git("init", "-q");
       await mkdir(join(work, "closed/.git"), { recursive: true });
       await chmod(join(work, "closed"), 0o700);
-      const script =
-        `import { findGitPaths } from ${JSON.stringify(new URL("../../../../src/sandbox/git/git-paths.ts", import.meta.url).href)};` +
-        `process.setuid(1234); const r = (await findGitPaths({ writable: [${JSON.stringify(work)}], protectedPaths: [], homeDirectory: null }).then((p) => p.length, (e) => e.code)); console.log(r);`;
       await chmod(folder, 0o755);
-      const result = execFileSync(
-        process.execPath,
-        ["--import", "tsx", "--input-type=module", "-e", script],
-        {
-          encoding: "utf8",
-        },
-      );
+      await chmod(dirname(program.path), 0o755);
+      const result = execFileSync(process.execPath, [program.path, "1234", work], { encoding: "utf8" });
       expect(result.trim()).toMatch(/^[0-9]+$/);
     },
   );

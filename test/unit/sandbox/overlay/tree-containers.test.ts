@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { RefusedRequest } from "../../../../src/docker/engine-failure.js";
+import { BrigError } from "../../../../src/errors.js";
 import { create, id, nameOf } from "./created-tree.js";
 
 describe("the keeper of a tree", () => {
@@ -25,7 +27,9 @@ describe("the keeper of a tree", () => {
     const [container] = engine.containers;
     if (container) engine.end(container);
     engine.before = (what) => {
-      if (what === "create container") throw new Error("full");
+      // An answer, after which nobody waits for the container to appear all the same.
+      if (what === "create container")
+        throw new BrigError("full", { code: "engine.failed", cause: new RefusedRequest(500, "full") });
     };
     await expect(tree.keeper()).rejects.toThrow("full");
     engine.before = () => undefined;

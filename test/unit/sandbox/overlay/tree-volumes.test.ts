@@ -12,6 +12,7 @@ import {
   volumeDirectory,
 } from "../../../../src/sandbox/overlay/tree-volumes.js";
 import type { OverlayLayers } from "../../../../src/sandbox/plan/plan.js";
+import { fakeWaits } from "../../../support/fake-waits.js";
 
 const [upper, work, merged] = ["upper", "work", "merged"].map((name) => `brig-1-${name}`) as [
   string,
@@ -104,23 +105,19 @@ describe("the volumes of a tree are removed", () => {
   });
 
   it("again while one is in use", async () => {
-    vi.useFakeTimers();
-    try {
-      const { engine, asked } = engineWith((name, tries) =>
-        name === merged && tries < 40 ? refusal(409) : null,
-      );
-      const removed = removeTreeVolumes(engine, "1");
-      await vi.runAllTimersAsync();
-      await removed;
-      expect(asked).toEqual([...Array<string>(40).fill(merged), upper, work]);
-      const never = engineWith((name) => (name === upper ? refusal(409) : null));
-      const failing = removeTreeVolumes(never.engine, "1").catch((error: unknown) => error);
-      await vi.runAllTimersAsync();
-      expect(await failing).toMatchObject({ code: "engine.failed" });
-      expect(never.asked.filter((name) => name === upper)).toHaveLength(40);
-    } finally {
-      vi.useRealTimers();
-    }
+    using _clock = fakeWaits();
+    const { engine, asked } = engineWith((name, tries) =>
+      name === merged && tries < 40 ? refusal(409) : null,
+    );
+    const removed = removeTreeVolumes(engine, "1");
+    await vi.runAllTimersAsync();
+    await removed;
+    expect(asked).toEqual([...Array<string>(40).fill(merged), upper, work]);
+    const never = engineWith((name) => (name === upper ? refusal(409) : null));
+    const failing = removeTreeVolumes(never.engine, "1").catch((error: unknown) => error);
+    await vi.runAllTimersAsync();
+    expect(await failing).toMatchObject({ code: "engine.failed" });
+    expect(never.asked.filter((name) => name === upper)).toHaveLength(40);
   });
 
   it.each([

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { gradeParsedOutput } from "../../../../src/tasks/parsers/grade-parsed-output.js";
 import { gradeSweBench } from "../../../../src/tasks/parsers/grade-swe-bench.js";
 import { parseTestLog, testLogParsers } from "../../../../src/tasks/parsers/parse-test-log.js";
+import { repetitions } from "../../../support/fuzz.js";
 
 /** Pieces of which patterns of the parsers consist; a pattern that goes back and forth over them would never end. */
 const pieces = [
@@ -55,7 +56,7 @@ const parsers = testLogParsers.filter((name) => !aliases.test(name));
 
 it.each(parsers)("%s gets to the end of lines that repeat anything", { timeout: 120_000 }, (parser) => {
   for (const piece of pieces) {
-    const repeated = piece.repeat(Math.floor(16_000 / piece.length));
+    const repeated = piece.repeat(Math.floor(repetitions({ short: 4000, deep: 16_000 }) / piece.length));
     const lines = beginnings.flatMap((beginning) => endings.map((ending) => beginning + repeated + ending));
     expect(parseTestLog(parser, lines.join("\n")).kind).toBe("parsed");
   }

@@ -5,6 +5,7 @@ import { applyPatchTool } from "../../../../src/tools/patch/apply-patch-tool.js"
 import { recognisePatchScript } from "../../../../src/tools/patch/format/patch-command.js";
 import type { PatchFiles } from "../../../../src/tools/patch/patch-files.js";
 import { createPatcher } from "../../../../src/tools/patch/patcher.js";
+import { runs } from "../../../support/fuzz.js";
 import { fileText, mutatedPatch } from "./patches.js";
 
 const noSuchFile = () =>
@@ -62,7 +63,7 @@ describe("whatever a model sends as a patch", () => {
         expect(success).toBe(content.startsWith("Exit code: 0\n"));
         if (!success) expect([...files.texts]).toEqual([["/w/a.txt", text]]);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs({ short: 300, deep: 10_000 }) },
     );
   });
 
@@ -74,7 +75,7 @@ describe("whatever a model sends as a patch", () => {
         if (outcome.kind !== "applied") expect([...files.texts]).toEqual([["/w/a.txt", text]]);
         recognisePatchScript(`apply_patch <<EOF\n${patch}\nEOF`);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs({ short: 300, deep: 10_000 }) },
     );
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { imageType } from "../../../../src/lib/image-type.js";
 import { type FittedImage, ImageResizer } from "../../../../src/tools/picture/image-resizer.js";
 import { imageSize } from "../../../../src/tools/picture/image-size.js";
+import { runs } from "../../../support/fuzz.js";
 import {
   animatedWebp,
   blackPng,
@@ -157,7 +158,7 @@ describe("a picture that is a trap", () => {
         const picture = await resizer.fit(bytes);
         expect(picture.kind === "unusable" || picture.size.width <= 2048).toBe(true);
       }),
-      { numRuns: 30 },
+      { numRuns: runs({ short: 10, deep: 300 }) },
     );
   });
 });

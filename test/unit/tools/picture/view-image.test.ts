@@ -8,6 +8,7 @@ import { imageType } from "../../../../src/lib/image-type.js";
 import type { ToolOf } from "../../../../src/tools/catalogue.js";
 import { imageSize } from "../../../../src/tools/picture/image-size.js";
 import { createToolRegistry } from "../../../../src/tools/registry.js";
+import { runs } from "../../../support/fuzz.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 import { jpegPicture, pngPicture } from "../../../support/pictures.js";
 import { gif, jpeg, png, webp } from "./pictures.js";
@@ -156,7 +157,7 @@ describe("the size of a picture", () => {
         const size = type === null ? null : imageSize(bytes, type);
         expect(size === null || (size.width > 0 && size.height > 0)).toBe(true);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs({ short: 500, deep: 20_000 }) },
     );
   });
 

@@ -7,6 +7,7 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { BrigError, type ErrorCode } from "../../../../../src/errors.js";
 import { createToolRegistry } from "../../../../../src/tools/registry.js";
 import type { ToolFiles } from "../../../../../src/tools/tool-sandbox.js";
+import { runs } from "../../../../support/fuzz.js";
 import { hostFiles } from "../../../../support/host-files.js";
 import { MemorySandbox } from "../../../../support/memory-sandbox.js";
 
@@ -211,7 +212,7 @@ describe("list_dir", () => {
               ].join("\n");
         expect(content).toBe(expected);
       }),
-      { numRuns: 150 },
+      { numRuns: runs({ short: 50, deep: 1500 }) },
     );
   });
 

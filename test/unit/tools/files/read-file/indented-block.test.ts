@@ -4,6 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { createToolRegistry } from "../../../../../src/tools/registry.js";
+import { runs } from "../../../../support/fuzz.js";
 import { MemorySandbox } from "../../../../support/memory-sandbox.js";
 
 const directory = mkdtempSync(join(tmpdir(), "brig-read-block-"));
@@ -173,7 +174,7 @@ describe("read_file of a block", () => {
           expect(await read(text, args)).toBe(slowBlock(text, args));
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: runs({ short: 300, deep: 15_000 }) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { createToolRegistry } from "../../../../../src/tools/registry.js";
+import { runs } from "../../../../support/fuzz.js";
 import { MemorySandbox } from "../../../../support/memory-sandbox.js";
 
 const directory = mkdtempSync(join(tmpdir(), "brig-read-file-"));
@@ -194,7 +195,7 @@ describe("read_file of a range", () => {
           expect(await holed).toEqual(await plain);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs({ short: 40, deep: 1000 }) },
     );
   });
 
@@ -222,7 +223,7 @@ describe("read_file of a range", () => {
           expect(await read(bytes, { offset, limit })).toBe(slowRange(bytes, offset, limit));
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs({ short: 30, deep: 600 }) },
     );
   });
 });
