@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { PassThrough, type Readable, type Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { type OpenMcpServersOptions, openMcpServers } from "../../src/mcp/client/open-mcp-servers.js";
@@ -38,6 +39,31 @@ export const launchChild: LaunchServer = async (_name, { command, args, env, cwd
   return { stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, exited, kill };
 };
 
+/** The streams of a server that runs in the test's own process. */
+export interface ServerStreams {
+  stdin: Readable;
+  stdout: Writable;
+  stderr: Writable;
+  /** Aborts when the server's process would have ended. */
+  signal: AbortSignal;
+}
+
+/** Runs servers in this process, for tests of what they say: each exits when its input ends. */
+export function launchHere(serve: (streams: ServerStreams) => void): LaunchServer {
+  return async () => {
+    const over = new AbortController();
+    const { signal } = over;
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const exited = new Promise<ServerExit>((resolve) =>
+      signal.addEventListener("abort", () => resolve({ exitCode: 0, signal: null }), { once: true }),
+    );
+    const kill = async () => over.abort();
+    stdin.once("end", kill);
+    serve({ stdin, stdout, stderr, signal });
+    return { stdin, stdout, stderr, exited, kill };
+  };
+}
+
 const common = {
   required: false,
   startupTimeoutMs: 60_000,
@@ -73,10 +99,13 @@ export function fixtureServer(
   return stdioSettings(process.execPath, [...program, ...args], changes);
 }
 
+/** Registers what is done when a test has finished. A concurrent test has to give its own. */
+type Finish = (end: () => Promise<void> | void) => void;
+
 /** Servers that are closed when the test has finished. `warnings` collects what a user would read. */
 export function testServers(
   configured: Record<string, McpServerSettings>,
-  options: Partial<OpenMcpServersOptions> = {},
+  { finish = onTestFinished, ...options }: Partial<OpenMcpServersOptions> & { finish?: Finish } = {},
 ): { servers: McpServers; warnings: string[] } {
   const warnings: string[] = [];
   const servers = openMcpServers(configured, {
@@ -85,7 +114,7 @@ export function testServers(
     onWarning: (message) => warnings.push(message),
     ...options,
   });
-  onTestFinished(() => servers.close());
+  finish(() => servers.close());
   return { servers, warnings };
 }
 

@@ -18,6 +18,7 @@ import {
   startResponsesServer,
   turn,
 } from "../../support/responses-server.js";
+import { sampled } from "../../support/samples.js";
 
 const folder = mkdtempSync(join(tmpdir(), "brig-broken-"));
 let runs = 0;
@@ -92,144 +93,152 @@ function modelThatWants(lines: readonly string[], faults: (left: readonly string
   };
 }
 
-describe.each<WireApi>(["responses", "chat"])("a stream that breaks over the wire %s", (wireApi) => {
-  const wanted = ["one", "two"];
-  const bytes = Buffer.from(
-    (wireApi === "chat" ? chatEvents : responsesEvents)(leaving(...wanted))
-      .map(frame)
-      .join(""),
-  );
-
-  it("never makes a call run twice, wherever it is cut", async () => {
-    const places = Array.from({ length: 18 }, (_, index) => Math.floor(((index + 1) * bytes.length) / 19));
-    const cutAt = async (place: number) => {
-      let isFirst = true;
-      const answer = modelThatWants(wanted, () => {
-        const faults = isFirst ? { cutAfterBytes: place } : {};
-        isFirst = false;
-        return faults;
-      });
-      const { result, lines } = await run(answer, { wireApi });
-      return { place, lastMessage: result.lastMessage, lines: lines.toSorted() };
-    };
-    const cuts = [...places, bytes.length - 20, bytes.length - 1];
-    expect(await Promise.all(cuts.map(cutAt))).toEqual(
-      cuts.map((place) => ({ place, lastMessage: "Done.", lines: wanted })),
+// These tests wait for most of their time: they share nothing, and wait together.
+describe.concurrent.each<WireApi>(["responses", "chat"])(
+  "a stream that breaks over the wire %s",
+  (wireApi) => {
+    const wanted = ["one", "two"];
+    const bytes = Buffer.from(
+      (wireApi === "chat" ? chatEvents : responsesEvents)(leaving(...wanted))
+        .map(frame)
+        .join(""),
     );
-  });
 
-  it("keeps the call that was complete, and asks again with its output", async () => {
-    const cut =
-      wireApi === "responses"
-        ? bytes.indexOf('"call-two"')
-        : bytes.indexOf("tool_calls", bytes.indexOf('"finish_reason"'));
-    const replies: Reply[] = [turn(leaving(...wanted), { cutAfterBytes: cut }), turn({ text: "Done." })];
-    const { lines, requests, events } = await run(replies, { wireApi });
-    const complete = wireApi === "responses" ? ["one"] : [];
-    expect(lines).toEqual(complete);
-    expect(requests.map(answeredIn)).toEqual([[], complete.map((line) => `call-${line}`)]);
-    expect(events.filter(({ kind }) => kind === "reconnecting")).toHaveLength(1);
-  });
+    it("never makes a call run twice, wherever it is cut", async () => {
+      const { seed, some: places } = sampled(Array.from(bytes, (_, place) => place).slice(1, -20), 10);
+      const cutAt = async (place: number) => {
+        let isFirst = true;
+        const answer = modelThatWants(wanted, () => {
+          const faults = isFirst ? { cutAfterBytes: place } : {};
+          isFirst = false;
+          return faults;
+        });
+        const { result, lines } = await run(answer, { wireApi });
+        return { place, lastMessage: result.lastMessage, lines: lines.toSorted() };
+      };
+      const cuts = [...places, bytes.length - 20, bytes.length - 1];
+      // So many at a time as one machine can run.
+      for (let from = 0; from < cuts.length; from += 20) {
+        const next = cuts.slice(from, from + 20);
+        expect(await Promise.all(next.map(cutAt)), `BRIG_TEST_SEED=${seed}`).toEqual(
+          next.map((place) => ({ place, lastMessage: "Done.", lines: wanted })),
+        );
+      }
+    });
 
-  it("is opened no more often than it may be, and its calls have run once for all that", async () => {
-    const answer = modelThatWants(["one"], () => ({ ending: "break" }));
-    const { result, lines, requests } = await run(
-      (request) => {
-        const reply = answer(request);
-        return answeredIn(request).length === 0 ? reply : turn({ text: "Do" }, { cutAfterBytes: 40 });
-      },
-      { wireApi, maxStreamRetries: 2 },
-    );
-    expect(result).toMatchObject({ status: "failed", error: { code: "model.unreachable" } });
-    // One that was answered, one that broke, and two more.
-    expect(requests).toHaveLength(4);
-    expect(lines).toEqual(["one"]);
-  });
+    it("keeps the call that was complete, and asks again with its output", async () => {
+      const cut =
+        wireApi === "responses"
+          ? bytes.indexOf('"call-two"')
+          : bytes.indexOf("tool_calls", bytes.indexOf('"finish_reason"'));
+      const replies: Reply[] = [turn(leaving(...wanted), { cutAfterBytes: cut }), turn({ text: "Done." })];
+      const { lines, requests, events } = await run(replies, { wireApi });
+      const complete = wireApi === "responses" ? ["one"] : [];
+      expect(lines).toEqual(complete);
+      expect(requests.map(answeredIn)).toEqual([[], complete.map((line) => `call-${line}`)]);
+      expect(events.filter(({ kind }) => kind === "reconnecting")).toHaveLength(1);
+    });
 
-  it("by a rate limit is opened again after the time that it names", async () => {
-    const { result, events, requests } = await run(
+    it("is opened no more often than it may be, and its calls have run once for all that", async () => {
+      const answer = modelThatWants(["one"], () => ({ ending: "break" }));
+      const { result, lines, requests } = await run(
+        (request) => {
+          const reply = answer(request);
+          return answeredIn(request).length === 0 ? reply : turn({ text: "Do" }, { cutAfterBytes: 40 });
+        },
+        { wireApi, maxStreamRetries: 2 },
+      );
+      expect(result).toMatchObject({ status: "failed", error: { code: "model.unreachable" } });
+      // One that was answered, one that broke, and two more.
+      expect(requests).toHaveLength(4);
+      expect(lines).toEqual(["one"]);
+    });
+
+    it("by a rate limit is opened again after the time that it names", async () => {
+      const { result, events, requests } = await run(
+        [
+          { kind: "status", status: 429, headers: { "retry-after-ms": "30" } },
+          { kind: "status", status: 429 },
+          turn({ text: "Done." }),
+        ],
+        { wireApi },
+      );
+      expect(result.status).toBe("completed");
+      expect(requests).toHaveLength(3);
+      const delays = events.flatMap((event) => (event.kind === "reconnecting" ? [event.delayMs] : []));
+      expect(delays).toEqual([30, 360]);
+    });
+
+    it("by an endpoint that is down for longer than a request is sent again is opened again", async () => {
+      const down: Reply = { kind: "status", status: 502, headers: { "retry-after-ms": "1" } };
+      const { result, events, requests } = await run(
+        [turn(leaving("one")), down, down, { kind: "hang-up" }, turn({ text: "Done." })],
+        { wireApi, maxRequestRetries: 1 },
+      );
+      expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
+      expect(requests).toHaveLength(5);
+      expect(events.filter(({ kind }) => kind === "reconnecting")).toMatchObject([
+        { attempt: 1, reason: "HTTP 502 Bad Gateway" },
+      ]);
+    });
+
+    it.each<[string, Reply]>([
+      ["sends no answer", turn({ text: "h" }, { delayMs: 60_000 })],
       [
-        { kind: "status", status: 429, headers: { "retry-after-ms": "30" } },
-        { kind: "status", status: 429 },
-        turn({ text: "Done." }),
+        "sends nothing but comments",
+        { kind: "stream", events: [], ending: "hang", thenRepeats: { text: ": ping\n\n", everyMs: 20 } },
       ],
-      { wireApi },
-    );
-    expect(result.status).toBe("completed");
-    expect(requests).toHaveLength(3);
-    const delays = events.flatMap((event) => (event.kind === "reconnecting" ? [event.delayMs] : []));
-    expect(delays).toEqual([30, 360]);
-  });
-
-  it("by an endpoint that is down for longer than a request is sent again is opened again", async () => {
-    const down: Reply = { kind: "status", status: 502, headers: { "retry-after-ms": "1" } };
-    const { result, events, requests } = await run(
-      [turn(leaving("one")), down, down, { kind: "hang-up" }, turn({ text: "Done." })],
-      { wireApi, maxRequestRetries: 1 },
-    );
-    expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
-    expect(requests).toHaveLength(5);
-    expect(events.filter(({ kind }) => kind === "reconnecting")).toMatchObject([
-      { attempt: 1, reason: "HTTP 502 Bad Gateway" },
-    ]);
-  });
-
-  it.each<[string, Reply]>([
-    ["sends no answer", turn({ text: "h" }, { delayMs: 60_000 })],
-    [
-      "sends nothing but comments",
-      { kind: "stream", events: [], ending: "hang", thenRepeats: { text: ": ping\n\n", everyMs: 20 } },
-    ],
-  ])("is given up where the endpoint twice %s", async (_, reply) => {
-    const { result, requests } = await run([reply], {
-      wireApi,
-      streamIdleTimeoutMs: 300,
-      maxRequestRetries: 4,
+    ])("is given up where the endpoint twice %s", async (_, reply) => {
+      const { result, requests } = await run([reply], {
+        wireApi,
+        streamIdleTimeoutMs: 300,
+        maxRequestRetries: 4,
+      });
+      expect(result).toMatchObject({ status: "failed", error: { code: "model.unreachable" } });
+      expect(requests).toHaveLength(2);
     });
-    expect(result).toMatchObject({ status: "failed", error: { code: "model.unreachable" } });
-    expect(requests).toHaveLength(2);
-  });
 
-  it("is asked for again after one silence", async () => {
-    const silent = turn({ text: "h" }, { delayMs: 60_000 });
-    const { result } = await run([silent, turn({ text: "Done." })], { wireApi, streamIdleTimeoutMs: 3000 });
-    expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
-  });
-
-  it("ends with the time that the turn has, though every response is whole", async () => {
-    const { result } = await run(() => turn(leaving("again")), { wireApi, turnTimeoutMs: 700 });
-    expect(result).toMatchObject({
-      status: "failed",
-      error: { code: "turn.timed-out", hint: expect.stringContaining("turn_timeout_ms") },
+    it("is asked for again after one silence", async () => {
+      const silent = turn({ text: "h" }, { delayMs: 60_000 });
+      const { result } = await run([silent, turn({ text: "Done." })], { wireApi, streamIdleTimeoutMs: 3000 });
+      expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
     });
-  });
 
-  it.each([
-    [
-      "quota",
-      { status: 429, body: { error: { code: "insufficient_quota", message: "pay" } } },
-      "model.quota",
-    ],
-    ["limit, for good", { status: 429, headers: { "retry-after": "86400" } }, "model.rate-limit"],
-    ["key", { status: 401 }, "model.auth"],
-  ])("by a %s fails the turn at once", async (_, reply, code) => {
-    const { result, requests } = await run([{ kind: "status", ...reply }], { wireApi });
-    expect(result).toMatchObject({ status: "failed", error: { code } });
-    expect(requests).toHaveLength(1);
-  });
+    it("ends with the time that the turn has, though every response is whole", async () => {
+      const { result } = await run(() => turn(leaving("again")), { wireApi, turnTimeoutMs: 700 });
+      expect(result).toMatchObject({
+        status: "failed",
+        error: { code: "turn.timed-out", hint: expect.stringContaining("turn_timeout_ms") },
+      });
+    });
 
-  it.each<[string, Reply]>([
-    ["until it is opened again", { kind: "status", status: 429, headers: { "retry-after": "60" } }],
-    ["for its next event", { kind: "stream", events: [": nothing\n\n"], ending: "hang" }],
-    ["for its first byte", turn({ text: "h" }, { delayMs: 60_000 })],
-  ])("is not waited for after ctrl-C: %s", async (_, reply) => {
-    // Each of these waits is a minute, and longer than the test may take.
-    const controller = new AbortController();
-    const answer = () => {
-      setTimeout(() => controller.abort(new Error("ctrl-C")), 150);
-      return reply;
-    };
-    const { result } = await run(answer, { wireApi, signal: controller.signal });
-    expect(result.status).toBe("interrupted");
-  });
-});
+    it.each([
+      [
+        "quota",
+        { status: 429, body: { error: { code: "insufficient_quota", message: "pay" } } },
+        "model.quota",
+      ],
+      ["limit, for good", { status: 429, headers: { "retry-after": "86400" } }, "model.rate-limit"],
+      ["key", { status: 401 }, "model.auth"],
+    ])("by a %s fails the turn at once", async (_, reply, code) => {
+      const { result, requests } = await run([{ kind: "status", ...reply }], { wireApi });
+      expect(result).toMatchObject({ status: "failed", error: { code } });
+      expect(requests).toHaveLength(1);
+    });
+
+    it.each<[string, Reply]>([
+      ["until it is opened again", { kind: "status", status: 429, headers: { "retry-after": "60" } }],
+      ["for its next event", { kind: "stream", events: [": nothing\n\n"], ending: "hang" }],
+      ["for its first byte", turn({ text: "h" }, { delayMs: 60_000 })],
+    ])("is not waited for after ctrl-C: %s", async (_, reply) => {
+      // Each of these waits is a minute, and longer than the test may take.
+      const controller = new AbortController();
+      const answer = () => {
+        setTimeout(() => controller.abort(new Error("ctrl-C")), 150);
+        return reply;
+      };
+      const { result } = await run(answer, { wireApi, signal: controller.signal });
+      expect(result.status).toBe("interrupted");
+    });
+  },
+);

@@ -57,21 +57,22 @@ describe("the log of attempts", () => {
     ]);
   });
 
-  it("keeps a hundred thousand equal attempts in a few entries that add up", () => {
+  it("keeps thousands of equal attempts in a few entries that add up", () => {
     const { entries, log } = opened();
-    for (let i = 0; i < 100_000; i++) log.add(attempt({ startedAtMs: 1000 + i }));
+    for (let i = 0; i < 10_000; i++) log.add(attempt({ startedAtMs: 1000 + i }));
     log.flush();
-    expect(entries.length).toBeLessThan(30);
+    // The first two, one for each time that their number has doubled, and the rest.
+    expect(entries.length).toBeLessThan(20);
     expect(mergedEntries(entries)).toMatchObject([
-      { startedAtMs: 1000, count: 100_000, bytesOut: 1_000_000, bytesIn: 2_000_000 },
+      { startedAtMs: 1000, count: 10_000, bytesOut: 100_000, bytesIn: 200_000 },
     ]);
     log.flush();
-    expect(mergedEntries(entries)).toMatchObject([{ count: 100_000 }]);
+    expect(mergedEntries(entries)).toMatchObject([{ count: 10_000 }]);
   });
 
   it("only counts by their outcome what differs too much, and loses none", () => {
     const { entries, log } = opened();
-    const count = 20 * MAX_KINDS;
+    const count = 4 * MAX_KINDS;
     for (let i = 0; i < count; i++) log.add(attempt({ host: `h${i}.example` }));
     log.add(attempt({ host: "h0.example" }));
     log.flush();
@@ -85,7 +86,7 @@ describe("the log of attempts", () => {
 
   it("is bounded for a program that mixes what it repeats with flushes in between", () => {
     const { entries, log } = opened();
-    for (let turn = 0; turn < 100; turn++) {
+    for (let turn = 0; turn < 40; turn++) {
       for (let i = 0; i < 200; i++) {
         const varied = attempt({ host: `h${i}.example` });
         for (let again = 0; again < 3; again++) log.add(varied);
@@ -93,7 +94,7 @@ describe("the log of attempts", () => {
       log.flush();
     }
     expect(entries.length).toBeLessThan(MAX_ENTRIES + MAX_KINDS + 300);
-    expect(entries.reduce((sum, { count }) => sum + count, 0)).toBe(100 * 200 * 3);
+    expect(entries.reduce((sum, { count }) => sum + count, 0)).toBe(40 * 200 * 3);
   });
 
   it("holds hosts and paths to 300 printable characters", () => {

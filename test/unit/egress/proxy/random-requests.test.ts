@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { dialTo, egressPlace, eventually, tcpServer } from "../../../support/egress-place.js";
+import { runs } from "../../../support/fuzz.js";
 
 const ALLOWED = "a.example";
 const DENIED = "b.example";
@@ -201,7 +202,7 @@ describe("random requests", () => {
           reused += Math.max(0, reached.length - server.connections.length);
         });
       }),
-      { numRuns: Number(process.env.BRIG_TEST_RUNS ?? (answersOften ? 100 : 300)) },
+      { numRuns: answersOften ? runs({ short: 25, deep: 400 }) : runs({ short: 75, deep: 1200 }) },
     );
     await eventually(() =>
       expect(places.filter(({ network }) => network.openConnections > 0)).toHaveLength(0),

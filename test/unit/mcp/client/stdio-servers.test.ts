@@ -2,13 +2,15 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import type { StdioServerSettings } from "../../../../src/mcp/client/server-settings.js";
-import type { Elicit } from "../../../../src/tools/mcp/mcp-servers.js";
+import type { Elicit, McpServers } from "../../../../src/tools/mcp/mcp-servers.js";
+import { serveHostile } from "../../../fixtures/mcp-servers/hostile-server.js";
 import { whileCollecting } from "../../../support/garbage.js";
 import {
   fixtureServer,
   launchChild,
+  launchHere,
   stdioSettings,
   testServers,
   toolOf,
@@ -21,20 +23,38 @@ const text = (value: unknown) => ({
 });
 
 /** A file to which the server writes its process id at each start. */
-function pidFile(): { path: string; pids: () => number[] } {
+function pidFile(finish: TestContext["onTestFinished"]): { path: string; pids: () => number[] } {
   const directory = mkdtempSync(join(tmpdir(), "brig-mcp-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  finish(() => rmSync(directory, { recursive: true }));
   const path = join(directory, "pids");
   return { path, pids: () => readFileSync(path, "utf8").trim().split("\n").map(Number) };
 }
 
-async function hostile(mode: string, changes: Partial<StdioServerSettings> = {}) {
-  const file = pidFile();
-  const opened = testServers({ srv: fixtureServer("hostile.mjs", [mode, file.path], changes) });
+type Changes = Partial<StdioServerSettings> & { finish?: TestContext["onTestFinished"] };
+
+async function callable(opened: { servers: McpServers; warnings: string[] }) {
   await opened.servers.ready();
   const call = (args: Record<string, unknown> = {}, options = {}) =>
     opened.servers.call(toolOf(opened.servers, "run"), args, options);
-  return { ...opened, call, pids: file.pids };
+  return { ...opened, call };
+}
+
+/** A server in this process. Its own program would say the same. */
+async function hostile(mode: string, { finish = onTestFinished, ...changes }: Changes = {}) {
+  let starts = 0;
+  const launch = launchHere((streams) => {
+    starts += 1;
+    serveHostile(mode, streams);
+  });
+  const settings = stdioSettings("hostile", [mode], changes);
+  return { ...(await callable(testServers({ srv: settings }, { launch, finish }))), starts: () => starts };
+}
+
+/** A server with a process of its own, for tests of how it starts, floods and ends. */
+async function hostileProcess(mode: string, { finish = onTestFinished, ...changes }: Changes = {}) {
+  const file = pidFile(finish);
+  const settings = fixtureServer("hostile.mjs", [mode, file.path], changes);
+  return { ...(await callable(testServers({ srv: settings }, { finish }))), pids: file.pids };
 }
 
 const isRunning = (pid: number | undefined) => {
@@ -45,9 +65,26 @@ const isRunning = (pid: number | undefined) => {
   }
 };
 
+/** What a server asks the user for. */
+const form = {
+  message: "Who are you?",
+  requestedSchema: {
+    type: "object",
+    properties: {
+      name: { type: "string", title: "Name", minLength: 1 },
+      age: { type: "integer", minimum: 0 },
+      isSure: { type: "boolean", default: true },
+      colour: { type: "string", enum: ["r", "g"], enumNames: ["red", "green"] },
+      size: { type: "string", oneOf: [{ const: "s", title: "small" }] },
+      tags: { type: "array", items: { type: "string", enum: ["x", "y"] }, maxItems: 1 },
+    },
+    required: ["name"],
+  },
+};
+
 describe("a stdio server of MCP", () => {
   it("is started, offers its tools and answers calls", async () => {
-    const { servers, call, warnings } = await hostile("careful");
+    const { servers, call, warnings } = await hostileProcess("careful");
     expect(servers.servers).toMatchObject([
       { name: "srv", status: "ready", error: null, required: false, toolCount: 1 },
     ]);
@@ -102,19 +139,13 @@ describe("a stdio server of MCP", () => {
   });
 
   it("may be of an old kind that ends when it is asked for its protocol: then it is started once more", async () => {
-    const { call, pids } = await hostile("old");
+    const { call, pids } = await hostileProcess("old");
     expect(await call({ a: 1 })).toEqual(text({ a: 1 }));
     expect(pids()).toHaveLength(2);
   });
 
-  it("may be of an old kind that ignores what it does not know", async () => {
-    const { call, pids } = await hostile("ignores-unknown", { startupTimeoutMs: 6000 });
-    expect(await call({ a: 1 })).toEqual(text({ a: 1 }));
-    expect(pids()).toHaveLength(1);
-  });
-
   it("that ended is started again by the next call, and is known to be old", async () => {
-    const { servers, call, pids } = await hostile("old");
+    const { servers, call, pids } = await hostileProcess("old");
     process.kill(pids().at(-1) ?? 0, "SIGKILL");
     await expect.poll(() => servers.servers[0]?.status).toBe("failed");
     expect(servers.servers[0]?.error).toMatchObject({
@@ -125,18 +156,6 @@ describe("a stdio server of MCP", () => {
     expect(await call({ a: 2 })).toEqual(text({ a: 2 }));
     expect(servers.servers[0]).toMatchObject({ status: "ready", error: null });
     expect(pids()).toHaveLength(3);
-  });
-
-  it("is ended when the session ends, with everything that it left running", async () => {
-    const { servers, pids } = await hostile("stubborn");
-    expect(isRunning(pids()[0])).toBe(true);
-    await servers.close();
-    expect(isRunning(pids()[0])).toBe(false);
-    expect(servers.servers[0]?.status).toBe("closed");
-    await expect(servers.listResources("srv")).rejects.toMatchObject({
-      code: "mcp.failed",
-      message: 'the MCP server "srv" is closed',
-    });
   });
 });
 
@@ -184,7 +203,9 @@ describe("a server that does not start", () => {
   });
 
   it("in time fails, and is ended", async () => {
-    const { servers, pids } = await whileCollecting(() => hostile("silent", { startupTimeoutMs: 1000 }));
+    const { servers, pids } = await whileCollecting(() =>
+      hostileProcess("silent", { startupTimeoutMs: 1000 }),
+    );
     expect(servers.servers[0]).toMatchObject({
       status: "failed",
       error: {
@@ -207,7 +228,7 @@ describe("a server that does not start", () => {
   });
 
   it("is not tried for ever", async () => {
-    const { servers, pids } = await hostile("exits-at-start");
+    const { servers, pids } = await hostileProcess("exits-at-start");
     const tries = () => servers.listResources("srv").then(String, (error: Error) => error.message);
     expect(await tries()).toContain("it exited with code 3");
     expect(await tries()).toContain("it exited with code 3");
@@ -281,27 +302,6 @@ describe("a call", () => {
     await expect(call({}, { signal: cancel.signal })).rejects.toBe(reason);
   });
 
-  it.each([
-    [
-      "exits-in-call",
-      /ended during the tool "run": it exited with code 7\nIts last lines on stderr:\n {2}no space left on device$/,
-    ],
-    ["killed-in-call", /ended during the tool "run": it was ended by SIGKILL/],
-    ["closes-output", /ended during the tool "run": it closed its standard output/],
-  ])("during which the server ends fails, and is not sent again: %s", async (mode, message) => {
-    const { call, servers, pids } = await hostile(mode);
-    await expect(call()).rejects.toMatchObject({
-      code: "mcp.failed",
-      message: expect.stringMatching(message),
-      hint: expect.stringContaining("may have been carried out"),
-    });
-    expect(pids()).toHaveLength(1);
-    expect(servers.servers[0]?.status).toBe("failed");
-    await expect.poll(() => pids().filter(isRunning)).toEqual([]);
-    expect(await servers.listResources("srv")).toMatchObject({ resources: [{ name: "a" }] });
-    expect(pids()).toHaveLength(2);
-  });
-
   it("waits for its answer although its tool has vanished", async () => {
     const { servers, call } = await hostile("changes-in-call");
     let changes = 0;
@@ -322,11 +322,6 @@ describe("a call", () => {
     expect(progress).toEqual([1, 2, 3].map((n) => ({ progress: n, total: 3, message: `step ${n}` })));
   });
 
-  it("is not extended by progress", async () => {
-    const { call } = await hostile("progress-for-ever", { toolTimeoutMs: 500 });
-    await expect(call({}, { onProgress: () => undefined })).rejects.toMatchObject({ code: "mcp.timed-out" });
-  });
-
   it("that the server refuses says so, without its control sequences", async () => {
     const { call, servers } = await hostile("refuses");
     await expect(call()).rejects.toMatchObject({
@@ -345,7 +340,7 @@ describe("a call", () => {
   });
 
   it("rejects when the session ends, and nothing is left running", async () => {
-    const { servers, call, pids } = await hostile("never-answers");
+    const { servers, call, pids } = await hostileProcess("never-answers");
     const waiting = call().catch((error: Error) => error.message);
     await expect
       .poll(async () => JSON.stringify((await servers.call(toolOf(servers, "seen"), {})).content))
@@ -375,20 +370,6 @@ describe("a call", () => {
 });
 
 describe("a server that breaks the rules", () => {
-  it.each(["huge-line", "endless-line"])(
-    "with a message that is too long is ended, and takes no memory: %s",
-    async (mode) => {
-      const { call, pids } = await hostile(mode);
-      const before = process.memoryUsage().rss;
-      await expect(call()).rejects.toMatchObject({
-        code: "mcp.failed",
-        message: 'the MCP server "srv" ended during the tool "run": it sent a message of more than 16 MiB',
-      });
-      expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
-      await expect.poll(() => pids().filter(isRunning)).toEqual([]);
-    },
-  );
-
   it("with other lines between its messages is understood, with one warning", async () => {
     const { call, warnings } = await hostile("garbage");
     expect(await call()).toEqual(text("fine"));
@@ -399,12 +380,12 @@ describe("a server that breaks the rules", () => {
   });
 
   it("with nothing but other lines is ended", async () => {
-    const { call } = await hostile("garbage-flood");
+    const { call } = await hostileProcess("garbage-flood");
     await expect(call()).rejects.toMatchObject({ message: expect.stringContaining("it wrote 1000 lines") });
   });
 
   it("with several messages in a line is understood, with very many it is not", async () => {
-    const { call, warnings } = await hostile("batches");
+    const { call, warnings } = await hostileProcess("batches");
     expect(await call()).toEqual(text("done"));
     expect(warnings).toHaveLength(1);
   });
@@ -473,40 +454,15 @@ describe("a server that breaks the rules", () => {
   });
 
   it("that does not read is ended before it takes the memory", async () => {
-    const { call } = await hostile("stops-reading");
+    const { call } = await hostileProcess("stops-reading");
     await call();
     const big = { text: "x".repeat(8 * 1024 * 1024) };
     const calls = Array.from({ length: 12 }, () => call(big).catch((error: Error) => error.message));
     expect((await Promise.all(calls)).at(-1)).toContain("it does not read its standard input");
   });
-
-  it("that closes its input is ended", async () => {
-    const { call } = await hostile("closes-input");
-    const first = call().catch((error: Error) => error.message);
-    const messages = async () => {
-      const again = call({ text: "x".repeat(1024 * 1024) }).catch((error: Error) => error.message);
-      return await Promise.race([first, again]);
-    };
-    expect(await messages()).toContain("it closed its standard input");
-  });
 });
 
 describe("a question of a server", () => {
-  const form = {
-    message: "Who are you?",
-    requestedSchema: {
-      type: "object",
-      properties: {
-        name: { type: "string", title: "Name", minLength: 1 },
-        age: { type: "integer", minimum: 0 },
-        isSure: { type: "boolean", default: true },
-        colour: { type: "string", enum: ["r", "g"], enumNames: ["red", "green"] },
-        size: { type: "string", oneOf: [{ const: "s", title: "small" }] },
-        tags: { type: "array", items: { type: "string", enum: ["x", "y"] }, maxItems: 1 },
-      },
-      required: ["name"],
-    },
-  };
   const page = { mode: "url", message: "Log in", url: "https://example.com/login", elicitationId: "1" };
   const answersOf = async (questions: unknown[], elicit?: Elicit) => {
     const { call } = await hostile("elicits");
@@ -595,8 +551,106 @@ describe("a question of a server", () => {
     expect(await answersOf([form], failing)).toEqual([{ action: "cancel" }]);
   });
 
-  it("stops the time of the call, and a flood of them is declined", async () => {
-    const { call } = await hostile("elicits", { toolTimeoutMs: 2000 });
+  it("ends with its call", async () => {
+    const { call } = await hostile("elicits");
+    const cancel = new AbortController();
+    let asked: AbortSignal | undefined;
+    const never: Elicit = (_, { signal }) => {
+      asked = signal;
+      return new Promise(() => undefined);
+    };
+    const result = call({ questions: [form] }, { elicit: never, signal: cancel.signal });
+    await expect.poll(() => asked).toBeDefined();
+    cancel.abort(new Error("enough"));
+    await expect(result).rejects.toThrow("enough");
+    expect(asked?.aborted).toBe(true);
+  });
+});
+
+/** These wait for as long as brig gives a server to answer or to end, and do so together. */
+describe.concurrent("a server that takes its time", () => {
+  it("that ignores what it does not know is taken for an older one", async ({
+    expect,
+    onTestFinished: finish,
+  }) => {
+    const { call, starts } = await hostile("ignores-unknown", { startupTimeoutMs: 6000, finish });
+    expect(await call({ a: 1 })).toEqual(text({ a: 1 }));
+    expect(starts()).toBe(1);
+  });
+
+  it("that does not listen is ended when the session ends, with everything that it left running", async ({
+    expect,
+    onTestFinished: finish,
+  }) => {
+    const { servers, pids } = await hostileProcess("stubborn", { finish });
+    expect(isRunning(pids()[0])).toBe(true);
+    await servers.close();
+    expect(isRunning(pids()[0])).toBe(false);
+    expect(servers.servers[0]?.status).toBe("closed");
+    await expect(servers.listResources("srv")).rejects.toMatchObject({
+      code: "mcp.failed",
+      message: 'the MCP server "srv" is closed',
+    });
+  });
+
+  it.for<[string, RegExp]>([
+    [
+      "exits-in-call",
+      /ended during the tool "run": it exited with code 7\nIts last lines on stderr:\n {2}no space left on device$/,
+    ],
+    ["killed-in-call", /ended during the tool "run": it was ended by SIGKILL/],
+    ["closes-output", /ended during the tool "run": it closed its standard output/],
+  ])(
+    "that ends during a call fails it, and is not sent it again: %s",
+    async ([mode, message], { expect, onTestFinished: finish }) => {
+      const { call, servers, pids } = await hostileProcess(mode, { finish });
+      await expect(call()).rejects.toMatchObject({
+        code: "mcp.failed",
+        message: expect.stringMatching(message),
+        hint: expect.stringContaining("may have been carried out"),
+      });
+      expect(pids()).toHaveLength(1);
+      expect(servers.servers[0]?.status).toBe("failed");
+      await expect.poll(() => pids().filter(isRunning)).toEqual([]);
+      expect(await servers.listResources("srv")).toMatchObject({ resources: [{ name: "a" }] });
+      expect(pids()).toHaveLength(2);
+    },
+  );
+
+  it("gets no longer for a call by reporting progress", async ({ expect, onTestFinished: finish }) => {
+    const { call } = await hostile("progress-for-ever", { toolTimeoutMs: 500, finish });
+    await expect(call({}, { onProgress: () => undefined })).rejects.toMatchObject({ code: "mcp.timed-out" });
+  });
+
+  it.for(["huge-line", "endless-line"])(
+    "with a message that is too long is ended, and takes no memory: %s",
+    async (mode, { expect, onTestFinished: finish }) => {
+      const { call, pids } = await hostileProcess(mode, { finish });
+      const before = process.memoryUsage().rss;
+      await expect(call()).rejects.toMatchObject({
+        code: "mcp.failed",
+        message: 'the MCP server "srv" ended during the tool "run": it sent a message of more than 16 MiB',
+      });
+      expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
+      await expect.poll(() => pids().filter(isRunning)).toEqual([]);
+    },
+  );
+
+  it("that closes its input is ended", async ({ expect, onTestFinished: finish }) => {
+    const { call } = await hostileProcess("closes-input", { finish });
+    const first = call().catch((error: Error) => error.message);
+    const messages = async () => {
+      const again = call({ text: "x".repeat(1024 * 1024) }).catch((error: Error) => error.message);
+      return await Promise.race([first, again]);
+    };
+    expect(await messages()).toContain("it closed its standard input");
+  });
+
+  it("stops the time of a call by asking, and a flood of its questions is declined", async ({
+    expect,
+    onTestFinished: finish,
+  }) => {
+    const { call } = await hostile("elicits", { toolTimeoutMs: 2000, finish });
     let resolve: () => void = () => undefined;
     const promise = new Promise<void>((done) => {
       resolve = done;
@@ -615,21 +669,6 @@ describe("a question of a server", () => {
     );
     expect(answers.filter(({ action }) => action === "accept")).toHaveLength(8);
     expect(answers.filter(({ action }) => action === "decline")).toHaveLength(22);
-  });
-
-  it("ends with its call", async () => {
-    const { call } = await hostile("elicits");
-    const cancel = new AbortController();
-    let asked: AbortSignal | undefined;
-    const never: Elicit = (_, { signal }) => {
-      asked = signal;
-      return new Promise(() => undefined);
-    };
-    const result = call({ questions: [form] }, { elicit: never, signal: cancel.signal });
-    await expect.poll(() => asked).toBeDefined();
-    cancel.abort(new Error("enough"));
-    await expect(result).rejects.toThrow("enough");
-    expect(asked?.aborted).toBe(true);
   });
 });
 

@@ -86,7 +86,8 @@ describe("clients over HTTP", () => {
     expect((await post(service, call(1, "echo"), gone)).status).toBe(404);
   });
 
-  it("of 2025 keep their session when a connection breaks, until they are silent for too long", async () => {
+  // This test and the next wait for the same two seconds.
+  it.concurrent("of 2025 keep their session when a connection breaks, until they are silent for too long", async () => {
     await using service = await openHttpService({ idleMs: 2000 });
     const headers = await begin(service);
     const stop = new AbortController();
@@ -105,6 +106,28 @@ describe("clients over HTTP", () => {
     await waiting;
     stop.abort();
     await Promise.all([service.service.until("close"), service.service.until("call aborted")]);
+  });
+
+  it.concurrent("that do not read their answer are left after a while", async () => {
+    await using service = await openHttpService({ unreadMs: 50, idleMs: 2000 });
+    const headers = await begin(service);
+    const body = JSON.stringify(call(1, "echo", { text: "x".repeat(16 * 1024 * 1024) }));
+    const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+    const lines = [
+      "POST /mcp HTTP/1.1",
+      "host: localhost",
+      `authorization: Bearer ${service.token}`,
+      `mcp-session-id: ${headers["mcp-session-id"]}`,
+      "content-type: application/json",
+      "accept: application/json, text/event-stream",
+      `content-length: ${body.length}`,
+    ];
+    socket.pause();
+    socket.on("error", () => undefined);
+    socket.write(`${lines.join("\r\n")}\r\n\r\n${body}`);
+    // The session is idle, and ends, only after the answer has been given up.
+    await service.service.until("close");
+    socket.destroy();
   });
 
   it("are served on if something of a silent client cannot be ended", async () => {
@@ -126,28 +149,6 @@ describe("clients over HTTP", () => {
     service.stop.abort(new Error("stopped"));
     await expect(service.ended).rejects.toThrow("the engine is gone");
     expect(service.service.events).toEqual(["open", "open", "close", "close"]);
-  });
-
-  it("that do not read their answer are left after a while", async () => {
-    await using service = await openHttpService({ unreadMs: 50, idleMs: 2000 });
-    const headers = await begin(service);
-    const body = JSON.stringify(call(1, "echo", { text: "x".repeat(16 * 1024 * 1024) }));
-    const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
-    const lines = [
-      "POST /mcp HTTP/1.1",
-      "host: localhost",
-      `authorization: Bearer ${service.token}`,
-      `mcp-session-id: ${headers["mcp-session-id"]}`,
-      "content-type: application/json",
-      "accept: application/json, text/event-stream",
-      `content-length: ${body.length}`,
-    ];
-    socket.pause();
-    socket.on("error", () => undefined);
-    socket.write(`${lines.join("\r\n")}\r\n\r\n${body}`);
-    // The session is idle, and ends, only after the answer has been given up.
-    await service.service.until("close");
-    socket.destroy();
   });
 
   it("of 2026 end a call by going away, even after the garbage is collected", async () => {
