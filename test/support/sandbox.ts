@@ -76,6 +76,13 @@ async function requireGone({ engine, containerId }: BreakableSandbox): Promise<v
     throw new Error(`the container ${containerId} is still there after its sandbox was closed`);
 }
 
+/** Options of a sandbox for several tests of a file. What belongs to them may lie in the directory, which is empty at first. */
+export type SharedOptions = (directory: string) => TestSandboxOptions | Promise<TestSandboxOptions>;
+
+async function openWith(options: SharedOptions, parent: string): Promise<TestSandbox> {
+  return await openTestSandbox(await options((await temporaryDirectory(parent)).path));
+}
+
 /** Tests as `sandboxTest` makes them, with a shared sandbox of their own. */
 export const newSandboxTest = () =>
   test
@@ -87,6 +94,20 @@ export const newSandboxTest = () =>
     })
     .extend("sandbox", { scope: "file" }, ({ shared }) => shared.sandbox)
     .extend("workspace", { scope: "file" }, ({ shared }) => shared.workspace)
+    // biome-ignore lint/correctness/noEmptyPattern: as above
+    .extend("openShared", { scope: "file" }, async ({}, { onCleanup }) => {
+      const opened = new Map<SharedOptions, Promise<TestSandbox>>();
+      const directory = await temporaryDirectory();
+      onCleanup(async () => {
+        for (const one of opened.values()) await (await one)[Symbol.asyncDispose]();
+        await directory[Symbol.asyncDispose]();
+      });
+      return async (options: SharedOptions) => {
+        const one = opened.get(options) ?? openWith(options, directory.path);
+        opened.set(options, one);
+        return (await one).sandbox;
+      };
+    })
     // biome-ignore lint/correctness/noEmptyPattern: as above
     .extend("open", async ({}, { onCleanup }) => {
       const opened: TestSandbox[] = [];
@@ -107,8 +128,8 @@ export const newSandboxTest = () =>
     });
 
 /**
- * Tests with sandboxes on the real engine: `sandbox` (workspace-write) is shared by the tests of a file, and `open`
- * opens others that last as long as the test.
+ * Tests with sandboxes on the real engine: `sandbox` (workspace-write) is shared by the tests of a file, `openShared`
+ * opens one of other options at its first call with them in a file, and `open` opens others that last as long as the test.
  */
 export const sandboxTest = newSandboxTest();
 

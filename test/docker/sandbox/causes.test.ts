@@ -8,8 +8,10 @@ import { expect } from "vitest";
 import type { Sandbox } from "../../../src/sandbox/sandbox.js";
 import type { ExecOptions, ExecResult } from "../../../src/sandbox/sandbox-types.js";
 import { forEachHostUser } from "../../support/each-host-user.js";
+import { becomeHostUser, OWNING_USERS } from "../../support/host-users.js";
 import { changedPolicy } from "../../support/policies.js";
 import { differs, titled } from "../../support/runtime-differences.js";
+import { sandboxTest, temporaryDirectory } from "../../support/sandbox.js";
 
 const MEMORY_MB = 160;
 const small = { memoryMb: MEMORY_MB, sizeMb: 16, shmMb: 8, maxInodes: 500, pids: 64 };
@@ -69,11 +71,56 @@ async function smallDisk(directory: string): Promise<AsyncDisposable & { path: s
   };
 }
 
+sandboxTest.skipIf(differs("limits.cpus"))(
+  titled(
+    "limits.cpus",
+    "processors: only a command that ran out of time for want of them has the limit as its cause",
+  ),
+  async ({ open }) => {
+    const spin = "while :; do :; done";
+    const cause = {
+      kind: "cpu-limit",
+      cpus: 0.02,
+      share: expect.toSatisfy((share) => share >= 0.25 && share <= 1),
+    };
+    const spinning = async (sandbox: Sandbox) => {
+      expect(await run(sandbox, spin, { timeoutMs: 3000 })).toMatchObject({
+        timedOut: true,
+        causes: [cause],
+      });
+      const failed = await run(sandbox, "for i in $(seq 10000); do :; done; exit 3", { timeoutMs: 60_000 });
+      expect(failed).toMatchObject({ exitCode: 3, timedOut: false, causes: [] });
+      const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
+      expect(await run(sandbox, spin, { timeoutMs: 3000 })).toMatchObject({ timedOut: true, causes: [] });
+      bystander.stdin?.end("\n");
+      expect(await bystander.exit).toMatchObject({ exitCode: 5, causes: [] });
+    };
+    const waiting = async (sandbox: Sandbox) => {
+      // Long enough that its start, for which a busy machine takes a second or more, is a small part of it.
+      expect(await run(sandbox, "exec sleep 60", { timeoutMs: 10_000 })).toMatchObject({
+        timedOut: true,
+        causes: [],
+      });
+    };
+    // Both users' sandboxes at once, since all of them wait most of the time.
+    const checks: Promise<void>[] = [];
+    await using policies = await temporaryDirectory();
+    const policyFile = await changedPolicy(policies.path, { cpus: 0.02 });
+    for (const user of OWNING_USERS) {
+      becomeHostUser(user);
+      checks.push(waiting(await open({ policyFile })), spinning(await open({ policyFile })));
+    }
+    await Promise.all(checks);
+  },
+);
+
+const withSmallLimits = async (directory: string) => ({ policyFile: await changedPolicy(directory, small) });
+
 forEachHostUser((test, { uid }) => {
   test.skipIf(differs("limits.memory"))(
     titled("limits.memory", "memory: the command whose process was killed has the limit as its cause"),
-    async ({ open, directory }) => {
-      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    async ({ openShared }) => {
+      const sandbox = await openShared(withSmallLimits);
       expect(await sandbox.exec(hog)).toMatchObject({
         exitCode: 137,
         outOfMemory: true,
@@ -95,8 +142,8 @@ forEachHostUser((test, { uid }) => {
 
   test.skipIf(differs("limits.memory"))(
     titled("limits.memory", "memory: beside another command each is told what happened to itself"),
-    async ({ open, directory }) => {
-      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    async ({ openShared }) => {
+      const sandbox = await openShared(withSmallLimits);
       const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
       expect(await sandbox.exec(hog)).toMatchObject({ exitCode: 137, causes: [memoryLimit] });
       const inShell = await sandbox.exec(["sh", "-c", `"$@"; exit $?`, "sh", ...hog]);
@@ -108,8 +155,8 @@ forEachHostUser((test, { uid }) => {
 
   test.skipIf(differs("limits.pids"))(
     titled("limits.pids", "processes: a command that was refused one has the limit as its cause"),
-    async ({ open, directory }) => {
-      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    async ({ openShared }) => {
+      const sandbox = await openShared(withSmallLimits);
       expect(await run(sandbox, fork(9))).toMatchObject({ exitCode: 9, causes: [processLimit] });
       expect(await run(sandbox, fork(0))).toMatchObject({
         exitCode: 0,
@@ -121,8 +168,8 @@ forEachHostUser((test, { uid }) => {
 
   test.skipIf(differs("limits.pids") || uid === 0)(
     titled("limits.pids", "processes: a limit that the command has set itself is not the sandbox's"),
-    async ({ open, directory }) => {
-      const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    async ({ openShared }) => {
+      const sandbox = await openShared(withSmallLimits);
       const result = await run(sandbox, `ulimit -u 8; ${fork(9)}`);
       expect(result.stderr).toContain("Resource temporarily unavailable");
       expect(result).toMatchObject({ causes: [] });
@@ -134,6 +181,7 @@ forEachHostUser((test, { uid }) => {
       "limits.pids",
       "processes: neither a command beside another, nor one beside what is left, has its cause",
     ),
+    // What is left goes on until the sandbox ends.
     async ({ open, directory }) => {
       const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
       const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
@@ -147,39 +195,8 @@ forEachHostUser((test, { uid }) => {
     },
   );
 
-  test.skipIf(differs("limits.cpus"))(
-    titled(
-      "limits.cpus",
-      "processors: only a command that ran out of time for want of them has the limit as its cause",
-    ),
-    async ({ open, directory }) => {
-      const sandbox = await open({ policyFile: await changedPolicy(directory, { cpus: 0.02 }) });
-      const spin = "while :; do :; done";
-      const cause = {
-        kind: "cpu-limit",
-        cpus: 0.02,
-        share: expect.toSatisfy((share) => share >= 0.25 && share <= 1),
-      };
-      expect(await run(sandbox, spin, { timeoutMs: 3000 })).toMatchObject({
-        timedOut: true,
-        causes: [cause],
-      });
-      // Long enough that its start, for which a busy machine takes a second or more, is a small part of it.
-      expect(await run(sandbox, "exec sleep 60", { timeoutMs: 10_000 })).toMatchObject({
-        timedOut: true,
-        causes: [],
-      });
-      const failed = await run(sandbox, "for i in $(seq 10000); do :; done; exit 3", { timeoutMs: 60_000 });
-      expect(failed).toMatchObject({ exitCode: 3, timedOut: false, causes: [] });
-      const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
-      expect(await run(sandbox, spin, { timeoutMs: 3000 })).toMatchObject({ timedOut: true, causes: [] });
-      bystander.stdin?.end("\n");
-      expect(await bystander.exit).toMatchObject({ exitCode: 5, causes: [] });
-    },
-  );
-
-  test("a full directory: by bytes, by files, and which one", async ({ open, directory }) => {
-    const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+  test("a full directory: by bytes, by files, and which one", async ({ openShared }) => {
+    const sandbox = await openShared(withSmallLimits);
     expect(await run(sandbox, fill("/tmp/x"))).toMatchObject({ exitCode: 1, causes: [fullTmp] });
     await run(sandbox, "rm /tmp/x");
     expect(await run(sandbox, fill("/dev/shm/x"))).toMatchObject({
@@ -191,6 +208,7 @@ forEachHostUser((test, { uid }) => {
       exitCode: 6,
       causes: [{ ...fullTmp, path: "/home/brig", lacks: "files", limit: 500 }],
     });
+    await run(sandbox, "rm ~/*");
   });
 
   test.skipIf(!hasDisks)(
@@ -210,8 +228,8 @@ forEachHostUser((test, { uid }) => {
     },
   );
 
-  test("a full directory is no cause of what has nothing to do with it", async ({ open, directory }) => {
-    const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+  test("a full directory is no cause of what has nothing to do with it", async ({ openShared }) => {
+    const sandbox = await openShared(withSmallLimits);
     const says = "echo 'write error: No space left on device' >&2; exit 1";
     expect(await run(sandbox, says)).toMatchObject({ exitCode: 1, causes: [] });
     const succeeds = `${fill("/tmp/x")}; exit 0`;
@@ -228,14 +246,14 @@ forEachHostUser((test, { uid }) => {
   });
 
   test("a full directory: a command beside the one that fills it does not have its cause", async ({
-    open,
-    directory,
+    openShared,
   }) => {
-    const sandbox = await open({ policyFile: await changedPolicy(directory, small) });
+    const sandbox = await openShared(withSmallLimits);
     const bystander = await startReady(sandbox, "echo ready; read line; exit 5");
     expect(await run(sandbox, fill("/tmp/x"))).toMatchObject({ exitCode: 1 });
     bystander.stdin?.end("\n");
     expect(await bystander.exit).toMatchObject({ exitCode: 5, causes: [] });
+    await run(sandbox, "rm /tmp/x");
   });
 
   test("a refused connection: with the host, and only for the command that made it", async ({ open }) => {

@@ -91,7 +91,8 @@ describe("the reason why a sandbox has ended", () => {
   sandboxTest("is the engine if it remembers nothing of the end", async ({ open }) => {
     const engine = await testEngine();
     const forgetful = Object.assign(Object.create(engine) as Engine, { containerEvents: async () => [] });
-    const sandbox = await open({ engine: forgetful });
+    // For as long as the lease the host tries to reach the container again.
+    const sandbox = await open({ engine: forgetful, leaseSeconds: 2 });
     const ended = ending(sandbox);
     await engine.removeContainer(sandbox.containerId);
     expect(await ended).toMatchObject({ code: "sandbox.gone", reason: "engine" });
