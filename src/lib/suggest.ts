@@ -16,7 +16,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | nu
  * The number of inserted, deleted, replaced and swapped characters. Not fastest-levenshtein: it counts a
  * swap, the most common typo, as two.
  */
-export function editDistance(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let twoAbove: number[] = [];
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row += 1) {

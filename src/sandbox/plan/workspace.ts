@@ -100,7 +100,7 @@ export async function submountsBelow(path: string, host: HostDirectories): Promi
 }
 
 /** A TCP endpoint on loopback may be this machine; the comparison of inodes after the start finds out. */
-export function isRemoteEndpoint(endpoint: string): boolean {
+function isRemoteEndpoint(endpoint: string): boolean {
   if (/^(?:unix|npipe):/.test(endpoint)) return false;
   return !/^(?:tcp|https?):\/\/(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?(?:\/|$)/.test(
     endpoint,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { editDistance, suggest } from "../../../src/lib/suggest.js";
+import { suggest } from "../../../src/lib/suggest.js";
 
 const tools = ["shell", "shell_command", "exec_command", "read_file"];
 
@@ -19,15 +19,30 @@ describe("suggest", () => {
   });
 });
 
-describe("editDistance", () => {
+describe("the slips of a word", () => {
   it.each([
-    ["", "", 0],
-    ["", "abc", 3],
-    ["abc", "abc", 0],
-    ["abc", "acb", 1],
-    ["kitten", "sitting", 3],
-  ])("from %j to %j takes %d slips", (from, to, slips) => {
-    expect(editDistance(from, to)).toBe(slips);
-    expect(editDistance(to, from)).toBe(slips);
+    ["a letter more", "abcd", "abc"],
+    ["a letter less", "ab", "abc"],
+    ["the only letter less", "", "a"],
+    ["another letter", "axc", "abc"],
+    ["two letters swapped", "acb", "abc"],
+    ["two of seven letters", "mittens", "sittins"],
+    ["three of eleven letters", "kitten-with", "sitting-with"],
+  ])("may be %s", (_slips, word, meant) => {
+    expect(suggest(word, [meant])).toBe(meant);
+    if (word !== "") expect(suggest(meant, [word])).toBe(word);
+  });
+
+  it.each([
+    ["abc", ""],
+    ["", "abc"],
+    ["abc", "cab"],
+    ["kitten", "sitting"],
+  ])("are too many from %j to %j", (word, candidate) => {
+    expect(suggest(word, [candidate])).toBeNull();
+  });
+
+  it("are as few as possible, whatever comes first", () => {
+    expect(suggest("abc", ["acb", "abc", "abd"])).toBe("abc");
   });
 });

@@ -7,7 +7,6 @@ import { BrigError } from "../../../../src/errors.js";
 import {
   checkDirectory,
   type DirectoryCheck,
-  isRemoteEndpoint,
   submountsBelow,
 } from "../../../../src/sandbox/plan/workspace.js";
 
@@ -202,8 +201,11 @@ it.each([
   ["tcp://localhost.example:2375", true],
   ["tcp://10.0.0.2:2375", true],
   ["ssh://alice@build", true],
-])("the engine at %s is elsewhere: %s", (endpoint, isRemote) => {
-  expect(isRemoteEndpoint(endpoint)).toBe(isRemote);
+])("the engine at %s is elsewhere: %s", async (endpoint, isRemote) => {
+  const path = join(folder, "repo");
+  await mkdir(path);
+  if (isRemote) expect(await refusal(path, { endpoint })).toContain("runs on another machine");
+  else expect((await checkDirectory(path, check({ endpoint }))).path).toBe(path);
 });
 
 describe("mounts below a directory", () => {
