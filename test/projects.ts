@@ -38,7 +38,18 @@ export const ofTheRunner = [
 ];
 
 /** Tests of which everyday runs have a short form: random ones, and those that go through all cases. */
-export const shortOtherwise = ["test/docker/apply-patch-program.test.ts", "test/unit/**/random-*.test.ts"];
+export const shortOtherwise = [
+  "test/docker/apply-patch-program.test.ts",
+  "test/unit/**/random-*.test.ts",
+  "test/unit/config/settings/tightening.test.ts",
+  "test/unit/lib/terminal/{break-columns,terminal,terminal-guard}.test.ts",
+  "test/unit/policy/{session-authority,command-safety/dangerous-commands,command-safety/real-shell}.test.ts",
+  "test/unit/runs/seal/seal.test.ts",
+  "test/unit/sandbox/{changes/unified-text,snapshots/points}.test.ts",
+  "test/unit/tasks/{harbor/any-toml,parsers/hostile}.test.ts",
+  "test/unit/tools/files/{list-dir/list-dir,read-file/indented-block,read-file/range}.test.ts",
+  "test/unit/tools/{argument-error,patch/fuzz,patch/reviewed-patch,picture/image-resizer,picture/view-image}.test.ts",
+];
 
 /** Tests of what tests and measures: they run when that changes. */
 export const ofTools = ["test/unit/{bench,scripts}/**/*.test.ts"];
