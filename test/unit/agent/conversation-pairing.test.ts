@@ -4,6 +4,7 @@ import { openConversation } from "../../../src/agent/conversation.js";
 import { BrigError } from "../../../src/errors.js";
 import type { ResponseItem } from "../../../src/model/items.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "../../../src/model/model-client.js";
+import { runs } from "../../support/fuzz.js";
 import { anyHistory, saidByAssistant, unpaired } from "../../support/histories.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 import { wireSetting } from "../../support/wire-conversation.js";
@@ -119,6 +120,6 @@ it("every request has each call with its output after it, whatever goes wrong, a
         expect(model.requests.length).toBeLessThan(100);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs({ short: 40, deep: 600 }) },
   );
 });

@@ -29,6 +29,14 @@ function waitingFor(file: string): PlainServer {
   return { settings: { kind: "stdio", command: { command: "sh", args, env: {}, cwd: null } } };
 }
 
+/** Never answers, and ends with its input. */
+const silent: PlainServer = {
+  settings: {
+    kind: "stdio",
+    command: { command: "sh", args: ["-c", "cat > /dev/null"], env: {}, cwd: null },
+  },
+};
+
 describe("the MCP servers of a session", () => {
   it("are ready without a word if they have started", async () => {
     const { opened, ready, events } = open({ plain: {} });
@@ -76,7 +84,7 @@ describe("the MCP servers of a session", () => {
   });
 
   it("are no longer waited for once the session is stopped", async () => {
-    const { ready, events } = open({ slow: waitingFor("/does/not/exist") });
+    const { ready, events } = open({ slow: silent });
     const stop = new AbortController();
     const over = new Error("over");
     await expect(

@@ -41,7 +41,7 @@ it("a client that reads none of its refusals does not fill the memory with them"
     sent += text.length;
     await new Promise(() => undefined);
   });
-  for (let count = 0; count < 100_000; count++) connection.receive("no message");
+  for (let count = 0; count < 20_000; count++) connection.receive("no message");
   expect(sent).toBeGreaterThan(1024 * 1024);
   expect(sent).toBeLessThan(1024 * 1024 + 1000);
 });

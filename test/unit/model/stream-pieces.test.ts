@@ -14,6 +14,7 @@ import { readServerEvents } from "../../../src/model/endpoint/server-events.js";
 import type { ModelEvent } from "../../../src/model/model-client.js";
 import type { WireApi } from "../../../src/model/provider.js";
 import { ResponsesReader } from "../../../src/model/responses/responses-reader.js";
+import { runs } from "../../support/fuzz.js";
 import { chatEvents, frame, responsesEvents, type ScriptedTurn } from "../../support/responses-server.js";
 
 const readers: Record<WireApi, () => ResponseReader> = {
@@ -81,7 +82,7 @@ describe.each<WireApi>(["responses", "chat"])("a stream over the wire %s", (wire
           expect(await read(wire, cut(bytesOf(wire, turn, lineEnd), places))).toEqual(whole);
         },
       ),
-      { numRuns: 80 },
+      { numRuns: runs({ short: 30, deep: 300 }) },
     );
   });
 
@@ -139,7 +140,7 @@ describe.each<WireApi>(["responses", "chat"])("what an endpoint sends over the w
           expect(error).toBeInstanceOf(BrigError);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs({ short: 150, deep: 2000 }) },
     );
   });
 });
@@ -183,12 +184,14 @@ describe("an event", () => {
     const script = 'until [ -e "$1" ]; do sleep 0.01; done; printf "data: a\\n\\n"; : > "$2"';
     const sender = spawn("sh", ["-c", script, "sh", go, gone]);
     const body = Readable.toWeb(sender.stdout) as ReadableStream<Uint8Array>;
-    const idleTimeoutMs = 2000;
+    const idleTimeoutMs = 1000;
     const first = readServerEvents(body, { idleTimeoutMs })[Symbol.asyncIterator]().next();
     await setImmediate();
     const deadline = performance.now() + idleTimeoutMs;
     writeFileSync(go, "");
-    while (!existsSync(gone) || performance.now() <= deadline);
+    // The thread sleeps: its event loop stands still.
+    const never = new Int32Array(new SharedArrayBuffer(4));
+    while (!existsSync(gone) || performance.now() <= deadline) Atomics.wait(never, 0, 0, 10);
     expect(await first).toEqual({ done: false, value: "a" });
     rmSync(folder, { recursive: true });
   });

@@ -17,6 +17,7 @@ import { openSessionFile } from "../../../../src/session/write/session-file.js";
 import type { CommandToReview, PatchToReview } from "../../../../src/tools/review/action.js";
 import type { ToolActivity } from "../../../../src/tools/tool.js";
 import { type ApprovalPlay, playApprovals, ScriptedApprover } from "../../../support/approvals.js";
+import { settle } from "../../../support/manual-clock.js";
 import { MemorySandbox } from "../../../support/memory-sandbox.js";
 
 const folder = mkdtempSync(join(tmpdir(), "brig-approvals-"));
@@ -73,13 +74,13 @@ describe("questions", () => {
       review.review(command(["make", "3"]), from(3)),
       review.review(command(["make", "2"]), from(2)),
     ];
-    await sleep(5);
+    await settle();
     expect(approver.names()).toEqual(["make 1"]);
     approver.asked[0]?.answer("approved");
-    await sleep(5);
+    await settle();
     expect(approver.names()).toEqual(["make 1", "make 2"]);
     approver.asked[1]?.answer("denied");
-    await sleep(5);
+    await settle();
     approver.asked[2]?.answer("approved");
     expect(approver.names()).toEqual(["make 1", "make 2", "make 3"]);
     expect(await Promise.all(verdicts)).toMatchObject([
@@ -93,7 +94,7 @@ describe("questions", () => {
     const approver = new PatientApprover();
     const review = approvals(approver);
     const verdicts = [review.review(command(["make"]), from(1)), review.review(command(["make"]), from(2))];
-    await sleep(5);
+    await settle();
     approver.asked[0]?.answer("approved_for_session");
     expect(await Promise.all(verdicts)).toMatchObject([{ kind: "run" }, { kind: "run" }]);
     expect(approver.asked).toHaveLength(1);
@@ -110,7 +111,7 @@ describe("questions", () => {
       review.review(command(["b"]), { ...call, ...from(2) }),
     ];
     const other = review.review(command(["c"]), from(3));
-    await sleep(5);
+    await settle();
     stop.abort(new Error("enough"));
     const results = await Promise.allSettled(ended);
     expect(results.map((result) => result.status === "rejected" && String(result.reason))).toEqual([
@@ -121,7 +122,7 @@ describe("questions", () => {
       { kind: "approval-requested" },
       { kind: "approval-answered", answer: "withdrawn" },
     ]);
-    await sleep(5);
+    await settle();
     approver.asked[1]?.answer("approved");
     expect(await other).toMatchObject({ kind: "run" });
     await expect(review.review(command(["d"]), { signal: stop.signal })).rejects.toThrow("enough");
@@ -228,7 +229,8 @@ async function play(
 const shell = (...argv: string[]) => ({ shell: { command: argv } });
 
 describe("in the loop", () => {
-  it("the time that a person takes is neither the call's nor its timeout's", async () => {
+  // This test and the next wait for a person at the same time.
+  it.concurrent("the time that a person takes is neither the call's nor its timeout's", async () => {
     const timeoutMs = 1500;
     const approver: Approver = { ask: () => sleep(timeoutMs + 100).then(() => "approved") };
     const startedAt = performance.now();
@@ -243,6 +245,19 @@ describe("in the loop", () => {
     expect(answered).toMatchObject({ answer: "approved" });
     const [latencyMs = Number.NaN] = result.callLatenciesMs;
     expect(latencyMs + (answered?.waitedMs ?? Number.NaN)).toBeLessThanOrEqual(tookMs);
+  });
+
+  it.concurrent("a cell's time stands still while a person is asked", async () => {
+    const source =
+      '// codex-js-repl: timeout_ms=1500\nconsole.log(typeof (await codex.tool("shell", { command: ["rm", "-f", "x"] })))';
+    const approver: Approver = { ask: () => sleep(1600).then(() => "denied") };
+    // The first cell starts the process, which takes its time on a busy machine.
+    const { outputs } = await play([[{ js_repl: "1" }], [{ js_repl: source }]], {
+      approver,
+      gates: { js_repl: true },
+      policy: "on-request",
+    });
+    expect(outputs[1]).toContain("object");
   });
 
   it("an answer that ends the turn interrupts it, and every call has an output", async () => {
@@ -369,19 +384,6 @@ describe("in the loop", () => {
     const free = new ScriptedApprover("denied");
     await play([[{ js_repl: "1 + 1" }]], { approver: free, gates: { js_repl: true }, policy: "on-request" });
     expect(free.asked).toEqual([]);
-  });
-
-  it("a cell's time stands still while a person is asked", async () => {
-    const source =
-      '// codex-js-repl: timeout_ms=1500\nconsole.log(typeof (await codex.tool("shell", { command: ["rm", "-f", "x"] })))';
-    const approver: Approver = { ask: () => sleep(1600).then(() => "denied") };
-    // The first cell starts the process, which takes its time on a busy machine.
-    const { outputs } = await play([[{ js_repl: "1" }], [{ js_repl: source }]], {
-      approver,
-      gates: { js_repl: true },
-      policy: "on-request",
-    });
-    expect(outputs[1]).toContain("object");
   });
 
   it("what leaves the sandbox is not told that it has no network", async () => {

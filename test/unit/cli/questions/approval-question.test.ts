@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { approvalQuestion } from "../../../../src/cli/questions/approval-question.js";
 import { displayWidth } from "../../../../src/lib/terminal/display-width.js";
 import { type AskedCommand, approvalRequest } from "../../../support/approval-request.js";
+import { runs } from "../../../support/fuzz.js";
 
 const shown = (asked: AskedCommand, columns = 80) =>
   approvalQuestion(approvalRequest(asked), { columns }).lines.map(({ text }) => text);
@@ -240,6 +241,6 @@ it("whatever a command, a directory and a reason are made of, every line begins 
         }
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: runs({ short: 200, deep: 5000 }) },
   );
 });

@@ -149,8 +149,8 @@ describe("a walk", () => {
   });
 
   it("is cut short where the answer would be too long", async () => {
-    const name = "x".repeat(200);
-    const entries = Array.from({ length: 100_000 }, (_, at) => {
+    const name = "x".repeat(2000);
+    const entries = Array.from({ length: 20_000 }, (_, at) => {
       const nameBytes = Buffer.from(`${name}${at}`);
       return { name: nameBytes.toString(), nameBytes, type: "file" as const };
     });

@@ -1,15 +1,21 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { inspect } from "node:util";
 import { createMcpHandler } from "@modelcontextprotocol/server";
+import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { HttpServerSettings } from "../../../../src/mcp/client/server-settings.js";
 import { modernServer } from "../../../support/mcp-modern-server.js";
-import { fixtureServer, httpSettings, testServers, toolOf } from "../../../support/mcp-processes.js";
+import {
+  fixtureServer,
+  httpSettings,
+  launchHere,
+  type ServerStreams,
+  stdioSettings,
+  testServers,
+  toolOf,
+} from "../../../support/mcp-processes.js";
 
 interface Exchange {
   method: string;
@@ -393,16 +399,23 @@ async function modernOverHttp(): Promise<{ url: string; grow: () => void }> {
   return { url, grow };
 }
 
+type Legacy = "serve" | "reject";
+
+/** Serves over streams of this process. */
+function serveModern({ stdin, stdout }: ServerStreams, legacy: Legacy): void {
+  serveStdio(() => modernServer(), { legacy, transport: new StdioServerTransport(stdin, stdout) });
+}
+
+const modernOverStdio = (legacy: Legacy) =>
+  testServers(
+    { srv: stdioSettings("modern", []) },
+    { launch: launchHere((streams) => serveModern(streams, legacy)) },
+  );
+
 /** The same server over both transports. */
 const modern = [
-  {
-    name: "stdio",
-    open: async () => testServers({ srv: fixtureServer("../mcp-modern-stdio.ts") }),
-  },
-  {
-    name: "stdio, of 2026-07-28 only",
-    open: async () => testServers({ srv: fixtureServer("../mcp-modern-stdio.ts", ["reject"]) }),
-  },
+  { name: "stdio", open: async () => modernOverStdio("serve") },
+  { name: "stdio, of 2026-07-28 only", open: async () => modernOverStdio("reject") },
   {
     name: "HTTP",
     open: async () => {
@@ -473,7 +486,7 @@ describe.each(modern)("a server of 2026-07-28, over $name,", ({ open }) => {
   });
 });
 
-it("a server of 2026-07-28 says over stdio that its tools have changed", async () => {
+it("a server of 2026-07-28 with a process of its own says that its tools have changed", async () => {
   const { servers } = testServers({ srv: fixtureServer("../mcp-modern-stdio.ts") });
   await servers.ready();
   await servers.call(toolOf(servers, "grow"), {});
@@ -494,15 +507,31 @@ it("a server of 2026-07-28 says over HTTP that its tools have changed", async ()
   await expect.poll(isTold, { interval: 500 }).toBe(true);
 });
 
-it.each(["serve", "reject"])(
+/** The first time, it reads on only when the client has given up its question, and has greeted it as an older server. */
+function slowAtFirst(legacy: Legacy) {
+  let starts = 0;
+  return launchHere((streams) => {
+    starts += 1;
+    if (starts > 1) return serveModern(streams, legacy);
+    let received = "";
+    const receive = (chunk: Buffer) => {
+      received += chunk.toString();
+      if (!received.includes('"initialize"')) return;
+      streams.stdin.off("data", receive).unshift(Buffer.from(received));
+      serveModern(streams, legacy);
+      streams.stdin.resume();
+    };
+    streams.stdin.on("data", receive);
+  });
+}
+
+it.concurrent.for<Legacy>(["serve", "reject"])(
   "a server of 2026-07-28 may take its time for its first start: %s",
-  async (legacy) => {
-    const directory = mkdtempSync(join(tmpdir(), "brig-mcp-"));
-    onTestFinished(() => rmSync(directory, { recursive: true }));
-    const args = [legacy, join(directory, "installed")];
-    const { servers } = testServers({
-      srv: fixtureServer("../mcp-modern-stdio.ts", args, { startupTimeoutMs: 12_000 }),
-    });
+  async (legacy, { expect, onTestFinished: finish }) => {
+    const { servers } = testServers(
+      { srv: stdioSettings("slow", [], { startupTimeoutMs: 6000 }) },
+      { launch: slowAtFirst(legacy), finish },
+    );
     await servers.ready();
     expect(servers.servers).toMatchObject([{ status: "ready", error: null }]);
     expect(await servers.call(toolOf(servers, "add"), { a: 1, b: 2 })).toMatchObject({

@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { strictSchema } from "../../../../src/tools/json-schema.js";
+import type { McpServers } from "../../../../src/tools/mcp/mcp-servers.js";
 import { mcpResultOutput } from "../../../../src/tools/mcp/result-output.js";
 import { freePort } from "../../../support/free-port.js";
 import { httpSettings, stdioSettings, testServers, toolOf } from "../../../support/mcp-processes.js";
@@ -15,15 +16,17 @@ const everything = await testProgram("server-everything");
 const filesystem = await testProgram("server-filesystem");
 const missing = everything.missing ?? filesystem.missing;
 
+type Finish = (end: () => Promise<void>) => void;
+
 /** Serves server-everything over HTTP; returns its URL. */
-async function everythingOverHttp(): Promise<string> {
+async function everythingOverHttp(finish: Finish): Promise<string> {
   const port = await freePort();
   const child = spawn(process.execPath, [everything.path, "streamableHttp"], {
     env: { PATH: process.env.PATH, PORT: String(port) },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const exited = once(child, "exit");
-  onTestFinished(async () => {
+  finish(async () => {
     child.kill("SIGKILL");
     await exited;
   });
@@ -33,13 +36,29 @@ async function everythingOverHttp(): Promise<string> {
 
 const transports = [
   { name: "stdio", settings: async () => stdioSettings(process.execPath, [everything.path, "stdio"]) },
-  { name: "HTTP", settings: async () => httpSettings(await everythingOverHttp()) },
+  { name: "HTTP", settings: async (finish: Finish) => httpSettings(await everythingOverHttp(finish)) },
 ];
 
-describe.skipIf(missing !== null)(withReason("the reference servers", missing), () => {
-  it.each(transports)("server-everything offers its tools and answers over $name", async ({ settings }) => {
-    const { servers } = testServers({ all: await settings() });
+const overTransport = withReason("server-everything over $name", missing);
+
+/** One server for these tests, which change nothing in it. */
+describe.skipIf(missing !== null).each(transports)(overTransport, ({ settings }) => {
+  const ends: (() => Promise<void> | void)[] = [];
+  let servers: McpServers;
+
+  beforeAll(async () => {
+    ({ servers } = testServers(
+      { all: await settings((end) => ends.push(end)) },
+      { finish: (end) => ends.push(end) },
+    ));
     await servers.ready();
+  });
+
+  afterAll(async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+
+  it("offers its tools and answers", async () => {
     expect(servers.servers).toMatchObject([
       { status: "ready", error: null, instructions: expect.any(String) },
     ]);
@@ -62,40 +81,33 @@ describe.skipIf(missing !== null)(withReason("the reference servers", missing), 
     expect(await servers.call(toolOf(servers, "echo"), {})).toMatchObject({ isError: true });
   });
 
-  it.each(transports)(
-    "server-everything reports progress and asks questions over $name",
-    async ({ settings }) => {
-      const { servers } = testServers({ all: await settings() });
-      await servers.ready();
-      const progress: number[] = [];
-      await servers.call(
-        toolOf(servers, "trigger-long-running-operation"),
-        { duration: 0.3, steps: 3 },
-        { onProgress: (one) => progress.push(one.progress) },
-      );
-      expect(progress).toEqual([1, 2, 3]);
-      const asked: string[] = [];
-      const answer = await servers.call(
-        toolOf(servers, "trigger-elicitation-request"),
-        {},
-        {
-          elicit: async (question) => {
-            asked.push(
-              question.kind,
-              ...(question.kind === "form" ? question.fields.map(({ name }) => name) : []),
-            );
-            return { action: "decline" };
-          },
+  it("reports progress and asks questions", async () => {
+    const progress: number[] = [];
+    await servers.call(
+      toolOf(servers, "trigger-long-running-operation"),
+      { duration: 0.3, steps: 3 },
+      { onProgress: (one) => progress.push(one.progress) },
+    );
+    expect(progress).toEqual([1, 2, 3]);
+    const asked: string[] = [];
+    const answer = await servers.call(
+      toolOf(servers, "trigger-elicitation-request"),
+      {},
+      {
+        elicit: async (question) => {
+          asked.push(
+            question.kind,
+            ...(question.kind === "form" ? question.fields.map(({ name }) => name) : []),
+          );
+          return { action: "decline" };
         },
-      );
-      expect(asked).toEqual(expect.arrayContaining(["form", "name", "email"]));
-      expect(JSON.stringify(answer.content)).toContain("declined");
-    },
-  );
+      },
+    );
+    expect(asked).toEqual(expect.arrayContaining(["form", "name", "email"]));
+    expect(JSON.stringify(answer.content)).toContain("declined");
+  });
 
-  it.each(transports)("server-everything lists resources over $name", async ({ settings }) => {
-    const { servers } = testServers({ all: await settings() });
-    await servers.ready();
+  it("lists resources", async () => {
     const { resources } = await servers.listResources("all");
     const { resourceTemplates } = await servers.listResourceTemplates("all");
     expect(resourceTemplates[0]?.uriTemplate).toContain("{");
@@ -105,7 +117,9 @@ describe.skipIf(missing !== null)(withReason("the reference servers", missing), 
       code: "mcp.failed",
     });
   });
+});
 
+describe.skipIf(missing !== null)(withReason("the reference servers", missing), () => {
   it("server-filesystem reads and writes in its directory, and nowhere else", async () => {
     const directory = mkdtempSync(join(tmpdir(), "brig-mcp-"));
     onTestFinished(() => rmSync(directory, { recursive: true }));

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import type { StdioServerSettings } from "../../../../src/mcp/client/server-settings.js";
 import type { Elicit, McpServers } from "../../../../src/tools/mcp/mcp-servers.js";
+// @ts-expect-error: it is plain JavaScript, which Node runs as a program, and has no types.
 import { serveHostile } from "../../../fixtures/mcp-servers/hostile-server.js";
 import { whileCollecting } from "../../../support/garbage.js";
 import {

@@ -59,7 +59,7 @@ describe("clients over HTTP", () => {
     await using service = await openHttpService();
     expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:[0-9]+\/mcp$/);
     const { client } = await connectClient(service, era);
-    const texts = Array.from({ length: 100 }, (_, at) => `${at}`);
+    const texts = Array.from({ length: 40 }, (_, at) => `${at}`);
     const answers = await Promise.all(
       texts.map((one) => client.callTool({ name: "echo", arguments: { text: one } })),
     );

@@ -217,10 +217,10 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
 
     it("by the turn where there is no answer within the idle timeout", async () => {
       const { events, requests } = await over([turn(hello, { delayMs: 60_000 })], {
-        provider: { streamIdleTimeoutMs: 500 },
+        provider: { streamIdleTimeoutMs: 1000 },
       });
       expect(requests).toHaveLength(1);
-      const message = expect.stringMatching(/no answer within 500 ms$/);
+      const message = expect.stringMatching(/no answer within 1000 ms$/);
       expect(events).toMatchObject([
         { kind: "broken", isSilent: true, error: { code: "model.unreachable", message } },
       ]);
@@ -436,11 +436,11 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
       const event = wireApi === "chat" ? { choices: [] } : { type: "response.in_progress" };
       const thenRepeats = { text: `data: ${JSON.stringify(event)}\n\n`, everyMs: 20 };
       const reply: Reply = { kind: "stream", events: [], ending: "hang", thenRepeats };
-      const { error, requests } = await over([reply], { provider: { responseTimeoutMs: 500 } });
+      const { error, requests } = await over([reply], { provider: { responseTimeoutMs: 1000 } });
       expect(requests).toHaveLength(1);
       expect(error).toMatchObject({
         code: "model.unreachable",
-        message: "the model's response was not complete within 500 ms",
+        message: "the model's response was not complete within 1.0 s",
         hint: expect.stringContaining("response_timeout_ms"),
       });
     });

@@ -327,7 +327,7 @@ describe("what was written", () => {
     const lineEnds = [...bytes.entries()].flatMap(([at, byte]) => (byte === 10 ? [at] : []));
     const sizes = [...bytes.keys()].map((at) => at + 1).filter((size) => size > (lineEnds[0] ?? 0));
     const atLineEnds = lineEnds.slice(1).flatMap((end) => [end - 1, end, end + 1]);
-    const { seed, some } = sampled(sizes, 60);
+    const { seed, some } = sampled(sizes, { short: 60, deep: sizes.length });
     for (const size of [...atLineEnds, ...some]) {
       writeFileSync(path, bytes.subarray(0, size));
       const whole = lineEnds.filter((end) => end <= size).length;

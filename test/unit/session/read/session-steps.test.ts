@@ -174,7 +174,7 @@ describe("the steps of a session", () => {
 
   it("give each of many calls of one step its own output", async () => {
     const file = join(home, "many.jsonl");
-    const count = 20_000;
+    const count = 4000;
     const items = [
       ...Array.from({ length: count }, (_, at) => ({
         type: "function_call",

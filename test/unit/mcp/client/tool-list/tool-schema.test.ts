@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { modelSchema } from "../../../../../src/mcp/client/tool-list/tool-schema.js";
 import type { JsonSchema } from "../../../../../src/tools/json-schema.js";
 import { strictSchema } from "../../../../../src/tools/json-schema.js";
+import { runs } from "../../../../support/fuzz.js";
 
 /** The schema of the only argument, `x`. */
 function argument(schema: unknown, defs: Record<string, unknown> = {}): JsonSchema | undefined {
@@ -198,6 +199,7 @@ describe("a hostile schema of an MCP tool stays small:", () => {
         expect(strict.type).toBe("object");
         expect(JSON.stringify(strict).length).toBeLessThan(1_000_000);
       }),
+      { numRuns: runs({ short: 25, deep: 500 }) },
     );
   });
 });
