@@ -14,7 +14,7 @@ import { proveSandbox } from "../../src/sandbox/proof/proof.js";
 import { promised } from "../guarantees.js";
 import { testEngine } from "../support/engine.js";
 import { HOST_USERS, type HostUser } from "../support/host-users.js";
-import { startRawContainer } from "../support/raw-container.js";
+import { type RawContainer, startRawContainer } from "../support/raw-container.js";
 import { differs, titled } from "../support/runtime-differences.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -54,6 +54,10 @@ async function planFor(wanted: Partial<SandboxRequest> & { mode?: string } = {})
 
 async function proofOf(plan: SandboxPlan, weaken?: (body: ContainerBody) => void) {
   await using container = await startRawContainer(engine, plan, weaken);
+  return await proofIn(container, plan);
+}
+
+async function proofIn(container: RawContainer, plan: SandboxPlan) {
   const context = { engine: await engine.info(), imageId: "", hostKernel: release() };
   return proveSandbox(plan, await container.report(), context);
 }
@@ -87,10 +91,11 @@ describe("the engine enforces", () => {
     async (name) => {
       const odd = join(directory.path, name);
       await mkdir(join(odd, ".git"), { recursive: true });
-      await using container = await startRawContainer(engine, await planFor({ workspace: odd }));
+      const plan = await planFor({ workspace: odd });
+      await using container = await startRawContainer(engine, plan);
       await container.exec(["touch", join(odd, "made inside")]);
       expect(await readdir(odd)).toContain("made inside");
-      expect(await proofOf(await planFor({ workspace: odd }))).toMatchObject({ differences: [] });
+      expect(await proofIn(container, plan)).toMatchObject({ differences: [] });
     },
   );
 
@@ -104,7 +109,7 @@ describe("the engine enforces", () => {
     await using container = await startRawContainer(engine, plan);
     await container.exec(["touch", join(workspace, "nested")]);
     expect(await readdir(workspace)).toContain("nested");
-    expect(await proofOf(plan)).toMatchObject({ differences: [] });
+    expect(await proofIn(container, plan)).toMatchObject({ differences: [] });
   });
 });
 
@@ -123,7 +128,7 @@ describe("a mount of the host's below the workspace", () => {
       await using container = await startRawContainer(engine, plan);
       await container.exec(["touch", join(data, "new")]);
       expect(await readdir(data)).toEqual(["new"]);
-      expect((await proofOf(plan)).differences).toEqual([]);
+      expect((await proofIn(container, plan)).differences).toEqual([]);
       const closed = planFor({ workspace: outer.path, mode: "read-only" });
       // Since Docker 25 read-only applies to mounts below as well.
       if (Number.parseInt((await engine.info()).version, 10) >= 25) {

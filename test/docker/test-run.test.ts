@@ -25,8 +25,12 @@ async function keptBy(pid: number | undefined): Promise<string[]> {
   return containers.map(({ id }) => id);
 }
 
-async function sessionsIn(engine: Engine): Promise<Set<string>> {
-  return new Set((await engine.listContainers([LABELS.session])).map(({ id }) => id));
+/** The sandboxes whose workspace is this directory: others on this machine come and go meanwhile. */
+async function sessionsIn(engine: Engine, directory: string): Promise<Set<string>> {
+  const sessions = await engine.listContainers([LABELS.session]);
+  return new Set(
+    sessions.filter(({ labels }) => JSON.stringify(labels).includes(directory)).map(({ id }) => id),
+  );
 }
 
 sandboxTest("a test run removes and reports only what test runs have made", async ({ directory }) => {
@@ -42,9 +46,9 @@ sandboxTest("a test run removes and reports only what test runs have made", asyn
   const [, name = ""] = /container (brig-\S+) /.exec(left) ?? [];
   await engine.removeContainer(name);
 
-  const before = await sessionsIn(engine);
+  const before = await sessionsIn(engine, directory);
   await testRun(directory, "killed");
-  const orphan = [...(await sessionsIn(engine))].find((id) => !before.has(id));
+  const orphan = [...(await sessionsIn(engine, directory))].find((id) => !before.has(id));
   expect(await testRun(directory, "clean")).toBe("nothing left");
   expect(await engine.inspectContainer(orphan ?? "")).toBeNull();
   expect(await engine.inspectContainer(kept ?? "")).toMatchObject({ running: true });

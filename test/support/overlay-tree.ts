@@ -146,7 +146,7 @@ function bindMount(source: string, path: string): Mount {
 }
 
 /** For example "modified src/a.ts (file)", and "modified x (file, was directory)". */
-function lineOf({ change, path, now, before }: TreeChange): string {
+export function lineOf({ change, path, now, before }: TreeChange): string {
   const type = now?.type ?? before?.type;
   const was = now && before && now.type !== before.type ? `, was ${before.type}` : "";
   return `${change} ${path.toString("latin1")} (${type}${was})`;

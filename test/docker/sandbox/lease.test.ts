@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { describe, expect, onTestFinished } from "vitest";
+import { describe, expect, type TestContext } from "vitest";
 import type { Engine } from "../../../src/docker/engine-types.js";
 import { promised } from "../../guarantees.js";
 import { testEngine } from "../../support/engine.js";
@@ -19,9 +19,12 @@ interface Host {
   containerId: string;
 }
 
-/** A process of its own that holds a sandbox with a lease of two seconds. */
-async function startHost(workspace: string, ...commands: string[]): Promise<Host> {
-  const child = spawn(process.execPath, ["--import", "tsx", holder, "2", workspace, ...commands], {
+/** A process of its own that holds a sandbox with a lease of two seconds, until the end of the test at most. */
+async function startHost(
+  { directory, onTestFinished }: Pick<TestContext, "onTestFinished"> & { directory: string },
+  ...commands: string[]
+): Promise<Host> {
+  const child = spawn(process.execPath, ["--import", "tsx", holder, "2", directory, ...commands], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -29,27 +32,32 @@ async function startHost(workspace: string, ...commands: string[]): Promise<Host
   return { process: child, containerId: String(line).trim() };
 }
 
-async function requireContainerGone(engine: Engine, containerId: string): Promise<void> {
+/** Tests that run at the same time have to poll with the `expect` of their own. */
+async function requireContainerGone(
+  engine: Engine,
+  { containerId, expect }: Pick<Host, "containerId"> & Pick<TestContext, "expect">,
+): Promise<void> {
   await expect.poll(() => engine.inspectContainer(containerId), { interval: 100 }).toBeNull();
 }
 
-describe("the container of a host process that is no more", () => {
+// All of them wait for leases most of the time, each for its own.
+describe.concurrent("the container of a host process that is no more", () => {
   sandboxTest.for(["SIGKILL", "SIGTERM"] as const)(
     promised("kept.lease", "ends with its lease after %s"),
-    async (signal, { directory }) => {
+    async (signal, { directory, onTestFinished, expect }) => {
       const engine = await testEngine();
-      const host = await startHost(directory);
+      const host = await startHost({ directory, onTestFinished });
       expect(await engine.inspectContainer(host.containerId)).toMatchObject({ running: true });
       host.process.kill(signal);
-      await requireContainerGone(engine, host.containerId);
+      await requireContainerGone(engine, { ...host, expect });
     },
   );
 
-  sandboxTest("takes every background process with it", async ({ directory }) => {
+  sandboxTest("takes every background process with it", async ({ directory, onTestFinished, expect }) => {
     const engine = await testEngine();
     const beat = join(directory, "beat");
     const host = await startHost(
-      directory,
+      { directory, onTestFinished },
       `setsid sh -c 'trap "" TERM HUP; while :; do date +%s%N > ${beat}; sleep 0.05; done' &`,
       "sleep 1000",
     );
@@ -58,14 +66,14 @@ describe("the container of a host process that is no more", () => {
     const first = await beats();
     await expect.poll(beats).not.toBe(first);
     host.process.kill("SIGKILL");
-    await requireContainerGone(engine, host.containerId);
+    await requireContainerGone(engine, { ...host, expect });
     const last = await readFile(beat, "utf8");
     await sleep(300);
     expect(await readFile(beat, "utf8")).toBe(last);
   });
 });
 
-describe("a lease", () => {
+describe.concurrent("a lease", () => {
   sandboxTest("does not end while the host is there, however idle", async ({ open }) => {
     const sandbox = await open({ leaseSeconds: 1 });
     await sleep(3000);
@@ -101,16 +109,19 @@ describe("a lease", () => {
     },
   );
 
-  sandboxTest("is not kept by a container that was asked to be kept", async ({ directory }) => {
-    const sandbox = await openBreakable({
-      workspace: directory,
-      runtime: testRuntime,
-      keep: true,
-      leaseSeconds: 1,
-    });
-    onTestFinished(() => sandbox.engine.removeContainer(sandbox.containerId));
-    await sandbox.close();
-    await sleep(2500);
-    expect(await sandbox.engine.inspectContainer(sandbox.containerId)).toMatchObject({ running: true });
-  });
+  sandboxTest(
+    "is not kept by a container that was asked to be kept",
+    async ({ directory, onTestFinished }) => {
+      const sandbox = await openBreakable({
+        workspace: directory,
+        runtime: testRuntime,
+        keep: true,
+        leaseSeconds: 1,
+      });
+      onTestFinished(() => sandbox.engine.removeContainer(sandbox.containerId));
+      await sandbox.close();
+      await sleep(2500);
+      expect(await sandbox.engine.inspectContainer(sandbox.containerId)).toMatchObject({ running: true });
+    },
+  );
 });

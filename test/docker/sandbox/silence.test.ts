@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { describe, expect, onTestFinished } from "vitest";
+import { describe, expect, type TestContext } from "vitest";
 import { promised } from "../../guarantees.js";
 import { silencedEngine } from "../../support/engine-proxy.js";
 import { openTestSandbox, sandboxTest } from "../../support/sandbox.js";
 
-describe("a stream that falls silent without being closed", () => {
+describe.concurrent("a stream that falls silent without being closed", () => {
   sandboxTest(
     promised("kept.stream", "is opened again under calls: each has its whole result, once"),
-    async ({ directory }) => {
+    // Tests that run at the same time have to poll with the `expect` of their own.
+    async ({ directory, expect }) => {
       await using proxy = await silencedEngine();
       await using opened = await openTestSandbox({ engine: proxy.engine, workspace: directory });
       const { sandbox } = opened;
@@ -40,19 +41,26 @@ describe("a stream that falls silent without being closed", () => {
 const caller = fileURLToPath(new URL("../../fixtures/call-and-tell.ts", import.meta.url));
 
 /** A process of its own that makes calls in a sandbox and prints a line when it has begun and one for each result. */
-function startCaller(workspace: string): { process: ChildProcess; lines: AsyncIterator<string> } {
-  const child = spawn(process.execPath, ["--import", "tsx", caller, workspace], {
+function startCaller({
+  directory,
+  onTestFinished,
+}: Pick<TestContext, "onTestFinished"> & { directory: string }): {
+  process: ChildProcess;
+  lines: AsyncIterator<string>;
+} {
+  const child = spawn(process.execPath, ["--import", "tsx", caller, directory], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return { process: child, lines: createInterface(child.stdout)[Symbol.asyncIterator]() };
 }
 
-describe("a host process that was stopped", () => {
+// It waits for longer than the test above takes.
+describe.concurrent("a host process that was stopped", () => {
   sandboxTest(
     "for longer than a call may take loses no call, and keeps its sandbox",
-    async ({ directory }) => {
-      const host = startCaller(directory);
+    async ({ directory, onTestFinished }) => {
+      const host = startCaller({ directory, onTestFinished });
       expect((await host.lines.next()).value).toBe("begun");
       host.process.kill("SIGSTOP");
       // The call's limit, the grace of its kill, and as long as the host waits for a runner that does not answer.

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect } from "vitest";
@@ -12,7 +13,7 @@ import { sandboxTest, temporaryDirectory } from "../../../support/sandbox.js";
 
 /** Longer than brig waits for the tool. It says that it runs in each directory of the host that it sees. */
 const endless = '#!/bin/sh\nfor one in /tmp/*/; do touch "$one/began"; done\nexec sleep 1000\n';
-const image = "brig-test/endless-certutil:latest";
+const image = `brig-test/endless-certutil:${randomUUID()}`;
 
 const stopped = () => new BrigError("enough", { code: "aborted" });
 
