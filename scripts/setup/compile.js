@@ -5,19 +5,20 @@ import { root, run } from "./run.js";
 const stampFile = join(root, "dist", ".brig-built");
 
 /**
- * Compiles src to dist, unless nothing has changed since the last time. The version of Node counts, because
- * the bundles hold code that only the same version can use.
+ * Compiles src to dist, unless nothing has changed since the last time. The version of Node counts, because the bundles hold code that only
+ * the same version can use. Returns once the engine and the images can be prepared with what is compiled; `bundled` is for the rest.
  */
 export async function compile({ progress, signal }) {
   const hasSameNode = (await readFile(stampFile, "utf8").catch(() => "")) === process.version;
-  if (hasSameNode && (await newestChange()) < (await mtime(stampFile))) return;
-  await progress.step("compiling", async (onLine) => {
-    await run([process.execPath, "node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], {
-      onLine,
-      signal,
-    });
-    await run([process.execPath, "scripts/bundle.mjs"], { onLine, signal });
-  });
+  if (hasSameNode && (await newestChange()) < (await mtime(stampFile))) return { bundled: null };
+  await progress.step("compiling", (onLine) =>
+    run([process.execPath, "node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], { onLine, signal }),
+  );
+  return { bundled: bundle(signal) };
+}
+
+async function bundle(signal) {
+  await run([process.execPath, "scripts/bundle.mjs"], { onLine: () => undefined, signal });
   await writeFile(stampFile, process.version);
 }
 

@@ -1,4 +1,5 @@
 import type { Engine } from "../docker/engine-types.js";
+import { AnySignal } from "../lib/time/any-signal.js";
 import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
@@ -18,18 +19,43 @@ export interface EnsureOptions<Name extends ImageName = ImageName> {
 }
 
 /**
- * Returns the images' tags by name, and builds missing images. Errors: `image.build-failed`, or the engine's.
+ * Returns the images' tags by name, and builds missing images, all of them at once: much of a build is waiting for packages. Errors:
+ * `image.build-failed`, or the engine's.
  */
 export async function ensureImages<Name extends ImageName>(
   engine: Engine,
   options: EnsureOptions<Name>,
 ): Promise<Record<Name, string>> {
   const wanted = await findImages(engine, options.names);
-  for (const one of wanted) {
-    if (one.image === null) await buildOnce(engine, one, options);
+  const failed = new AbortController();
+  using ends = new AnySignal([options.signal, failed.signal]);
+  const common = { ...options, signal: ends.signal };
+  let parent: Promise<string> | null = null;
+  const provide: Provide = (arch) => {
+    parent ??= provideParent(engine, parentOptions(arch, common));
+    return parent;
+  };
+  const ensured = wanted.map(async (one) => {
+    if (one.image === null) await buildOnce(engine, one, { ...common, provide });
     else await keepMovingTag(engine, one);
-  }
+  });
+  // No build goes on after this has failed.
+  for (const one of ensured) one.catch((error: unknown) => failed.abort(error));
+  const outcomes = await Promise.allSettled(ensured);
+  options.signal?.throwIfAborted();
+  if (outcomes.some(({ status }) => status === "rejected")) throw failed.signal.reason;
   return Object.fromEntries(wanted.map(({ name, context }) => [name, context.tag])) as Record<Name, string>;
+}
+
+/** The parent image for this architecture, which all images share. */
+type Provide = (arch: string) => Promise<string>;
+
+interface BuildOptions extends EnsureOptions {
+  provide: Provide;
+}
+
+function parentOptions(arch: string, { onProgress, signal, mayInstall = false }: EnsureOptions) {
+  return { arch, signal, mayInstall, onProgress: (line: string) => onProgress?.(`debian: ${line}`) };
 }
 
 /** Which of these images the engine lacks in their current content. */
@@ -41,7 +67,7 @@ export async function missingImages<Name extends ImageName>(
   return wanted.filter(({ image }) => image === null).map(({ name }) => name);
 }
 
-async function buildOnce(engine: Engine, wanted: WantedImage, options: EnsureOptions): Promise<void> {
+async function buildOnce(engine: Engine, wanted: WantedImage, options: BuildOptions): Promise<void> {
   const { tag } = wanted.context;
   const onProgress = (line: string) => options.onProgress?.(`${wanted.name}: ${line}`);
   await withLock(
@@ -56,14 +82,13 @@ async function buildOnce(engine: Engine, wanted: WantedImage, options: EnsureOpt
 async function build(
   engine: Engine,
   { context, definition, arch }: WantedImage,
-  options: EnsureOptions,
+  { onProgress, signal, provide }: BuildOptions,
 ): Promise<void> {
-  const { onProgress, signal, mayInstall = false } = options;
-  const parent = await provideParent(engine, { arch, onProgress, signal, mayInstall });
   if (context.packages.length > 0) onProgress?.("fetching packages from the npm registry");
+  const [parent, files] = await Promise.all([provide(arch), completeFiles(context, signal)]);
   // Only a build needs it.
   const { packTar } = await import("../docker/calls/tar.js");
-  await engine.buildImage(packTar(await completeFiles(context, signal)), {
+  await engine.buildImage(packTar(files), {
     tag: context.tag,
     buildArgs: { PARENT: parent },
     labels: { [imageLabel]: definition.name },

@@ -50,6 +50,9 @@ async function mmdebstrap(tar: string, options: BootstrapOptions): Promise<void>
       "--variant=minbase",
       `--architectures=${options.arch}`,
       ...exclusions,
+      // As in Debian's own images: dpkg does not wait for the disk after each file, and apt fetches no translations.
+      "--dpkgopt=force-unsafe-io",
+      '--aptopt=Acquire::Languages "none"',
       "--dpkgopt=path-include=/usr/share/doc/*/copyright",
       suite,
       tar,
