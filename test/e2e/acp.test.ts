@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import type { SetSessionConfigOptionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { AcpClient, type AcpClientOptions } from "../support/acp-client.js";
-import { brig, containersOf } from "../support/cli.js";
+import { containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { callDone, completed, respond, startResponsesServer, turn } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
@@ -495,7 +496,7 @@ describe("an end", () => {
   });
 
   it("of the client in the middle of a command ends everything, and the program", async () => {
-    const client = await scripted(sleeps);
+    const client = await scripted(sleeps, { isProcess: true });
     const session = await client.open(work);
     void client.prompt(session, "go").catch(() => undefined);
     await client.until(() => JSON.stringify(client.of("tool_call_update")).includes("fell asleep"));
@@ -506,7 +507,7 @@ describe("an end", () => {
   });
 
   it.each(["SIGTERM", "SIGINT"] as const)("by %s does so, too", async (signal) => {
-    const client = await scripted(sleeps);
+    const client = await scripted(sleeps, { isProcess: true });
     const session = await client.open(work);
     void client.prompt(session, "go").catch(() => undefined);
     await client.until(() => JSON.stringify(client.of("tool_call_update")).includes("fell asleep"));
@@ -527,6 +528,7 @@ describe("bad input", () => {
     await mkdir(path);
     await writeFile(file, `steps: [${"{ text: Done. }, ".repeat(20)}]`);
     const client = await AcpClient.start({
+      isProcess: true,
       cwd: directory.path,
       home: join(directory.path, "home"),
       args: ["--script", file],
@@ -700,7 +702,7 @@ describe("what is missing", () => {
 });
 
 it("its help says what it is for", async () => {
-  expect(await brig(["acp", "--help"])).toMatchObject({
+  expect(await brigHere(["acp", "--help"])).toMatchObject({
     exitCode: 0,
     stdout: expect.stringContaining("Agent Client Protocol"),
   });

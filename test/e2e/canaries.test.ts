@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 let folder: TemporaryDirectory;
@@ -20,7 +20,7 @@ async function runSteps(steps: unknown[]) {
   const home = join(folder.path, "home");
   const script = join(folder.path, "script.json");
   await writeFile(script, JSON.stringify({ steps }));
-  return await brig(["run", "--json", "--network", "allowlist:", "--script", script, "go"], {
+  return await brigHere(["run", "--json", "--network", "allowlist:", "--script", script, "go"], {
     cwd: join(folder.path, "work"),
     env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "" },
   });

@@ -2,6 +2,7 @@ import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
 let home: string;
@@ -17,10 +18,11 @@ beforeEach(async () => {
 });
 
 function config(...args: string[]) {
-  return brig(["config", ...args], {
-    cwd: workspace,
-    env: { BRIG_HOME: home, CODEX_HOME: join(home, "none") },
-  });
+  return brigHere(["config", ...args], ofTheTest());
+}
+
+function ofTheTest() {
+  return { cwd: workspace, env: { BRIG_HOME: home, CODEX_HOME: join(home, "none") } };
 }
 
 describe("brig config", () => {
@@ -30,7 +32,10 @@ describe("brig config", () => {
       join(workspace, ".brig/config.toml"),
       'sandbox_mode = "workspace-write"\nmodel = "evil"\n',
     );
-    const { exitCode, stdout, stderr } = await config("show", "--json", "-c", "lease_seconds=7");
+    const { exitCode, stdout, stderr } = await brig(
+      ["config", "show", "--json", "-c", "lease_seconds=7"],
+      ofTheTest(),
+    );
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
     const shown = JSON.parse(stdout);
     expect(shown.values).toMatchObject({
@@ -69,7 +74,7 @@ describe("a session", () => {
       'steps:\n  - calls:\n      - exec_command: { cmd: "echo from=$FROM; touch new" }\n  - text: done\n';
     await writeFile(script, steps);
     const env = { BRIG_HOME: home, CODEX_HOME: join(home, "none") };
-    return await brig(["run", "--script", script, ...args, "go"], { cwd: workspace, env });
+    return await brigHere(["run", "--script", script, ...args, "go"], { cwd: workspace, env });
   }
 
   it("runs as the workspace's own file tightens it, with the variables that the person's file sets", async () => {

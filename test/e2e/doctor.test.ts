@@ -4,7 +4,7 @@ import { readEnvironment } from "../../src/config/env.js";
 import type { Check } from "../../src/docker/diagnosis/check.js";
 import { sharesEngineKernel } from "../../src/docker/diagnosis/gvisor.js";
 import { diagnoseRuntimes } from "../../src/sandbox/diagnose-runtimes.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { call, type HarmedEngine, harmedEngine, testEngine } from "../support/engine.js";
 
 const runtimes = {
@@ -25,7 +25,7 @@ afterAll(() => harmed[Symbol.asyncDispose]());
 const isAboutRuntimes = ({ id }: Check) => id.startsWith("runtime");
 
 async function checksOf(env: Record<string, string> = {}): Promise<Check[]> {
-  const { stdout, stderr } = await brig(["doctor", "--json"], { env });
+  const { stdout, stderr } = await brigHere(["doctor", "--json"], { env });
   expect(stderr).toBe("");
   return (JSON.parse(stdout) as Check[]).filter(isAboutRuntimes);
 }
@@ -63,7 +63,7 @@ describe("brig doctor on the runtimes of an engine", () => {
   });
 
   it("shows the same in lines, and calls the machine fit where the default works", async () => {
-    const { exitCode, stdout } = await brig(["doctor"], { env: { DOCKER_HOST: harmed.endpoint } });
+    const { exitCode, stdout } = await brigHere(["doctor"], { env: { DOCKER_HOST: harmed.endpoint } });
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^ok +runtimes +broken, missing, other, runc; default runc$/m);
     expect(stdout).toMatch(/^ok +runtime other +\/run\/outside\/other; a sandbox starts$/m);

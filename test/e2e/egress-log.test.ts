@@ -4,17 +4,17 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere, type EndedHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 const server = createServer((_, response) => response.end("answer\n"));
 let folder: TemporaryDirectory;
 let port = 0;
-let done: Awaited<ReturnType<typeof brig>>;
+let done: EndedHere;
 let id = "";
 
 const run = (...args: string[]) =>
-  brig(args, {
+  brigHere(args, {
     cwd: join(folder.path, "work"),
     env: { BRIG_HOME: join(folder.path, "home"), CODEX_HOME: join(folder.path, "home"), OPENAI_API_KEY: "" },
   });

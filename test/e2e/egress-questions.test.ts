@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
 
@@ -96,7 +96,8 @@ describe("a program that wants to reach a host that is not allowed", () => {
     const host = `host.internal:${port}`;
     const projects = () => JSON.parse(readFileSync(file, "utf8")).projects;
     expect(projects()).toEqual({ [join(folder.path, "work")]: [host] });
-    const later = async (cwd: string) => await brig(["run", ...(await play(curl()))], { cwd, env: env() });
+    const later = async (cwd: string) =>
+      await brigHere(["run", ...(await play(curl()))], { cwd, env: env() });
     expect((await later(join(folder.path, "work"))).stderr).toContain("answer of the server");
     await mkdir(join(folder.path, "other"));
     expect((await later(join(folder.path, "other"))).stderr).toContain(
@@ -123,7 +124,10 @@ describe("a program that wants to reach a host that is not allowed", () => {
   });
 
   it("is refused at once where nobody can be asked", async () => {
-    const done = await brig(["run", ...(await play(curl()))], { cwd: join(folder.path, "work"), env: env() });
+    const done = await brigHere(["run", ...(await play(curl()))], {
+      cwd: join(folder.path, "work"),
+      env: env(),
+    });
     expect(done.exitCode, done.stderr).toBe(0);
     expect(done.stderr).not.toContain("Type a number");
     expect(done.stderr).toContain("no rule of this sandbox's network allow-list allows");

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 const SECRET = "sk-live-7f3a9c0d51e64b2288a1";
@@ -39,7 +39,7 @@ function policy(name: string, egress: string): string {
 
 async function exec(flags: string[], script: string) {
   const home = join(folder.path, "home");
-  return await brig(["exec", ...flags, "--", "bash", "-c", script], {
+  return await brigHere(["exec", ...flags, "--", "bash", "-c", script], {
     cwd: join(folder.path, "work"),
     env: { BRIG_HOME: home, CODEX_HOME: home, REAL_KEY: SECRET },
   });
@@ -119,7 +119,7 @@ it("brig doctor --attack says which requests are ruled, and which secrets stay o
   const secret = `[egress.secrets.KEY]\nhosts = ["${host}"]\nenv = "REAL_KEY"\n[[egress.rules]]\nhost = "${host}"\n`;
   const file = policy("home/attacked.toml", secret);
   const home = join(folder.path, "home");
-  const { stdout } = await brig(["doctor", "--attack", "--no-control", ...list(), "--policy", file], {
+  const { stdout } = await brigHere(["doctor", "--attack", "--no-control", ...list(), "--policy", file], {
     env: { BRIG_HOME: home, CODEX_HOME: home, REAL_KEY: SECRET },
   });
   expect(stdout.replaceAll(/\s+/g, " ")).toContain(

@@ -9,6 +9,7 @@ import { LABELS } from "../../src/sandbox/labels.js";
 import { sandboxFrom } from "../../src/sandbox/sandbox.js";
 import { BrigClient } from "../../src/serve/client/brig-client.js";
 import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type HarmedEngine, harmedEngine } from "../support/engine.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { SmallDisk, whyNoSmallDisk } from "../support/small-disk.js";
@@ -78,12 +79,11 @@ describe.skipIf(whyNoSmallDisk !== null)(fullEngine, () => {
   const said = `the disk of the container engine is full: `;
   const image = () => harmed.images.toolbox ?? "";
 
-  function run(args: readonly string[]) {
-    return brig([...args], {
-      cwd: work,
-      env: { DOCKER_HOST: harmed.endpoint, BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "" },
-    });
-  }
+  const ofTheTest = () => ({
+    cwd: work,
+    env: { DOCKER_HOST: harmed.endpoint, BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "" },
+  });
+  const run = (args: readonly string[]) => brigHere([...args], ofTheTest());
 
   async function open(more: object = {}) {
     const environment = readEnvironment({ BRIG_HOME: home, HOME: home });
@@ -143,7 +143,7 @@ describe.skipIf(whyNoSmallDisk !== null)(fullEngine, () => {
   it("is to blame in brig serve", async () => {
     await disk.fill();
     const flags = ["--listen", "127.0.0.1:0", "--warm", "0", "--container-image", image()];
-    const program = run(["serve", ...flags]);
+    const program = brig(["serve", ...flags], ofTheTest());
     onTestFinished(async () => {
       program.kill("SIGKILL");
       await program;
@@ -264,7 +264,7 @@ describe.skipIf(whyNoSmallDisk !== null)(fullHome, () => {
     const [, home = "", id = ""] = /BRIG_HOME=(\S+) brig apply --id (\S+)/.exec(ended.stderr) ?? [];
     expect(home.startsWith(folder.path)).toBe(true);
     expect(readdirSync(work).filter((name) => !name.startsWith("."))).toEqual([]);
-    const applied = await brig(["apply", "--id", id], { cwd: work, env: { BRIG_HOME: home } });
+    const applied = await brigHere(["apply", "--id", id], { cwd: work, env: { BRIG_HOME: home } });
     expect(applied.exitCode, applied.stderr).toBe(0);
     expect(readFileSync(join(work, "small"), "utf8")).toBe("kept\n");
     expect(readFileSync(join(work, "big")).length).toBe(2 * MEBIBYTE);
@@ -280,7 +280,7 @@ describe.skipIf(whyNoSmallDisk !== null)(fullHome, () => {
     const agent = `command:head -c ${MEBIBYTE} /dev/zero > big; echo 42 > answer`;
     const args = ["batch", tasks, "--agent", agent, "-k", "2", "-n", "1", "-o", results, "--json"];
     const home = { BRIG_HOME: folder.path, CODEX_HOME: folder.path };
-    const batch = async () => await brig(args, { cwd: folder.path, env: home });
+    const batch = async () => await brigHere(args, { cwd: folder.path, env: home });
     // Room for what the first attempt leaves, and not for that of the second.
     await disk.fill({ leavesBytes: 1.5 * MEBIBYTE });
     const stopped = await batch();

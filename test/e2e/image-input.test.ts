@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig, program } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { messageDone, respond, startResponsesServer } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { gif } from "../unit/tools/picture/pictures.js";
@@ -55,7 +56,7 @@ describe("a picture for the model", () => {
   });
 
   it("is refused at once where it is a pipe that nobody writes to", async () => {
-    const done = await brig([...args, "-i", fifo], { cwd: folder, env });
+    const done = await brigHere([...args, "-i", fifo], { cwd: folder, env });
     expect(done.exitCode).toBe(2);
     expect(done.stderr).toContain(`${fifo} cannot be read: it is an empty pipe without a writer`);
   });
@@ -75,7 +76,7 @@ describe("a provider that is no endpoint", () => {
     ["scripted", "use: brig run --script FILE"],
     ["replay", "use: brig replay ID|FILE"],
   ])("%s is refused with the command that has it", async (provider, hint) => {
-    const done = await brig([...args, "-c", `model_provider=${provider}`], { cwd: folder, env });
+    const done = await brigHere([...args, "-c", `model_provider=${provider}`], { cwd: folder, env });
     expect(done.exitCode).toBe(2);
     expect(done.stderr).toContain(hint);
   });

@@ -1,13 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere, type EndedHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 const SECRET = "sk-live-7f3a9c0d51e64b2288a1";
 const STARS = "*".repeat(SECRET.length);
 let folder: TemporaryDirectory;
-let done: Awaited<ReturnType<typeof brig>>;
+let done: EndedHere;
 
 const configuration = `network = "allowlist:api.example.com:443"
 [egress.secrets.API_KEY]
@@ -17,7 +17,7 @@ env = "REAL_KEY"
 
 async function run(args: string[], env: Record<string, string> = { REAL_KEY: SECRET }) {
   const home = join(folder.path, "home");
-  return await brig(args, {
+  return await brigHere(args, {
     cwd: join(folder.path, "work"),
     env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", ...env },
   });

@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -28,7 +29,7 @@ const lasting = (id: string, marker: string) =>
 
 async function start(
   replies: readonly Reply[] | ((request: ReceivedRequest) => Reply),
-  options: { args?: string[]; env?: Record<string, string> } = {},
+  options: { args?: string[]; env?: Record<string, string>; isProcess?: boolean } = {},
 ) {
   const directory = await temporaryDirectory();
   const server = await startMcpServer("brig", { directory: directory.path, replies, ...options });
@@ -154,32 +155,37 @@ describe.for(clients)("with %s", ([, open, missing]) => {
     expect(outputs({ endpoint })).toEqual([expect.stringContaining("hi\n")]);
   });
 
-  it.each([
-    ["accept and approve", { action: "accept", content: { decision: "approved" } }, true],
-    ["accept and deny", { action: "accept", content: { decision: "denied" } }, false],
-    ["accept without a decision", { action: "accept", content: {} }, false],
-    ["decline", { action: "decline" }, false],
-    ["cancel", { action: "cancel" }, false],
-  ])("asks for approval, and the user may %s", async (_, answer, isApproved) => {
+  // All in one session, for whose mode an approval holds only once.
+  it("asks for approval each time, and the user may give it, deny it or decide nothing", async () => {
+    const given: [Answer, boolean][] = [
+      [{ action: "accept", content: { decision: "approved" } }, true],
+      [{ action: "accept", content: { decision: "denied" } }, false],
+      [{ action: "accept", content: {} }, false],
+      [{ action: "decline" }, false],
+      [{ action: "cancel" }, false],
+    ];
     const questions: Record<string, unknown>[] = [];
     const { call, workspace, endpoint } = await connect(
-      [escalated("c1", "touch made"), says("Done.")],
-      (params) => {
-        questions.push(params);
-        return answer;
-      },
+      given.flatMap((_, n) => [escalated(`c${n}`, "touch made"), says("Done.")]),
+      (params) => given[questions.push(params) - 1]?.[0] ?? { action: "cancel" },
     );
-    expect(await call("codex", { prompt: "go", sandbox: "read-only" })).toMatchObject({
-      structuredContent: { content: "Done." },
-    });
-    expect(questions).toEqual([
-      expect.objectContaining({
-        message: expect.stringContaining("outside the sandbox"),
-        requestedSchema: expect.objectContaining({ required: ["decision"] }),
-      }),
-    ]);
-    expect((await readdir(workspace)).includes("made")).toBe(isApproved);
-    if (!isApproved) expect(outputs({ endpoint })).toEqual([expect.stringMatching(/rejected|denied/i)]);
+    let thread: { threadId?: string } = {};
+    for (const [n, [answer, isApproved]] of given.entries()) {
+      const result = await (n === 0
+        ? call("codex", { prompt: "go", sandbox: "read-only" })
+        : call("codex-reply", { prompt: "go on", ...thread }));
+      expect(result, JSON.stringify(answer)).toMatchObject({ structuredContent: { content: "Done." } });
+      thread = { threadId: result.structuredContent?.threadId ?? "" };
+      expect(questions.slice(n)).toEqual([
+        expect.objectContaining({
+          message: expect.stringContaining("outside the sandbox"),
+          requestedSchema: expect.objectContaining({ required: ["decision"] }),
+        }),
+      ]);
+      expect((await readdir(workspace)).includes("made"), JSON.stringify(answer)).toBe(isApproved);
+      await rm(join(workspace, "made"), { force: true });
+      if (!isApproved) expect(outputs({ endpoint }).at(-1)).toMatch(/rejected|denied/i);
+    }
   });
 
   it("denies what it cannot ask about, and the model reads why", async () => {
@@ -300,14 +306,15 @@ describe("brig mcp-server", () => {
   });
 
   it("ends what a cancelled call runs, or waits for, and the session goes on", async () => {
-    const { client } = await start([lasting("c1", "cancelled-one"), escalated("c2", "true"), says("On.")]);
+    const marker = `cancelled-${randomUUID()}`;
+    const { client } = await start([lasting("c1", marker), escalated("c2", "true"), says("On.")]);
     await client.initialize();
     const call = client.call("codex", { prompt: "go" });
     const { params } = await client.event("exec_command_begin");
     const threadId = params?._meta?.threadId;
     client.send({ method: "notifications/cancelled", params: { requestId: call.id } });
     await client.event("turn_aborted");
-    await expect.poll(() => runs("cancelled-one")).toBe(false);
+    await expect.poll(() => runs(marker)).toBe(false);
     const asking = client.call("codex-reply", { prompt: "ask", threadId });
     await client.message(({ method }) => method === "elicitation/create");
     client.send({ method: "notifications/cancelled", params: { requestId: asking.id } });
@@ -317,7 +324,7 @@ describe("brig mcp-server", () => {
   });
 
   it("ends everything when its input ends in the middle of a call", async () => {
-    const { client } = await start([lasting("c1", "disconnected-one")]);
+    const { client } = await start([lasting("c1", "disconnected-one")], { isProcess: true });
     await client.initialize();
     client.call("codex", { prompt: "go" });
     await client.event("exec_command_begin");
@@ -328,11 +335,11 @@ describe("brig mcp-server", () => {
   });
 
   it("ends everything when nobody reads its output any more", async () => {
-    const { client } = await start([lasting("c1", "unread-one")]);
+    const { client } = await start([lasting("c1", "unread-one")], { isProcess: true });
     await client.initialize();
     const call = client.call("codex", { prompt: "go" });
     await client.event("exec_command_begin");
-    client.stdout?.destroy();
+    client.stdout.destroy();
     // The next message shows it.
     client.send({ method: "notifications/cancelled", params: { requestId: call.id } });
     await client.exited;
@@ -340,7 +347,7 @@ describe("brig mcp-server", () => {
   });
 
   it.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("leaves nothing behind on %s", async (signal) => {
-    const { client } = await start([lasting("c1", "signalled-one")]);
+    const { client } = await start([lasting("c1", "signalled-one")], { isProcess: true });
     await client.initialize();
     client.call("codex", { prompt: "go" });
     await client.event("exec_command_begin");
@@ -393,7 +400,7 @@ describe("brig mcp-server", () => {
   });
 
   it("continues a session of another process, in its directory and mode", async () => {
-    const { client, workspace } = await start([says("One.")]);
+    const { client, workspace } = await start([says("One.")], { isProcess: true });
     await mkdir(join(workspace, "sub"));
     await client.initialize();
     const threadId = threadOf(
@@ -524,7 +531,7 @@ describe("brig mcp-server", () => {
     });
 
     it("survives garbage, unknown ids and methods, and a flood of calls", async () => {
-      const { client } = await start(() => says("Still here."));
+      const { client } = await start(() => says("Still here."), { isProcess: true });
       client.send("garbage");
       client.send("[".repeat(100_000));
       client.send({ id: { not: "an id" }, method: "tools/call" });
@@ -561,7 +568,7 @@ describe("brig mcp-server", () => {
     });
 
     it("ends with a message that is too long, and leaves nothing behind", async () => {
-      const { client } = await start([lasting("c1", "flooded-one")]);
+      const { client } = await start([lasting("c1", "flooded-one")], { isProcess: true });
       await client.initialize();
       client.call("codex", { prompt: "go" });
       await client.event("exec_command_begin");

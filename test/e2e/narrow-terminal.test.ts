@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
 
@@ -23,7 +23,7 @@ beforeAll(async () => {
   const words = "Everything that was to be looked at has been looked at, and nothing remarkable came up.";
   await writeFile(script, JSON.stringify({ steps: [{ text: words }] }));
   const prompt = "Look at everything there is in this directory, remark on it, and change nothing.";
-  const done = await brig(["run", "--script", script, prompt], { cwd: workspace, env });
+  const done = await brigHere(["run", "--script", script, prompt], { cwd: workspace, env });
   sessionId = /rollout-.{19}-(.*)\.jsonl$/m.exec(done.stderr)?.[1] ?? "";
 });
 
@@ -46,7 +46,7 @@ describe("on a terminal of 40 columns no word is broken that fits on a line", ()
     ["an unknown command's error", ["image", "nonsense"]],
   ])("%s", async (_what, words) => {
     const args = words.map((word) => (word === "ID" ? sessionId : word));
-    const wide = await brig(args, { cwd: workspace, env });
+    const wide = await brigHere(args, { cwd: workspace, env });
     const known = new Set(wordsOf(`${wide.stdout}\n${wide.stderr}`));
     await using terminal = await Terminal.open(args, { cwd: workspace, env, columns: COLUMNS });
     await terminal.end();

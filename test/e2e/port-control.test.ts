@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
 const page =
@@ -17,9 +18,9 @@ async function openPlace() {
   const [home, workspace] = [join(directory.path, "home"), join(directory.path, "work")];
   await mkdir(workspace);
   const env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "" };
-  const run = (...args: string[]) => brig(args, { env, cwd: workspace });
+  const run = (...args: string[]) => brigHere(args, { env, cwd: workspace });
   const start = (...args: string[]) => {
-    const running = run(...args);
+    const running = brig(args, { env, cwd: workspace });
     onTestFinished(async () => {
       running.kill("SIGTERM");
       await running;

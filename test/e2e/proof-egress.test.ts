@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
 const SECRET = "sk-live-51d0c7e9b2a84f63";
@@ -38,10 +38,10 @@ variable = "BACKUP_TOKEN"
     ...{ BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", REAL_TOKEN: SECRET },
     ...{ REAL_ID: "AKIAIOSFODNN7EXAMPLE", REAL_KEY: AWS_SECRET },
   };
-  const ended = await brig(["run", "--json", "--script", script, "go"], { cwd: work, env });
+  const ended = await brigHere(["run", "--json", "--script", script, "go"], { cwd: work, env });
   expect(ended.exitCode, ended.stderr).toBe(0);
   const id = String(JSON.parse(ended.stdout.split("\n")[0] ?? "").thread_id);
-  const proof = await brig(["sessions", "proof", id], { cwd: work, env });
+  const proof = await brigHere(["sessions", "proof", id], { cwd: work, env });
   expect(proof.stdout.replace(/ {2,}/g, " ").split("\n")).toEqual(
     expect.arrayContaining([
       "requests ruled by brig to a.example",
@@ -54,7 +54,7 @@ variable = "BACKUP_TOKEN"
   const [file = ""] = readdirSync(sessions, { recursive: true, encoding: "utf8" }).filter((one) =>
     one.endsWith(".jsonl"),
   );
-  const json = await brig(["sessions", "proof", id, "--json"], { cwd: work, env });
+  const json = await brigHere(["sessions", "proof", id, "--json"], { cwd: work, env });
   const written = readFileSync(join(sessions, file), "utf8") + proof.stdout + json.stdout + ended.stdout;
   const placeholders = readFileSync(join(work, "kept"), "utf8").trimEnd().split("\n");
   expect(placeholders).toHaveLength(3);

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect, it } from "vitest";
 import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
 const page =
@@ -37,7 +38,16 @@ it("brig exec --publish of a port that is taken runs nothing, and says which it 
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const { port } = taken.address() as { port: number };
-  const call = await brig(["exec", "--workspace", "none", "--publish", `${port}:3000`, "--", "echo", "ran"]);
+  const call = await brigHere([
+    "exec",
+    "--workspace",
+    "none",
+    "--publish",
+    `${port}:3000`,
+    "--",
+    "echo",
+    "ran",
+  ]);
   taken.close();
   expect(call.exitCode).toBe(125);
   expect(call.stdout).toBe("");

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { promised } from "../guarantees.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testRuntime } from "../support/runtime-differences.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -22,7 +22,7 @@ afterAll(() => folder[Symbol.asyncDispose]());
 
 function start(args: string[]) {
   const env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", OPENAI_BASE_URL: "" };
-  return brig(args, { cwd: workspace, env });
+  return brigHere(args, { cwd: workspace, env });
 }
 
 async function run(args: string[]) {

@@ -2,7 +2,8 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type BrigOptions, brig } from "../support/cli.js";
+import type { BrigOptions } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import {
   chatDelta,
   chatDone,
@@ -46,7 +47,7 @@ async function runChat(
     "model_provider=mine",
     `model_providers.mine={ base_url = "${server.url}", wire_api = "chat", env_key = "MINE_KEY", request_max_retries = 1 }`,
   ];
-  const done = await brig(
+  const done = await brigHere(
     ["run", ...onRuntime, ...settings.flatMap((setting) => ["-c", setting]), "-m", "llama-4", ...args],
     { cwd, env: { BRIG_HOME: home, CODEX_HOME: home, MINE_KEY: key, ...env } },
   );
@@ -195,7 +196,7 @@ describe("brig run over Chat Completions", () => {
   });
 
   it("is what brig tools knows as well", async () => {
-    const done = await brig(["tools", "-c", "model_provider=ollama", "-c", "web_search=live"], {
+    const done = await brigHere(["tools", "-c", "model_provider=ollama", "-c", "web_search=live"], {
       env: { BRIG_HOME: home, CODEX_HOME: home },
     });
     expect(done.stdout).toMatch(/^apply_patch +on .*tools\.apply_patch = function/m);

@@ -1,7 +1,7 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { messageDone, respond, startResponsesServer } from "../support/responses-server.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -25,7 +25,7 @@ async function spoiled(args: string[], env: Record<string, string> = {}) {
   const home = join(folder.path, "home");
   const provider = ["-c", `openai_base_url="${server.url}"`];
   const given = args.map((arg) => arg.replace("FOLDER", folder.path));
-  const done = await brig(["run", ...provider, ...given, "go"], {
+  const done = await brigHere(["run", ...provider, ...given, "go"], {
     cwd: workspace,
     env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "key", OPENAI_BASE_URL: "", ...env },
   });
@@ -62,7 +62,7 @@ describe("what keeps a sandbox from starting is said before a model is paid", ()
   });
 
   it("a mode that is none, where there is no prompt either", async () => {
-    const done = await brig(["run", "-s", "hi"], { cwd: workspace, env: { BRIG_HOME: folder.path } });
+    const done = await brigHere(["run", "-s", "hi"], { cwd: workspace, env: { BRIG_HOME: folder.path } });
     expect(done.stderr).toContain('"hi" is not a sandbox mode');
     expect(done.exitCode).toBe(2);
   });

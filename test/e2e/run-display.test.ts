@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testRuntime } from "../support/runtime-differences.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
@@ -71,7 +71,7 @@ describe("brig run", () => {
 
   it("prints none into a pipe either, and leaves every character of the result that is text", async () => {
     await writeFile(join(workspace, "go"), "");
-    const { exitCode, stderr, stdout } = await brig(args, { cwd: workspace, env: environment });
+    const { exitCode, stderr, stdout } = await brigHere(args, { cwd: workspace, env: environment });
     expect(exitCode).toBe(0);
     expect(stderr).toContain("  │ red");
     expect(stderr).not.toContain("\x1b");

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type BrigOptions, brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import {
   callDone,
   messageDone,
@@ -35,8 +36,17 @@ afterAll(() => folder[Symbol.asyncDispose]());
 
 /** Nothing of this machine's own configuration or keys is used. */
 function run(args: string[], options: BrigOptions = {}) {
+  return brigHere(["run", ...onRuntime, ...args], ofTheTest(options));
+}
+
+/** The same, as a process. */
+function start(args: string[], options: BrigOptions = {}) {
+  return brig(["run", ...onRuntime, ...args], ofTheTest(options));
+}
+
+function ofTheTest(options: BrigOptions): BrigOptions {
   const env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", OPENAI_BASE_URL: "", ...options.env };
-  return brig(["run", ...onRuntime, ...args], { cwd: workspace, ...options, env });
+  return { cwd: workspace, ...options, env };
 }
 
 async function script(name: string, yaml: string): Promise<string> {
@@ -65,7 +75,7 @@ describe("brig run with a script", () => {
   it("does a whole task: the result on stdout, the work on stderr, the fix in the workspace", async () => {
     const copy = join(folder.path, "fixed");
     await cp(join(example, "project"), copy, { recursive: true });
-    const done = await run(["--script", join(example, "demo.yaml"), "-C", copy, "Fix it."]);
+    const done = await start(["--script", join(example, "demo.yaml"), "-C", copy, "Fix it."]);
     expect(done.stderr).toContain(`M ${join(copy, "src/money.js")}`);
     for (const call of ["$ pwd", "• list_dir", "• grep_files", "• read_file"])
       expect(done.stderr).toContain(call);
@@ -82,7 +92,7 @@ describe("brig run with a script", () => {
     const calls = Array.from({ length: 40 }, (_, n) => read(n));
     const responses = Array.from({ length: 15 }, () => ({ calls: [read(0)] }));
     const steps = [{ calls }, ...responses, { text: "done" }];
-    const done = await run(["--script", await script("many", JSON.stringify({ steps })), "go"]);
+    const done = await start(["--script", await script("many", JSON.stringify({ steps })), "go"]);
     expect(done.stderr).toContain("55 tool calls");
     expect(done.stderr).not.toMatch(/Warning|\(node:/);
   });
@@ -196,7 +206,7 @@ describe("brig run with a script", () => {
       "background",
       "steps: [{ calls: [{ exec_command: { cmd: sleep 600, yield_time_ms: 250 } }] }, { text: done }]",
     );
-    const running = run(["--script", file, "go"]);
+    const running = start(["--script", file, "go"]);
     expect((await running).exitCode).toBe(0);
     expect(await containersOf(running.pid)).toEqual([]);
   });
@@ -208,7 +218,7 @@ describe("ctrl-C", () => {
       "long",
       "steps: [{ calls: [{ shell: { command: [sleep, '600'], timeout_ms: 600000 } }] }, { text: never }]",
     );
-    const running = run(["--script", file, "go"]);
+    const running = start(["--script", file, "go"]);
     let stderr = "";
     running.stderr.on("data", (chunk: Buffer) => {
       stderr += chunk.toString();
@@ -231,7 +241,7 @@ describe("ctrl-C", () => {
       "long-json",
       "steps: [{ calls: [{ shell: { command: [sleep, '600'], timeout_ms: 600000 } }] }, { text: never }]",
     );
-    const running = run(["--json", "--script", file, "go"]);
+    const running = start(["--json", "--script", file, "go"]);
     let stdout = "";
     running.stdout.on("data", (chunk: Buffer) => {
       stdout += chunk.toString();

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
 
@@ -36,7 +37,7 @@ beforeEach(async () => {
 
 const asks = (name: string) => `curl -s -o /dev/null http://${at}/${name}; true`;
 const env = () => ({ BRIG_HOME: home, CODEX_HOME: home });
-const wrap = (...args: string[]) => brig(["wrap", ...args], { cwd: work, env: env() });
+const wrap = (...args: string[]) => brigHere(["wrap", ...args], { cwd: work, env: env() });
 const inWork = (name: string) => join(work, name);
 const setsUp = (command: string) => ["--setup", command, "--setup-network", `allowlist:${at}`];
 
@@ -98,7 +99,8 @@ describe("brig wrap --setup", () => {
   });
 
   it("is ended by SIGINT, with its container", async () => {
-    const running = wrap("--setup", "touch began; sleep 1000", "--", "touch", "ran");
+    const args = ["wrap", "--setup", "touch began; sleep 1000", "--", "touch", "ran"];
+    const running = brig(args, { cwd: work, env: env() });
     await expect.poll(() => existsSync(inWork("began"))).toBe(true);
     running.kill("SIGINT");
     expect((await running).exitCode).toBe(130);
@@ -112,7 +114,7 @@ describe("brig shell --setup", () => {
     const setup = `${asks("setup")}; echo installing; until [ -e go ]; do sleep 0.05; done; echo set-up > log`;
     const terminal = await shell(...setsUp(setup));
     await terminal.waitFor(/setting up: installing/);
-    await brig(["exec", "--", "touch", "go"], { cwd: work, env: env() });
+    await brigHere(["exec", "--", "touch", "go"], { cwd: work, env: env() });
     await terminal.waitFor(/[#$] $/);
     terminal.type(`cat log; ${asks("shell")}; exit 3\r`);
     const { exitStatus, settingsAfter, settingsBefore } = await terminal.end();

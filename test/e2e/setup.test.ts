@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 /** Before a request learns that the connection of `/hold` is still open. */
@@ -61,13 +62,15 @@ afterAll(async () => {
 
 const inWork = (name: string) => join(folder.path, "work", name);
 
-function run(...args: string[]) {
+function ofTheTest() {
   const home = join(folder.path, "home");
-  return brig(args, {
+  return {
     cwd: join(folder.path, "work"),
     env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "" },
-  });
+  };
 }
+
+const run = (...args: string[]) => brigHere(args, ofTheTest());
 
 const exec = (flags: string[], script: string) => run("exec", ...flags, "--", "bash", "-c", script);
 const triesBoth = (name: string) =>
@@ -257,7 +260,7 @@ describe("[setup] of config.toml", () => {
 
   it("is ended by SIGINT, with its container", async () => {
     configure("touch began; sleep 1000");
-    const running = run("run", ...scripted("touch ran"), "go");
+    const running = brig(["run", ...scripted("touch ran"), "go"], ofTheTest());
     while (!existsSync(inWork("began"))) await new Promise((resolve) => setTimeout(resolve, 50));
     running.kill("SIGINT");
     const ended = await running;

@@ -1,13 +1,16 @@
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 import { expectExact, schema } from "./acp-schema.js";
-import { brig } from "./cli.js";
+import { type BrigOptions, brig } from "./cli.js";
+import { brigHere, type RunningHere } from "./cli-here.js";
 
 export interface AcpClientOptions {
   cwd: string;
   home: string;
   args?: readonly string[];
   env?: Record<string, string>;
+  /** `brig acp` runs as a process of its own, and not in that of the test. Default: false. */
+  isProcess?: boolean;
   capabilities?: acp.ClientCapabilities;
   /** The option that is chosen, or the whole answer. Default: the first option. */
   onPermission?: (request: acp.RequestPermissionRequest) => unknown;
@@ -29,9 +32,9 @@ const answers: Record<string, { parse(value: unknown): unknown }> = {
   "session/set_config_option": schema.zSetSessionConfigOptionResponse,
 };
 
-/** A client of `brig acp` in another process, made with the official SDK. Everything that brig sends is checked by the SDK's schemas. */
+/** A client of `brig acp`, made with the official SDK. Everything that brig sends is checked by the SDK's schemas. */
 export class AcpClient implements AsyncDisposable {
-  readonly server: ReturnType<typeof brig>;
+  readonly server: ReturnType<typeof brig> | RunningHere;
   readonly agent: acp.ClientContext;
   readonly updates: { sessionId: string; update: acp.SessionUpdate }[] = [];
   readonly permissions: acp.RequestPermissionRequest[] = [];
@@ -47,12 +50,13 @@ export class AcpClient implements AsyncDisposable {
   readonly #listeners = new Set<() => void>();
 
   constructor(options: AcpClientOptions) {
-    const { cwd, home, args = [], env = {}, onPermission, onElicitation } = options;
-    this.server = brig(["acp", ...args], {
+    const { cwd, home, args = [], env = {}, isProcess = false, onPermission, onElicitation } = options;
+    const surroundings: BrigOptions = {
       cwd,
       holdsInputOpen: true,
       env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", OPENAI_BASE_URL: "", ...env },
-    });
+    };
+    this.server = (isProcess ? brig : brigHere)(["acp", ...args], surroundings);
     const { stdin, stdout } = this.server;
     if (stdout === null) throw new Error("brig has no standard output");
     stdin.on("error", () => undefined);

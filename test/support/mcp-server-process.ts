@@ -1,8 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 import { program } from "./cli.js";
+import { brigHere } from "./cli-here.js";
 import { type ReceivedRequest, type Reply, startResponsesServer } from "./responses-server.js";
 import { testProgram } from "./test-program.js";
 
@@ -71,52 +73,89 @@ export interface WireMessage {
   error?: { code: number; message: string };
 }
 
+interface Exit {
+  exitCode: number | null;
+  signal: string | null;
+}
+
+/** A server that runs. */
+interface RunningServer {
+  pid: number | undefined;
+  stdin: Writable;
+  stdout: Readable;
+  stderr: Readable;
+  exited: Promise<Exit>;
+  kill(signal: NodeJS.Signals): void;
+  /** Ends it together with what it has started. */
+  killAll(): void;
+}
+
+function spawnServer({ command, args, cwd, env }: McpServerStart): RunningServer {
+  // A process group of its own, since Codex is started by a script.
+  const child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+  const { pid, stdin, stdout, stderr } = child;
+  return {
+    pid,
+    stdin,
+    stdout,
+    stderr,
+    exited: new Promise((resolve, reject) =>
+      child.on("close", (exitCode, signal) => resolve({ exitCode, signal })).on("error", reject),
+    ),
+    kill: (signal) => void child.kill(signal),
+    killAll: () => void process.kill(-(pid ?? 0), "SIGKILL"),
+  };
+}
+
+/** The same, in the process of the test. */
+function startServerHere({ args, cwd, env }: McpServerStart): RunningServer {
+  const server = brigHere(args.slice(1), { cwd, env, holdsInputOpen: true });
+  const { pid, stdin, stdout, stderr, kill } = server;
+  const exited = server.then(({ exitCode }) => ({ exitCode, signal: null }));
+  return { pid, stdin, stdout, stderr, exited, kill, killAll: () => kill("SIGTERM") };
+}
+
 /** A client that sends any line that a test wants, whether or not the protocol allows it. */
 export class RawMcpClient {
   readonly messages: WireMessage[] = [];
-  readonly exited: Promise<{ exitCode: number | null; signal: string | null }>;
+  readonly exited: Promise<Exit>;
   stderr = "";
-  readonly #child: ChildProcess;
+  readonly #server: RunningServer;
   readonly #patienceMs: number;
   readonly #waiting = new Set<() => void>();
+  #hasExited = false;
   #nextId = 1;
 
-  constructor({ command, args, cwd, env, patienceMs }: McpServerStart) {
-    this.#patienceMs = patienceMs;
-    // A process group of its own, since Codex is started by a script.
-    this.#child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
-    this.exited = new Promise((resolve, reject) =>
-      this.#child
-        .on("close", (exitCode, signal) => {
-          for (const look of this.#waiting) look();
-          resolve({ exitCode, signal });
-        })
-        .on("error", reject),
-    );
-    this.#child.stderr?.on("data", (data: Buffer) => {
+  constructor(start: McpServerStart, { isProcess }: { isProcess: boolean }) {
+    this.#patienceMs = start.patienceMs;
+    this.#server = isProcess ? spawnServer(start) : startServerHere(start);
+    this.exited = this.#server.exited.finally(() => {
+      this.#hasExited = true;
+      for (const look of this.#waiting) look();
+    });
+    this.#server.stderr.on("data", (data: Buffer) => {
       this.stderr += data.toString();
     });
     // Writing fails if the server has ended.
-    this.#child.stdin?.on("error", () => undefined);
-    if (this.#child.stdout !== null)
-      createInterface({ input: this.#child.stdout }).on("line", (line) => {
-        this.messages.push(JSON.parse(line));
-        for (const look of this.#waiting) look();
-      });
+    this.#server.stdin.on("error", () => undefined);
+    createInterface({ input: this.#server.stdout }).on("line", (line) => {
+      this.messages.push(JSON.parse(line));
+      for (const look of this.#waiting) look();
+    });
   }
 
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#server.pid;
   }
 
   get stdout() {
-    return this.#child.stdout;
+    return this.#server.stdout;
   }
 
   /** Sends a message, or any text. */
   send(message: object | string): void {
     const text = typeof message === "string" ? message : JSON.stringify({ jsonrpc: "2.0", ...message });
-    this.#child.stdin?.write(`${text}\n`);
+    this.#server.stdin.write(`${text}\n`);
   }
 
   /** Waits for the first message that the test accepts. Earlier messages count too. */
@@ -124,8 +163,7 @@ export class RawMcpClient {
     for (;;) {
       const found = this.messages.find(test);
       if (found !== undefined) return found;
-      if (this.#child.exitCode !== null || this.#child.signalCode !== null)
-        throw new Error(`the server has ended: ${this.stderr}`);
+      if (this.#hasExited) throw new Error(`the server has ended: ${this.stderr}`);
       await new Promise<void>((resolve) => {
         const look = () => {
           this.#waiting.delete(look);
@@ -190,17 +228,16 @@ export class RawMcpClient {
   }
 
   endInput(): void {
-    this.#child.stdin?.end();
+    this.#server.stdin.end();
   }
 
   kill(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+    this.#server.kill(signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.endInput();
-    const kill = () => process.kill(-(this.#child.pid ?? 0), "SIGKILL");
-    const patience = setTimeout(kill, this.#patienceMs);
+    const patience = setTimeout(() => this.#server.killAll(), this.#patienceMs);
     await this.exited;
     clearTimeout(patience);
   }
@@ -214,11 +251,14 @@ export async function startMcpServer(
     replies: readonly Reply[] | ((request: ReceivedRequest) => Reply);
     args?: string[];
     env?: Record<string, string>;
+    /** brig runs as a process of its own, as Codex always does, and not in that of the test. Default: false. */
+    isProcess?: boolean;
   },
 ) {
   const endpoint = await startResponsesServer(options.replies);
   const start = await mcpServerStart(kind, { ...options, url: endpoint.url });
-  const client = new RawMcpClient({ ...start, env: { ...start.env, ...options.env } });
+  const isProcess = kind === "codex" || options.isProcess === true;
+  const client = new RawMcpClient({ ...start, env: { ...start.env, ...options.env } }, { isProcess });
   return {
     client,
     endpoint,
