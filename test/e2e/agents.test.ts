@@ -2,6 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { realCodex, runRealCodex, whyNoCodex } from "../support/real-codex.js";
 import {
   callDone,
@@ -51,19 +52,19 @@ describe("brig run with agents", () => {
     expect(stderr).toContain("[Ada (explorer)] $ ls | wc -l\n");
     expect(stderr).toContain("[Ada (explorer)] done: There are two.\n");
     expect(await containersOf(run.pid)).toEqual([]);
-    const listed = await brig(["sessions", "--json"], { cwd: workspace, env });
+    const listed = await brigHere(["sessions", "--json"], { cwd: workspace, env });
     const [first, second] = JSON.parse(listed.stdout);
     expect(first.parentId).toBe(null);
     expect(second).toMatchObject({ parentId: first.id, nickname: "Ada" });
-    const table = await brig(["sessions"], { cwd: workspace, env });
+    const table = await brigHere(["sessions"], { cwd: workspace, env });
     expect(table.stdout).toMatch(/ go\n.* └ Ada: count the files\n$/);
-    const resumed = await brig(["resume", "--last", "x", "--script", script], { cwd: workspace, env });
+    const resumed = await brigHere(["resume", "--last", "x", "--script", script], { cwd: workspace, env });
     expect(resumed.stderr).toContain(first.id);
   });
 
   it("prints Codex's items with --json, and each event of an agent in an envelope", async () => {
     const { workspace, env, script } = await place();
-    const { stdout, exitCode } = await brig(["run", "go", "--json", "--script", script], {
+    const { stdout, exitCode } = await brigHere(["run", "go", "--json", "--script", script], {
       cwd: workspace,
       env,
     });
@@ -91,9 +92,9 @@ describe("brig run with agents", () => {
   it("deletes the sessions of agents with the one that started them, once that is agreed to", async () => {
     const { workspace, env, script } = await place();
     for (const prompt of ["one", "two"])
-      await brig(["run", prompt, "--script", script], { cwd: workspace, env });
+      await brigHere(["run", prompt, "--script", script], { cwd: workspace, env });
     const listed = async (): Promise<{ id: string; prompt: string }[]> =>
-      JSON.parse((await brig(["sessions", "--json"], { cwd: workspace, env })).stdout);
+      JSON.parse((await brigHere(["sessions", "--json"], { cwd: workspace, env })).stdout);
     const all = await listed();
     expect(all).toHaveLength(4);
     const first = all.find(({ prompt }) => prompt === "one")?.id ?? "";
@@ -125,7 +126,7 @@ describe("brig run with agents", () => {
   it("says with which setting they are off", async () => {
     const { workspace, env } = await place();
     const rows = async (...args: string[]) => {
-      const { stdout } = await brig(["tools", "--json", ...args], { cwd: workspace, env });
+      const { stdout } = await brigHere(["tools", "--json", ...args], { cwd: workspace, env });
       return JSON.parse(stdout).filter(({ name }: { name: string }) => name === "spawn_agent");
     };
     expect(await rows()).toMatchObject([{ isOn: true, why: "tools.multi_agent = true (default)" }]);
@@ -219,7 +220,7 @@ describe.skipIf(realCodex === null)(withReason("the tools for agents", whyNoCode
       join(env.BRIG_HOME, "config.toml"),
       `model = "gpt-5.6"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\nbase_url = "${server.url}"\n`,
     );
-    const { exitCode, stderr } = await brig(["run", "go"], { cwd: workspace, env });
+    const { exitCode, stderr } = await brigHere(["run", "go"], { cwd: workspace, env });
     expect(exitCode, stderr).toBe(0);
     const [mine, real] = [ours.result(), theirs.result()];
     expect(mine.outputs).toHaveLength(calls.length + 1);

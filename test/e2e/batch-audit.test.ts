@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 let folder: TemporaryDirectory;
@@ -14,8 +15,8 @@ beforeAll(async () => {
 
 afterAll(() => folder[Symbol.asyncDispose]());
 
-const audit = (...args: string[]) =>
-  brig(["batch", "audit", ...args], { cwd: folder.path, env: { BRIG_HOME: join(folder.path, "home") } });
+const ofTheTest = () => ({ cwd: folder.path, env: { BRIG_HOME: join(folder.path, "home") } });
+const audit = (...args: string[]) => brigHere(["batch", "audit", ...args], ofTheTest());
 
 /** The example messy-csv with other tests. */
 async function taskWith(name: string, script: string): Promise<string> {
@@ -60,7 +61,8 @@ describe("brig batch audit", () => {
   });
 
   it("leaves no container after SIGINT", async () => {
-    const child = audit(join(packageRoot, "examples/tasks/messy-csv"), "-n", "2");
+    const messy = join(packageRoot, "examples/tasks/messy-csv");
+    const child = brig(["batch", "audit", messy, "-n", "2"], ofTheTest());
     createInterface({ input: child.stderr }).once("line", () => child.kill("SIGINT"));
     expect((await child).exitCode).toBe(130);
     expect(await containersOf(child.pid)).toEqual([]);

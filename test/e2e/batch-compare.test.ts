@@ -2,7 +2,7 @@ import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 let folder: TemporaryDirectory;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.asyncDispose]());
 
 const batch = (...args: string[]) =>
-  brig(["batch", ...args], { cwd: folder.path, env: { BRIG_HOME: join(folder.path, "home") } });
+  brigHere(["batch", ...args], { cwd: folder.path, env: { BRIG_HOME: join(folder.path, "home") } });
 
 describe("what an agent has left", () => {
   it("is graded again by whoever has the sealed run, and by other tests", async () => {

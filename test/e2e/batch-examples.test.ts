@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
 import { type AttemptResult, attemptResultSchema } from "../../src/runs/results/attempt-result.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
 /** That each of the attacks works is shown against a grader that believes everything, in test/docker/runs/attacks. */
@@ -16,7 +16,7 @@ it.each([
   const output = join(folder.path, "run");
   const args = ["batch", join(packageRoot, "examples/tasks"), "--agent", agent, "-o", output, "-n", "3"];
   const env = { BRIG_HOME: join(folder.path, "home") };
-  expect(await brig(args, { cwd: folder.path, env })).toMatchObject({ exitCode: 0 });
+  expect(await brigHere(args, { cwd: folder.path, env })).toMatchObject({ exitCode: 0 });
   const results = await readResults(output);
   expect(results.map((result) => [result.task, result.reward])).toEqual(
     results.map((result) => [result.task, reward]),

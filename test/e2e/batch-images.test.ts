@@ -2,7 +2,7 @@ import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { startResponsesServer, turn } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
@@ -13,7 +13,7 @@ async function place() {
   const { path, [Symbol.asyncDispose]: remove } = await temporaryDirectory();
   onTestFinished(() => remove());
   const run = (...args: string[]) =>
-    brig(["batch", ...args], { cwd: path, env: { BRIG_HOME: join(path, "home"), LOCAL_KEY: "k" } });
+    brigHere(["batch", ...args], { cwd: path, env: { BRIG_HOME: join(path, "home"), LOCAL_KEY: "k" } });
   return { path, run };
 }
 
@@ -40,7 +40,7 @@ it("brig batch looks at all images before anything runs, under their other names
   expect(built, built.stderr).toMatchObject({ exitCode: 0, stdout: '{\n  "images": 1\n}\n' });
   expect(await (await testEngine()).listImages([chance])).toHaveLength(1);
   // There may be others of other tests.
-  const swept = await brig(["gc", "--dry-run"], { env: { BRIG_HOME: join(path, "home") } });
+  const swept = await brigHere(["gc", "--dry-run"], { env: { BRIG_HOME: join(path, "home") } });
   expect(swept.stdout).toMatch(
     /^(1 image|[0-9]+ images) of tasks stay; those that nobody needs are removed by: brig image prune --tasks$/m,
   );

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AttemptResult, attemptResultSchema } from "../../src/runs/results/attempt-result.js";
 import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { startResponsesServer, turn } from "../support/responses-server.js";
 import { temporaryDirectory } from "../support/sandbox.js";
@@ -32,9 +33,11 @@ async function place(rows: readonly object[] = [answerTask]) {
   return {
     folder: folder.path,
     output,
-    run: (...args: string[]) => brig(["batch", tasks, "-o", output, ...args], { cwd: folder.path, env }),
+    run: (...args: string[]) => brigHere(["batch", tasks, "-o", output, ...args], { cwd: folder.path, env }),
+    /** The same, as a process. */
+    start: (...args: string[]) => brig(["batch", tasks, "-o", output, ...args], { cwd: folder.path, env }),
     runOf: (path: string, ...args: string[]) =>
-      brig(["batch", path, "-o", output, ...args], { cwd: folder.path, env }),
+      brigHere(["batch", path, "-o", output, ...args], { cwd: folder.path, env }),
   };
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
 import { summarySchema } from "../../src/report/summary/summary.js";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 const examples = join(packageRoot, "examples/tasks");
@@ -25,7 +26,10 @@ function place() {
   const env = { BRIG_HOME: join(folder.path, "home") };
   return {
     output,
-    run: (...args: string[]) => brig(["batch", examples, "-o", output, ...args], { cwd: folder.path, env }),
+    run: (...args: string[]) =>
+      brigHere(["batch", examples, "-o", output, ...args], { cwd: folder.path, env }),
+    /** The same, as a process. */
+    start: (...args: string[]) => brig(["batch", examples, "-o", output, ...args], { cwd: folder.path, env }),
     /** Another task, with this solution. */
     task: async (name: string, solution: string): Promise<string> => {
       const directory = join(folder.path, "tasks", name);
@@ -51,8 +55,8 @@ async function summaryOf(output: string) {
 
 describe("brig batch", () => {
   it("runs the tasks, says what they gave, and runs nothing again", async () => {
-    const { output, run } = place();
-    const first = await run("--agent", "oracle", ...two);
+    const { output, run, start } = place();
+    const first = await start("--agent", "oracle", ...two);
     expect(first).toMatchObject({ exitCode: 0 });
     expect(first.stdout).toMatch(/^brig\/python-bug +1\.000 +1\/1 +0$/m);
     expect(first.stdout).toContain("2 of 2 attempts have a score\nreward 1.000");
@@ -98,10 +102,10 @@ describe("brig batch", () => {
   });
 
   it("starts nothing more after SIGINT, and cancels what runs after another one", async () => {
-    const { output, run, task } = place();
+    const { output, start, task } = place();
     const endless = await task("endless", "exec sleep 10000\n");
     const args = ["--agent", "oracle", "-n", "1", "--json", "--task", "*/endless", "--task", "*/messy-csv"];
-    const child = run(endless, ...args);
+    const child = start(endless, ...args);
     createInterface({ input: child.stdout }).on("line", (line) => {
       const { type, stage } = JSON.parse(line);
       if (type === "attempt.stage" && stage === "agent") child.kill("SIGINT");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere, type EndedHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -32,7 +33,9 @@ interface Place {
   env: { BRIG_HOME: string };
   /** Runs a session with this script. Returns its id. */
   record(script: object, ...flags: string[]): Promise<string>;
-  run(...args: string[]): ReturnType<typeof brig>;
+  run(...args: string[]): Promise<EndedHere>;
+  /** The same, as a process. */
+  start(...args: string[]): ReturnType<typeof brig>;
 }
 
 async function place(): Promise<Place> {
@@ -41,11 +44,12 @@ async function place(): Promise<Place> {
   const env = { BRIG_HOME: join(root, "home") };
   await mkdir(cwd, { recursive: true });
   writeFileSync(join(cwd, "sum.sh"), "echo $(( $1 + $2 ))\n");
-  const run = (...args: string[]) => brig(args, { cwd, env });
+  const run = (...args: string[]) => brigHere(args, { cwd, env });
   return {
     cwd,
     env,
     run,
+    start: (...args) => brig(args, { cwd, env }),
     record: async (script, ...flags) => {
       const file = join(root, "script.yaml");
       writeFileSync(file, JSON.stringify(script));
@@ -80,7 +84,7 @@ describe("brig bisect", () => {
     id = await session.record(calling(...breaking));
   });
 
-  const bisect = (...args: string[]) => session.run("bisect", id, ...args);
+  const bisect = (...args: string[]) => session.start("bisect", id, ...args);
 
   async function expectNothingLeft(pid: number | undefined): Promise<void> {
     expect(await containersOf(pid)).toEqual([]);
@@ -225,7 +229,7 @@ describe("brig bisect of other sessions", () => {
     const root = join(folder.path, "example");
     await cp(join(packageRoot, "examples/bisect"), root, { recursive: true });
     const cwd = join(root, "project");
-    const run = (...args: string[]) => brig(args, { cwd, env: { BRIG_HOME: join(root, "home") } });
+    const run = (...args: string[]) => brigHere(args, { cwd, env: { BRIG_HOME: join(root, "home") } });
     const done = await run("run", "--workspace", "overlay", "--script", "../script.yaml", "tidy up");
     expect(done).toMatchObject({ exitCode: 0, stdout: "The project is tidy now.\n" });
     const { stdout } = await run("bisect", "--last", "--", "npm", "test");

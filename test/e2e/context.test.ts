@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import {
   callDone,
   completed,
@@ -34,7 +34,7 @@ afterAll(() => folder[Symbol.asyncDispose]());
 async function run(replies: readonly Reply[], args: string[] = [], command: readonly string[] = ["run"]) {
   await using server = await startResponsesServer(replies);
   const onRuntime = testRuntime === undefined ? [] : ["--runtime", testRuntime];
-  const done = await brig([...command, ...onRuntime, ...args, "do it"], {
+  const done = await brigHere([...command, ...onRuntime, ...args, "do it"], {
     cwd: workspace,
     env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "key", OPENAI_BASE_URL: server.url },
   });

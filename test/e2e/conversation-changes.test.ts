@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
 
@@ -160,7 +160,7 @@ it("/undo takes back what the last call changed, then the one before, and the mo
   await say(terminal, "look", /│ the host's\n {2}│ file\n[\s\S]*● I see/);
   expect(onHost("file")).toBe("the host's\n");
   await leave(terminal);
-  const listed = await brig(["sessions", "--json"], { env: environment });
+  const listed = await brigHere(["sessions", "--json"], { env: environment });
   const [{ path }] = JSON.parse(listed.stdout) as [{ path: string }];
   expect(readFileSync(path, "utf8").match(/The user has undone/g)).toHaveLength(2);
 });

@@ -9,6 +9,7 @@ import { type AttackedPolicy, attack } from "../../src/sandbox/attack/attack.js"
 import type { Verdict } from "../../src/sandbox/attack/judge.js";
 import { resolveSettings } from "../../src/sandbox/settings/resolve-settings.js";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { isGvisor } from "../support/runtime-differences.js";
 import { sandboxTest } from "../support/sandbox.js";
@@ -37,7 +38,7 @@ function named(attacked: AttackedPolicy | undefined, ...verdicts: Verdict[]): st
 async function attacked(
   args: string[],
 ): Promise<{ exitCode: number | undefined; attacked: AttackedPolicy[] }> {
-  const { exitCode, stdout } = await brig(["doctor", "--attack", "--json", ...args]);
+  const { exitCode, stdout } = await brigHere(["doctor", "--attack", "--json", ...args]);
   const printed = JSON.parse(stdout) as { exitStatus: number; attacked: AttackedPolicy[] };
   expect(printed.exitStatus).toBe(exitCode);
   return { exitCode, attacked: printed.attacked };
@@ -95,7 +96,7 @@ describe.skipIf(isGvisor)(attacksTitle, () => {
 
   sandboxTest("exits with 1 and names what did not hold: here keys that an image brings", async () => {
     const tag = await image("FROM brig/base", "RUN mkdir -p /root/.aws && chmod 755 /root /root/.aws");
-    const { exitCode, stdout } = await brig(["doctor", "--attack", "--container-image", tag]);
+    const { exitCode, stdout } = await brigHere(["doctor", "--attack", "--container-image", tag]);
     expect(exitCode).toBe(1);
     expect(stdout).toMatch(
       /^ {2}A23 +no home directory has keys or logins: did not hold \(found \/root\/\.aws\)$/m,
@@ -112,7 +113,7 @@ describe.skipIf(isGvisor)(attacksTitle, () => {
   });
 
   sandboxTest("refuses flags that only mean something with --attack", async () => {
-    const { exitCode, stderr } = await brig(["doctor", "--no-control", "--html", "x"]);
+    const { exitCode, stderr } = await brigHere(["doctor", "--no-control", "--html", "x"]);
     expect(exitCode).toBe(2);
     expect(stderr).toContain("--html and --no-control can only be used with --attack");
   });

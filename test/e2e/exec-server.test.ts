@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { ExecClient, startParams } from "../support/exec-client.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
@@ -113,13 +114,13 @@ describe("brig exec-server", () => {
     ["a token for standard input", ["--ws-token-file", "x"], /--ws-token-file is for --listen ws/],
     ["no token in the file", ["--listen", "ws://127.0.0.1:0", "--ws-token-file", "none"], /does not exist/],
   ])("refuses %s", async (_, args, message) => {
-    const refused = await brig(["exec-server", ...args], { cwd: work });
+    const refused = await brigHere(["exec-server", ...args], { cwd: work });
     expect(refused).toMatchObject({ exitCode: 2, stdout: "", stderr: expect.stringMatching(message) });
   });
 });
 
 describe("brig setup codex", () => {
-  const setUp = (args: string[] = []) => brig(["setup", "codex", ...args], { env: { CODEX_HOME: home } });
+  const setUp = (args: string[] = []) => brigHere(["setup", "codex", ...args], { env: { CODEX_HOME: home } });
 
   it("is named where only brig setup was typed", async () => {
     const { exitCode, stderr } = await brig(["setup"]);

@@ -2,6 +2,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { createRepository, git } from "../support/git-repositories.js";
 import { temporaryDirectory } from "../support/sandbox.js";
@@ -12,7 +13,7 @@ async function start(directory: string, args: string[]) {
   const home = join(directory, "home");
   await mkdir(home, { recursive: true });
   const env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", OPENAI_BASE_URL: "" };
-  return await brig(args, { cwd: join(directory, "repository"), env });
+  return await brigHere(args, { cwd: join(directory, "repository"), env });
 }
 
 it("exec --git branch says where the commits are, in words and with --json", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
@@ -23,7 +24,7 @@ afterEach(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-const run = (...args: string[]) => brig(args, { cwd, env });
+const run = (...args: string[]) => brigHere(args, { cwd, env });
 
 async function change(script: string) {
   const done = await run("exec", "--workspace", "overlay", "--", "sh", "-ec", script);
@@ -55,7 +56,7 @@ describe("changes of a copy-on-write workspace, after its command has ended", ()
     expect(stderr).toMatch(
       /^brig: 3 changed paths were kept apart from your files: brig diff --id [0-9a-f]{8} /,
     );
-    const { stdout: patch } = await run("diff");
+    const { stdout: patch } = await brig(["diff"], { cwd, env });
     expect(patch).toContain("--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-host\n+agent\n");
     await execa("git", ["apply", "--check", "-"], { cwd, input: patch });
     expect((await run("diff", "--name-only")).stdout).toBe("modified file\nadded    new\nadded    new/n\n");
@@ -130,7 +131,7 @@ it.each([
 });
 
 it("a command that makes too much to be kept ends all the same, and leaves nothing on the engine", async () => {
-  const call = run("exec", "--workspace", "overlay", "--", "truncate", "-s", "1T", "giant");
+  const call = brig(["exec", "--workspace", "overlay", "--", "truncate", "-s", "1T", "giant"], { cwd, env });
   const { exitCode, stderr } = await call;
   expect(exitCode).toBe(0);
   expect(stderr).toMatch(/have more than 10 GiB.*"giant"/s);

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
@@ -32,7 +33,7 @@ it("the changes of a session are there while it runs, and after it was killed", 
   const thread = events[0]?.thread_id ?? "";
   const snapshot = events.at(-1)?.snapshot ?? "";
   const shown = "modified file\nadded    new\n";
-  const run = (...rest: string[]) => brig(rest, { cwd, env });
+  const run = (...rest: string[]) => brigHere(rest, { cwd, env });
   expect((await run("diff", "--name-only")).stdout).toBe(shown);
   session.kill("SIGKILL");
   await session;

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { keepChatGptLogin } from "../support/chatgpt-login.js";
 import { type BrigOptions, brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { CookieBrowser } from "../support/cookie-browser.js";
 import { call, testEngine } from "../support/engine.js";
 import { accountId, clientId, type OpenIdProvider, openIdProvider } from "../support/openid-provider.js";
@@ -36,7 +37,16 @@ function surroundings(): Record<string, string> {
 }
 
 function run(args: string[], options: BrigOptions = {}) {
-  return brig(args, { cwd: elsewhere, ...options, env: { ...surroundings(), ...options.env } });
+  return brigHere(args, ofTheTest(options));
+}
+
+/** The same, as a process. */
+function start(args: string[], options: BrigOptions = {}) {
+  return brig(args, ofTheTest(options));
+}
+
+function ofTheTest(options: BrigOptions): BrigOptions {
+  return { cwd: elsewhere, ...options, env: { ...surroundings(), ...options.env } };
 }
 
 /** `-c` for a provider of the test. */
@@ -58,12 +68,12 @@ async function shownUrl(login: ReturnType<typeof brig>): Promise<string> {
 }
 
 function login(provider: OpenIdProvider, args: string[] = []) {
-  return run(["login", ...at(provider), "--port", "0", ...args]);
+  return start(["login", ...at(provider), "--port", "0", ...args]);
 }
 
 describe("brig login --api-key", () => {
   it("keeps the key that is piped in, for nobody else to read", async () => {
-    const done = await run(["login", "--api-key"], { input: `${key}\n` });
+    const done = await start(["login", "--api-key"], { input: `${key}\n` });
     expect(done).toMatchObject({ exitCode: 0, stdout: "", stderr: "The API key is stored.\n" });
     expect(JSON.parse(await readFile(file, "utf8")).OPENAI_API_KEY).toBe(key);
     expect(((await stat(home)).mode & 0o777).toString(8)).toBe("700");
@@ -88,7 +98,7 @@ describe("brig login --api-key", () => {
   });
 
   it("ends when it is interrupted while it reads", async () => {
-    const waiting = run(["login", "--api-key"], { holdsInputOpen: true });
+    const waiting = start(["login", "--api-key"], { holdsInputOpen: true });
     await eventually(() => expectToRead(waiting.pid));
     waiting.kill("SIGINT");
     expect((await waiting).exitCode).toBe(130);
@@ -144,7 +154,7 @@ describe("brig login", () => {
       expect(done.stderr + status.stdout + JSON.stringify(told)).not.toContain(secret);
     }
 
-    const out = await run(["logout", ...at(provider)]);
+    const out = await start(["logout", ...at(provider)]);
     expect(out).toMatchObject({ exitCode: 0, stderr: "You are logged out.\n" });
     expect(provider.requests.get("POST /token/revocation")).toBe(1);
     expect(await run(["login", "status"])).toMatchObject({ exitCode: 1, stdout: "nobody is logged in\n" });
@@ -156,7 +166,7 @@ describe("brig login", () => {
       tamper: ({ path, body }) =>
         path === "/device/auth" ? JSON.stringify({ ...JSON.parse(body), interval: 0.2 }) : body,
     });
-    const process = run(["login", "--device-auth", ...at(provider)]);
+    const process = start(["login", "--device-auth", ...at(provider)]);
     let shown = "";
     process.stderr?.on("data", (chunk) => {
       shown += chunk;
@@ -199,7 +209,7 @@ describe("brig login", () => {
 
   it("takes a port that Codex's client may come back to at OpenAI, where one is free", async () => {
     await using provider = await openIdProvider();
-    const process = run(["login", ...at(provider), "--timeout", "2s"]);
+    const process = start(["login", ...at(provider), "--timeout", "2s"]);
     const { stderr } = await process;
     expect(stderr).toMatch(/localhost%3A145[57]%2Fauth|port 1455 and 1457 of this machine/);
   });
@@ -283,7 +293,7 @@ describe("a run with a login", () => {
     await keepChatGptLogin(provider, home);
     const [before] = await secrets();
     await using server = await startResponsesServer([{ kind: "status", status: 401 }]);
-    const running = run(["run", ...at(provider), "-c", `chatgpt_base_url=${server.url}`, "hi"]);
+    const running = start(["run", ...at(provider), "-c", `chatgpt_base_url=${server.url}`, "hi"]);
     // The issuer has given out a new token and spent the old one, and its answer is still on its way.
     await eventually(async () => expect(provider.requests.get("POST /token")).toBe(2));
     await sleep(200);
@@ -350,7 +360,7 @@ describe("a run with a login", () => {
     ]);
     const args = ["-C", workspace, ...at(provider), "-c", `chatgpt_base_url=${server.url}`, "look around"];
     const onRuntime = testRuntime === undefined ? [] : ["--runtime", testRuntime];
-    const running = run(["run", ...onRuntime, ...args], { env: { BRIG_DEBUG: "1" } });
+    const running = start(["run", ...onRuntime, ...args], { env: { BRIG_DEBUG: "1" } });
     await eventually(() => access(join(workspace, "looked")));
     const inspected = await Promise.all((await containersOf(running.pid)).map(inspect));
     expect(inspected).not.toEqual([]);

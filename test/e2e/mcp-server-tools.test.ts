@@ -6,6 +6,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { brig, containersOf, program } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 import { withReason } from "../support/skip-reasons.js";
 import { testProgram } from "../support/test-program.js";
@@ -181,7 +182,7 @@ describe("brig mcp-server --tools", () => {
     [["--listen", "http://127.0.0.1:0", "--token-file", "none"], /the token file ".*none" does not exist/],
     [["-s", "none"], /"none" is not a sandbox mode/],
   ])("with %j says what is wrong", async (args, message) => {
-    const { exitCode, stderr, stdout } = await brig(["mcp-server", "--tools", ...args], {
+    const { exitCode, stderr, stdout } = await brigHere(["mcp-server", "--tools", ...args], {
       cwd: work,
       env: { BRIG_HOME: home },
     });

@@ -1,7 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { type BrigOptions, brig } from "../support/cli.js";
+import type { BrigOptions } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { testEngine } from "../support/engine.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
@@ -28,7 +29,7 @@ beforeEach(async () => {
 const environment = () => ({ BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", OPENAI_BASE_URL: "" });
 
 function run(args: string[], options: BrigOptions = {}) {
-  return brig(args, { cwd: workspace, ...options, env: { ...environment(), ...options.env } });
+  return brigHere(args, { cwd: workspace, ...options, env: { ...environment(), ...options.env } });
 }
 
 /** A script that makes one call after the other, and then ends. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
 import { attemptResultSchema } from "../../src/runs/results/attempt-result.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { startProgram } from "../support/queue-programs.js";
 import { hasRedis, PASSWORD, RedisServer, whyNoRedis } from "../support/redis-server.js";
 import { startResponsesServer, turn } from "../support/responses-server.js";
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedis)(withReason("brig batch --queue", whyNoRedis), () => {
     frozen.child.kill("SIGSTOP");
     const whole = work();
     await whole.has("attempt.started");
-    const status = await brig(["queue", "status", "--json", "--queue", redis.urlWithPassword]);
+    const status = await brigHere(["queue", "status", "--json", "--queue", redis.urlWithPassword]);
     expect(JSON.parse(status.stdout)).toMatchObject({ runs: [{ folder: output }] });
     expect(await batch.ended, batch.errors()).toBe(0);
     const names = await resultsOf(output);
@@ -197,7 +197,9 @@ describe.skipIf(!hasRedis)(withReason("brig batch --queue", whyNoRedis), () => {
     [["--queue", "rediss://h", "--results", "there", "--redis-ca", "nosuch"], 2, "nosuch does not exist"],
   ])("with %j exits with %i and says: %s", async (args, exitCode, message) => {
     const { tasks, output } = await place(1);
-    const given = await brig(["batch", tasks, "--agent", "nop", "-o", output, ...args], { cwd: folder.path });
+    const given = await brigHere(["batch", tasks, "--agent", "nop", "-o", output, ...args], {
+      cwd: folder.path,
+    });
     expect(given.exitCode).toBe(exitCode);
     expect(given.stderr).toContain(message);
     expect(given.stderr).not.toContain("geheim");

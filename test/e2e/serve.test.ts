@@ -5,6 +5,7 @@ import { BrigClient } from "../../src/serve/client/brig-client.js";
 import { openApiDescription } from "../../src/serve/wire/openapi.js";
 import { readVersion } from "../../src/version.js";
 import { brig, containersOf } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 interface Announced {
@@ -108,6 +109,6 @@ it.each([
   [["--agent", "unknown"], "there is no agent"],
 ])("brig serve %j is refused", async (args, reason) => {
   await using directory = await temporaryDirectory();
-  const { exitCode, stderr } = await brig(["serve", ...args], { cwd: directory.path });
+  const { exitCode, stderr } = await brigHere(["serve", ...args], { cwd: directory.path });
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(reason)]);
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type BrigOptions, brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 import { Terminal } from "../support/terminal.js";
 
@@ -29,7 +30,11 @@ beforeEach(async () => {
 const environment = () => ({ BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "", OPENAI_BASE_URL: "" });
 
 function run(args: string[], options: BrigOptions = {}) {
-  return brig(args, { cwd: workspace, ...options, env: { ...environment(), ...options.env } });
+  return brigHere(args, ofTheTest(options));
+}
+
+function ofTheTest(options: BrigOptions = {}): BrigOptions {
+  return { cwd: workspace, ...options, env: { ...environment(), ...options.env } };
 }
 
 const shell = (script: string) => ({ exec_command: { cmd: script, login: false } });
@@ -198,7 +203,7 @@ describe("brig resume of a session with a copy-on-write workspace", () => {
 
   it("goes on in the last restore point of one that was killed", async () => {
     const file = await play([shell("echo 1 > file")], [shell("echo 2 > lost; echo waiting; sleep 600")]);
-    const running = run(["run", "--workspace", "overlay", "--json", "--script", file, "go"]);
+    const running = brig(["run", "--workspace", "overlay", "--json", "--script", file, "go"], ofTheTest());
     let id = "";
     for await (const line of createInterface({ input: running.stdout })) {
       const event = JSON.parse(line) as { type: string; thread_id?: string; item?: { command?: string } };
@@ -207,7 +212,7 @@ describe("brig resume of a session with a copy-on-write workspace", () => {
     }
     running.kill("SIGKILL");
     await running;
-    onTestFinished(async () => void (await run(["gc"])));
+    onTestFinished(async () => void (await brig(["gc"], ofTheTest())));
     const { output } = await resumed("cat file; ls", id);
     expect(output).toEqual(["1", "file"]);
   });

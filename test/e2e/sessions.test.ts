@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type BrigOptions, brig, program } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import {
   callDone,
   messageDone,
@@ -40,10 +41,21 @@ afterAll(() => folder[Symbol.asyncDispose]());
 
 /** Nothing of this machine's own configuration, sessions or keys is used. */
 function run(args: string[], options: BrigOptions = {}) {
+  return brigHere(onTheRuntime(args), ofTheTest(options));
+}
+
+/** The same, as a process. */
+function start(args: string[], options: BrigOptions = {}) {
+  return brig(onTheRuntime(args), ofTheTest(options));
+}
+
+function onTheRuntime([command = "", ...rest]: string[]): string[] {
+  return [command, ...(["run", "resume", "replay"].includes(command) ? onRuntime : []), ...rest];
+}
+
+function ofTheTest(options: BrigOptions = {}): BrigOptions {
   const env = { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "k", OPENAI_BASE_URL: "", ...options.env };
-  const [command = "", ...rest] = args;
-  const runtime = ["run", "resume", "replay"].includes(command) ? onRuntime : [];
-  return brig([command, ...runtime, ...rest], { cwd: workspace, ...options, env });
+  return { cwd: workspace, ...options, env };
 }
 
 async function script(name: string, yaml: string): Promise<string> {
@@ -97,7 +109,7 @@ describe("brig resume", () => {
     ]);
     const env = { OPENAI_BASE_URL: server.url };
     const first = await run(["run", "-m", "gpt-5-test", "What is in a.txt?"], { env });
-    const second = await run(["resume", "--last", "And now?"], { env });
+    const second = await start(["resume", "--last", "And now?"], { env });
     expect(second.stderr).toContain(`session file ${fileOf(first.stderr)}`);
     expect(second.stdout).toBe("Still one.\n");
     expect(second.exitCode).toBe(0);
@@ -163,7 +175,7 @@ describe("brig resume", () => {
       "long",
       "steps: [{ text: I wait., calls: [{ shell: { command: [sleep, '600'], timeout_ms: 600000 } }] }, { text: never }]",
     );
-    const running = run(["run", "--script", long, "Wait."]);
+    const running = start(["run", "--script", long, "Wait."]);
     let stderr = "";
     running.stderr.on("data", (chunk: Buffer) => {
       stderr += chunk.toString();
@@ -187,13 +199,13 @@ describe("brig resume", () => {
     );
     expect((await run(["sessions", "list"])).stdout).toContain("completed");
     // The killed one's container would end by itself within a minute.
-    await run(["gc"]);
+    await start(["gc"]);
   });
 
   it("is refused while another process has the session, whose number it tells; a fork is not", async () => {
     const slow =
       "steps: [{ calls: [{ shell: { command: [sleep, '600'], timeout_ms: 600000 } }] }, { text: never }]";
-    const running = run(["run", "--script", await script("slow", slow), "Wait."]);
+    const running = start(["run", "--script", await script("slow", slow), "Wait."]);
     let stderr = "";
     running.stderr.on("data", (chunk: Buffer) => {
       stderr += chunk.toString();
@@ -470,7 +482,7 @@ describe("brig replay", () => {
     const before = join(folder.path, `before-${homes}`);
     await cp(workspace, before, { recursive: true });
     const { id } = await recorded(work);
-    const done = await run(["replay", id, "-C", before]);
+    const done = await start(["replay", id, "-C", before]);
     expect(done.stdout).toContain("the final files are the same");
     expect(done.stdout).toContain("the same: 2 calls run again, no output differs");
     expect(done.exitCode).toBe(0);

@@ -2,7 +2,8 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { type BrigOptions, brig } from "../support/cli.js";
+import type { BrigOptions } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import {
   callDone,
   completed,
@@ -35,7 +36,7 @@ beforeEach(async () => {
 /** With that configuration file. */
 async function run(config: string, args: readonly string[], { env }: BrigOptions = {}) {
   await writeFile(join(home, "config.toml"), config);
-  return await brig(["run", ...args, "go"], {
+  return await brigHere(["run", ...args, "go"], {
     cwd: workspace,
     env: { BRIG_HOME: home, CODEX_HOME: home, OPENAI_API_KEY: "key", ...env },
   });

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package-root.js";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 import { withReason } from "../support/skip-reasons.js";
 import { testProgram } from "../support/test-program.js";
@@ -388,7 +388,7 @@ describe.skipIf(chromium.missing !== null)(title, () => {
     const run = join(large.path, "run");
     await writeRun(run, { attempts });
     const out = join(large.path, "page.html");
-    const { stdout, exitCode } = await brig(["view", run, "-o", out, "--max-size", "1", "--json"]);
+    const { stdout, exitCode } = await brigHere(["view", run, "-o", out, "--max-size", "1", "--json"]);
     expect(exitCode).toBe(0);
     const { file: written, attempts: count, leftOut } = JSON.parse(stdout);
     expect([written, count]).toEqual([out, 60]);
@@ -428,7 +428,7 @@ describe("brig view", () => {
     ["three runs", ["view", "a", "b", "c"], "too many arguments"],
   ])("refuses %s", async (_title, args, message) => {
     await using folder = await temporaryDirectory();
-    const { exitCode, stderr } = await brig(args, { cwd: folder.path });
+    const { exitCode, stderr } = await brigHere(args, { cwd: folder.path });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
@@ -437,7 +437,7 @@ describe("brig view", () => {
     await writeRun(join(folder.path, "run"), mixedRun(2));
     await mkdir(join(folder.path, "page.html"));
     await writeFile(join(folder.path, "page.html/kept"), "");
-    const { exitCode, stderr } = await brig(["view", "run", "-o", "page.html"], { cwd: folder.path });
+    const { exitCode, stderr } = await brigHere(["view", "run", "-o", "page.html"], { cwd: folder.path });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining("cannot write")]);
     await expect(readFile(join(folder.path, "page.html/kept"), "utf8")).resolves.toBe("");
   });

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/sandbox.js";
 
 const CONFIGURED = "ghp-configured-5b1f2c9e7a";
@@ -44,7 +44,7 @@ const secret = (name: string) =>
 
 async function wrap(flags: string[], script: string, env: Record<string, string> = {}) {
   const home = join(folder.path, "home");
-  return await brig(["wrap", ...flags, "--", "bash", "-c", script], {
+  return await brigHere(["wrap", ...flags, "--", "bash", "-c", script], {
     cwd: join(folder.path, "work"),
     env: { BRIG_HOME: home, CODEX_HOME: home, HOME: home, REAL_TOKEN: CONFIGURED, ...env },
   });

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { brig } from "../support/cli.js";
+import { brigHere } from "../support/cli-here.js";
 import { temporaryDirectory } from "../support/sandbox.js";
 
 it("a kept home is measured: listed, warned of, and too large a one not started again", async () => {
@@ -9,7 +9,7 @@ it("a kept home is measured: listed, warned of, and too large a one not started 
   const workspace = join(directory.path, "work");
   await mkdir(workspace);
   const env = { BRIG_HOME: join(directory.path, "home") };
-  const wrap = (...args: string[]) => brig(["wrap", ...args], { cwd: workspace, env });
+  const wrap = (...args: string[]) => brigHere(["wrap", ...args], { cwd: workspace, env });
   const fill = ["--", "sh", "-c", "head -c 3000000 /dev/urandom > ~/large; echo ran >> ran"];
   const small = await wrap("--name", "work", ...fill);
   expect([small.exitCode, small.stderr]).toEqual([0, ""]);
