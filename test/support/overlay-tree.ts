@@ -43,7 +43,8 @@ export async function openOverlayTree({
   const engine = await testEngine();
   await using stack = new Undo();
   const directory = stack.use(await temporaryDirectory(onOtherDevice ? "/dev/shm" : undefined));
-  await promisify(execFile)("bash", ["-euc", base], { cwd: directory.path, maxBuffer: 1 << 26 });
+  // With a socket as its input, and no shell above it, bash would read a file of the machine's that does not suit -u.
+  await promisify(execFile)("bash", ["--norc", "-euc", base], { cwd: directory.path, maxBuffer: 1 << 26 });
   await promisify(execFile)("chown", ["-hR", USER, directory.path]);
   const [upper, work] = [stack.use(await makeVolume(engine, {})), stack.use(await makeVolume(engine, {}))];
   const layers = `lowerdir=${directory.path},upperdir=${upper.path},workdir=${work.path}`;
@@ -104,7 +105,7 @@ export async function openApplier(
 ): Promise<Applier> {
   await using stack = new Undo();
   const directory = stack.use(await temporaryDirectory());
-  await promisify(execFile)("bash", ["-euc", base], { cwd: directory.path });
+  await promisify(execFile)("bash", ["--norc", "-euc", base], { cwd: directory.path });
   await promisify(execFile)("chown", ["-hR", USER, directory.path]);
   const container = stack.use(
     await startApplier(engine, { base: directory.path, mounts, tmpfs, isConnected }),
