@@ -23,7 +23,17 @@ export const PARTS = [
     about: "the scripts that test and measure",
     command: vitest("--project", "tools"),
     isVitest: true,
-    after: [".ci/", "scripts/", "test/bench/", "test/unit/bench/", "test/unit/scripts/", "test/reporter.mjs"],
+    after: [
+      ".ci/battery",
+      ".ci/results.mjs",
+      ".ci/run",
+      ".ci/still-running.mjs",
+      "scripts/",
+      "test/bench/",
+      "test/unit/bench/",
+      "test/unit/scripts/",
+      "test/reporter.mjs",
+    ],
   },
   {
     name: "containers",

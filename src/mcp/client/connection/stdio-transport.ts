@@ -47,6 +47,7 @@ export class StdioTransport implements Transport {
   onmessage?: Transport["onmessage"];
 
   readonly #process: ServerProcess;
+  readonly #stderrEnded: Promise<void>;
   readonly #onWarning: (text: string) => void;
   readonly #ended = new AbortController();
   readonly #input: PacedOutput;
@@ -63,6 +64,7 @@ export class StdioTransport implements Transport {
     this.#onWarning = onWarning;
     process.stdin.on("error", () => void this.#endAfterExit("it closed its standard input"));
     process.stdout.on("error", () => undefined);
+    this.#stderrEnded = new Promise((resolve) => process.stderr.once("end", resolve).once("close", resolve));
     void process.exited.then((exit) => {
       this.#exit = exit;
     });
@@ -161,12 +163,12 @@ export class StdioTransport implements Transport {
 
   /**
    * Ends the connection. If the process exits within a moment, its exit is given as the reason, since that
-   * says more.
+   * says more; and what it wrote last to stderr can still arrive.
    */
   async #endAfterExit(reason: string): Promise<void> {
     const { signal } = this.#ended;
     const over = wait(LAST_OUTPUT_MS, undefined, { signal, ref: false }).catch(() => undefined);
-    await Promise.race([this.#process.exited, over]);
+    await Promise.race([Promise.all([this.#process.exited, this.#stderrEnded]), over]);
     this.#end(this.#exit === null ? reason : this.#exitInWords());
   }
 
