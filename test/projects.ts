@@ -13,13 +13,13 @@ export const deep = [
  * sandboxes that are killed or disturbed, random changes, whole batches and conversations.
  */
 export const slow = [
-  "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,git-*,kept-changes,killed-*,login,mcp-*,package,queue*,serve*}.test.ts",
+  "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,full-disk,git-*,kept-changes,killed-*,login,mcp-*,nearly-full-disk,package,queue*,serve*}.test.ts",
   "test/e2e/{agents,approvals,context,conversation,doctor-attack,lease,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
   "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",
-  "test/docker/{base-image,engine,image-prune,podman}.test.ts",
-  "test/docker/sandbox/egress/real-clients.test.ts",
-  "test/docker/sandbox/{kill,killed-session,lease,memory-left,reconnect,removal,silence,trouble}.test.ts",
-  "test/docker/sandbox/overlay/{fork-changes,killed,random-*}.test.ts",
+  "test/docker/{approvals-table,base-image,engine,image-metadata,image-prune,known-safe-commands,looking-tools,podman,toolbox-volume}.test.ts",
+  "test/docker/sandbox/egress/{real-clients,trust-stores}.test.ts",
+  "test/docker/sandbox/{bridge,kill,killed-session,lease,memory-left,receipt,reconnect,removal,runner-abuse,scheduling,silence,trouble}.test.ts",
+  "test/docker/sandbox/overlay/{fork,fork-changes,killed,random-*}.test.ts",
   "test/docker/sandbox/tree/{changes,commit-killed,copy}.test.ts",
   "test/isolation/**/*.test.ts",
 ];

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -153,7 +154,7 @@ export function describeToolSandbox(name: string, open: OpenSandbox): void {
     });
 
     describe("its files", () => {
-      const directory = "/tmp/brig-contract-files";
+      const directory = `/tmp/brig-contract-${randomUUID()}`;
 
       beforeAll(async () => {
         await run(
