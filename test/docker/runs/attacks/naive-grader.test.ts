@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Attack } from "../../../../src/runs/attacks/attack.js";
 import { attackLibrary } from "../../../../src/runs/attacks/attack-library.js";
 import { plantAttack } from "../../../../src/runs/attacks/plant-attack.js";
 import { gradeNaively, openNaiveContainer } from "../../../support/naive-grader.js";
@@ -13,8 +14,16 @@ const endWithoutScore = [
   "artifact-names",
 ];
 
-/** Processes that write at any time; the tests may be the last to write for a moment. */
-const goOnWriting = ["reward-fifo", "background-writer", "background-waiter", "artifact-writes-reward"];
+/**
+ * Whether it leaves a process that writes at any time, as the program that forges rewards does: the tests may be the last to write for a moment, or the
+ * reward is read while it is being written.
+ */
+function goesOnWriting({ name, script }: Attack): boolean {
+  return (
+    ["reward-fifo", "background-writer", "background-waiter", "artifact-writes-reward"].includes(name) ||
+    script.includes("$FORGE")
+  );
+}
 
 describe.concurrent("a grader that defends itself against nothing", () => {
   it.each(Object.entries(naiveTasks))(
@@ -36,7 +45,7 @@ describe.concurrent("a grader that defends itself against nothing", () => {
     const planted = await plantAttack(sandbox, attack, { cwd: "/app", artifacts: task.artifacts ?? [] });
     expect(planted).toMatchObject({ outcome: "planted" });
     if (endWithoutScore.includes(attack.name)) expect(await gradeNaively(sandbox, task)).toBeNull();
-    else if (goOnWriting.includes(attack.name))
+    else if (goesOnWriting(attack))
       await expect.poll(async () => (await gradeNaively(sandbox, task)) ?? 0).toBeGreaterThan(0);
     else expect(await gradeNaively(sandbox, task)).toBeGreaterThan(0);
   });
