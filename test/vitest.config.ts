@@ -3,8 +3,8 @@ import { defineConfig } from "vitest/config";
 import { deep, ofTheRunner, ofTools, shortOtherwise, slow } from "./projects.js";
 
 /**
- * Files share a process, which saves loading the source for each of them: no test replaces a module, and vitest gives back after each test
- * what it has spied on or stubbed.
+ * Files share a process, which saves loading the source for each of them: no test replaces a module, and what is spied on or stubbed is given
+ * back (support/given-back.ts).
  */
 const isolate = false;
 
@@ -27,6 +27,7 @@ const usesEngine = {
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
+    setupFiles: ["test/support/given-back.ts"],
     restoreMocks: true,
     unstubEnvs: true,
     // A poll is for what happens in the end, and vitest's own second is short on a machine that has other work.
