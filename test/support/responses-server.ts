@@ -38,7 +38,7 @@ interface StreamFaults {
   contentType?: string;
 }
 
-/** What the server answers to one request. */
+/** What the server answers to one request. Events that are bytes are sent as they are. */
 export type Reply =
   | ({ kind: "stream"; events: readonly (object | string)[] } & StreamFaults)
   /** A response in the words of whichever wire the request came over. */
@@ -126,7 +126,9 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
   await new Promise((resolve) => setTimeout(resolve, reply.delayMs ?? 0).unref());
   response.writeHead(200, { "content-type": reply.contentType ?? "text/event-stream" });
   response.flushHeaders();
-  const bytes = Buffer.from(reply.events.map(frame).join(""));
+  const bytes = Buffer.concat(
+    reply.events.map((event) => (event instanceof Uint8Array ? event : Buffer.from(frame(event)))),
+  );
   const end = reply.cutAfterBytes ?? bytes.length;
   const step = reply.pieceBytes ?? bytes.length;
   for (let at = 0; at < end; at += step) {
