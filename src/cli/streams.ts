@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { BrigError } from "../errors.js";
 import { NeutralStream } from "../lib/terminal/terminal.js";
 import type { CliContext, InputStream, OutputStream } from "./context.js";
-import { write } from "./render.js";
+import { say, write } from "./render.js";
 
 export interface InputLimits {
   /** An abort ends the wait for input. */
@@ -36,6 +36,31 @@ export async function readInput(
   signal.throwIfAborted();
   return Buffer.concat(chunks);
 }
+
+const NOTE_MS = 1000;
+const HINT_MS = 4000;
+
+/**
+ * Says what brig waits for, while it does: a pipe that nobody closes never ends. `awaited` completes the
+ * sentence "brig is …"; `hint` says how the wait ends.
+ */
+export function noteWait(
+  stderr: OutputStream,
+  { awaited, hint }: { awaited: string; hint: string },
+): Disposable {
+  const timers = [
+    setTimeout(() => void say(stderr, `brig: ${awaited}\n`), NOTE_MS),
+    setTimeout(() => void say(stderr, `brig: still ${awaited}; ${hint}\n`), HINT_MS),
+  ];
+  return {
+    [Symbol.dispose]() {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}
+
+/** For the wait for the end of standard input. */
+export const ENDS_WITH_INPUT = "it goes on when its standard input is closed, as </dev/null does";
 
 /**
  * Copies a command's output as it arrives, until it ends: byte for byte to a pipe or file, and to a terminal

@@ -1,3 +1,4 @@
+import { withoutMark } from "../../lib/byte-order-mark.js";
 import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
 import { BrokenStream, DamagedStream, SilentStream } from "./broken-stream.js";
 import { unusableResponse } from "./model-failure.js";
@@ -15,7 +16,6 @@ const SILENT = "idle timeout waiting for SSE";
 
 /** Lines of these fields and comments, which begin with a colon, are known; only `data` is used. */
 const KNOWN_LINE = /^(?:data|event|id|retry)?(?::|$)/;
-const BYTE_ORDER_MARK = "\uFEFF";
 
 /**
  * The data of each server-sent event; one that the end of the stream cuts off is dropped. The idle timeout
@@ -113,8 +113,7 @@ class EventLines {
   /** The data of the event that ends with this line; null if none does, or if it has no data. */
   #endLine(rest: string): string | null {
     this.#keep(rest);
-    const joined = this.#pieces.join("");
-    const line = joined.startsWith(BYTE_ORDER_MARK) ? joined.slice(BYTE_ORDER_MARK.length) : joined;
+    const line = withoutMark(this.#pieces.join(""));
     this.#pieces = [];
     this.#pieceChars = 0;
     if (line === "") {

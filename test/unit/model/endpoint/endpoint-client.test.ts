@@ -98,6 +98,25 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
       expect(itemsOf(read)).toHaveLength(1);
     });
 
+    it.each(["gzip", "deflate", "br", "gzip, br"] as const)("may come in the encoding %s", async (encoding) => {
+      const { events } = await over([turn(hello, { encoding, pieceBytes: 20 })]);
+      expect(itemsOf(events)).toMatchObject([{ content: [{ text: "Hello 😀" }] }]);
+      expect(events.at(-1)?.kind).toBe("completed");
+    });
+
+    it("is broken where its compressed bytes end early", async () => {
+      const { events } = await over([turn(hello, { encoding: "gzip", cutAfterBytes: 60 })]);
+      expect(events.at(-1)).toMatchObject({ kind: "broken", error: { code: "model.unreachable" } });
+    });
+
+    it("cannot come in an encoding that nobody asked for", async () => {
+      const { error } = await over([turn(hello, { encoding: "zstd" })]);
+      expect(error).toMatchObject({
+        code: "model.failed",
+        message: "the endpoint answered in the encoding zstd, which was not asked for",
+      });
+    });
+
     it.each([
       ["at its beginning", 0],
       ["byte by byte", 1],
