@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import type { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { NeutralStream } from "../lib/terminal/terminal.js";
 import type { CliContext, InputStream, OutputStream } from "./context.js";
 import { say, write } from "./render.js";
@@ -12,6 +12,7 @@ export interface InputLimits {
   tooLong: () => BrigError;
 }
 
+/** Standard input of at most so many bytes. Error: `usage.invalid` if it is longer, or cannot be read. */
 export async function readInput(
   stdin: InputStream,
   { signal, maxBytes, tooLong }: InputLimits,
@@ -29,12 +30,20 @@ export async function readInput(
     }
   } catch (error) {
     signal.throwIfAborted();
-    throw error;
+    throw isBrigError(error) ? error : unreadableInput(error);
   } finally {
     signal.removeEventListener("abort", stop);
   }
   signal.throwIfAborted();
   return Buffer.concat(chunks);
+}
+
+/** For a read that failed: not for a command, nor for brig, is that the end of the input. */
+export function unreadableInput(cause: unknown): BrigError {
+  return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
+    code: "usage.invalid",
+    cause,
+  });
 }
 
 const NOTE_MS = 1000;
