@@ -144,7 +144,10 @@ export class CallScheduler {
     } catch (error) {
       if (!signal.aborted) return { ...failureOutput(error), durationMs: elapsedMs() };
       const durationMs = elapsedMs();
-      return { ...failure(abortText(call.name, { reason: signal.reason, elapsedMs: durationMs })), durationMs };
+      return {
+        ...failure(abortText(call.name, { reason: signal.reason, elapsedMs: durationMs })),
+        durationMs,
+      };
     }
   }
 

@@ -31,7 +31,8 @@ export async function readGivenFile(
   const facts = await file.stat();
   if (facts.isFIFO()) {
     const hint = "it goes on when the pipe's writer closes it";
-    using _ = notes.stderr && noteWait(notes.stderr, { awaited: `reading the pipe ${visibleLine(path)}`, hint });
+    using _ =
+      notes.stderr && noteWait(notes.stderr, { awaited: `reading the pipe ${visibleLine(path)}`, hint });
     return await readPipe(path, signal);
   }
   if (!facts.isFile()) throw notReadable(path, `it is ${kindOf(facts)}`);

@@ -59,7 +59,10 @@ async function responseOf(answer: IncomingMessage): Promise<Response> {
 
 /** brig asks for no compression, but some gateways compress whatever they send. */
 async function decode(answer: IncomingMessage, encodings: string): Promise<Readable> {
-  const applied = encodings.toLowerCase().split(/\s*,\s*/).filter((name) => !["", "identity"].includes(name));
+  const applied = encodings
+    .toLowerCase()
+    .split(/\s*,\s*/)
+    .filter((name) => !["", "identity"].includes(name));
   if (applied.length === 0) return answer;
   // Loaded only now, since that takes longer than a small request.
   const zlib = await import("node:zlib");
@@ -68,7 +71,10 @@ async function decode(answer: IncomingMessage, encodings: string): Promise<Reada
   return decoders.reduce<Readable>((from, to) => pipeline(from, to, () => undefined), answer);
 }
 
-function decoderOf(encoding: string, { createBrotliDecompress, createInflate, createUnzip }: typeof zlib): Duplex {
+function decoderOf(
+  encoding: string,
+  { createBrotliDecompress, createInflate, createUnzip }: typeof zlib,
+): Duplex {
   switch (encoding) {
     case "gzip":
     case "x-gzip":

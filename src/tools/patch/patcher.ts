@@ -86,7 +86,8 @@ function parseAnyEdits(text: string, cwd: string): ParsedEdits {
 }
 
 function parseBody(text: string, cwd: string): ParsedEdits {
-  if (/^(?:\*\*\*|<<)/.test(trimStart(withoutMark(text))) || !looksLikeDiff(text)) return parseEdits(text, cwd);
+  if (/^(?:\*\*\*|<<)/.test(trimStart(withoutMark(text))) || !looksLikeDiff(text))
+    return parseEdits(text, cwd);
   const parsed = parseDiff(text);
   return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfDiff(parsed.files, cwd) };
 }

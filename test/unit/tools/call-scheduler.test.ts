@@ -213,10 +213,13 @@ describe("the output of a call", () => {
     const input = '\ufeff{"cmd":"echo marked","login":false}';
     const outcome = await scheduler.run({ callId: "c", name: "exec_command", kind: "function", input });
     expect(outcome.content).toContain("marked");
-    const wrong = await scheduler.run({ callId: "d", name: "exec_command", kind: "function", input: "\ufeff{}" });
-    expect(wrong.content).toBe(
-      "failed to parse function arguments: missing field `cmd` at line 1 column 2",
-    );
+    const wrong = await scheduler.run({
+      callId: "d",
+      name: "exec_command",
+      kind: "function",
+      input: "\ufeff{}",
+    });
+    expect(wrong.content).toBe("failed to parse function arguments: missing field `cmd` at line 1 column 2");
   });
 
   it("counts only from when the sandbox is ready", async () => {

@@ -99,9 +99,9 @@ describe("a file that was named", () => {
     const controller = new AbortController();
     const stderr = new PassThrough();
     const wait = readGivenFile(fifo, controller.signal, { stderr });
-    await expect.poll(() => String(stderr.read() ?? ""), { timeout: 20_000 }).toContain(
-      `brig: reading the pipe ${fifo}\n`,
-    );
+    await expect
+      .poll(() => String(stderr.read() ?? ""), { timeout: 20_000 })
+      .toContain(`brig: reading the pipe ${fifo}\n`);
     controller.abort(new Error("enough"));
     await expect(wait).rejects.toThrow("enough");
   });

@@ -98,11 +98,14 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
       expect(itemsOf(read)).toHaveLength(1);
     });
 
-    it.each(["gzip", "deflate", "br", "gzip, br"] as const)("may come in the encoding %s", async (encoding) => {
-      const { events } = await over([turn(hello, { encoding, pieceBytes: 20 })]);
-      expect(itemsOf(events)).toMatchObject([{ content: [{ text: "Hello 😀" }] }]);
-      expect(events.at(-1)?.kind).toBe("completed");
-    });
+    it.each(["gzip", "deflate", "br", "gzip, br"] as const)(
+      "may come in the encoding %s",
+      async (encoding) => {
+        const { events } = await over([turn(hello, { encoding, pieceBytes: 20 })]);
+        expect(itemsOf(events)).toMatchObject([{ content: [{ text: "Hello 😀" }] }]);
+        expect(events.at(-1)?.kind).toBe("completed");
+      },
+    );
 
     it("is broken where its compressed bytes end early", async () => {
       const { events } = await over([turn(hello, { encoding: "gzip", cutAfterBytes: 60 })]);
