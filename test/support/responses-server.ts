@@ -133,7 +133,7 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
   const plain = Buffer.concat(
     reply.events.map((event) => (event instanceof Uint8Array ? event : Buffer.from(frame(event)))),
   );
-  const bytes = (reply.encoding ?? "").split(", ").reduce((sofar, name) => compress(sofar, name), plain);
+  const bytes = (reply.encoding ?? "").split(", ").reduce<Buffer>(compress, plain);
   const end = reply.cutAfterBytes ?? bytes.length;
   const step = reply.pieceBytes ?? bytes.length;
   for (let at = 0; at < end; at += step) {
