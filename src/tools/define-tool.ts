@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { BrigError, isBrigError } from "../errors.js";
-import { withoutMark } from "../lib/byte-order-mark.js";
+import { withoutMark } from "../lib/utf8.js";
 import { argumentErrorText, InvalidArguments, syntaxErrorText } from "./argument-error.js";
 import { jsonSchemaOf } from "./json-schema.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";

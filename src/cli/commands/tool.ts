@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
-import { withoutMark } from "../../lib/byte-order-mark.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { createToolRegistry } from "../../tools/registry.js";
 import type { ToolOutput } from "../../tools/tool.js";
 import type { CliContext } from "../context.js";

@@ -77,7 +77,7 @@ const chunk = z.object({
 });
 
 /** Of an answer that the model did not end itself. */
-const cutReasons: ReadonlySet<string> = new Set(["length", "content_filter"]);
+const cutFinishes: ReadonlySet<string> = new Set(["length", "content_filter"]);
 
 interface PendingCall {
   index: number | null;
@@ -188,9 +188,9 @@ export class ChatReader implements ResponseReader {
 
   *#complete(): Iterable<ModelEvent> {
     for (const item of this.#said()) yield { kind: "item", item };
-    const reason = this.#finishReason ?? "stop";
+    const finish = this.#finishReason ?? "stop";
     // The last call may be cut off, and nothing says whether it is.
-    if (cutReasons.has(reason)) throw incompleteResponse(reason, this.#usage);
+    if (cutFinishes.has(finish)) throw incompleteResponse(finish, this.#usage);
     for (const item of this.#called()) yield { kind: "item", item };
     yield { kind: "completed", usage: this.#usage };
   }

@@ -132,10 +132,10 @@ export function unusableResponse(message: string, hint?: string): BrigError {
   return failure("refused", message, { hint }).error;
 }
 
-/** For a response that the endpoint stopped in the middle. `reason` has the endpoint's words. */
-export function incompleteResponse(reason: string, usage: TokenUsage | null): BrigError {
-  const hint = limitReasons.has(reason) ? limitHint : undefined;
-  return failure("incomplete", `Incomplete response returned, reason: ${reason}`, { hint, usage }).error;
+/** For a response that the endpoint stopped in the middle. `finish` is its word for why. */
+export function incompleteResponse(finish: string, usage: TokenUsage | null): BrigError {
+  const hint = limits.has(finish) ? limitHint : undefined;
+  return failure("incomplete", `Incomplete response returned, reason: ${finish}`, { hint, usage }).error;
 }
 
 export function isIncomplete(error: unknown): error is BrigError & { cause: ModelFailure } {
@@ -143,7 +143,7 @@ export function isIncomplete(error: unknown): error is BrigError & { cause: Mode
 }
 
 /** How the two APIs name a limit of tokens. */
-const limitReasons: ReadonlySet<string> = new Set(["length", "max_output_tokens"]);
+const limits: ReadonlySet<string> = new Set(["length", "max_output_tokens"]);
 const limitHint =
   "what was complete is kept; raise the endpoint's limit of output tokens, or ask for less at once. " +
   "If it is the context window that is full: model_context_window makes brig compact the conversation in time";

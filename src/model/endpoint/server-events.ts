@@ -1,5 +1,5 @@
-import { withoutMark } from "../../lib/byte-order-mark.js";
 import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { BrokenStream, DamagedStream, SilentStream } from "./broken-stream.js";
 import { unusableResponse } from "./model-failure.js";
 import { wasJson } from "./stream-event.js";

@@ -2,7 +2,7 @@ import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { withoutMark } from "../../lib/byte-order-mark.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { readSessionLines } from "../read/session-lines.js";
 import { stepsOf } from "../read/session-steps.js";
 import { sessionPath } from "../write/session-file.js";

@@ -1,9 +1,9 @@
 import { createReadStream } from "node:fs";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { withoutMark } from "../../lib/byte-order-mark.js";
 import { errnoOf } from "../../lib/errno.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { parseItem, type ResponseItem } from "../../model/items.js";
 
 /** One line of a session file. All of it is untrusted: it may come from a container or another program. */

@@ -1,4 +1,4 @@
-import { withoutMark } from "../../lib/byte-order-mark.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { workdirOf } from "../tool-needs.js";
 import { type ApplyOptions, applyEdits, changeOf, type PatchChange } from "./apply-edits.js";
 import { editsOfPatch, type FileEdit, filesOfEdit } from "./file-edit.js";

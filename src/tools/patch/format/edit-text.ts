@@ -1,4 +1,4 @@
-import { BYTE_ORDER_MARK, withoutMark } from "../../../lib/byte-order-mark.js";
+import { BYTE_ORDER_MARK, withoutMark } from "../../../lib/utf8.js";
 import { LineSearch, patchPasses } from "./line-search.js";
 import type { Chunk } from "./patch.js";
 import { joinLines, splitLines, type TextLine } from "./text-lines.js";

@@ -1,4 +1,4 @@
-import { withoutMark } from "../../../lib/byte-order-mark.js";
+import { withoutMark } from "../../../lib/utf8.js";
 import type { DiffLine, FileDiff } from "./diff.js";
 import { gitNames, headerName, unquoteName, withoutPrefixes } from "./diff-names.js";
 

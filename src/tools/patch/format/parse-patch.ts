@@ -1,4 +1,4 @@
-import { withoutMark } from "../../../lib/byte-order-mark.js";
+import { withoutMark } from "../../../lib/utf8.js";
 import {
   ADD,
   ANCHOR,
