@@ -1,9 +1,10 @@
+import { createReadStream, fstatSync } from "node:fs";
 import { constants } from "node:os";
 import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { BrigError } from "../errors.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
-import type { CliContext, Interruption } from "./context.js";
+import type { CliContext, InputStream, Interruption } from "./context.js";
 
 export type HostProcess = Pick<
   NodeJS.Process,
@@ -28,6 +29,7 @@ export function openHost(host: HostProcess): Host {
   let drain: ((interruption: Interruption) => void) | null = null;
   let exitStatus = 0;
   let environment: Environment | undefined;
+  let stdin: InputStream | undefined;
 
   const interrupt = (next: Interruption, message: string) => {
     if (interruption) return;
@@ -60,7 +62,8 @@ export function openHost(host: HostProcess): Host {
   return {
     // Node opens stdin when this property is first read, so it is read only by commands that need it.
     get stdin() {
-      return host.stdin;
+      stdin ??= readableInput(host);
+      return stdin;
     },
     stdout: host.stdout,
     stderr: host.stderr,
@@ -96,4 +99,16 @@ export function openHost(host: HostProcess): Host {
     outputFailure: () =>
       outputFailure === null ? null : { ...outputFailure, error: controller.signal.reason },
   };
+}
+
+/**
+ * Node knows how to read terminals, files, pipes and sockets. For anything else, such as a directory or a block
+ * device, its stdin ends at once, as if there were nothing to read.
+ */
+function readableInput({ stdin }: HostProcess): InputStream {
+  // Streams that are none of the process have no descriptor.
+  if (stdin.fd === undefined) return stdin;
+  const facts = fstatSync(stdin.fd);
+  const isKnown = facts.isCharacterDevice() || facts.isFile() || facts.isFIFO() || facts.isSocket();
+  return isKnown ? stdin : createReadStream("", { fd: stdin.fd, autoClose: false });
 }

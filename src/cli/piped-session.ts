@@ -1,9 +1,8 @@
-import { BrigError } from "../errors.js";
 import { AnySignal } from "../lib/time/any-signal.js";
 import type { Sandbox } from "../sandbox/sandbox.js";
 import type { ExitStatus, SpawnOptions } from "../sandbox/sandbox-types.js";
 import type { CliContext } from "./context.js";
-import { passInput, passOutput } from "./streams.js";
+import { passInput, passOutput, unreadableInput } from "./streams.js";
 
 interface PipedOptions extends Pick<SpawnOptions, "cwd" | "timeoutMs" | "env"> {
   takesInput: boolean;
@@ -33,11 +32,4 @@ export async function runOnPipes(
     program.stderr && passOutput(program.stderr, context.stderr, context),
   ]);
   return status;
-}
-
-function unreadableInput(cause: unknown): BrigError {
-  return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
-    code: "usage.invalid",
-    cause,
-  });
 }

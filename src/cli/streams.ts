@@ -1,8 +1,8 @@
 import type { Readable, Writable } from "node:stream";
-import type { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { NeutralStream } from "../lib/terminal/terminal.js";
 import type { CliContext, InputStream, OutputStream } from "./context.js";
-import { write } from "./render.js";
+import { say, write } from "./render.js";
 
 export interface InputLimits {
   /** An abort ends the wait for input. */
@@ -12,6 +12,7 @@ export interface InputLimits {
   tooLong: () => BrigError;
 }
 
+/** Standard input of at most so many bytes. Error: `usage.invalid` if it is longer, or cannot be read. */
 export async function readInput(
   stdin: InputStream,
   { signal, maxBytes, tooLong }: InputLimits,
@@ -29,13 +30,46 @@ export async function readInput(
     }
   } catch (error) {
     signal.throwIfAborted();
-    throw error;
+    throw isBrigError(error) ? error : unreadableInput(error);
   } finally {
     signal.removeEventListener("abort", stop);
   }
   signal.throwIfAborted();
   return Buffer.concat(chunks);
 }
+
+/** For a read that failed: not for a command, nor for brig, is that the end of the input. */
+export function unreadableInput(cause: unknown): BrigError {
+  return new BrigError(`standard input cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
+    code: "usage.invalid",
+    cause,
+  });
+}
+
+const NOTE_MS = 1000;
+const HINT_MS = 4000;
+
+/**
+ * Says what brig waits for, while it does: a pipe that nobody closes never ends. `awaited` completes the
+ * sentence "brig is …"; `hint` says how the wait ends.
+ */
+export function noteWait(
+  stderr: OutputStream,
+  { awaited, hint }: { awaited: string; hint: string },
+): Disposable {
+  const timers = [
+    setTimeout(() => void say(stderr, `brig: ${awaited}\n`), NOTE_MS),
+    setTimeout(() => void say(stderr, `brig: still ${awaited}; ${hint}\n`), HINT_MS),
+  ];
+  return {
+    [Symbol.dispose]() {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}
+
+/** For the wait for the end of standard input. */
+export const ENDS_WITH_INPUT = "it goes on when its standard input is closed, as </dev/null does";
 
 /**
  * Copies a command's output as it arrives, until it ends: byte for byte to a pipe or file, and to a terminal

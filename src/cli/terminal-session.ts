@@ -1,8 +1,8 @@
 import { TerminalGuard } from "../lib/terminal/terminal-guard.js";
 import type { ExitStatus, PtySize, SandboxProcess } from "../sandbox/sandbox-types.js";
-import type { CliContext, OutputStream } from "./context.js";
+import type { CliContext, InputStream, OutputStream } from "./context.js";
 import { write } from "./render.js";
-import { passInput } from "./streams.js";
+import { passInput, unreadableInput } from "./streams.js";
 
 const usualSize: PtySize = { rows: 24, cols: 80 };
 
@@ -27,15 +27,29 @@ export async function attachTerminal(
   stdout.on("resize", resize);
   if (isRaw) stdin.setRawMode?.(true);
   try {
-    // If input can no longer be read, the terminal is gone, and SIGHUP aborts the context's signal.
-    if (takesInput && program.stdin) passInput(stdin, program.stdin).catch(() => undefined);
-    const [status] = await Promise.all([program.exit, showOutput(program, stdout)]);
+    const ended = Promise.all([program.exit, showOutput(program, stdout)]);
+    const [status] = await Promise.race([ended, ...(takesInput ? [unreadable(stdin, program)] : [])]);
     return status;
   } finally {
     stdout.off("resize", resize);
     if (isRaw) stdin.setRawMode?.(false);
     stdin.pause();
   }
+}
+
+/** Passes the input on. Settles only if it cannot be read: then the program is ended, too. */
+async function unreadable(stdin: InputStream, program: SandboxProcess): Promise<never> {
+  if (program.stdin !== null)
+    try {
+      await passInput(stdin, program.stdin);
+    } catch (cause) {
+      // If it is a terminal, that is gone, and SIGHUP aborts the context's signal.
+      if (stdin.isTTY !== true) {
+        await program.kill("SIGHUP");
+        throw unreadableInput(cause);
+      }
+    }
+  return await new Promise<never>(() => undefined);
 }
 
 async function showOutput(program: SandboxProcess, stdout: OutputStream): Promise<void> {

@@ -75,7 +75,8 @@ export interface ModelClient {
   readonly takesOnlyFunctions?: boolean | undefined;
   /**
    * Sends a request and reads the response as it arrives. Throws `model.*` for failures that a retry cannot
-   * fix, and the signal's reason after an abort.
+   * fix, and the signal's reason after an abort. One of these failures is that the endpoint stopped in the
+   * middle of its answer: then the text so far is among the items before it, and a call that was cut off is not.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }

@@ -28,7 +28,7 @@ export interface CallableTools {
 }
 
 export interface CallSchedulerOptions {
-  /** Aborting ends every call; each still gets an output that says so. */
+  /** Aborting ends every call; each still gets an output that says so, and why, if that is a BrigError. */
   signal: AbortSignal;
   /**
    * Every call waits for this, usually the start of the sandbox, before its duration is measured. If it
@@ -142,8 +142,12 @@ export class CallScheduler {
       const output = await this.#dispatch(call, { onActivity, origin: { callId, position }, signal });
       return { ...output, durationMs: elapsedMs() };
     } catch (error) {
-      const output = signal.aborted ? failure(abortText(call.name, elapsedMs())) : failureOutput(error);
-      return { ...output, durationMs: elapsedMs() };
+      if (!signal.aborted) return { ...failureOutput(error), durationMs: elapsedMs() };
+      const durationMs = elapsedMs();
+      return {
+        ...failure(abortText(call.name, { reason: signal.reason, elapsedMs: durationMs })),
+        durationMs,
+      };
     }
   }
 
@@ -193,9 +197,12 @@ function conflict(one: Concurrency, other: Concurrency): boolean {
   return one.files.some((path) => other.files.some((file) => overlap(path, file)));
 }
 
-function abortText(name: string, elapsedMs: number): string {
+/** A failure, of the sandbox or of the model, is not what a person did: then the text says what failed. */
+function abortText(name: string, { reason, elapsedMs }: { reason: unknown; elapsedMs: number }): string {
   const seconds = Math.max(elapsedMs / 1000, 0.1).toFixed(1);
+  const failed = isBrigError(reason) && reason.code !== "aborted" ? `: ${reason.message}` : null;
+  const aborted = failed === null ? "aborted by user" : "aborted";
   return timedAbortTools.has(name)
-    ? `Wall time: ${seconds} seconds\naborted by user`
-    : `aborted by user after ${seconds}s`;
+    ? `Wall time: ${seconds} seconds\n${aborted}${failed ?? ""}`
+    : `${aborted} after ${seconds}s${failed ?? ""}`;
 }

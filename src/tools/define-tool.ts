@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { BrigError, isBrigError } from "../errors.js";
+import { withoutMark } from "../lib/utf8.js";
 import { argumentErrorText, InvalidArguments, syntaxErrorText } from "./argument-error.js";
 import { jsonSchemaOf } from "./json-schema.js";
 import type { Tool, ToolCallOptions, ToolOutput, ToolSpec } from "./tool.js";
@@ -96,7 +97,8 @@ export function defineTool<Parameters extends z.ZodObject, Output extends ToolOu
 }
 
 /** Parses the JSON text in which a model sends its arguments. */
-export function parseArguments(json: string): unknown {
+export function parseArguments(text: string): unknown {
+  const json = withoutMark(text);
   try {
     return JSON.parse(json);
   } catch (cause) {
@@ -107,7 +109,7 @@ export function parseArguments(json: string): unknown {
 /** Adds the position in the model's JSON to an error about arguments. Returns other errors as they are. */
 export function withPosition(error: unknown, json: string): unknown {
   if (!isBrigError(error, "tool.invalid-input") || !(error.cause instanceof InvalidArguments)) return error;
-  return invalidInput(argumentErrorText(error.cause, null, json), error.cause);
+  return invalidInput(argumentErrorText(error.cause, null, withoutMark(json)), error.cause);
 }
 
 /** Renames aliases; the real name wins. Null counts as absent, since models send it for that. */

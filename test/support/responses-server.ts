@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { ModelProvider } from "../../src/model/provider.js";
 import { noCredentials } from "../../src/model/static-credentials.js";
 
@@ -36,9 +37,11 @@ interface StreamFaults {
   delayMs?: number;
   /** Default: text/event-stream. */
   contentType?: string;
+  /** Compresses the stream, and says so. */
+  encoding?: "gzip" | "deflate" | "br" | "gzip, br" | "zstd";
 }
 
-/** What the server answers to one request. */
+/** What the server answers to one request. Events that are bytes are sent as they are. */
 export type Reply =
   | ({ kind: "stream"; events: readonly (object | string)[] } & StreamFaults)
   /** A response in the words of whichever wire the request came over. */
@@ -124,9 +127,13 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
   }
   // An answer that nobody waits for any more keeps no process alive.
   await new Promise((resolve) => setTimeout(resolve, reply.delayMs ?? 0).unref());
-  response.writeHead(200, { "content-type": reply.contentType ?? "text/event-stream" });
+  const encoded = reply.encoding === undefined ? {} : { "content-encoding": reply.encoding };
+  response.writeHead(200, { "content-type": reply.contentType ?? "text/event-stream", ...encoded });
   response.flushHeaders();
-  const bytes = Buffer.from(reply.events.map(frame).join(""));
+  const plain = Buffer.concat(
+    reply.events.map((event) => (event instanceof Uint8Array ? event : Buffer.from(frame(event)))),
+  );
+  const bytes = (reply.encoding ?? "").split(", ").reduce<Buffer>(compress, plain);
   const end = reply.cutAfterBytes ?? bytes.length;
   const step = reply.pieceBytes ?? bytes.length;
   for (let at = 0; at < end; at += step) {
@@ -136,6 +143,12 @@ async function answer(response: ServerResponse, reply: PlainReply | undefined): 
   if (reply.cutAfterBytes !== undefined || reply.ending === "break") response.destroy();
   else if (reply.ending !== "hang") response.end();
   else if (reply.thenRepeats !== undefined) void repeat(response, reply.thenRepeats);
+}
+
+function compress(bytes: Buffer, encoding: string): Buffer {
+  if (encoding === "gzip") return gzipSync(bytes);
+  if (encoding === "deflate") return deflateSync(bytes);
+  return encoding === "br" ? brotliCompressSync(bytes) : bytes;
 }
 
 async function repeat(response: ServerResponse, { text, everyMs }: { text: string; everyMs: number }) {

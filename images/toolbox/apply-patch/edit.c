@@ -230,7 +230,7 @@ static struct text place_chunk(struct search *s, const struct chunk *chunk, stru
     return NO_TEXT;
 }
 
-struct text edit_text(struct text text, const struct hunk *update, struct text name, struct text *edited) {
+static struct text edit_lines(struct text text, const struct hunk *update, struct text name, struct text *edited) {
     struct search s = {.lines = split(text)};
     struct replacements all = {0};
     struct text ending = s.lines.count && s.lines.at[0].ending.length ? s.lines.at[0].ending : TEXT("\n");
@@ -240,5 +240,14 @@ struct text edit_text(struct text text, const struct hunk *update, struct text n
         if (reason.at) return reason;
     }
     *edited = replaced(&s.lines, &all, ending);
+    return NO_TEXT;
+}
+
+/* The first line begins, for the patch, after the byte order mark or with it. */
+struct text edit_text(struct text text, const struct hunk *update, struct text name, struct text *edited) {
+    struct text reason = edit_lines(text, update, name, edited);
+    if (!reason.at || !starts_with(text, BYTE_ORDER_MARK)) return reason;
+    if (edit_lines(without_mark(text), update, name, edited).at) return reason;
+    *edited = CONCAT(BYTE_ORDER_MARK, *edited);
     return NO_TEXT;
 }

@@ -170,7 +170,7 @@ static void read_hunk(struct reader *r, struct hunk *hunk) {
 
 struct text parse_patch(struct text source, struct patch *patch) {
     struct reader r = {.next = 1};
-    split_lines(&r, trim(source));
+    split_lines(&r, trim(without_mark(source)));
     drop_heredoc(&r);
     if (!check_envelope(&r)) return r.reason;
     read_environment(&r);

@@ -36,6 +36,10 @@ struct text without_start(struct text text, size_t length) {
     return (struct text){text.at + length, text.length - length};
 }
 
+struct text without_mark(struct text text) {
+    return starts_with(text, BYTE_ORDER_MARK) ? without_start(text, BYTE_ORDER_MARK.length) : text;
+}
+
 struct text concat(const struct text *parts, size_t count) {
     size_t length = 0;
     for (size_t i = 0; i < count; i++) length += parts[i].length;

@@ -25,6 +25,9 @@ bool same_text(struct text a, struct text b);
 bool starts_with(struct text text, struct text start);
 bool ends_with(struct text text, struct text end);
 struct text without_start(struct text text, size_t length);
+/* Editors put it before a text, of which it is no part. */
+#define BYTE_ORDER_MARK TEXT("\xEF\xBB\xBF")
+struct text without_mark(struct text text);
 struct text concat(const struct text *parts, size_t count);
 struct text text_of(const char *string);
 struct text text_of_number(size_t number);

@@ -1,5 +1,6 @@
 import { BrigError, isBrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
+import { isIncomplete } from "../../model/endpoint/model-failure.js";
 import { messageText, type ResponseItem, textMessage } from "../../model/items.js";
 import type { BrokenResponse, ModelClient, TokenUsage } from "../../model/model-client.js";
 import type { AgentEvent } from "../turn/events.js";
@@ -21,17 +22,16 @@ export interface SummaryRequest {
 
 /**
  * Has the model summarise the conversation. While that is longer than the model can read, the oldest item is
- * left out, then two more, then four, and so on. An answer without text is `model.failed`.
+ * left out, then two more, then four, and so on, and also while the summary itself is cut off. An answer
+ * without text is `model.failed`.
  */
 export async function requestSummary(request: SummaryRequest): Promise<string> {
   let { items } = request;
   for (let dropped = 1; ; dropped *= 2) {
-    try {
-      return await askWithRetries(request, items);
-    } catch (error) {
-      if (!isContextOverflow(error) || items.length === 0) throw error;
-      items = withoutOldest(items, dropped);
-    }
+    const answer = await askWithRetries(request, items);
+    if (answer.kind === "summary") return answer.text;
+    if (items.length === 0) throw answer.error;
+    items = withoutOldest(items, dropped);
   }
 }
 
@@ -44,24 +44,39 @@ export function isContextOverflow(error: unknown): error is BrigError {
   return isBrigError(error, "model.context-window");
 }
 
-async function askWithRetries(request: SummaryRequest, items: readonly ResponseItem[]): Promise<string> {
+type Answer =
+  | { kind: "summary"; text: string }
+  /** There was no room, for the conversation or for the summary. */
+  | { kind: "too-long"; error: BrigError };
+
+async function askWithRetries(request: SummaryRequest, items: readonly ResponseItem[]): Promise<Answer> {
   const { model, signal, random, onReconnecting } = request;
   const reconnects = new Reconnects(model, { random });
   for (;;) {
     const answer = await ask(request, items);
-    if (answer.kind === "summary") return answer.text;
+    if (answer.kind !== "broken") return answer;
     const reconnecting = reconnects.next(answer);
     onReconnecting(reconnecting);
     await pause(reconnecting.delayMs, signal);
   }
 }
 
-type Answer = { kind: "summary"; text: string } | BrokenResponse;
-
 async function ask(
+  request: SummaryRequest,
+  items: readonly ResponseItem[],
+): Promise<Answer | BrokenResponse> {
+  try {
+    return await readSummary(request, items);
+  } catch (error) {
+    if (!isContextOverflow(error) && !isIncomplete(error)) throw error;
+    return { kind: "too-long", error };
+  }
+}
+
+async function readSummary(
   { model, instructions, prompt, signal, onUsage }: SummaryRequest,
   items: readonly ResponseItem[],
-): Promise<Answer> {
+): Promise<Answer | BrokenResponse> {
   const input = [...items, textMessage("user", prompt)];
   let text = "";
   for await (const event of model.stream({ instructions, input, tools: [] }, signal)) {

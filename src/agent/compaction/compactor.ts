@@ -75,6 +75,11 @@ export class Compactor {
     this.#keptTokens = Math.min(KEPT_USER_TOKENS, Math.floor(window * KEPT_SHARE));
   }
 
+  /** Whether the conversation takes up the model's context window, as far as that is known. */
+  get isWindowFull(): boolean {
+    return this.windowTokens !== null && this.#options.transcript.tokens >= this.windowTokens * USED_SHARE;
+  }
+
   /**
    * Compacts if the conversation, with what is to be added, has reached its limit. A failure is only a
    * warning, because the endpoint decides what is too long.

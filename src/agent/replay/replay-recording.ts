@@ -140,10 +140,12 @@ function skipReason(call: StepCall): string | null {
   // harm.
   if (isMcpCall(call.name) && !text.startsWith("unsupported call: ")) return "an MCP server answered it";
   if (agentTools.has(call.name)) return "other agents answered it";
-  const wasAborted =
-    text === "aborted" || /^(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after |$)/.test(text);
-  return wasAborted ? "it was interrupted" : null;
+  return text === "aborted" || abortedCall.test(text) ? "it was interrupted" : null;
 }
+
+/** What the output of a call says that a person or a failure has ended. */
+const abortedCall =
+  /^(?:Wall time: [\d.]+ seconds\naborted(?: by user$|: )|aborted(?: by user$| by user after | after [\d.]+s: ))/;
 
 const agentTools: ReadonlySet<string> = new Set([...agentToolNames, ...Object.keys(agentToolAliases)]);
 

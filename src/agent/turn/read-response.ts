@@ -1,4 +1,5 @@
 import type { BrigError } from "../../errors.js";
+import { isIncomplete } from "../../model/endpoint/model-failure.js";
 import { calledTool, isToolCall, type ToolCallItem, textMessage } from "../../model/items.js";
 import type { BrokenResponse, ModelClient, ModelRequest } from "../../model/model-client.js";
 import { approvalRecord, callRecord } from "../../session/write/session-records.js";
@@ -27,7 +28,9 @@ export type ResponseEnd =
   | { kind: "completed"; callCount: number }
   | BrokenResponse
   /** The conversation is longer than the model's context window. */
-  | { kind: "overflow"; error: BrigError };
+  | { kind: "overflow"; error: BrigError }
+  /** The endpoint stopped in the middle. What was complete is recorded, and its calls have run. */
+  | { kind: "incomplete"; error: BrigError };
 
 interface StartedCall {
   item: ToolCallItem;
@@ -59,17 +62,25 @@ export async function readResponse(request: ModelRequest, context: ResponseConte
       if (event.kind === "broken") end = event;
     }
   } catch (error) {
-    if (!isContextOverflow(error)) {
+    end = endOf(error, transcript);
+    if (end === undefined) {
       stop.abort(error);
       throw error;
     }
-    end = { kind: "overflow", error };
   } finally {
     await calls.recordOutputs();
   }
   signal.throwIfAborted();
   if (end === undefined) throw new TypeError("a model's stream ends with completed or broken");
   return end;
+}
+
+/** Undefined for an error that ends the turn at once, with its calls. */
+function endOf(error: unknown, transcript: Transcript): ResponseEnd | undefined {
+  if (isContextOverflow(error)) return { kind: "overflow", error };
+  if (!isIncomplete(error)) return undefined;
+  if (error.cause.usage !== null) transcript.addUsage(error.cause.usage);
+  return { kind: "incomplete", error };
 }
 
 class ResponseCalls {

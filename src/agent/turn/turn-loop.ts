@@ -87,7 +87,8 @@ function contextSource({ setting, sandboxReady, signal, transcript }: TurnContex
 
 /**
  * Asks until a response is complete. A response that broke off is asked for again, with all that it had
- * completed. If the endpoint says that the conversation is too long, it is compacted once.
+ * completed. If the endpoint says that the conversation is too long, or stops where the context window ends,
+ * the conversation is compacted once.
  */
 async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "completed" }> {
   const { model, transcript, tools, instructions, outputSchema, random, signal } = context;
@@ -98,8 +99,10 @@ async function respond(context: TurnContext): Promise<ResponseEnd & { kind: "com
     const request = { instructions, input: transcript.toInput(), tools: tools.getSpecs(), outputSchema };
     const end = await readResponse(request, context);
     if (end.kind === "completed") return end;
-    if (end.kind === "overflow") {
-      if (hasMadeRoom || (await makeRoom("overflow", context)).kind === "nothing") throw end.error;
+    if (end.kind === "overflow" || end.kind === "incomplete") {
+      const needsRoom = end.kind === "overflow" || context.compactor.isWindowFull;
+      if (!needsRoom || hasMadeRoom || (await makeRoom("overflow", context)).kind === "nothing")
+        throw end.error;
       hasMadeRoom = true;
       continue;
     }

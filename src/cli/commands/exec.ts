@@ -25,7 +25,7 @@ import {
   setupNetworkOption,
   setupOption,
 } from "../setup/sandbox-flags.js";
-import { readInput } from "../streams.js";
+import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
 import { attachTerminal, terminalSize } from "../terminal-session.js";
 
 /** With `--json`, the command's input is kept in memory. */
@@ -197,7 +197,10 @@ function notFound([program = "", ...others]: readonly string[], image: string): 
   return `a program was not found in the image ${image}; use --container-image NAME for another image`;
 }
 
-async function jsonInput({ stdin, signal }: CliContext): Promise<Uint8Array> {
+async function jsonInput(context: CliContext): Promise<Uint8Array> {
+  const awaited = "reading the command's input from standard input";
+  using _ = noteWait(context.stderr, { awaited, hint: ENDS_WITH_INPUT });
+  const { stdin, signal } = context;
   const tooLong = () =>
     new BrigError(`standard input has more than ${maxJsonInputBytes} bytes, the limit with --json`, {
       code: "usage.invalid",

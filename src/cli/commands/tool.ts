@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { createToolRegistry } from "../../tools/registry.js";
 import type { ToolOutput } from "../../tools/tool.js";
 import type { CliContext } from "../context.js";
@@ -13,7 +14,7 @@ import {
   type SandboxFlags,
 } from "../setup/sandbox-flags.js";
 import { requireTool } from "../setup/tool-catalogue.js";
-import { readInput } from "../streams.js";
+import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
 
 const maxInputBytes = 64 * 1024 * 1024;
 
@@ -52,7 +53,7 @@ async function callTool(
 async function readArguments(source: string, context: CliContext): Promise<unknown> {
   const json = source === "-" ? await readText(context) : source;
   try {
-    return JSON.parse(json);
+    return JSON.parse(withoutMark(json));
   } catch (cause) {
     throw new BrigError(
       `the tool's arguments are not JSON: ${cause instanceof Error ? cause.message : cause}`,
@@ -65,7 +66,10 @@ async function readArguments(source: string, context: CliContext): Promise<unkno
   }
 }
 
-async function readText({ stdin, signal }: CliContext): Promise<string> {
+async function readText(context: CliContext): Promise<string> {
+  const awaited = "reading the tool's arguments from standard input";
+  using _ = noteWait(context.stderr, { awaited, hint: ENDS_WITH_INPUT });
+  const { stdin, signal } = context;
   const tooLong = () =>
     new BrigError(`standard input has more than ${maxInputBytes} bytes`, { code: "tool.invalid-input" });
   return (await readInput(stdin, { signal, maxBytes: maxInputBytes, tooLong })).toString("utf8");

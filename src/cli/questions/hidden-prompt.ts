@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { BrigError } from "../../errors.js";
 import type { CliContext } from "../context.js";
 import { write } from "../render.js";
-import { readInput } from "../streams.js";
+import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
 
 const maxBytes = 64 * 1024;
 
@@ -16,6 +16,7 @@ export async function readHidden(question: string, context: CliContext): Promise
   if (context.stdin.isTTY !== true) {
     const tooLong = () =>
       new BrigError(`standard input has more than ${maxBytes} bytes`, { code: "usage.invalid" });
+    using _ = noteWait(context.stderr, { awaited: "reading from standard input", hint: ENDS_WITH_INPUT });
     return (await readInput(context.stdin, { signal: context.signal, maxBytes, tooLong })).toString("utf8");
   }
   try {

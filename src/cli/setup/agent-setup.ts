@@ -127,7 +127,7 @@ export async function prepareAgent(
   const outputSchema =
     flags.outputSchema === undefined
       ? undefined
-      : await readOutputSchema(resolve(cwd, flags.outputSchema), context.signal);
+      : await readOutputSchema(resolve(cwd, flags.outputSchema), context.signal, context);
   const contextOptions = configuredContext(config, { environment, cwd: workplaceOf(sandbox, flags) });
   const asksAtOnce =
     !use.hasManyTurns &&

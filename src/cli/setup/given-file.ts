@@ -6,6 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BrigError } from "../../errors.js";
 import { readStart } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
+import { visibleLine } from "../../lib/terminal/visible-line.js";
+import type { OutputStream } from "../context.js";
+import { noteWait } from "../streams.js";
 
 const MAX_BYTES = 64 * 1024 * 1024;
 /** How long to wait for a writer: one that was blocked until the pipe had a reader is only now woken. */
@@ -13,11 +16,25 @@ const WRITER_COMES_MS = 2000;
 /** O_NONBLOCK, since opening a FIFO would otherwise wait for a writer that may never come. */
 const OPENING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
+export interface WaitNotes {
+  /** Where brig says that it waits for a pipe. Default: nowhere. */
+  stderr?: OutputStream | undefined;
+}
+
 /** Reads a regular file, or a pipe such as a shell's `<(…)`. Errors: `usage.invalid`, the signal's reason. */
-export async function readGivenFile(path: string, signal: AbortSignal): Promise<Buffer> {
+export async function readGivenFile(
+  path: string,
+  signal: AbortSignal,
+  notes: WaitNotes = {},
+): Promise<Buffer> {
   await using file = await openedAtOnce(path);
   const facts = await file.stat();
-  if (facts.isFIFO()) return await readPipe(path, signal);
+  if (facts.isFIFO()) {
+    const hint = "it goes on when the pipe's writer closes it";
+    using _ =
+      notes.stderr && noteWait(notes.stderr, { awaited: `reading the pipe ${visibleLine(path)}`, hint });
+    return await readPipe(path, signal);
+  }
   if (!facts.isFile()) throw notReadable(path, `it is ${kindOf(facts)}`);
   const bytes = await readStart(file, MAX_BYTES + 1);
   if (bytes.length > MAX_BYTES) throw tooLarge(path);

@@ -1,18 +1,18 @@
 import { resolve } from "node:path";
 import { BrigError } from "../../errors.js";
 import { imageType } from "../../lib/image-type.js";
+import { decodeMarked } from "../../lib/utf8.js";
 import { ImageResizer } from "../../tools/picture/image-resizer.js";
 import type { CliContext } from "../context.js";
-import { say } from "../render.js";
-import { readInput } from "../streams.js";
-import { readGivenFile } from "./given-file.js";
+import { ENDS_WITH_INPUT, noteWait, readInput } from "../streams.js";
+import { readGivenFile, type WaitNotes } from "./given-file.js";
 
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
 
 /** The argument, unless it is missing or `-`, followed by standard input, unless that is a terminal. */
 export async function readPrompt(argument: string | undefined, context: CliContext): Promise<string> {
-  const { stdin, stderr } = context;
+  const { stdin } = context;
   const isFromInput = argument === undefined || argument === "-";
   if (!isFromInput && argument.trim() === "") throw noPrompt("the argument is empty");
   if (stdin.isTTY === true) {
@@ -20,12 +20,10 @@ export async function readPrompt(argument: string | undefined, context: CliConte
     throw noPrompt("give one as an argument, or pipe it in");
   }
   if (!isFromInput) {
-    const more = (
-      await readText(context, () => say(stderr, "brig: reading more from standard input\n"))
-    ).trim();
+    const more = (await readText(context, "reading more from standard input")).trim();
     return more === "" ? argument : `${argument}\n\n<stdin>\n${more}\n</stdin>`;
   }
-  const prompt = await readText(context);
+  const prompt = await readText(context, "reading the prompt from standard input");
   if (prompt.trim() === "") throw noPrompt("standard input is empty");
   return prompt;
 }
@@ -33,20 +31,24 @@ export async function readPrompt(argument: string | undefined, context: CliConte
 /** Data URLs, reduced in size as `view_image` does it. An entry may name several files, separated by commas. */
 export async function readImages(
   files: readonly string[],
-  { cwd, signal }: Pick<CliContext, "cwd" | "signal">,
+  { cwd, signal, stderr }: Pick<CliContext, "cwd" | "signal"> & WaitNotes,
 ): Promise<string[]> {
   const resizer = new ImageResizer();
   const given: GivenImage[] = [];
   // Sequentially, so that after a failure nobody waits for another pipe.
   for (const file of files.flatMap((list) => list.split(","))) {
     const path = resolve(cwd, file);
-    given.push({ path, bytes: await readGivenFile(path, signal) });
+    given.push({ path, bytes: await readGivenFile(path, signal, { stderr }) });
   }
   return await Promise.all(given.map((image) => fitImage(image, resizer)));
 }
 
-export async function readOutputSchema(path: string, signal: AbortSignal): Promise<Record<string, unknown>> {
-  const text = (await readGivenFile(path, signal)).toString("utf8");
+export async function readOutputSchema(
+  path: string,
+  signal: AbortSignal,
+  notes: WaitNotes = {},
+): Promise<Record<string, unknown>> {
+  const text = decode(await readGivenFile(path, signal, notes), `the output schema ${path}`);
   try {
     const schema: unknown = JSON.parse(text);
     if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
@@ -73,26 +75,18 @@ async function fitImage({ path, bytes }: GivenImage, resizer: ImageResizer): Pro
   return `data:${image.type};base64,${image.bytes.toString("base64")}`;
 }
 
-/** `onWait` is called if the input does not end within a second, to say what brig is waiting for. */
-async function readText({ stdin, signal }: CliContext, onWait?: () => Promise<void>): Promise<string> {
-  const timer = setTimeout(() => void onWait?.(), 1000);
+async function readText(context: CliContext, awaited: string): Promise<string> {
+  using _ = noteWait(context.stderr, { awaited, hint: ENDS_WITH_INPUT });
+  const { stdin, signal } = context;
   const tooLong = () => usage(`standard input is larger than ${MAX_INPUT_BYTES} bytes`);
-  try {
-    return decode(await readInput(stdin, { signal, maxBytes: MAX_INPUT_BYTES, tooLong }));
-  } finally {
-    clearTimeout(timer);
-  }
+  return decode(await readInput(stdin, { signal, maxBytes: MAX_INPUT_BYTES, tooLong }), "standard input");
 }
 
-/** The byte order mark decides between UTF-8 and UTF-16; without one it is UTF-8. */
-function decode(bytes: Buffer): string {
-  const [first, second] = bytes;
-  const encoding =
-    first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
+function decode(bytes: Uint8Array, name: string): string {
   try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    return decodeMarked(bytes);
   } catch (cause) {
-    throw usage("standard input is not text in UTF-8 or UTF-16", cause);
+    throw usage(`${name} is not text in UTF-8 or UTF-16`, cause);
   }
 }
 

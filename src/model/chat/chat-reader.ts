@@ -1,17 +1,23 @@
 import { z } from "zod";
 import { parseJson } from "../../lib/json/parse-json.js";
+import { type BrokenStream, DamagedStream } from "../endpoint/broken-stream.js";
 import { broken, type RefusalReader, type ResponseReader } from "../endpoint/endpoint-client.js";
-import { classifyRefusal, unusableResponse } from "../endpoint/model-failure.js";
+import { incompleteResponse, unusableResponse } from "../endpoint/model-failure.js";
 import { readStreamError } from "../endpoint/refusal.js";
 import { ResponseLimits } from "../endpoint/response-limits.js";
-import type { BrokenStream } from "../endpoint/server-events.js";
+import { parseEvent } from "../endpoint/stream-event.js";
 import { isToolCall, type ResponseItem, type ToolCallItem } from "../items.js";
 import type { ModelEvent, ModelRequest, TokenUsage } from "../model-client.js";
 
-const textPart = z.object({ text: z.string().catch("") });
+// What the answer and its calls consist of is read strictly: a piece that is left out would change them.
+
+/** How gateways in PHP write an empty object. */
+const emptyObject = z.tuple([]).transform(() => null);
+const textPart = z.object({ text: z.string().nullish() });
 const texts = z
-  .union([z.string(), z.array(textPart).transform((parts) => parts.map(({ text }) => text).join(""))])
-  .catch("");
+  .union([z.string(), z.array(textPart).transform((parts) => parts.map(({ text }) => text ?? "").join(""))])
+  .nullish()
+  .transform((text) => text ?? "");
 const thought = z
   .union([
     z.string(),
@@ -25,11 +31,13 @@ const callDelta = z.object({
   id: z.string().nullish().catch(null),
   function: z
     .object({
-      name: z.string().nullish().catch(null),
-      arguments: z.union([z.string(), z.looseObject({}).transform((args) => JSON.stringify(args))]).catch(""),
+      name: z.string().nullish(),
+      arguments: z
+        .union([z.string(), emptyObject, z.looseObject({}).transform((args) => JSON.stringify(args))])
+        .nullish()
+        .transform((args) => args ?? ""),
     })
-    .nullish()
-    .catch(null),
+    .nullish(),
 });
 type CallDelta = z.output<typeof callDelta>;
 
@@ -38,13 +46,16 @@ const delta = z.object({
   refusal: texts,
   reasoning: thought,
   reasoning_content: thought,
-  tool_calls: z.array(callDelta).catch([]),
+  tool_calls: z
+    .array(callDelta)
+    .nullish()
+    .transform((calls) => calls ?? []),
 });
 
 const choice = z.object({
-  delta: delta.nullish().catch(null),
+  delta: z.union([delta, emptyObject]).nullish(),
   /** Sent instead of `delta` by endpoints that do not stream. */
-  message: delta.nullish().catch(null),
+  message: z.union([delta, emptyObject]).nullish(),
   finish_reason: z.string().nullish().catch(null),
 });
 
@@ -58,9 +69,15 @@ const usageShape = z.object({
 
 const chunk = z.object({
   error: z.unknown().optional(),
-  choices: z.array(choice).catch([]),
+  choices: z
+    .array(choice)
+    .nullish()
+    .transform((choices) => choices ?? []),
   usage: usageShape.nullish().catch(null),
 });
+
+/** Of an answer that the model did not end itself. */
+const cutFinishes: ReadonlySet<string> = new Set(["length", "content_filter"]);
 
 interface PendingCall {
   index: number | null;
@@ -95,8 +112,11 @@ export class ChatReader implements ResponseReader {
       yield* this.#complete();
       return;
     }
-    const { data: said } = chunk.safeParse(parseJson(data));
-    if (said === undefined) return;
+    const event = parseEvent(data);
+    if (event === null) return;
+    const { data: said } = chunk.safeParse(event);
+    if (said === undefined)
+      throw new DamagedStream("the endpoint sent a part of its answer that cannot be read");
     if (said.error !== undefined && said.error !== null) {
       yield this.#options.refused(readStreamError(said.error));
       return;
@@ -120,7 +140,7 @@ export class ChatReader implements ResponseReader {
   *#readChoice({ delta, message, finish_reason }: z.output<typeof choice>): Iterable<ModelEvent> {
     const said = delta ?? message;
     if (said !== null && said !== undefined) yield* this.#readDelta(said);
-    if (typeof finish_reason === "string" && finish_reason !== "") this.#finish(finish_reason);
+    if (typeof finish_reason === "string" && finish_reason !== "") this.#finishReason = finish_reason;
   }
 
   *#readDelta(said: z.output<typeof delta>): Iterable<ModelEvent> {
@@ -166,27 +186,23 @@ export class ChatReader implements ResponseReader {
     return isAnother ? undefined : call;
   }
 
-  #finish(reason: string): void {
-    if (reason === "length")
-      throw classifyRefusal({
-        message: "the model's context window is full: it stopped in the middle of its answer",
-        code: "context_length_exceeded",
-      }).error;
-    if (reason === "content_filter")
-      throw unusableResponse("the endpoint's content filter stopped the answer");
-    this.#finishReason = reason;
-  }
-
   *#complete(): Iterable<ModelEvent> {
-    for (const item of this.#items()) yield { kind: "item", item };
+    for (const item of this.#said()) yield { kind: "item", item };
+    const finish = this.#finishReason ?? "stop";
+    // The last call may be cut off, and nothing says whether it is.
+    if (cutFinishes.has(finish)) throw incompleteResponse(finish, this.#usage);
+    for (const item of this.#called()) yield { kind: "item", item };
     yield { kind: "completed", usage: this.#usage };
   }
 
-  *#items(): Iterable<ResponseItem> {
+  *#said(): Iterable<ResponseItem> {
     if (this.#thoughts !== "")
       yield { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: this.#thoughts }] };
     if (this.#text !== "")
       yield { type: "message", role: "assistant", content: [{ type: "output_text", text: this.#text }] };
+  }
+
+  *#called(): Iterable<ResponseItem> {
     for (const [position, call] of this.#calls.entries())
       if (call.name !== "" || call.arguments !== "") yield this.#callItem(call, position);
   }

@@ -1,3 +1,4 @@
+import { isBrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
@@ -186,6 +187,8 @@ async function exchange(
     const reason = readRefusal(response.status, response.headers, await readBody(response));
     return { kind: "unanswered", reason };
   } catch (error) {
+    // brig itself refuses the answer, and would refuse the next one.
+    if (isBrigError(error)) throw error;
     return { kind: "unanswered", reason: error instanceof Error ? error : new Error(String(error)) };
   }
 }

@@ -3,9 +3,10 @@ import { formatDuration } from "../../lib/time/durations.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
 import type { ModelClient, ModelEvent, ModelRequest } from "../model-client.js";
 import type { ModelSettings } from "../model-settings.js";
+import { BrokenStream, DamagedStream, SilentStream } from "./broken-stream.js";
 import { Connection, type ConnectionOptions, type Route } from "./connection.js";
 import { classifyRefusal, type Refusal, transportFailure, unusableResponse } from "./model-failure.js";
-import { BrokenStream, readServerEvents, SilentStream } from "./server-events.js";
+import { readServerEvents } from "./server-events.js";
 
 /** Models with long reasoning answer within half of it. */
 const DEFAULT_RESPONSE_TIMEOUT_MS = 3_600_000;
@@ -28,6 +29,7 @@ export type RefusalReader = (refusal: Refusal) => ModelEvent;
 
 /** Reads one response, up to `completed` or `broken`. A failure that a retry cannot fix is thrown. */
 export interface ResponseReader {
+  /** Throws `BrokenStream` for data that must not be skipped, and cannot be read; then `end` is called. */
   read(data: string): Iterable<ModelEvent>;
   /** `cut` is null if the stream ended by itself. */
   end(cut: BrokenStream | null): Iterable<ModelEvent>;
@@ -89,11 +91,11 @@ async function* readAnswer(
   let cut: BrokenStream | null = null;
   try {
     for await (const data of readServerEvents(response.body, { idleTimeoutMs })) {
-      hasEvents = true;
       for (const event of reader.read(data)) {
         yield event;
         if (isLast(event)) return;
       }
+      hasEvents = true;
     }
   } catch (cause) {
     signal.throwIfAborted();
@@ -101,7 +103,7 @@ async function* readAnswer(
     cut = cause;
   }
   signal.throwIfAborted();
-  if (!hasEvents && cut === null) refuseOtherContent(response);
+  if (!hasEvents && (cut === null || cut instanceof DamagedStream)) refuseOtherContent(response);
   yield* reader.end(cut);
 }
 

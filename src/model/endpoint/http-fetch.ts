@@ -1,6 +1,8 @@
 import { type IncomingMessage, request as openHttp } from "node:http";
-import { Readable } from "node:stream";
+import { type Duplex, pipeline, Readable } from "node:stream";
 import type { ReadableStream as NodeStream } from "node:stream/web";
+import type * as zlib from "node:zlib";
+import { unusableResponse } from "./model-failure.js";
 import { noteRequestSent } from "./request-sent.js";
 
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -28,12 +30,10 @@ export async function postJson(url: URL, { headers, body, signal, silence }: Jso
     if (silence.aborted) breakOff();
     else silence.addEventListener("abort", breakOff, { once: true });
     request.on("response", (answer) => {
-      try {
-        resolve(responseOf(answer));
-      } catch (error) {
+      responseOf(answer).then(resolve, (error: unknown) => {
         request.destroy();
         reject(error);
-      }
+      });
     });
     request.on("error", reject);
     // Node closes the connection without an error after "101 Switching Protocols".
@@ -43,7 +43,7 @@ export async function postJson(url: URL, { headers, body, signal, silence }: Jso
   });
 }
 
-function responseOf(answer: IncomingMessage): Response {
+async function responseOf(answer: IncomingMessage): Promise<Response> {
   const { statusCode: status = 0, statusMessage: statusText, rawHeaders } = answer;
   const headers = new Headers();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
@@ -52,6 +52,41 @@ function responseOf(answer: IncomingMessage): Response {
     answer.resume();
     return new Response(null, { status, statusText, headers });
   }
-  const body: NodeStream<Uint8Array> = Readable.toWeb(answer);
+  const decoded = await decode(answer, headers.get("content-encoding") ?? "");
+  const body: NodeStream<Uint8Array> = Readable.toWeb(decoded);
   return new Response(body as ReadableStream<Uint8Array>, { status, statusText, headers });
+}
+
+/** brig asks for no compression, but some gateways compress whatever they send. */
+async function decode(answer: IncomingMessage, encodings: string): Promise<Readable> {
+  const applied = encodings
+    .toLowerCase()
+    .split(/\s*,\s*/)
+    .filter((name) => !["", "identity"].includes(name));
+  if (applied.length === 0) return answer;
+  // Loaded only now, since that takes longer than a small request.
+  const zlib = await import("node:zlib");
+  const decoders = applied.toReversed().map((name) => decoderOf(name, zlib));
+  // An error also ends the last stream, from which it is read.
+  return decoders.reduce<Readable>((from, to) => pipeline(from, to, () => undefined), answer);
+}
+
+function decoderOf(
+  encoding: string,
+  { createBrotliDecompress, createInflate, createUnzip }: typeof zlib,
+): Duplex {
+  switch (encoding) {
+    case "gzip":
+    case "x-gzip":
+      return createUnzip();
+    case "deflate":
+      return createInflate();
+    case "br":
+      return createBrotliDecompress();
+    default:
+      throw unusableResponse(
+        `the endpoint answered in the encoding ${encoding}, which was not asked for`,
+        "switch off the compression of answers at the endpoint, or in the gateway before it",
+      );
+  }
 }

@@ -1,5 +1,6 @@
-import { BrigError, type ErrorCode } from "../../errors.js";
+import { BrigError, type ErrorCode, isBrigError } from "../../errors.js";
 import { formatDuration } from "../../lib/time/durations.js";
+import type { TokenUsage } from "../model-client.js";
 import { LONGEST_WAIT_MS, retryAfterInMessage } from "./backoff.js";
 
 export type FailureKind =
@@ -10,6 +11,8 @@ export type FailureKind =
   | "overloaded"
   | "server"
   | "transport"
+  /** The endpoint stopped in the middle of its answer, at a limit or by a filter. */
+  | "incomplete"
   | "refused";
 
 /** The cause of every `model.*` error that came from an endpoint. */
@@ -17,11 +20,22 @@ export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
   readonly kind: FailureKind;
   readonly status: number | undefined;
+  /** What an incomplete response used, if the endpoint counts that. */
+  readonly usage: TokenUsage | null;
 
-  constructor(message: string, options: { kind: FailureKind; status?: number | undefined; cause?: unknown }) {
+  constructor(
+    message: string,
+    options: {
+      kind: FailureKind;
+      status?: number | undefined;
+      usage?: TokenUsage | null | undefined;
+      cause?: unknown;
+    },
+  ) {
     super(message, { cause: options.cause });
     this.kind = options.kind;
     this.status = options.status;
+    this.usage = options.usage ?? null;
   }
 }
 
@@ -91,6 +105,7 @@ const traits: Record<FailureKind, KindTraits> = {
     canRetry: true,
     hint: "check the provider's base_url and the network",
   },
+  incomplete: { code: "model.failed", canRetry: false, hint: undefined },
   refused: { code: "model.failed", canRetry: false, hint: undefined },
 };
 
@@ -117,17 +132,34 @@ export function unusableResponse(message: string, hint?: string): BrigError {
   return failure("refused", message, { hint }).error;
 }
 
+/** For a response that the endpoint stopped in the middle. `finish` is its word for why. */
+export function incompleteResponse(finish: string, usage: TokenUsage | null): BrigError {
+  const hint = limits.has(finish) ? limitHint : undefined;
+  return failure("incomplete", `Incomplete response returned, reason: ${finish}`, { hint, usage }).error;
+}
+
+export function isIncomplete(error: unknown): error is BrigError & { cause: ModelFailure } {
+  return isBrigError(error) && error.cause instanceof ModelFailure && error.cause.kind === "incomplete";
+}
+
+/** How the two APIs name a limit of tokens. */
+const limits: ReadonlySet<string> = new Set(["length", "max_output_tokens"]);
+const limitHint =
+  "what was complete is kept; raise the endpoint's limit of output tokens, or ask for less at once. " +
+  "If it is the context window that is full: model_context_window makes brig compact the conversation in time";
+
 function failure(
   kind: FailureKind,
   message: string,
   details: {
     status?: number | undefined;
     hint?: string | undefined;
+    usage?: TokenUsage | null;
     cause?: unknown;
     retryAfterMs?: number | null;
   },
 ): ClassifiedFailure {
-  const { status, cause, retryAfterMs = null } = details;
+  const { status, usage, cause, retryAfterMs = null } = details;
   const { code, canRetry, hint } = traits[kind];
   const isTooFarOff = canRetry && retryAfterMs !== null && retryAfterMs > LONGEST_WAIT_MS;
   const waitHint = isTooFarOff ? `the endpoint asks to wait for ${formatDuration(retryAfterMs)}` : undefined;
@@ -136,7 +168,7 @@ function failure(
     error: new BrigError(message, {
       code,
       hint: waitHint ?? details.hint ?? hint,
-      cause: new ModelFailure(message, { kind, status, cause }),
+      cause: new ModelFailure(message, { kind, status, usage, cause }),
     }),
     canRetry: canRetry && !isTooFarOff,
     retryAfterMs,

@@ -1,6 +1,8 @@
 import { LONGEST_TIMER_MS } from "../../lib/time/pause.js";
-import { Utf8Stream } from "../../lib/utf8.js";
+import { withoutMark } from "../../lib/utf8.js";
+import { BrokenStream, DamagedStream, SilentStream } from "./broken-stream.js";
 import { unusableResponse } from "./model-failure.js";
+import { wasJson } from "./stream-event.js";
 
 const MAX_EVENT_CHARS = 64 * 1024 * 1024;
 /** Mostly for comments and keep-alives. Larger than the longest event, whose bytes count too. */
@@ -12,23 +14,19 @@ const DRAIN_MS = 250;
 const BACKLOG_MS = 250;
 const SILENT = "idle timeout waiting for SSE";
 
-/** The stream ended early, by silence or by a broken connection. */
-export class BrokenStream extends Error {
-  override readonly name = "BrokenStream";
-}
-
-/** No event came within the idle timeout. */
-export class SilentStream extends BrokenStream {}
+/** Lines of these fields and comments, which begin with a colon, are known; only `data` is used. */
+const KNOWN_LINE = /^(?:data|event|id|retry)?(?::|$)/;
 
 /**
  * The data of each server-sent event; one that the end of the stream cuts off is dropped. The idle timeout
- * runs from event to event: comments would keep a dead response alive for ever.
+ * runs from event to event: comments would keep a dead response alive for ever. Errors: `BrokenStream`,
+ * `model.failed` for more than fits into the memory.
  */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
   { idleTimeoutMs }: { idleTimeoutMs: number },
 ): AsyncIterable<string> {
-  const decoder = new Utf8Stream();
+  const decoder = new StrictUtf8();
   const lines = new EventLines();
   const deadline = new IdleDeadline(idleTimeoutMs);
   let bytesWithoutEvent = 0;
@@ -42,6 +40,19 @@ export async function* readServerEvents(
     if (deadline.isOver) throw new SilentStream(SILENT);
     if (bytesWithoutEvent > MAX_BYTES_WITHOUT_EVENT)
       throw unusableResponse("the endpoint sent more than 128 MiB without an event");
+  }
+}
+
+/** Invalid bytes are not replaced: a path with another character in it is another path. */
+class StrictUtf8 {
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+  push(bytes: Uint8Array): string {
+    try {
+      return this.#decoder.decode(bytes, { stream: true });
+    } catch (cause) {
+      throw new DamagedStream("the endpoint sent bytes that are not UTF-8", { cause });
+    }
   }
 }
 
@@ -102,7 +113,7 @@ class EventLines {
   /** The data of the event that ends with this line; null if none does, or if it has no data. */
   #endLine(rest: string): string | null {
     this.#keep(rest);
-    const line = this.#pieces.join("");
+    const line = withoutMark(this.#pieces.join(""));
     this.#pieces = [];
     this.#pieceChars = 0;
     if (line === "") {
@@ -114,7 +125,8 @@ class EventLines {
     if (line.startsWith("data:")) {
       this.#data.push(line.slice(line.startsWith("data: ") ? "data: ".length : "data:".length));
       this.#dataChars += line.length;
-    }
+    } else if (!KNOWN_LINE.test(line) && wasJson(line))
+      throw new DamagedStream("the endpoint sent a line that cannot be read");
     return null;
   }
 

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { parseJson } from "../../lib/json/parse-json.js";
+import type { BrokenStream } from "../endpoint/broken-stream.js";
 import { broken, type RefusalReader, type ResponseReader } from "../endpoint/endpoint-client.js";
-import { unusableResponse } from "../endpoint/model-failure.js";
+import { incompleteResponse } from "../endpoint/model-failure.js";
 import { readStreamError } from "../endpoint/refusal.js";
 import { ResponseLimits } from "../endpoint/response-limits.js";
-import type { BrokenStream } from "../endpoint/server-events.js";
-import { isToolCall, parseItem, type ResponseItem } from "../items.js";
+import { parseEvent, type StreamEvent } from "../endpoint/stream-event.js";
 import type { ModelEvent, TokenUsage } from "../model-client.js";
+import { ResponseItems } from "./response-items.js";
 
 const usageShape = z.object({
   input_tokens: z.number(),
@@ -19,82 +19,111 @@ const usageShape = z.object({
 
 const textDelta = z.object({ delta: z.string() });
 const nextPart = z.object({ summary_index: z.number().min(1) });
-const doneItem = z.object({ item: z.unknown().optional() });
-const completedResponse = z.object({ response: z.object({ usage: usageShape.nullish().catch(null) }) });
-const failedResponse = z.object({ response: z.object({ error: z.unknown().optional() }) });
-const errorEvent = z.looseObject({ error: z.unknown().optional() });
-const incompleteResponse = z.object({
-  response: z.object({ incomplete_details: z.object({ reason: z.string() }).nullish() }),
+/** The response in an event that ends it. Some endpoints leave out its items. */
+const endedResponse = z.object({
+  status: z.string().nullish().catch(null),
+  usage: usageShape.nullish().catch(null),
+  output: z.array(z.unknown()).catch([]),
+  error: z.unknown().optional(),
+  incomplete_details: z.object({ reason: z.string() }).nullish().catch(null),
 });
-const named = z.object({ type: z.string() });
+type EndedResponse = z.output<typeof endedResponse>;
 
 /** Reads a Responses API stream. Only finished items are kept; deltas are for display. */
 export class ResponsesReader implements ResponseReader {
-  readonly #keepsIds: boolean;
   readonly #refused: RefusalReader;
   readonly #limits = new ResponseLimits();
+  readonly #items: ResponseItems;
 
   constructor({ keepsIds, refused }: { keepsIds: boolean; refused: RefusalReader }) {
-    this.#keepsIds = keepsIds;
     this.#refused = refused;
+    this.#items = new ResponseItems({ keepsIds, limits: this.#limits });
   }
 
   *read(data: string): Iterable<ModelEvent> {
-    // Some gateways insert pings of their own, which may not be JSON.
-    const event = parseJson(data);
-    const meaning = this.#meaningOf(named.safeParse(event).data?.type, event);
-    if (meaning === null) return;
-    if ("text" in meaning) this.#limits.addChars(meaning.text.length);
-    if (meaning.kind === "item") {
-      this.#limits.addChars(data.length);
-      if (isToolCall(meaning.item)) this.#limits.addCall();
+    const event = parseEvent(data);
+    if (event === null) return;
+    switch (event.type) {
+      case "response.output_text.delta":
+        yield* this.#text(textDelta.safeParse(event).data?.delta);
+        break;
+      case "response.reasoning_summary_text.delta":
+      case "response.reasoning_text.delta":
+        yield* this.#thought(textDelta.safeParse(event).data?.delta);
+        break;
+      case "response.reasoning_summary_part.added":
+        yield* this.#thought(nextPart.safeParse(event).success ? "\n\n" : undefined);
+        break;
+      case "response.output_item.added":
+        this.#items.announce(event);
+        break;
+      case "response.output_item.done":
+        this.#limits.addChars(data.length);
+        for (const item of this.#items.add(event.item)) yield { kind: "item", item };
+        break;
+      default:
+        yield* this.#readEnd(event);
     }
-    yield meaning;
   }
 
   *end(cut: BrokenStream | null): Iterable<ModelEvent> {
     yield broken(cut?.message ?? "stream closed before response.completed", cut ?? undefined);
   }
 
-  #meaningOf(type: string | undefined, event: unknown): ModelEvent | null {
-    switch (type) {
-      case "response.output_text.delta":
-        return deltaOf("text-delta", textDelta.safeParse(event).data?.delta);
-      case "response.reasoning_summary_text.delta":
-      case "response.reasoning_text.delta":
-        return deltaOf("reasoning-delta", textDelta.safeParse(event).data?.delta);
-      case "response.reasoning_summary_part.added":
-        return deltaOf("reasoning-delta", nextPart.safeParse(event).success ? "\n\n" : undefined);
-      case "response.output_item.done":
-        return { kind: "item", item: this.#readItem(doneItem.parse(event).item) };
+  *#readEnd(event: StreamEvent): Iterable<ModelEvent> {
+    const response = endedResponse.safeParse(event.response ?? {}).data ?? { output: [] };
+    switch (event.type) {
       case "response.completed":
-        return {
-          kind: "completed",
-          usage: readUsage(completedResponse.safeParse(event).data?.response.usage),
-        };
+      // Some gateways call it that, with a status that says how it ended.
+      case "response.done":
+        yield* this.#ended(response);
+        break;
       case "response.failed":
-        return this.#refused(readStreamError(failedResponse.safeParse(event).data?.response.error));
+        yield this.#refused(readStreamError(response.error));
+        break;
       case "response.incomplete":
-        throw incomplete(incompleteResponse.safeParse(event).data?.response.incomplete_details?.reason);
+        yield* this.#incomplete(response);
+        break;
       case "error":
-        return this.#refused(readStreamError(errorEvent.safeParse(event).data?.error ?? event));
+        yield this.#refused(readStreamError(event.error ?? event));
+        break;
       default:
-        return null;
+        // An error that is no event of the API comes from a gateway before it.
+        if (event.type === undefined && hasValue(event.error))
+          yield this.#refused(readStreamError(event.error));
     }
   }
 
-  #readItem(value: unknown): ResponseItem {
-    try {
-      return parseItem(value, { withId: this.#keepsIds });
-    } catch (cause) {
-      if (!(cause instanceof z.ZodError)) throw cause;
-      throw unusableResponse(`the endpoint sent an incomplete item:\n${z.prettifyError(cause)}`);
+  *#ended(response: EndedResponse): Iterable<ModelEvent> {
+    if (response.status === "failed") yield this.#refused(readStreamError(response.error));
+    else if (response.status === "incomplete") yield* this.#incomplete(response);
+    else {
+      for (const item of this.#items.atEnd(response.output)) yield { kind: "item", item };
+      yield { kind: "completed", usage: readUsage(response.usage) };
     }
+  }
+
+  *#incomplete({ output, usage, incomplete_details }: EndedResponse): Iterable<ModelEvent> {
+    for (const item of this.#items.atCut(output)) yield { kind: "item", item };
+    throw incompleteResponse(incomplete_details?.reason ?? "unknown", readUsage(usage));
+  }
+
+  *#text(text: string | undefined): Iterable<ModelEvent> {
+    if (text === undefined) return;
+    this.#limits.addChars(text.length);
+    this.#items.addText(text);
+    yield { kind: "text-delta", text };
+  }
+
+  *#thought(text: string | undefined): Iterable<ModelEvent> {
+    if (text === undefined) return;
+    this.#limits.addChars(text.length);
+    yield { kind: "reasoning-delta", text };
   }
 }
 
-function deltaOf(kind: "text-delta" | "reasoning-delta", text: string | undefined): ModelEvent | null {
-  return text === undefined ? null : { kind, text };
+function hasValue(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 function cacheWrites(tokens: number | null | undefined): Pick<TokenUsage, "cacheWriteInputTokens"> {
@@ -110,8 +139,4 @@ function readUsage(usage: z.output<typeof usageShape> | null | undefined): Token
     outputTokens: usage.output_tokens,
     reasoningOutputTokens: usage.output_tokens_details?.reasoning_tokens ?? 0,
   };
-}
-
-function incomplete(reason = "unknown"): Error {
-  return unusableResponse(`Incomplete response returned, reason: ${reason}`);
 }

@@ -2,6 +2,7 @@ import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { readSessionLines } from "../read/session-lines.js";
 import { stepsOf } from "../read/session-steps.js";
 import { sessionPath } from "../write/session-file.js";
@@ -88,7 +89,7 @@ async function copyLines(source: string, { file, lastLine, options }: Copying): 
     if (line.line > lastLine) break;
     if (line.kind !== "record") continue;
     if (forkedFromId === null && line.record.type === "session_meta") {
-      const { payload } = metaLine.parse(JSON.parse(line.bytes.toString("utf8")));
+      const { payload } = metaLine.parse(JSON.parse(withoutMark(line.bytes.toString("utf8"))));
       forkedFromId = payload.id;
       const own = { id: threadId, forked_from_id: forkedFromId, timestamp: now.toISOString() };
       await writeRecord("session_meta", { ...payload, ...own, originator: "brig", cli_version: version });

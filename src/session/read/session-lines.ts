@@ -3,6 +3,7 @@ import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { isTooDeep } from "../../lib/json/nesting.js";
+import { withoutMark } from "../../lib/utf8.js";
 import { parseItem, type ResponseItem } from "../../model/items.js";
 
 /** One line of a session file. All of it is untrusted: it may come from a container or another program. */
@@ -136,7 +137,7 @@ export async function* readSessionLines(
 export function readLine({ bytes, isWhole }: RawLine, line: number): SessionLine | null {
   const unreadable: SessionLine = { kind: "unreadable", line, isTorn: !isWhole };
   if (bytes === null) return unreadable;
-  const written = bytes.toString("utf8");
+  const written = withoutMark(bytes.toString("utf8"));
   if (written.trim() === "") return null;
   try {
     const parsed: unknown = JSON.parse(written);

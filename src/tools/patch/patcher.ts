@@ -1,3 +1,4 @@
+import { withoutMark } from "../../lib/utf8.js";
 import { workdirOf } from "../tool-needs.js";
 import { type ApplyOptions, applyEdits, changeOf, type PatchChange } from "./apply-edits.js";
 import { editsOfPatch, type FileEdit, filesOfEdit } from "./file-edit.js";
@@ -85,7 +86,8 @@ function parseAnyEdits(text: string, cwd: string): ParsedEdits {
 }
 
 function parseBody(text: string, cwd: string): ParsedEdits {
-  if (/^(?:\*\*\*|<<)/.test(trimStart(text)) || !looksLikeDiff(text)) return parseEdits(text, cwd);
+  if (/^(?:\*\*\*|<<)/.test(trimStart(withoutMark(text))) || !looksLikeDiff(text))
+    return parseEdits(text, cwd);
   const parsed = parseDiff(text);
   return parsed.kind === "invalid" ? parsed : { kind: "edits", edits: editsOfDiff(parsed.files, cwd) };
 }

@@ -9,6 +9,7 @@ import type { ModelProvider, WireApi } from "../../../src/model/provider.js";
 import { MemorySandbox } from "../../support/memory-sandbox.js";
 import {
   chatEvents,
+  chatFinish,
   frame,
   localProvider,
   type ReceivedRequest,
@@ -44,8 +45,13 @@ async function run(
   {
     signal,
     turnTimeoutMs,
+    contextWindowTokens,
     ...provider
-  }: Partial<ModelProvider> & { signal?: AbortSignal; turnTimeoutMs?: number } = {},
+  }: Partial<ModelProvider> & {
+    signal?: AbortSignal;
+    turnTimeoutMs?: number;
+    contextWindowTokens?: number;
+  } = {},
 ) {
   await using server = await startResponsesServer(answer);
   const cwd = join(folder, String(runs++));
@@ -70,6 +76,7 @@ async function run(
     random: () => 0,
     signal,
     turnTimeoutMs,
+    compaction: { contextWindowTokens },
     onEvent: (event) => events.push(event),
   });
   const file = join(cwd, "runs");
@@ -141,6 +148,24 @@ describe.concurrent.each<WireApi>(["responses", "chat"])(
       expect(lines).toEqual(complete);
       expect(requests.map(answeredIn)).toEqual([[], complete.map((line) => `call-${line}`)]);
       expect(events.filter(({ kind }) => kind === "reconnecting")).toHaveLength(1);
+    });
+
+    it("at an event that cannot be read makes no call of the rest", async () => {
+      const events = (wireApi === "chat" ? chatEvents : responsesEvents)(leaving("one/two"));
+      const damaged = events.map((event) => {
+        const isPart = frame(event).includes(wireApi === "chat" ? "/tw" : "output_item.done");
+        return isPart ? frame(event).replace("data: {", "data: {{") : event;
+      });
+      expect(damaged).not.toEqual(events);
+      const replies: Reply[] = [
+        { kind: "stream", events: damaged },
+        turn(leaving("one/two")),
+        turn({ text: "Done." }),
+      ];
+      const { result, lines, events: told } = await run(replies, { wireApi });
+      expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
+      expect(lines).toEqual(["one/two"]);
+      expect(told.filter(({ kind }) => kind === "reconnecting")).toHaveLength(1);
     });
 
     it("is opened no more often than it may be, and its calls have run once for all that", async () => {
@@ -243,6 +268,50 @@ describe.concurrent.each<WireApi>(["responses", "chat"])(
       };
       const { result } = await run(answer, { wireApi, signal: controller.signal });
       expect(result.status).toBe("interrupted");
+    });
+  },
+);
+
+describe.concurrent.each<WireApi>(["responses", "chat"])(
+  "an answer that is cut short over the wire %s",
+  (wireApi) => {
+    const reply = (usage: { input: number; output: number }): Reply => {
+      const { input, output } = usage;
+      const text = { text: "I begin." };
+      const chat = { prompt_tokens: input, completion_tokens: output };
+      const responses = { input_tokens: input, output_tokens: output };
+      const details = { incomplete_details: { reason: "max_output_tokens" }, usage: responses };
+      return {
+        kind: "stream",
+        events:
+          wireApi === "chat"
+            ? [...chatEvents(text).slice(0, -3), chatFinish("length"), { choices: [], usage: chat }]
+            : [
+                ...responsesEvents({ ...text, ...leaving("one") }).slice(0, -1),
+                { type: "response.incomplete", response: details },
+              ],
+      };
+    };
+
+    it("by a limit fails the turn, and what was complete is kept", async () => {
+      const { result, events, lines, requests } = await run([reply({ input: 10, output: 5 })], { wireApi });
+      expect(requests).toHaveLength(1);
+      expect(result).toMatchObject({
+        status: "failed",
+        error: { code: "model.failed", hint: expect.stringContaining("limit of output tokens") },
+        usage: { inputTokens: 10, outputTokens: 5 },
+      });
+      expect(result.lastMessage).toMatch(/^I (begin|write)\.$/);
+      // Only over this wire does a call say that it is complete.
+      expect(lines).toEqual(wireApi === "responses" ? ["one"] : []);
+      expect(JSON.stringify(events)).not.toContain("aborted");
+    });
+
+    it("by the end of the context window is asked for again, once the conversation is shorter", async () => {
+      const replies = [reply({ input: 950, output: 50 }), turn({ text: "So far." }), turn({ text: "Done." })];
+      const { result, events } = await run(replies, { wireApi, contextWindowTokens: 1000 });
+      expect(result).toMatchObject({ status: "completed", lastMessage: "Done." });
+      expect(events).toContainEqual(expect.objectContaining({ kind: "compacted", reason: "overflow" }));
     });
   },
 );

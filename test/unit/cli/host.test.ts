@@ -1,4 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { closeSync, openSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type HostProcess, openHost } from "../../../src/cli/host.js";
 import { NotedProcess } from "../../support/noted-process.js";
 
@@ -18,6 +22,26 @@ describe("openHost", () => {
     });
     expect(host.environment.home).toBe("/home/user");
     expect(host.interruption()).toBeNull();
+  });
+
+  it("reads what Node takes for empty: a directory, which cannot be read", async () => {
+    const noted = new NotedProcess();
+    const fd = openSync(tmpdir(), "r");
+    onTestFinished(() => closeSync(fd));
+    Object.assign(noted.stdin, { fd });
+    noted.stdin.end();
+    const { stdin } = openHost(noted as unknown as HostProcess);
+    await expect(text(stdin)).rejects.toMatchObject({ code: "EISDIR" });
+  });
+
+  it("reads a file as Node does, and gives the same stream each time", () => {
+    const noted = new NotedProcess();
+    const fd = openSync(fileURLToPath(import.meta.url), "r");
+    onTestFinished(() => closeSync(fd));
+    Object.assign(noted.stdin, { fd });
+    const host = openHost(noted as unknown as HostProcess);
+    expect(host.stdin).toBe(noted.stdin);
+    expect(host.stdin).toBe(host.stdin);
   });
 
   it("says that the current directory is gone only to who asks for it", () => {

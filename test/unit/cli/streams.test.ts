@@ -73,6 +73,17 @@ describe("readInput", () => {
     await expect(readInput(Readable.from(pieces), limits)).rejects.toThrow("too long");
   });
 
+  it("says that what could not be read is not the end", async () => {
+    const stdin = new PassThrough();
+    stdin.write("ab");
+    const reading = readInput(stdin, limits);
+    stdin.destroy(new Error("EIO"));
+    await expect(reading).rejects.toMatchObject({
+      code: "usage.invalid",
+      message: "standard input cannot be read: EIO",
+    });
+  });
+
   it("stops waiting for input when it is interrupted", async () => {
     const controller = new AbortController();
     const reading = readInput(new PassThrough(), { ...limits, signal: controller.signal });

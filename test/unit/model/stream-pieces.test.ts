@@ -8,6 +8,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../src/errors.js";
 import { ChatReader } from "../../../src/model/chat/chat-reader.js";
+import { BrokenStream } from "../../../src/model/endpoint/broken-stream.js";
 import type { ResponseReader } from "../../../src/model/endpoint/endpoint-client.js";
 import { classifyRefusal, type Refusal } from "../../../src/model/endpoint/model-failure.js";
 import { readServerEvents } from "../../../src/model/endpoint/server-events.js";
@@ -44,8 +45,13 @@ async function read(wire: WireApi, pieces: readonly Uint8Array[]): Promise<Model
       controller.close();
     },
   });
-  for await (const data of readServerEvents(body, { idleTimeoutMs: 60_000 }))
-    events.push(...reader.read(data));
+  try {
+    for await (const data of readServerEvents(body, { idleTimeoutMs: 60_000 }))
+      events.push(...reader.read(data));
+  } catch (error) {
+    if (!(error instanceof BrokenStream)) throw error;
+    events.push(...reader.end(error));
+  }
   return events;
 }
 

@@ -187,6 +187,41 @@ describe("the output of a call", () => {
     expect(outcome.content).toBe("aborted by user after 0.1s");
   });
 
+  it.each([
+    ["shell", "Wall time: 0.1 seconds\naborted: no space left on device"],
+    ["exec_command", "aborted after 0.1s: no space left on device"],
+  ])("of %s says which failure ended it, and not that a person did", async (name, text) => {
+    const failed = new BrigError("no space left on device", { code: "engine.failed" });
+    const stop = new AbortController();
+    const starting = Promise.reject(failed);
+    starting.catch(() => stop.abort(failed));
+    await new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
+    const scheduler = new CallScheduler(tools, { signal: stop.signal, ready: starting });
+    const { content } = await scheduler.run({ callId: "c", name, kind: "function", input: "{}" });
+    expect(content).toBe(text);
+  });
+
+  it("says that a person ended it where brig was told to stop", async () => {
+    const signal = AbortSignal.abort(new BrigError("interrupted by SIGINT", { code: "aborted" }));
+    const scheduler = new CallScheduler(tools, { signal });
+    const outcome = await scheduler.run({ callId: "c", name: "exec_command", kind: "function", input: "{}" });
+    expect(outcome.content).toBe("aborted by user after 0.1s");
+  });
+
+  it("is that of arguments after a byte order mark, too", async () => {
+    const scheduler = new CallScheduler(tools, { signal: never });
+    const input = '\ufeff{"cmd":"echo marked","login":false}';
+    const outcome = await scheduler.run({ callId: "c", name: "exec_command", kind: "function", input });
+    expect(outcome.content).toContain("marked");
+    const wrong = await scheduler.run({
+      callId: "d",
+      name: "exec_command",
+      kind: "function",
+      input: "\ufeff{}",
+    });
+    expect(wrong.content).toBe("failed to parse function arguments: missing field `cmd` at line 1 column 2");
+  });
+
   it("counts only from when the sandbox is ready", async () => {
     const startedAt = performance.now();
     let readyAfterMs = 0;

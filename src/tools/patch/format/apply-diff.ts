@@ -1,6 +1,6 @@
 import { DEFAULT_MODE, type EditText, type FileEdit, fileName } from "../file-edit.js";
 import type { DiffHunk, DiffLine, FileDiff } from "./diff.js";
-import type { Edited } from "./edit-text.js";
+import { besideMark, type Edited } from "./edit-text.js";
 import { LineSearch, type Normalise } from "./line-search.js";
 import { joinLines, splitAtLineFeeds, type TextLine } from "./text-lines.js";
 
@@ -9,7 +9,7 @@ export function editsOfDiff(files: readonly FileDiff[], cwd: string): FileEdit[]
 }
 
 function editOfFile({ oldName, newName, isRename, mode, hunks }: FileDiff, cwd: string): FileEdit {
-  const edit: EditText = (text, name) => applyHunks(text, hunks, name);
+  const edit: EditText = (text, name) => besideMark(text, (part) => applyHunks(part, hunks, name));
   if (newName === null) return { kind: "delete", file: fileName(oldName ?? "", cwd), edit };
   const file = fileName(newName, cwd);
   if (oldName === null) {

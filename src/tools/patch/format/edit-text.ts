@@ -1,3 +1,4 @@
+import { BYTE_ORDER_MARK, withoutMark } from "../../../lib/utf8.js";
 import { LineSearch, patchPasses } from "./line-search.js";
 import type { Chunk } from "./patch.js";
 import { joinLines, splitLines, type TextLine } from "./text-lines.js";
@@ -13,9 +14,21 @@ interface Replacement {
 
 /**
  * Applies the chunks of an update. Context lines keep their text. New lines end like the first line of the
- * file, and so does the last line if it had no ending.
+ * file, and so does the last line if it had no ending. A byte order mark stays, unless the patch has it, too.
  */
 export function applyChunks(text: string, chunks: readonly Chunk[], fileName: string): Edited {
+  return besideMark(text, (part) => editLines(part, chunks, fileName));
+}
+
+/** Edits a text whose first line begins, for the patch, after the byte order mark or with it. */
+export function besideMark(text: string, edit: (part: string) => Edited): Edited {
+  const edited = edit(text);
+  if (edited.kind === "text" || !text.startsWith(BYTE_ORDER_MARK)) return edited;
+  const retried = edit(withoutMark(text));
+  return retried.kind === "text" ? { kind: "text", text: BYTE_ORDER_MARK + retried.text } : edited;
+}
+
+function editLines(text: string, chunks: readonly Chunk[], fileName: string): Edited {
   const lines = splitLines(text);
   const ending = lines[0]?.ending || "\n";
   const search = new LineSearch(

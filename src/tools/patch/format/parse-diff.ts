@@ -1,10 +1,11 @@
+import { withoutMark } from "../../../lib/utf8.js";
 import type { DiffLine, FileDiff } from "./diff.js";
 import { gitNames, headerName, unquoteName, withoutPrefixes } from "./diff-names.js";
 
 export type ParsedDiff = { kind: "diff"; files: FileDiff[] } | { kind: "invalid"; reason: string };
 
 export function looksLikeDiff(text: string): boolean {
-  return /^(?:diff --git |--- |\+\+\+ |@@ )/m.test(text);
+  return /^(?:diff --git |--- |\+\+\+ |@@ )/m.test(withoutMark(text));
 }
 
 /**
@@ -30,7 +31,7 @@ class InvalidDiff extends Error {}
 
 /** If the headers end with CR, line endings were converted: CRs are removed. Otherwise a CR is content. */
 function splitLines(text: string): string[] {
-  const lines = text.split("\n");
+  const lines = withoutMark(text).split("\n");
   if (lines.at(-1) === "") lines.pop();
   const isSentWithReturns = lines.some((line) => /^(?:--- .*|@@ .*)\r$/.test(line));
   return isSentWithReturns ? lines.map((line) => line.replace(/\r$/, "")) : lines;

@@ -1,3 +1,4 @@
+import { withoutMark } from "../../../lib/utf8.js";
 import {
   ADD,
   ANCHOR,
@@ -20,7 +21,7 @@ export type ParsedPatch = { kind: "patch"; patch: Patch } | { kind: "invalid"; r
 
 /** Reads a patch, which may be inside the rest of a shell heredoc: `<<EOF` … `EOF`. */
 export function parsePatch(text: string): ParsedPatch {
-  const lines = withoutHeredoc(splitLines(trim(text)));
+  const lines = withoutHeredoc(splitLines(trim(withoutMark(text))));
   try {
     return { kind: "patch", patch: new PatchReader(lines).read() };
   } catch (error) {

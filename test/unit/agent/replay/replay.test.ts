@@ -204,16 +204,20 @@ describe("running a session again", () => {
     const records = [
       { type: "session_meta", payload: { id: "made", cwd: original } },
       item({ type: "web_search_call", id: "ws", action: { type: "search", query: "x" } }),
-      ...["a", "b", "c", "d"].map((id) => item(call(id))),
+      ...["a", "b", "c", "e", "f", "d"].map((id) => item(call(id))),
       item(output("a", '{"output":"","metadata":{"exit_code":0,"duration_seconds":0.0}}')),
       item(output("b", "aborted")),
       item(output("c", "Wall time: 0.5 seconds\naborted by user")),
+      item(output("e", "Wall time: 0.5 seconds\naborted: the disk is full")),
+      item(output("f", "aborted after 0.5s: the disk is full")),
     ];
     writeFileSync(path, records.map((record) => JSON.stringify(record)).join("\n"));
     const report = await replay(path, original);
     expect(report).toMatchObject({ calls: 1, differences: [] });
     expect(report.skipped.map(({ reason }) => reason)).toEqual([
       "the model's provider ran it",
+      "it was interrupted",
+      "it was interrupted",
       "it was interrupted",
       "it was interrupted",
       "it has no output in the record",

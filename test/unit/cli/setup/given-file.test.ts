@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { readGivenFile } from "../../../../src/cli/setup/given-file.js";
@@ -90,6 +91,19 @@ describe("a file that was named", () => {
     const reason = new Error("enough");
     controller.abort(reason);
     await expect(wait).rejects.toBe(reason);
+  });
+
+  it("says what is waited for when it is a pipe that stays open", async () => {
+    const silent = openSync(fifo, constants.O_RDWR);
+    onTestFinished(() => closeSync(silent));
+    const controller = new AbortController();
+    const stderr = new PassThrough();
+    const wait = readGivenFile(fifo, controller.signal, { stderr });
+    await expect
+      .poll(() => String(stderr.read() ?? ""), { timeout: 20_000 })
+      .toContain(`brig: reading the pipe ${fifo}\n`);
+    controller.abort(new Error("enough"));
+    await expect(wait).rejects.toThrow("enough");
   });
 
   it("is no more than there is room for, though it be a pipe without an end", async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { CliContext, InputStream } from "../../../../src/cli/context.js";
 import { readImages, readOutputSchema, readPrompt } from "../../../../src/cli/setup/run-input.js";
 import { readEnvironment } from "../../../../src/config/env.js";
@@ -107,6 +107,25 @@ describe("the prompt", () => {
     expect(await readPrompt("go", cli)).toContain("late");
     expect(cli.said()).toBe("brig: reading more from standard input\n");
   });
+
+  it.each([
+    ["go", "reading more from standard input"],
+    [undefined, "reading the prompt from standard input"],
+  ])("says how a wait for a pipe that nobody closes ends: %s", async (argument, awaited) => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const stop = new AbortController();
+    const cli = context(new PassThrough(), stop.signal);
+    const reading = readPrompt(argument, cli);
+    await vi.advanceTimersByTimeAsync(4500);
+    expect(cli.said()).toBe(
+      `brig: ${awaited}\nbrig: still ${awaited}; it goes on when its standard input is closed, as </dev/null does\n`,
+    );
+    stop.abort(new Error("enough"));
+    await expect(reading).rejects.toThrow("enough");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(cli.said()).toBe("");
+  });
 });
 
 describe("a picture", () => {
@@ -159,6 +178,14 @@ describe("an output schema", () => {
 
   it("is a JSON object", async () => {
     writeFileSync(join(folder, "schema.json"), '{"type":"object"}');
+    expect(await readOutputSchema(join(folder, "schema.json"), signal)).toEqual({ type: "object" });
+  });
+
+  it.each<[string, Buffer]>([
+    ["UTF-8", Buffer.from('\ufeff{"type":"object"}')],
+    ["UTF-16", Buffer.from('\ufeff{"type":"object"}', "utf16le")],
+  ])("may begin with a byte order mark: %s", async (_, bytes) => {
+    writeFileSync(join(folder, "schema.json"), bytes);
     expect(await readOutputSchema(join(folder, "schema.json"), signal)).toEqual({ type: "object" });
   });
 

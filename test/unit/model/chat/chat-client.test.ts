@@ -324,19 +324,46 @@ describe("the chat client reports a broken stream", () => {
   });
 });
 
+describe("the chat client takes for damaged", () => {
+  it.each<[string, object]>([
+    ["calls that are no list", chatDelta({ tool_calls: { index: 0 } })],
+    ["a call that is none", chatDelta({ tool_calls: ["shell"] })],
+    ["arguments that are neither text nor an object", fragment({ index: 0, function: { arguments: 5 } })],
+    ["a text that is none", chatDelta({ content: 5 })],
+    ["choices that are no list", { choices: "hi" }],
+  ])("%s", async (_, odd) => {
+    const { events } = await chat([{ kind: "stream", events: [odd, chatFinish("stop"), chatDone] }]);
+    expect(events).toMatchObject([{ kind: "broken", error: { code: "model.unreachable" } }]);
+  });
+
+  it.each<[string, object]>([
+    ["null", { content: null, refusal: null, tool_calls: null, reasoning: null }],
+    ["an empty list instead of an object", []],
+  ])("nothing that is %s", async (_, delta) => {
+    const call = fragment({ index: 0, id: "a", function: { name: "shell", arguments: null } });
+    const events = await read(chatDelta(delta), call, { choices: null }, chatFinish("tool_calls"), chatDone);
+    expect(itemsOf(events)).toMatchObject([{ name: "shell", arguments: "{}" }]);
+  });
+
+  it("nothing that follows the end of the answer", async () => {
+    const events = await read(chatDelta({ content: "hi" }), chatFinish("stop"), "data: {usage\n\n");
+    expect(kindsOf(events)).toEqual(["text-delta", "item", "completed"]);
+  });
+});
+
 describe("the chat client gives up", () => {
   it.each<[string, object[], string, string]>([
     [
-      "when the context window is full",
+      "when the limit of output tokens is reached",
       [chatDelta({ content: "h" }), chatFinish("length")],
-      "model.context-window",
-      "the model's context window is full: it stopped in the middle of its answer",
+      "model.failed",
+      "Incomplete response returned, reason: length",
     ],
     [
       "when the answer is filtered",
       [chatFinish("content_filter")],
       "model.failed",
-      "the endpoint's content filter stopped the answer",
+      "Incomplete response returned, reason: content_filter",
     ],
     [
       "on a call of nothing",
@@ -354,6 +381,21 @@ describe("the chat client gives up", () => {
     const { error } = await chat([{ kind: "stream", events: [...events, chatUsage(), chatDone] }]);
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
   });
+
+  it.each(["length", "content_filter"])(
+    "after %s with the text so far, but without the calls",
+    async (reason) => {
+      const half = fragment({
+        index: 0,
+        id: "a",
+        function: { name: "shell", arguments: '{"command":["rm"]}' },
+      });
+      const events = [chatDelta({ content: "I rem" }), half, chatFinish(reason), chatUsage(), chatDone];
+      const { events: read, error } = await chat([{ kind: "stream", events }]);
+      expect(itemsOf(read)).toMatchObject([{ type: "message", content: [{ text: "I rem" }] }]);
+      expect(error).toMatchObject({ cause: { kind: "incomplete", usage: { inputTokens: 100 } } });
+    },
+  );
 
   it("on a path that is not there, without telling of the other wire", async () => {
     const { error } = await chat([{ kind: "status", status: 404 }]);

@@ -7,6 +7,7 @@ import { noCredentials } from "../../../../src/model/static-credentials.js";
 import { type AskOptions, ask, describeFailure, itemsOf, kindsOf } from "../../../support/model-stream.js";
 import {
   chatEvents,
+  frame,
   localProvider,
   type Reply,
   responsesEvents,
@@ -81,8 +82,11 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
     it("may be full of comments, pings and events that nobody knows", async () => {
       const events = (wireApi === "chat" ? chatEvents(hello) : responsesEvents(hello)).flatMap((event) => [
         ": ping\n\n",
-        "data: {not json}\n\n",
         "data: ping\n\n",
+        "data: [PING]\n\n",
+        "data: 2026-04-27 01:35:43.686\n\n",
+        "ping\n\n",
+        "data: null\n\n",
         "event: odd\ndata: 7\n\n",
         { type: "response.something_new", delta: 1 },
         { object: "something.else" },
@@ -92,6 +96,41 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
       expect(error).toBeUndefined();
       expect(read.at(-1)?.kind).toBe("completed");
       expect(itemsOf(read)).toHaveLength(1);
+    });
+
+    it.each(["gzip", "deflate", "br", "gzip, br"] as const)(
+      "may come in the encoding %s",
+      async (encoding) => {
+        const { events } = await over([turn(hello, { encoding, pieceBytes: 20 })]);
+        expect(itemsOf(events)).toMatchObject([{ content: [{ text: "Hello 😀" }] }]);
+        expect(events.at(-1)?.kind).toBe("completed");
+      },
+    );
+
+    it("is broken where its compressed bytes end early", async () => {
+      const { events } = await over([turn(hello, { encoding: "gzip", cutAfterBytes: 60 })]);
+      expect(events.at(-1)).toMatchObject({ kind: "broken", error: { code: "model.unreachable" } });
+    });
+
+    it("cannot come in an encoding that nobody asked for", async () => {
+      const { error } = await over([turn(hello, { encoding: "zstd" })]);
+      expect(error).toMatchObject({
+        code: "model.failed",
+        message: "the endpoint answered in the encoding zstd, which was not asked for",
+      });
+    });
+
+    it.each([
+      ["at its beginning", 0],
+      ["byte by byte", 1],
+    ])("may have a byte order mark %s", async (_, pieceBytes) => {
+      const [first, ...rest] = (wireApi === "chat" ? chatEvents(hello) : responsesEvents(hello)).map(frame);
+      const events = [`\uFEFF${first}`, ...rest.map((event) => `\uFEFF${event}`)];
+      const { events: read } = await over([
+        { kind: "stream", events, ...(pieceBytes === 0 ? {} : { pieceBytes }) },
+      ]);
+      expect(itemsOf(read)).toMatchObject([{ content: [{ text: "Hello 😀" }] }]);
+      expect(read.at(-1)?.kind).toBe("completed");
     });
 
     it("leaves its connection for the next request", async () => {
@@ -327,6 +366,26 @@ describe.concurrent.each<{ wireApi: WireApi; path: string }>([
         kind: "broken",
         error: { code: "model.unreachable", message: expect.stringContaining(message) },
       });
+    });
+
+    const removal = { id: "c", name: "shell", args: { command: ["rm", "-r", "build/old"] } };
+    const removing = (wireApi === "chat" ? chatEvents : responsesEvents)({ calls: [removal] }).map(frame);
+    const damages: [string, (event: string) => string | Uint8Array][] = [
+      ["its JSON is damaged", (event) => event.replace("data: {", "data: {{")],
+      ["its end is missing", (event) => `${event.slice(0, event.length / 2)}\n\n`],
+      ["the name of its field is damaged", (event) => event.replace("data: {", "dta: {")],
+      ["a gateway's ping is in the middle of it", (event) => event.replace('"id', '"i: ping\n\nd')],
+      ["a byte of it is no UTF-8", (event) => Buffer.from(event.replace(/"(?=[^"]*$)/, '\xff"'), "latin1")],
+      ["it is a list", (event) => event.replace(/^data: (.*)$/m, "data: [$1]")],
+    ];
+    it.each(damages)("where the event of a call cannot be read: %s", async (_, damage) => {
+      // The item itself, or a few of its arguments.
+      const at = wireApi === "chat" ? removing.length - 6 : removing.length - 2;
+      const events = removing.map((event, index) => (index === at ? damage(event) : event));
+      const { events: read, requests } = await over([{ kind: "stream", events }]);
+      expect(requests).toHaveLength(1);
+      expect(itemsOf(read)).toEqual([]);
+      expect(read.at(-1)).toMatchObject({ kind: "broken", error: { code: "model.unreachable" } });
     });
 
     const comment = ": still here\n\n";

@@ -3,6 +3,7 @@ import { type ResponseItem, textMessage } from "../../../../src/model/items.js";
 import type { ModelEvent } from "../../../../src/model/model-client.js";
 import { ask, itemsOf, kindsOf } from "../../../support/model-stream.js";
 import {
+  callDone,
   completed,
   created,
   customCallDone,
@@ -167,6 +168,116 @@ describe("the responses client reads", () => {
       { kind: "stream", events: [created(), messageDone("part")], ending: "break" },
     ]);
     expect(kindsOf(events)).toEqual(["item", "broken"]);
+  });
+});
+
+describe("the end of a response", () => {
+  const call = callDone("c", "shell", { command: ["rm", "-r", "build/old"], timeout_ms: 1 });
+  const said = messageDone("Hello");
+  /** With all items once more. */
+  const completedWith = (...done: object[]) => ({
+    type: "response.completed",
+    response: { id: "r", status: "completed", output: done.map((event) => (event as { item: object }).item) },
+  });
+  const read = async (...events: object[]) =>
+    (await ask([{ kind: "stream", events: [created(), ...events] }])).events;
+
+  it("may contain again what came", async () => {
+    const otherWords = callDone(
+      "other-id",
+      "shell",
+      '{ "timeout_ms": 1, "command": ["rm","-r","build/old"] }',
+    );
+    for (const end of [completedWith(said, call), completedWith(messageDone(" Hello\n"), otherWords)])
+      expect(kindsOf(await read(said, call, end))).toEqual(["item", "item", "completed"]);
+  });
+
+  it("may contain none of it", async () => {
+    expect(kindsOf(await read(said, call, completedWith()))).toEqual(["item", "item", "completed"]);
+  });
+
+  it.each([
+    ["all items", [], [reasoningDone("hm", "gAAA"), said, call]],
+    ["a call", [said], [said, call]],
+    [
+      "one of two calls that are the same",
+      [call],
+      [call, { ...call, item: { ...(call as { item: object }).item, call_id: "d" } }],
+    ],
+    ["a message", [call], [said, call]],
+  ])("is where %s may come first", async (_, came, whole) => {
+    const events = await read(...came, completedWith(...whole));
+    expect(events.at(-1)?.kind).toBe("completed");
+    const ofTypes = (done: object[]) =>
+      done.map((event) => (event as { item: { type: string } }).item.type).toSorted();
+    expect(
+      itemsOf(events)
+        .map(({ type }) => type)
+        .toSorted(),
+    ).toEqual(ofTypes(whole));
+  });
+
+  it("is where the text may be missing, which then is that of its deltas", async () => {
+    const events = await read(textDelta("Hel"), textDelta("lo"), completed());
+    expect(itemsOf(events)).toMatchObject([{ type: "message", content: [{ text: "Hello" }] }]);
+    expect(events.at(-1)?.kind).toBe("completed");
+  });
+
+  const announced = {
+    type: "response.output_item.added",
+    output_index: 0,
+    item: { id: "fc_c", type: "function_call" },
+  };
+  const cutOff = { ...call, item: { ...(call as { item: object }).item, status: "incomplete" } };
+  it.each([
+    [
+      "a call has other arguments",
+      [callDone("c", "shell", { command: ["rm", "-r", "build"] }), completedWith(call)],
+    ],
+    ["a call is of another tool", [callDone("c", "exec", {}), completedWith(callDone("c", "shell", {}))]],
+    ["a text is longer", [messageDone("Hel"), completedWith(said)]],
+    ["an item cannot be read", [completedWith({ item: { type: "function_call", name: "shell" } })]],
+    ["a call was announced and never came", [announced, completed()]],
+    ["a call was cut off", [cutOff, completedWith(cutOff)]],
+  ])("shows that a part was lost: %s", async (_, events) => {
+    expect((await read(...events)).at(-1)).toMatchObject({
+      kind: "broken",
+      error: { code: "model.unreachable" },
+    });
+  });
+
+  it("comes after each call once, however often it was sent", async () => {
+    const events = await read(call, call, completedWith(call));
+    expect(kindsOf(events)).toEqual(["item", "completed"]);
+  });
+
+  it("may be called response.done, and come twice", async () => {
+    const done = { ...completedWith(said), type: "response.done" };
+    expect(kindsOf(await read(said, done, done))).toEqual(["item", "completed"]);
+  });
+
+  it.each(["response.incomplete", "response.done", "response.completed"])(
+    "may be a limit, told by %s: the text is kept, and a call that was cut off is not run",
+    async (type) => {
+      const usage = { input_tokens: 100, output_tokens: 20 };
+      const details = { incomplete_details: { reason: "max_output_tokens" }, usage };
+      const end = { type, response: { id: "r", status: "incomplete", ...details } };
+      const { events, error } = await ask([
+        { kind: "stream", events: [callDone("a", "shell", {}), textDelta("I rem"), cutOff, end] },
+      ]);
+      expect(itemsOf(events)).toMatchObject([{ call_id: "a" }, { content: [{ text: "I rem" }] }]);
+      expect(error).toMatchObject({
+        message: "Incomplete response returned, reason: max_output_tokens",
+        cause: { kind: "incomplete", usage: { inputTokens: 100 } },
+      });
+    },
+  );
+
+  it("may be the error of a gateway, which knows no types", async () => {
+    const { error } = await ask([
+      { kind: "stream", events: [created(), { error: { code: "insufficient_quota", message: "pay" } }] },
+    ]);
+    expect(error).toMatchObject({ code: "model.quota", message: "pay" });
   });
 });
 

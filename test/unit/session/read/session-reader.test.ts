@@ -69,6 +69,12 @@ async function texts(): Promise<string[]> {
 }
 
 describe("loading a session", () => {
+  it("may begin with a byte order mark, as after an editor", async () => {
+    write(meta, user("hi"));
+    writeFileSync(file, `\ufeff${readFileSync(file, "utf8")}`);
+    expect(await loaded()).toMatchObject({ meta: { id: "t-1" }, damage: { unreadableLines: 0 } });
+  });
+
   it("gives the items in order, the id, the instructions and what the last turn ran with", async () => {
     const turn = (model: string) => ({ type: "turn_context", payload: { model, cwd: "/w", extra: 1 } });
     write(meta, turn("a"), user("one"), said("1"), turn("b"), user("two"), said("2"));

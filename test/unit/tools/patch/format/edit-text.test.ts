@@ -118,6 +118,19 @@ describe("the place of a chunk", () => {
   });
 });
 
+describe("a byte order mark", () => {
+  it.each([
+    ["stays, though the patch does not have it", ["-a", "+x"], text("\ufeffx\nb\n")],
+    ["stays before a first line that only is context", [" a", "-b"], text("\ufeffa\n")],
+    ["stays before an anchor", ["@@ a", "-b"], text("\ufeffa\n")],
+    ["goes if the patch says so", ["-\ufeffa", "+x"], text("x\nb\n")],
+    ["stays if the patch says so", ["-\ufeffa", "+\ufeffx"], text("\ufeffx\nb\n")],
+    ["is no reason to find what is not there", ["-c"], noLines("c")],
+  ])("%s", (_, chunk, after) => {
+    expect(edit("\ufeffa\nb\n", ...chunk)).toEqual(after);
+  });
+});
+
 describe("line endings", () => {
   it.each([
     ["CRLF stays", "a\r\nb\r\n", ["-a", "+x", "+y"], "x\r\ny\r\nb\r\n"],

@@ -26,6 +26,22 @@ function patched(text: string, diff: string): string {
 const names = ["--- a/f", "+++ b/f"];
 const change = ["@@ -1 +1 @@", "-a", "+b"];
 
+describe("a byte order mark", () => {
+  it("may come before a diff", () => {
+    expect(filesOf(`\ufeff${names[0]}`, names[1] ?? "", ...change)).toHaveLength(1);
+  });
+
+  it("of the file stays, whether the diff has it or not", () => {
+    const edited = (text: string, old: string, changed: string) => {
+      const diff = [...names, "@@ -1 +1 @@", `-${old}`, `+${changed}`];
+      const [edit] = editsOfDiff(filesOf(...diff), "/w");
+      return edit?.kind === "update" ? edit.edit(text, "/w/f") : null;
+    };
+    expect(edited("\ufeffa\n", "a", "b")).toEqual({ kind: "text", text: "\ufeffb\n" });
+    expect(edited("\ufeffa\n", "\ufeffa", "b")).toEqual({ kind: "text", text: "b\n" });
+  });
+});
+
 describe("a unified diff", () => {
   it("has files, hunks and lines", () => {
     expect(
