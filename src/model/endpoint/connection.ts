@@ -1,3 +1,4 @@
+import { NO_PROXIES } from "../../lib/proxy/proxies.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
@@ -96,6 +97,7 @@ export class Connection {
       body: JSON.stringify(body),
       signal,
       silenceMs: provider.streamIdleTimeoutMs,
+      proxies: provider.proxies ?? NO_PROXIES,
     });
     const outcome = await beforeAbort(sent, signal);
     signal.throwIfAborted();

@@ -1,9 +1,7 @@
-import { type IncomingMessage, request as openHttp } from "node:http";
-import { Readable } from "node:stream";
-import type { ReadableStream as NodeStream } from "node:stream/web";
+import { requestOpener } from "../../lib/proxy/open-request.js";
+import type { Proxies } from "../../lib/proxy/proxies.js";
+import { responseOf } from "../../lib/proxy/response-of.js";
 import { noteRequestSent } from "./request-sent.js";
-
-const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export interface JsonPost {
   headers: Readonly<Record<string, string>>;
@@ -12,6 +10,7 @@ export interface JsonPost {
   signal: AbortSignal;
   /** Aborts when the endpoint has been silent for too long, with the error that the caller then gets. */
   silence: AbortSignal;
+  proxies: Proxies;
 }
 
 /**
@@ -19,12 +18,17 @@ export interface JsonPost {
  * configured, and takes long to load. The first use of `Response` loads it too, so that comes only after the
  * request has been sent. Redirects are not followed: they would send the credentials to another host.
  */
-export async function postJson(url: URL, { headers, body, signal, silence }: JsonPost): Promise<Response> {
-  // Loading TLS takes ten milliseconds, and a model on this machine does not need it.
-  const open = url.protocol === "https:" ? (await import("node:https")).request : openHttp;
+export async function postJson(
+  url: URL,
+  { headers, body, signal, silence, proxies }: JsonPost,
+): Promise<Response> {
+  const open = await requestOpener(url, { method: "POST", headers, signal, silence, proxies });
   return await new Promise((resolve, reject) => {
-    const request = open(url, { method: "POST", headers: { ...headers }, signal });
-    const breakOff = () => request.destroy(silence.reason);
+    const request = open();
+    const breakOff = () => {
+      request.destroy(silence.reason);
+      reject(silence.reason);
+    };
     if (silence.aborted) breakOff();
     else silence.addEventListener("abort", breakOff, { once: true });
     request.on("response", (answer) => {
@@ -41,17 +45,4 @@ export async function postJson(url: URL, { headers, body, signal, silence }: Jso
     request.once("finish", noteRequestSent);
     request.end(body);
   });
-}
-
-function responseOf(answer: IncomingMessage): Response {
-  const { statusCode: status = 0, statusMessage: statusText, rawHeaders } = answer;
-  const headers = new Headers();
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2)
-    headers.append(rawHeaders[at] ?? "", rawHeaders[at + 1] ?? "");
-  if (WITHOUT_BODY.has(status)) {
-    answer.resume();
-    return new Response(null, { status, statusText, headers });
-  }
-  const body: NodeStream<Uint8Array> = Readable.toWeb(answer);
-  return new Response(body as ReadableStream<Uint8Array>, { status, statusText, headers });
 }
