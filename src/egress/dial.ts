@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
+import { dialProxy, dialThrough } from "../lib/proxy/dial-proxy.js";
 import { HOST_NAME } from "../policy/hosts/host-pattern.js";
 import { normalAddress } from "../policy/hosts/ip-range.js";
 import { scopeOf } from "./rules/address-scope.js";
@@ -8,7 +9,6 @@ import { decideAddress, type EgressRule, type Endpoint, type OwnAddresses } from
 import type { Denial } from "./rules/denial.js";
 import type { Target } from "./rules/target.js";
 import { errnoOrIo } from "./tunnel/join.js";
-import { dialProxy, dialThrough } from "./upstream/dial-upstream.js";
 import { isBypassed, type UpstreamProxy } from "./upstream/read-upstream.js";
 
 export type Dialled =
@@ -40,10 +40,13 @@ export async function dial(endpoint: Endpoint, options: DialOptions): Promise<Di
     const denial =
       loopback === null ? null : decideAddress(options.rules, { ...endpoint, ...options, address: loopback });
     if (denial !== null) return { kind: "denied", denial };
+    const { target, port } = endpoint;
+    const host = target.kind === "name" ? target.name : target.address;
     const dialled = options.isPlainHttp
-      ? await dialProxy(upstream, connectTimeoutMs)
-      : await dialThrough(upstream, endpoint, connectTimeoutMs);
-    return dialled.kind === "connected" ? { ...dialled, upstream } : dialled;
+      ? await dialProxy(upstream, { timeoutMs: connectTimeoutMs })
+      : await dialThrough(upstream, { host, port }, { timeoutMs: connectTimeoutMs });
+    if (dialled.kind === "connected") return { ...dialled, upstream };
+    return { kind: "failed", errno: `PROXY_${dialled.kind === "refused" ? dialled.status : dialled.errno}` };
   }
   const addresses = await addressesOf(endpoint, options.resolve);
   if (addresses.kind === "failed") return addresses;

@@ -9,13 +9,13 @@ import { readRequest } from "./requests/read-request.js";
 import { coversEndpoint, type Endpoint } from "./rules/decide.js";
 import type { Denial } from "./rules/denial.js";
 import { hostOf } from "./rules/target.js";
+import { AnswerMask } from "./secrets/answer-mask.js";
 import { type AppliedSecrets, applySecrets, mayReceive, type RequestHead } from "./secrets/apply-secrets.js";
 import { type AwsSigning, findAwsPlaceholders } from "./secrets/aws/find-aws-placeholders.js";
 import type { HeldAwsSecret } from "./secrets/aws/held-aws-secret.js";
 import { KeptBodies } from "./secrets/aws/read-body.js";
 import type { SignedRequest, UnsignedRequest } from "./secrets/aws/sign-request.js";
 import type { HeldSecret } from "./secrets/held-secret.js";
-import { formsOf } from "./secrets/mask.js";
 import { askForPlainAnswer, type MaskedAnswer, maskAnswer } from "./secrets/masked-answer.js";
 import type { SecretMask } from "./secrets/secret-mask.js";
 import { type AcceptedTls, acceptTls } from "./tls/accept-tls.js";
@@ -61,7 +61,7 @@ export class Inspection {
   readonly #rules: readonly SourcedRule[];
   readonly #secrets: readonly HeldSecret[];
   readonly #awsSecrets: readonly HeldAwsSecret[];
-  readonly #forms: readonly Buffer[];
+  #mask: { hidden: string; mask: AnswerMask } | null = null;
   readonly #keptBodies = new KeptBodies();
   readonly #trusted: SecureContext;
   readonly #own: SessionAuthority;
@@ -73,7 +73,6 @@ export class Inspection {
     this.#rules = rules;
     this.#secrets = secrets;
     this.#awsSecrets = awsSecrets;
-    this.#forms = secrets.flatMap(({ value }) => formsOf(value));
     this.#trusted = trusting(authorities);
     this.#own = own;
   }
@@ -151,11 +150,21 @@ export class Inspection {
   ): MaskedAnswer | null {
     // A program of AWS gets ranges and compressed answers, as it asked for them.
     const isPlain = (incoming.headers["content-encoding"] ?? "identity") === "identity";
-    const isMasked = this.#hasSecretsFor(endpoint, isTls) || (isPlain && this.#signsFor(endpoint, isTls));
+    const isWhole = this.#hasSecretsFor(endpoint, isTls);
+    const isMasked = isWhole || (isPlain && this.#signsFor(endpoint, isTls));
     if (!isMasked) return { reason: incoming.statusMessage ?? "", headers: [...answer.headers], through: [] };
-    // Those of keys of AWS are others once these were read anew.
-    const forms = [...this.#forms, ...this.#awsSecrets.flatMap(({ keys }) => keys.forms)];
-    return maskAnswer(incoming, { ...answer, forms });
+    return maskAnswer(incoming, { ...answer, mask: this.#currentMask(), isWhole });
+  }
+
+  /** Made once, and anew when keys of AWS were read anew. */
+  #currentMask(): AnswerMask {
+    const values = [
+      ...this.#secrets.map(({ value }) => value),
+      ...this.#awsSecrets.flatMap(({ keys }) => keys.hidden),
+    ];
+    const hidden = values.join("\n");
+    if (this.#mask?.hidden !== hidden) this.#mask = { hidden, mask: new AnswerMask(values) };
+    return this.#mask.mask;
   }
 
   #ruled(endpoint: Endpoint): SourcedRule[] {

@@ -1,3 +1,5 @@
+import type { Proxies } from "../lib/proxy/proxies.js";
+
 /**
  * The caller's credentials. brig waits for both methods even after an abort, so that an implementation can
  * store a token for which it has just given up the old one.
@@ -29,6 +31,8 @@ export interface ModelProvider {
   maxStreamRetries: number;
   /** The longest time between two events of a response. Comments and parts of events do not count. */
   streamIdleTimeoutMs: number;
+  /** Through which requests are sent. Default: none. */
+  proxies?: Proxies | undefined;
   /** How long one response may take, from its request to its end. Default: one hour. */
   responseTimeoutMs?: number | undefined;
 }

@@ -2,6 +2,7 @@ import type { Config, ProviderConfig } from "../config/config-schema.js";
 import type { Environment } from "../config/env.js";
 import { providerSchema } from "../config/provider-schema.js";
 import { BrigError } from "../errors.js";
+import { type Proxies, proxyFor, readProxies } from "../lib/proxy/proxies.js";
 import { suggest } from "../lib/suggest.js";
 import type { LoginKind } from "./login/login-kind.js";
 import type { Credentials, ModelProvider, WireApi } from "./provider.js";
@@ -53,10 +54,12 @@ export function resolveProvider(
   const provider = providerConfig(id, config);
   const key = keyOf(provider, environment.variables);
   const usedLogin = wantsLogin(id, { provider, key }) ? login : null;
+  const baseUrl = baseUrlOf(id, { provider, config, environment, login: usedLogin });
   return {
     id,
     wireApi: provider.wire_api,
-    baseUrl: baseUrlOf(id, { provider, config, environment, login: usedLogin }),
+    baseUrl,
+    proxies: proxiesFor(baseUrl, environment.variables),
     credentials: usedLogin?.credentials ?? credentialsOf(id, provider, key),
     headers: { ...provider.http_headers, ...headersFromEnvironment(provider, environment.variables) },
     query: provider.query_params,
@@ -122,6 +125,18 @@ function providerConfig(id: string, config: ModelConfig): ProviderConfig {
       ? `the known ones are ${known.join(", ")}; to add one, put [model_providers.${id}] into config.toml`
       : `did you mean ${meant}?`,
   );
+}
+
+/** The error does not quote the variable, because it may contain a password. */
+function proxiesFor(baseUrl: string, variables: Environment["variables"]): Proxies {
+  const proxies = readProxies(variables);
+  const proxy = proxyFor(proxies, new URL(baseUrl));
+  if (proxy !== null && proxy.address === null)
+    throw invalid(
+      `${proxy.variable} of the environment is not the URL of a proxy that brig can use`,
+      "write http://HOST:PORT, with USER:PASSWORD@ before the host if it asks for them; https:// and socks5:// work, too",
+    );
+  return proxies;
 }
 
 interface Address {

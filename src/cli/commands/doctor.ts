@@ -9,6 +9,7 @@ import { diagnoseOverlay } from "../../sandbox/overlay/diagnose-overlay.js";
 import { type AttackFlags, addAttackOptions, refuseWithoutAttack } from "../attack/attack-flags.js";
 import type { CliContext } from "../context.js";
 import { say, writeJson, writeTable } from "../render.js";
+import { checkProxies } from "./proxy-check.js";
 
 interface DoctorFlags extends AttackFlags {
   json?: boolean;
@@ -32,6 +33,7 @@ export function defineDoctor(command: Command, context: CliContext): void {
       ...(await diagnoseImages(engine)),
       ...(await diagnoseRuntimes(engine, { environment: context.environment })),
       ...(await diagnoseOverlay(engine, { environment: context.environment })),
+      checkProxies(context.environment),
     ];
     if (flags.json === true) await writeJson(context.stdout, checks);
     else await writeChecks(flags.verbose === true ? checks : withoutDetails(checks), context);

@@ -1,6 +1,7 @@
 import type { Config, McpServerConfig } from "../../config/config-schema.js";
 import type { Environment } from "../../config/env.js";
 import { BrigError } from "../../errors.js";
+import { readProxies } from "../../lib/proxy/proxies.js";
 import { DEFAULT_STARTUP_TIMEOUT_MS, type McpServerSettings } from "../../mcp/client/server-settings.js";
 import type { ServerPlace } from "../../mcp/launch/server-place.js";
 
@@ -95,6 +96,7 @@ function settingsOf(server: McpServerConfig, variables: Environment["variables"]
     url,
     bearerToken: token === undefined ? null : (variables[token] ?? null),
     headers: { ...server.http_headers, ...Object.fromEntries(fromVariables) },
+    proxies: readProxies(variables),
   };
 }
 

@@ -1,36 +1,45 @@
 import type { Readable } from "node:stream";
-import { formsOf } from "../secrets/mask.js";
+import { base64Of } from "../secrets/spelled/letters.js";
+import { SpelledSearch } from "../secrets/spelled/spelled-search.js";
+import { SpelledTexts } from "../secrets/spelled/spelled-texts.js";
 import type { Canary } from "./new-canary.js";
 
-interface Sought {
-  name: string;
-  /** In bytes. */
-  form: Buffer;
-  /** As it can be in the name of a host: only letters and digits, in lower case. */
-  inName: string;
-}
-
 /**
- * Looks for canaries: as they are, reversed, in Base64, in hexadecimal, and in the encodings of URLs and JSON. One that is
- * compressed, encrypted or sent in parts is not found.
+ * Looks for canaries: as they are, reversed, in Base64, in hexadecimal, and in the encodings of URLs, JSON and HTML. One that
+ * is compressed, encrypted or sent in parts is not found.
  */
 export class CanarySearch {
-  readonly #sought: readonly Sought[];
-  readonly #longest: number;
+  /** Each value, and each reversed, with the name of its canary. */
+  readonly #sought: readonly { name: string; value: string }[];
+  readonly #texts: SpelledTexts;
+  /** As they can be in the name of a host: only letters and digits, in lower case. */
+  readonly #inNames: readonly { name: string; text: string }[];
 
   constructor(canaries: readonly Canary[]) {
     this.#sought = canaries.flatMap(({ name, values }) =>
       values
         .flatMap((value) => [value, value.split("").reverse().join("")])
-        .flatMap(formsOf)
-        .map((form) => ({ name, form, inName: squeezed(form.toString("latin1")) })),
+        .map((value) => ({ name, value })),
     );
-    this.#longest = Math.max(...this.#sought.map(({ form }) => form.length));
+    this.#texts = new SpelledTexts(this.#sought.map(({ value }) => value));
+    this.#inNames = this.#sought.flatMap(({ name, value }) =>
+      [value, encodeURIComponent(value), Buffer.from(value).toString("hex"), ...base64Of(value)].map(
+        (form) => ({ name, text: squeezed(form) }),
+      ),
+    );
   }
 
   /** The name of a canary that is in the data; null if there is none. */
   findIn(data: Buffer): string | null {
-    return this.#sought.find(({ form }) => data.includes(form))?.name ?? null;
+    let found: string | null = null;
+    this.#search((name) => {
+      found ??= name;
+    }).scan(data);
+    return found;
+  }
+
+  #search(onFound: (name: string) => void): SpelledSearch {
+    return new SpelledSearch(this.#texts, (_start, _end, text) => onFound(this.#sought[text]?.name ?? ""));
   }
 
   /** In texts of a request, such as its URL and its headers, also where characters are percent-encoded. */
@@ -42,7 +51,7 @@ export class CanarySearch {
   /** In the name of a host, which may be in another case and cut into labels. */
   findInName(host: string): string | null {
     const squeezedHost = squeezed(host);
-    return this.#sought.find(({ inName }) => squeezedHost.includes(inName))?.name ?? null;
+    return this.#inNames.find(({ text }) => squeezedHost.includes(text))?.name ?? null;
   }
 
   /**
@@ -50,12 +59,12 @@ export class CanarySearch {
    * the last part of it.
    */
   watch(stream: Readable, onFound: (name: string) => void): void {
-    let tail: Buffer = Buffer.alloc(0);
+    const found = new Set<string>();
+    const search = this.#search((name) => found.add(name));
     const look = (chunk: Buffer) => {
-      const data = Buffer.concat([tail, chunk]);
-      const name = this.findIn(data);
-      tail = data.subarray(Math.max(0, data.length - this.#longest + 1));
-      if (name === null) return;
+      search.scan(chunk);
+      const [name] = found;
+      if (name === undefined) return;
       stream.off("data", look);
       onFound(name);
     };

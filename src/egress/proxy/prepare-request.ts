@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { authorizationHeader } from "../../lib/proxy/proxy-address.js";
 import { type EgressGate, type Opened, outcomeOf, type RecordAttempt } from "../gate.js";
 import type { RequestDecision } from "../inspection.js";
 import type { Endpoint } from "../rules/decide.js";
 import type { Denial } from "../rules/denial.js";
 import { hostOf } from "../rules/target.js";
 import type { MaskedAnswer } from "../secrets/masked-answer.js";
-import { authorizationHeader } from "../upstream/dial-upstream.js";
 import type { UpstreamProxy } from "../upstream/read-upstream.js";
 import { forwardedHeaders, withHeader } from "./forwarded-headers.js";
 import type { HttpOrigin } from "./http-origin.js";

@@ -15,19 +15,20 @@ export function allowingRules(rules: readonly SourcedRule[], request: ReadReques
   return allowing.length === sources.length ? allowing : null;
 }
 
+/** In each way in which the request may be read, the rule has to allow it. */
 function allowingRule(
   rules: readonly RequestRule[],
-  { method, path, query }: ReadRequest,
+  { method, paths, queries }: ReadRequest,
 ): RequestRule | null {
   const allows = (rule: RequestRule) =>
     (rule.methods === undefined || rule.methods.includes(method)) &&
-    (rule.path === undefined || matchesPattern(rule.path, path)) &&
-    (rule.query === undefined || hasOnly(rule.query, query));
+    paths.every((path) => rule.path === undefined || matchesPattern(rule.path, path)) &&
+    queries.every((query) => rule.query === undefined || hasOnly(rule.query, query));
   return rules.find(allows) ?? null;
 }
 
 /** A parameter that is there twice is refused, since programs differ in which one they take. */
-function hasOnly(allowed: Readonly<Record<string, string>>, query: ReadRequest["query"]): boolean {
+function hasOnly(allowed: Readonly<Record<string, string>>, query: ReadRequest["queries"][number]): boolean {
   const names = new Set(query.map(({ name }) => name));
   if (names.size !== query.length) return false;
   return query.every(({ name, value }) => {

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { maskStream, maskText } from "./mask.js";
+import { plainHeaderName } from "../requests/read-request.js";
+import type { AnswerMask } from "./answer-mask.js";
 
 export interface MaskedAnswer {
   /** What follows the status. */
@@ -12,26 +13,46 @@ export interface MaskedAnswer {
   through: Duplex[];
 }
 
+/** What servers answer to with a part, with what has changed, or with compression. */
+const NOT_ASKED_FOR = [
+  ...["accept-encoding", "range", "if-range", "request-range", "x-range", "x-ms-range", "a-im"],
+  "sec-websocket-extensions",
+];
+/** Partial Content, and IM Used. */
+const IN_PART: ReadonlySet<number> = new Set([206, 226]);
+
 /** Asks for an answer in which secrets can be found: whole, and not compressed. */
 export function askForPlainAnswer(headers: readonly string[]): string[] {
-  const names = ["accept-encoding", "range", "if-range", "sec-websocket-extensions"];
-  return [...without(headers, names), "Accept-Encoding", "identity"];
+  return [...without(headers, NOT_ASKED_FOR), "Accept-Encoding", "identity"];
 }
 
-/** Null for an answer whose encoding hides what is in it. `headers` are names and values in turn. */
+/**
+ * Null for an answer whose encoding hides what is in it, and for a part of one where the whole was asked for. `headers` are
+ * names and values in turn.
+ */
 export function maskAnswer(
-  { headers: { "content-encoding": encoding }, statusCode, statusMessage = "" }: IncomingMessage,
-  { headers, forms, method }: { headers: readonly string[]; forms: readonly Buffer[]; method: string },
+  { headers: { "content-encoding": encoding }, statusCode = 0, statusMessage = "" }: IncomingMessage,
+  { headers, mask, method, isWhole }: AnswerOptions,
 ): MaskedAnswer | null {
-  const reason = maskText(statusMessage, forms);
-  const masked = headers.map((text, at) => (at % 2 === 0 ? text : maskText(text, forms)));
+  if (isWhole && IN_PART.has(statusCode)) return null;
+  const reason = mask.text(statusMessage);
+  const masked = headers.map((text, at) => (at % 2 === 0 ? mask.headerName(text) : mask.text(text)));
   if (method === "HEAD" || statusCode === 204 || statusCode === 304)
     return { reason, headers: masked, through: [] };
   const decoder = decoderFor(encoding?.trim().toLowerCase() ?? "identity");
   if (decoder === undefined) return null;
-  if (decoder === null) return { reason, headers: masked, through: [maskStream(forms)] };
+  if (decoder === null) return { reason, headers: masked, through: [mask.stream()] };
   const plain = without(masked, ["content-encoding", "content-length"]);
-  return { reason, headers: plain, through: [decoder, maskStream(forms)] };
+  return { reason, headers: plain, through: [decoder, mask.stream()] };
+}
+
+interface AnswerOptions {
+  /** Names and values in turn. */
+  headers: readonly string[];
+  mask: AnswerMask;
+  method: string;
+  /** Whether the whole was asked for. */
+  isWhole: boolean;
 }
 
 /** Null if nothing is to be decoded; undefined for an unknown encoding. */
@@ -43,5 +64,5 @@ function decoderFor(encoding: string): Duplex | null | undefined {
 }
 
 function without(headers: readonly string[], names: readonly string[]): string[] {
-  return headers.filter((_, at) => !names.includes(headers[at - (at % 2)]?.toLowerCase() ?? ""));
+  return headers.filter((_, at) => !names.includes(plainHeaderName(headers[at - (at % 2)] ?? "")));
 }

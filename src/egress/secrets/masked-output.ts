@@ -1,3 +1,4 @@
+import type { SpelledTexts } from "./spelled/spelled-texts.js";
 import { StreamMask } from "./stream-mask.js";
 
 /** How long a few bytes wait that may be the beginning of a secret. A person who types waits for their echo. */
@@ -13,8 +14,9 @@ export class MaskedOutput {
   #timer: NodeJS.Timeout | undefined;
   #failure: { error: unknown } | undefined;
 
-  constructor(forms: readonly Buffer[], deliver: Deliver) {
-    this.#streams = [new StreamMask(forms), new StreamMask(forms)];
+  /** `current` says what is hidden at the moment. */
+  constructor(current: () => SpelledTexts, deliver: Deliver) {
+    this.#streams = [new StreamMask(current), new StreamMask(current)];
     this.#deliver = deliver;
   }
 

@@ -1,3 +1,4 @@
+import type { Proxies } from "../../lib/proxy/proxies.js";
 import type { McpApproval } from "../../tools/mcp/mcp-servers.js";
 
 /** The settings of one server. */
@@ -15,6 +16,8 @@ export interface HttpServerSettings extends CommonServerSettings {
   bearerToken: string | null;
   /** Further headers of every request, sent to the origin of `url` only. */
   headers: Readonly<Record<string, string>>;
+  /** Through which requests are sent. Default: none. */
+  proxies?: Proxies | undefined;
 }
 
 interface CommonServerSettings {

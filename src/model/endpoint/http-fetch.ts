@@ -1,11 +1,11 @@
-import { type IncomingMessage, request as openHttp } from "node:http";
-import { type Duplex, pipeline, Readable } from "node:stream";
-import type { ReadableStream as NodeStream } from "node:stream/web";
+import type { IncomingMessage } from "node:http";
+import { type Duplex, pipeline, type Readable } from "node:stream";
 import type * as zlib from "node:zlib";
+import { requestOpener } from "../../lib/proxy/open-request.js";
+import type { Proxies } from "../../lib/proxy/proxies.js";
+import { responseOf } from "../../lib/proxy/response-of.js";
 import { unusableResponse } from "./model-failure.js";
 import { noteRequestSent } from "./request-sent.js";
-
-const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export interface JsonPost {
   headers: Readonly<Record<string, string>>;
@@ -14,6 +14,7 @@ export interface JsonPost {
   signal: AbortSignal;
   /** Aborts when the endpoint has been silent for too long, with the error that the caller then gets. */
   silence: AbortSignal;
+  proxies: Proxies;
 }
 
 /**
@@ -21,19 +22,26 @@ export interface JsonPost {
  * configured, and takes long to load. The first use of `Response` loads it too, so that comes only after the
  * request has been sent. Redirects are not followed: they would send the credentials to another host.
  */
-export async function postJson(url: URL, { headers, body, signal, silence }: JsonPost): Promise<Response> {
-  // Loading TLS takes ten milliseconds, and a model on this machine does not need it.
-  const open = url.protocol === "https:" ? (await import("node:https")).request : openHttp;
+export async function postJson(
+  url: URL,
+  { headers, body, signal, silence, proxies }: JsonPost,
+): Promise<Response> {
+  const open = await requestOpener(url, { method: "POST", headers, signal, silence, proxies });
   return await new Promise((resolve, reject) => {
-    const request = open(url, { method: "POST", headers: { ...headers }, signal });
-    const breakOff = () => request.destroy(silence.reason);
+    const request = open();
+    const breakOff = () => {
+      request.destroy(silence.reason);
+      reject(silence.reason);
+    };
     if (silence.aborted) breakOff();
     else silence.addEventListener("abort", breakOff, { once: true });
     request.on("response", (answer) => {
-      responseOf(answer).then(resolve, (error: unknown) => {
-        request.destroy();
-        reject(error);
-      });
+      decode(answer)
+        .then((content) => responseOf(answer, content))
+        .then(resolve, (error: unknown) => {
+          request.destroy();
+          reject(error);
+        });
     });
     request.on("error", reject);
     // Node closes the connection without an error after "101 Switching Protocols".
@@ -43,23 +51,9 @@ export async function postJson(url: URL, { headers, body, signal, silence }: Jso
   });
 }
 
-async function responseOf(answer: IncomingMessage): Promise<Response> {
-  const { statusCode: status = 0, statusMessage: statusText, rawHeaders } = answer;
-  const headers = new Headers();
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2)
-    headers.append(rawHeaders[at] ?? "", rawHeaders[at + 1] ?? "");
-  if (WITHOUT_BODY.has(status)) {
-    answer.resume();
-    return new Response(null, { status, statusText, headers });
-  }
-  const decoded = await decode(answer, headers.get("content-encoding") ?? "");
-  const body: NodeStream<Uint8Array> = Readable.toWeb(decoded);
-  return new Response(body as ReadableStream<Uint8Array>, { status, statusText, headers });
-}
-
 /** brig asks for no compression, but some gateways compress whatever they send. */
-async function decode(answer: IncomingMessage, encodings: string): Promise<Readable> {
-  const applied = encodings
+async function decode(answer: IncomingMessage): Promise<Readable> {
+  const applied = (answer.headers["content-encoding"] ?? "")
     .toLowerCase()
     .split(/\s*,\s*/)
     .filter((name) => !["", "identity"].includes(name));

@@ -1,5 +1,6 @@
 import type { Config } from "../../config/config-schema.js";
 import type { Environment } from "../../config/env.js";
+import { readProxies } from "../../lib/proxy/proxies.js";
 import { OPENAI_URL, type ProviderLogin, takesLogin } from "../resolve-provider.js";
 import { bearerKey } from "../static-credentials.js";
 import { readAuthFile } from "./auth-file.js";
@@ -18,7 +19,10 @@ export async function configuredLogin(
   environment: Pick<Environment, "variables" | "brigHome">,
 ): Promise<ProviderLogin | null> {
   if (!takesLogin(config, environment)) return null;
-  return await openLogin(environment.brigHome, issuerSettings(config.oauth));
+  return await openLogin(
+    environment.brigHome,
+    issuerSettings(config.oauth, readProxies(environment.variables)),
+  );
 }
 
 /** The login in `auth.json` of brig's home; null if nobody has logged in. Sends nothing. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../../src/config/config-schema.js";
 import { readEnvironment } from "../../../src/config/env.js";
+import { proxyFor } from "../../../src/lib/proxy/proxies.js";
 import { createModelClient } from "../../../src/model/create-model-client.js";
 import type { ModelProvider } from "../../../src/model/provider.js";
 import {
@@ -33,6 +34,21 @@ describe("resolveProvider", () => {
       maxStreamRetries: 5,
       streamIdleTimeoutMs: 300_000,
     });
+  });
+
+  it("has the proxies of the environment, and refuses what is no proxy without repeating it", () => {
+    const through = (variables: Record<string, string>) => {
+      const { proxies, baseUrl } = resolve({}, { OPENAI_API_KEY: "k", ...variables });
+      return proxies === undefined ? undefined : proxyFor(proxies, new URL(baseUrl));
+    };
+    expect(through({})).toBeNull();
+    expect(through({ HTTPS_PROXY: "http://p.test:1" })).toMatchObject({ address: { host: "p.test" } });
+    expect(through({ HTTPS_PROXY: "http://p.test:1", NO_PROXY: ".openai.com" })).toBeNull();
+    const wrong = { HTTPS_PROXY: "ftp://user:secret@p.test" };
+    expect(() => through(wrong)).toThrow(/^HTTPS_PROXY of the environment is not the URL of a proxy/);
+    expect(() => through(wrong)).not.toThrow(/secret/);
+    // It is used for nothing.
+    expect(through({ ...wrong, NO_PROXY: "*" })).toBeNull();
   });
 
   it("takes the address from the configuration, else from OPENAI_BASE_URL", () => {

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { loadConfig } from "../../../config/settings/load-config.js";
 import { BrigError } from "../../../errors.js";
+import { readProxies } from "../../../lib/proxy/proxies.js";
 import { neutralise, neutraliseLine } from "../../../lib/terminal/terminal.js";
 import type { IssuerSettings } from "../../../model/login/issuer/issuer-settings.js";
 import type { LoginStatus, StoredStatus } from "../../../model/login/login-status.js";
@@ -67,7 +68,7 @@ export async function configuredIssuer(
   const { issuerSettings } = await import("../../../model/login/issuer/issuer-settings.js");
   const { config, warnings } = await loadConfig(environment, { overrides });
   for (const warning of warnings) await say(stderr, `brig: ${neutralise(warning)}\n`);
-  return issuerSettings(config.oauth);
+  return issuerSettings(config.oauth, readProxies(environment.variables));
 }
 
 async function logIn(flags: LoginFlags, context: CliContext): Promise<void> {

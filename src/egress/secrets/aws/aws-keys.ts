@@ -1,5 +1,3 @@
-import { formsOf } from "../mask.js";
-
 export interface AwsCredentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -30,7 +28,7 @@ const GENERATIONS_KEPT = 8;
 /** Keys of AWS that are read anew before they expire. */
 export class AwsKeys {
   #current: TimedCredentials;
-  #forms: Buffer[][];
+  #hidden: string[][];
   #dueAtMs: number;
   #reading: Promise<void> | null = null;
   readonly #renew: RenewOptions | null;
@@ -38,7 +36,7 @@ export class AwsKeys {
   /** Without `renew`, the keys are used for ever. */
   constructor(first: TimedCredentials, renew: RenewOptions | null = null) {
     this.#current = first;
-    this.#forms = [formsOfKeys(first.credentials)];
+    this.#hidden = [secretParts(first.credentials)];
     this.#dueAtMs = dueAt(first);
     this.#renew = renew;
   }
@@ -48,9 +46,9 @@ export class AwsKeys {
     return this.#current.credentials;
   }
 
-  /** How the secret parts of these keys and of those before can be written in an answer. */
-  get forms(): readonly Buffer[] {
-    return this.#forms.flat();
+  /** The secret parts of these keys and of those before, which nobody may see in an answer. */
+  get hidden(): readonly string[] {
+    return this.#hidden.flat();
   }
 
   /** The keys that are valid now. Null if they have expired and no others can be read. */
@@ -75,7 +73,7 @@ export class AwsKeys {
       this.#dueAtMs = Date.now() + PAUSE_AFTER_FAILURE_MS;
       return;
     }
-    this.#forms = [...this.#forms, formsOfKeys(found.credentials)].slice(-GENERATIONS_KEPT);
+    this.#hidden = [...this.#hidden, secretParts(found.credentials)].slice(-GENERATIONS_KEPT);
     onRenewed?.(found.credentials);
     this.#current = found;
     this.#dueAtMs = dueAt(found);
@@ -85,10 +83,6 @@ export class AwsKeys {
 /** What nobody may see of keys: their id is no secret. */
 export function secretParts({ secretAccessKey, sessionToken }: AwsCredentials): string[] {
   return [secretAccessKey, sessionToken].filter((part) => part !== null);
-}
-
-function formsOfKeys(credentials: AwsCredentials): Buffer[] {
-  return secretParts(credentials).flatMap(formsOf);
 }
 
 function dueAt({ expiresAtMs }: TimedCredentials): number {

@@ -1,5 +1,7 @@
 import { BrigError } from "../../../errors.js";
 import { formatBytes } from "../../../lib/bytes.js";
+import { proxiedFetch } from "../../../lib/proxy/proxied-fetch.js";
+import { NO_PROXIES } from "../../../lib/proxy/proxies.js";
 import type { HttpServerSettings } from "../server-settings.js";
 import { MAX_MESSAGE_BYTES } from "./stdio-transport.js";
 
@@ -12,7 +14,7 @@ const carriageReturn = 13;
  * does not allow a header.
  */
 export function boundedFetch(
-  settings: Pick<HttpServerSettings, "url" | "bearerToken" | "headers">,
+  settings: Pick<HttpServerSettings, "url" | "bearerToken" | "headers" | "proxies">,
 ): typeof fetch {
   const { origin } = new URL(settings.url);
   const configured = configuredHeaders(settings);
@@ -23,7 +25,8 @@ export function boundedFetch(
     const headers = new Headers(configured);
     for (const [name, value] of new Headers(init?.headers))
       if (name !== "authorization" || settings.bearerToken === null) headers.set(name, value);
-    const response = await fetch(url, { ...init, headers, redirect: "manual" });
+    const wanted = { ...init, headers, redirect: "manual" } as const;
+    const response = await proxiedFetch(url, wanted, settings.proxies ?? NO_PROXIES);
     if (response.body === null) return response;
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
     const sizes = new MessageSizes();

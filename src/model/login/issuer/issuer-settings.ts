@@ -1,4 +1,5 @@
 import { BrigError } from "../../../errors.js";
+import type { Proxies } from "../../../lib/proxy/proxies.js";
 import { identityOf } from "./id-token.js";
 
 /** The OAuth issuer that brig logs in to. */
@@ -6,6 +7,8 @@ export interface IssuerSettings {
   /** The issuer's address, spelled as in its tokens. */
   issuer: string;
   clientId: string;
+  /** Through which requests are sent. Default: none. */
+  proxies?: Proxies | undefined;
 }
 
 /**
@@ -21,15 +24,15 @@ export const openaiIssuer: IssuerSettings = {
  * The issuer in `[oauth]` of config.toml. Default: OpenAI. Error: `config.invalid` for another issuer without
  * a client id: OpenAI's is not registered there.
  */
-export function issuerSettings({
-  issuer = openaiIssuer.issuer,
-  client_id,
-}: {
-  readonly issuer?: string | undefined;
-  readonly client_id?: string | undefined;
-}): IssuerSettings {
-  if (client_id !== undefined) return { issuer, clientId: client_id };
-  if (isOpenai({ issuer })) return openaiIssuer;
+export function issuerSettings(
+  {
+    issuer = openaiIssuer.issuer,
+    client_id,
+  }: { readonly issuer?: string | undefined; readonly client_id?: string | undefined },
+  proxies?: Proxies,
+): IssuerSettings {
+  if (client_id !== undefined) return { issuer, clientId: client_id, proxies };
+  if (isOpenai({ issuer })) return { ...openaiIssuer, proxies };
   throw new BrigError(`oauth.issuer is ${issuer}, and oauth.client_id is missing`, {
     code: "config.invalid",
     hint: "set it to the id of the public client that brig is registered as there",

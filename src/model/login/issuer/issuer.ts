@@ -36,7 +36,7 @@ export async function connectIssuer(
   settings: IssuerSettings,
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<Configuration> {
-  const fetch = boundedFetch(signal);
+  const fetch = boundedFetch(signal, settings.proxies);
   const configuration = isOpenai(settings)
     ? openaiConfiguration(settings.clientId, fetch)
     : await discover(settings, fetch, signal);

@@ -43,12 +43,12 @@ interface CodeLogin {
 export async function openaiCodeTokens({ settings, show, signal }: CodeLogin): Promise<StoredTokens> {
   const issuer = settings.issuer.replace(/\/$/, "");
   const api = `${issuer}/api/accounts/deviceauth`;
-  const asked = await post(`${api}/usercode`, { client_id: settings.clientId }, signal);
+  const asked = await post(`${api}/usercode`, { client_id: settings.clientId }, { signal, settings });
   if (asked.status !== 200) throw refused(asked.status);
   const { device_auth_id, code: user_code, interval } = parsed(issuedSchema, asked.body);
   await show({ url: `${issuer}/codex/device`, code: user_code });
   for (;;) {
-    const answer = await post(`${api}/token`, { device_auth_id, user_code }, signal);
+    const answer = await post(`${api}/token`, { device_auth_id, user_code }, { signal, settings });
     if (answer.status === 200)
       return await redeem(parsed(enteredSchema, answer.body), { settings, issuer, signal });
     if (!pendingStatuses.includes(answer.status)) throw refused(answer.status);
@@ -75,10 +75,10 @@ async function redeem(
 async function post(
   url: string,
   body: Record<string, string>,
-  signal: AbortSignal,
+  { signal, settings: { proxies } }: Pick<CodeLogin, "signal" | "settings">,
 ): Promise<{ status: number; body: string }> {
   using limit = new TimeLimit(REQUEST_LIMIT_MS, signal);
-  const response = await boundedFetch(limit.signal)(url, {
+  const response = await boundedFetch(limit.signal, proxies)(url, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),

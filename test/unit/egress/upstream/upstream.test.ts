@@ -152,10 +152,10 @@ describe("an upstream proxy", () => {
 describe("the setting of an upstream proxy", () => {
   it("is a URL, with a user and a password or without", () => {
     expect(readUpstream("http://proxy.example:3128", {})).toMatchObject({
-      ...{ host: "proxy.example", port: 3128, usesTls: false, authorization: null },
+      ...{ host: "proxy.example", port: 3128, usesTls: false, user: null },
     });
     expect(readUpstream("https://a:b%3Ac@[fd00::1]", {})).toMatchObject({
-      ...{ host: "fd00::1", port: 443, usesTls: true, authorization: `Basic ${btoa("a:b:c")}` },
+      ...{ host: "fd00::1", port: 443, usesTls: true, user: { name: "a", password: "b:c" } },
     });
     expect(readUpstream("proxy:3128", {})).toMatchObject({ host: "proxy", port: 3128 });
   });

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
+import { NO_PROXIES } from "../../../../src/lib/proxy/proxies.js";
 import { postJson } from "../../../../src/model/endpoint/http-fetch.js";
 
 /** A server that answers every request with this text, or never. */
@@ -17,7 +18,7 @@ async function serverThatSays(answer: string | null): Promise<URL> {
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
 
-const post = { headers: {}, body: "{}", signal: new AbortController().signal };
+const post = { headers: {}, body: "{}", signal: new AbortController().signal, proxies: NO_PROXIES };
 
 it("fails when the server changes the protocol, which ends the connection without an answer", async () => {
   const url = await serverThatSays(

@@ -118,7 +118,7 @@ describe("keys of AWS", () => {
       number += 1;
       return keysOf(String(number), Date.now() + 2);
     });
-    const hides = (text: string) => here.keys.forms.some((form) => form.toString() === text);
+    const hides = (text: string) => here.keys.hidden.includes(text);
     await here.at(HOUR_MS);
     expect([hides("secret-of-first"), hides("token-of-1")]).toEqual([true, true]);
     for (let at = 1; at <= 20; at++) expect(await here.at(HOUR_MS + at * 10)).not.toBe(null);

@@ -1,0 +1,54 @@
+import { isIPv4 } from "node:net";
+import { NoProxy } from "./no-proxy.js";
+import { type ProxyAddress, parseProxyAddress } from "./proxy-address.js";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** What one variable says; `address` is null if it is not the URL of a proxy. */
+export interface ConfiguredProxy {
+  variable: string;
+  address: ProxyAddress | null;
+}
+
+/** The proxies of the environment, for requests that this machine makes. */
+export interface Proxies {
+  http: ConfiguredProxy | null;
+  https: ConfiguredProxy | null;
+  noProxy: NoProxy;
+}
+
+export const NO_PROXIES: Proxies = { http: null, https: null, noProxy: new NoProxy("") };
+
+/** Of a variable that is set in both, lower case counts, as for most programs. */
+export function readProxies(variables: Variables): Proxies {
+  const firstOf = (...names: string[]): ConfiguredProxy | null => {
+    const variable = names.flatMap((name) => [name, name.toUpperCase()]).find((name) => variables[name]);
+    const text = variable === undefined ? undefined : variables[variable];
+    if (variable === undefined || text === undefined) return null;
+    return { variable, address: parseProxyAddress(text) };
+  };
+  return {
+    http: firstOf("http_proxy", "all_proxy"),
+    https: firstOf("https_proxy", "all_proxy"),
+    noProxy: new NoProxy(variables.no_proxy || variables.NO_PROXY || ""),
+  };
+}
+
+/** The proxy for a URL; null if it is reached directly, as this machine itself always is. */
+export function proxyFor({ http, https, noProxy }: Proxies, url: URL): ConfiguredProxy | null {
+  const isTls = url.protocol === "https:";
+  const host = hostOf(url);
+  const port = url.port === "" ? (isTls ? 443 : 80) : Number(url.port);
+  if (isLoopback(host) || noProxy.names(host, port)) return null;
+  return isTls ? https : http;
+}
+
+/** Without brackets. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "");
+}
+
+/** A proxy would take its own machine for this one. */
+function isLoopback(host: string): boolean {
+  return host === "::1" || (isIPv4(host) && host.startsWith("127.")) || /(?:^|\.)localhost\.?$/.test(host);
+}
