@@ -1,10 +1,25 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --
 "use strict";
 // Starts a program of brig: this is dist/cli/main.js and dist/cli/codex.js. Each chunk beside it is a function in
 // parentheses. Beside some chunks lies what V8 makes of them (code-cache.js), because compiling takes longer than all
 // the rest of a short command. V8 itself refuses code of another version, and then compiles the chunk as usual.
+//
+// Without the "--" in the first line, Node would obey --env-file wherever it is among brig's arguments, and the
+// NODE_OPTIONS in that file: `brig exec node --env-file=.env` would run a program of the workspace on the host. npm's
+// shims for Windows take the "--" from that line too.
 const { readFileSync } = require("node:fs");
 const { Script } = require("node:vm");
+
+// Before anything is loaded that an older Node cannot read.
+const [major, minor] = process.versions.node.split(".").map(Number);
+const [leastMajor, leastMinor] = [LEAST_NODE];
+if (major < leastMajor || (major === leastMajor && minor < leastMinor)) {
+  process.stderr.write(
+    `brig: this is Node ${process.versions.node}, and brig needs Node ${leastMajor}.${leastMinor} or newer\n` +
+      "hint: install it from https://nodejs.org, or with a version manager such as nvm\n",
+  );
+  process.exit(125);
+}
 
 const loaded = new Map();
 

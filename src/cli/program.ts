@@ -8,6 +8,7 @@ import type { CliContext } from "./context.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
 import { describeError, errorAsEvent, errorAsJson } from "./display/error-text.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
+import { refuseOptionsOfNode } from "./node-options.js";
 import { say, write, writeJson } from "./render.js";
 import { hintForCommand } from "./usage/familiar-commands.js";
 
@@ -30,6 +31,7 @@ export async function runProgram(given: string[], options: ProgramOptions): Prom
   const program = defineProgram(options);
   const command = program.commands.find((candidate) => candidate.name() === entry?.name);
   try {
+    refuseOptionsOfNode(given);
     if (entry && command) (await entry.load())(command, context);
     if (argv.length === 0 && isBrig) await printHelp(program, context);
     else if (argv.length === 0) program.outputHelp();
