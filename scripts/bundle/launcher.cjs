@@ -10,14 +10,27 @@
 const { readFileSync } = require("node:fs");
 const { Script } = require("node:vm");
 
-// Before anything is loaded that an older Node cannot read.
-const [major, minor] = process.versions.node.split(".").map(Number);
+const node = process.versions.node;
+const [major, minor] = node.split(".").map(Number);
 const [leastMajor, leastMinor] = [LEAST_NODE];
-if (major < leastMajor || (major === leastMajor && minor < leastMinor)) {
-  process.stderr.write(
-    `brig: this is Node ${process.versions.node}, and brig needs Node ${leastMajor}.${leastMinor} or newer\n` +
-      "hint: install it from https://nodejs.org, or with a version manager such as nvm\n",
+if (major < leastMajor || (major === leastMajor && minor < leastMinor))
+  refuse(
+    `this is Node ${node}, and brig needs Node ${leastMajor}.${leastMinor} or newer`,
+    "install it from https://nodejs.org, or with a version manager such as nvm",
   );
+
+// Node 22 and newer obey these even after "--". By now Node has read the file, and it may have changed the arguments:
+// nobody knows any more what was asked for.
+const settings = /^--experimental-(?:config-file(?==|$)|default-config-file)/;
+const [setting] = major < 22 ? [] : process.argv.slice(2).flatMap((word) => settings.exec(word)?.[0] ?? []);
+if (setting !== undefined)
+  refuse(
+    `Node ${node}, which runs brig, obeys ${setting} itself, wherever it is among brig's arguments`,
+    `write the command as one text, in which Node does not look for it: brig exec -- sh -c "node ${setting} …"`,
+  );
+
+function refuse(message, hint) {
+  process.stderr.write(`brig: ${message}\nhint: ${hint}\n`);
   process.exit(125);
 }
 

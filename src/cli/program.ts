@@ -2,13 +2,12 @@ import { Command, CommanderError } from "commander";
 import { jsonText } from "../lib/json/json-text.js";
 import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
-import { checkHome } from "./check-home.js";
+import { checkHome, environmentProblem } from "./check-home.js";
 import type { CommandEntry } from "./command-list.js";
 import type { CliContext } from "./context.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
 import { describeError, errorAsEvent, errorAsJson } from "./display/error-text.js";
 import { exitStatusOf, ownFailure } from "./exit-status.js";
-import { refuseOptionsOfNode } from "./node-options.js";
 import { say, write, writeJson } from "./render.js";
 import { hintForCommand } from "./usage/familiar-commands.js";
 
@@ -25,13 +24,18 @@ export interface ProgramOptions {
 export async function runProgram(given: string[], options: ProgramOptions): Promise<number | null> {
   const { context, commands } = options;
   const isBrig = options.program === undefined;
+  const unusable = environmentProblem(context);
+  if (unusable !== null) {
+    await say(context.stderr, describeError(unusable, { showsCauses: false }));
+    const isPassedOn = commands.some(({ name, passesExitCodeOn }) => name === given[0] && passesExitCodeOn);
+    return isPassedOn ? ownFailure : exitStatusOf(unusable);
+  }
   const converses = isBrig && startsConversation(given, options);
   const argv = converses ? ["run", CONVERSE, ...given] : withoutUnknownTopic(given, commands);
   const entry = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));
   const program = defineProgram(options);
   const command = program.commands.find((candidate) => candidate.name() === entry?.name);
   try {
-    refuseOptionsOfNode(given);
     if (entry && command) (await entry.load())(command, context);
     if (argv.length === 0 && isBrig) await printHelp(program, context);
     else if (argv.length === 0) program.outputHelp();

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { temporaryDirectory } from "../../support/sandbox.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -78,6 +78,36 @@ it("says which Node brig needs to somebody who has an older one", async () => {
   const { stdout, stderr, exitCode } = await hostile.start(hostile.program, ["--version"]);
   expect([stdout, exitCode]).toEqual(["", 125]);
   expect(stderr).toContain(`this is Node ${process.versions.node}, and brig needs Node 99.1 or newer`);
+});
+
+describe("an option that Node obeys even after --", () => {
+  const start = async (node: string, args: string[]) => {
+    await using hostile = await hostileWorkspace();
+    const disguise = join(hostile.program, "..", "disguise.cjs");
+    const versions = `{ value: { ...process.versions, node: ${JSON.stringify(node)} } }`;
+    await writeFile(disguise, `Object.defineProperty(process, "versions", ${versions});`);
+    return await hostile.start(process.execPath, ["--require", disguise, "--", hostile.program, ...args]);
+  };
+
+  it.each([
+    ["--experimental-config-file=settings.json"],
+    ["--experimental-config-file", "settings.json"],
+    ["--experimental-default-config-file"],
+  ])("is refused by the versions that do: %s", async (...words) => {
+    for (const node of ["22.10.0", "26.10.0"]) {
+      const { stdout, stderr, exitCode } = await start(node, ["exec", "--", "node", ...words, "app.js"]);
+      expect([stdout, exitCode]).toEqual(["", 125]);
+      expect(stderr).toMatch(`obeys ${words[0]?.split("=")[0]} itself`);
+      expect(stderr).toContain("hint: write the command as one text");
+    }
+  });
+
+  it("is the command's where Node does not obey it", async () => {
+    const others = ["--experimental-config-files", "--inspect", "node --experimental-config-file=x"];
+    expect(JSON.parse((await start("26.10.0", others)).stdout)).toEqual(others);
+    const words = ["--experimental-config-file=settings.json"];
+    expect(JSON.parse((await start("20.19.0", words)).stdout)).toEqual(words);
+  });
 });
 
 it("is started with -- by every script, image and document", async () => {
