@@ -46,7 +46,7 @@ const groups = [
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json\/json-text|terminal\/(?:control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 8,
   },
   { name: "zod", test: /\/node_modules\/zod\//, priority: 6 },
