@@ -46,7 +46,7 @@ const groups = [
   // What every command needs, --help too. A module that is missing here only costs time.
   {
     name: "start",
-    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json\/json-text|terminal\/(?:control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
+    test: /usingCtx\.js$|\/src\/(?:errors|version|package-root|config\/env|lib\/(?:errno|json\/json-text|terminal\/(?:closed-terminals|control-sequences|sgr|terminal)|steps|time\/any-signal|utf8)|cli\/(?:command-list|interpreted-schemas|conversation\/can-converse|display\/(?:error-text|process-warnings)|exit-status|host|program|render|run-in-process|trace))\.ts$/,
     priority: 8,
   },
   { name: "zod", test: /\/node_modules\/zod\//, priority: 6 },
@@ -201,7 +201,11 @@ await build({
   output: { ...output, dir: cli, entryFileNames: "[name].mjs", chunkFileNames: "chunk-[hash].mjs" },
 });
 await writeFile(join(cli, "package.json"), '{ "type": "commonjs" }\n');
-const launcher = await readFile(join(root, "scripts/bundle/launcher.cjs"), "utf8");
+const { engines } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+const launcher = (await readFile(join(root, "scripts/bundle/launcher.cjs"), "utf8")).replace(
+  "LEAST_NODE",
+  engines.node.match(/\d+/g).join(", "),
+);
 for (const { name, fileName, isEntry } of chunks) {
   if (!isEntry) continue;
   // npm makes it executable when it installs the package; the mode is for starting it by its path in a checkout.

@@ -47,7 +47,7 @@ async function brig(cwd, argv) {
   process.stdout.write(`\n$ brig ${words.join(" ")}\n`);
   // In a process group of its own, so that ctrl-C reaches brig only once, through us, and brig can close the sandbox.
   // The shell joins both outputs, so that their lines stay in order.
-  const call = [process.execPath, join(root, "dist/cli/main.js"), ...argv];
+  const call = [process.execPath, "--", join(root, "dist/cli/main.js"), ...argv];
   const child = spawn("/bin/sh", ["-c", 'exec "$@" 2>&1', "sh", ...call], {
     cwd,
     stdio: ["ignore", "pipe", "inherit"],

@@ -31,7 +31,7 @@ async function runDemo(project) {
   process.stdout.write(figures(await readSession(project)));
   heading("The same with a real model");
   process.stdout.write(
-    `cp -r ${example}/project /tmp/tidy-invoice && OPENAI_API_KEY=… node ${root}dist/cli/main.js run -C /tmp/tidy-invoice "${prompt}"\n`,
+    `cp -r ${example}/project /tmp/tidy-invoice && OPENAI_API_KEY=… node -- ${root}dist/cli/main.js run -C /tmp/tidy-invoice "${prompt}"\n`,
   );
   return diff === "" ? 1 : 0;
 }
@@ -49,7 +49,7 @@ async function runBrig(project) {
     prompt,
   ];
   // In a process group of its own, so that ctrl-C reaches brig only once, through us, and brig can close the sandbox.
-  const brig = spawn(process.execPath, [join(root, "dist/cli/main.js"), ...argv], {
+  const brig = spawn(process.execPath, ["--", join(root, "dist/cli/main.js"), ...argv], {
     stdio: ["ignore", "inherit", "inherit"],
     detached: true,
   });

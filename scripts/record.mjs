@@ -35,6 +35,7 @@ async function record(project) {
   const home = join(folder, "home");
   const argv = [
     process.execPath,
+    "--",
     join(root, "dist/cli/main.js"),
     "--script",
     join(example, "conversation.yaml"),

@@ -1,6 +1,17 @@
 import { type Stats, statSync } from "node:fs";
 import type { Environment } from "../config/env.js";
 import { BrigError } from "../errors.js";
+import type { CliContext } from "./context.js";
+
+/** Why the environment cannot be read, such as a HOME that is a relative path; null if it can. */
+export function environmentProblem(context: Pick<CliContext, "environment">): unknown {
+  try {
+    void context.environment;
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
 
 /**
  * Throws `config.invalid` when $BRIG_HOME is not a directory. A missing one is fine: it is created when it is

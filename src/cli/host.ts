@@ -3,6 +3,7 @@ import { constants } from "node:os";
 import { currentDirectory } from "../config/current-directory.js";
 import { type Environment, readEnvironment } from "../config/env.js";
 import { BrigError } from "../errors.js";
+import { closeGoneTerminals } from "../lib/terminal/closed-terminals.js";
 import { sharedSignal } from "../lib/time/shared-signal.js";
 import type { CliContext, InputStream, Interruption } from "./context.js";
 
@@ -50,10 +51,13 @@ export function openHost(host: HostProcess): Host {
       interrupt({ exitStatus: status, isQuiet: false }, `interrupted by ${name}`);
     });
   }
+  host.on("exit", closeGoneTerminals);
   host.stdout.on("error", (cause: NodeJS.ErrnoException) => {
-    const isReaderGone = cause.code === "EPIPE";
-    const exitStatus = isReaderGone ? 128 + constants.signals.SIGPIPE : 1;
-    outputFailure ??= { exitStatus, isQuiet: isReaderGone };
+    // Where a terminal was closed, this may come before its SIGHUP.
+    const isTerminalGone = cause.code === "EIO" && host.stdout.isTTY;
+    const signal = isTerminalGone ? "SIGHUP" : cause.code === "EPIPE" ? "SIGPIPE" : null;
+    const exitStatus = signal === null ? 1 : 128 + constants.signals[signal];
+    outputFailure ??= { exitStatus, isQuiet: signal !== null };
     interrupt(outputFailure, `cannot write to standard output: ${cause.message}`);
   });
   // Progress that nobody can read is no reason to stop, so errors of stderr are ignored.

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import "./interpreted-schemas.js";
 import { commands } from "./command-list.js";
 import { showWarnings } from "./display/process-warnings.js";

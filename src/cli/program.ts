@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { jsonText } from "../lib/json/json-text.js";
 import { suggest } from "../lib/suggest.js";
 import { readVersion } from "../version.js";
-import { checkHome } from "./check-home.js";
+import { checkHome, environmentProblem } from "./check-home.js";
 import type { CommandEntry } from "./command-list.js";
 import type { CliContext } from "./context.js";
 import { CONVERSE, canConverse } from "./conversation/can-converse.js";
@@ -24,6 +24,12 @@ export interface ProgramOptions {
 export async function runProgram(given: string[], options: ProgramOptions): Promise<number | null> {
   const { context, commands } = options;
   const isBrig = options.program === undefined;
+  const unusable = environmentProblem(context);
+  if (unusable !== null) {
+    await say(context.stderr, describeError(unusable, { showsCauses: false }));
+    const isPassedOn = commands.some(({ name, passesExitCodeOn }) => name === given[0] && passesExitCodeOn);
+    return isPassedOn ? ownFailure : exitStatusOf(unusable);
+  }
   const converses = isBrig && startsConversation(given, options);
   const argv = converses ? ["run", CONVERSE, ...given] : withoutUnknownTopic(given, commands);
   const entry = commands.find(({ name }) => name === (argv[0] === "help" ? argv[1] : argv[0]));

@@ -1,6 +1,7 @@
 import { readlinkSync } from "node:fs";
-import { homedir } from "node:os";
+import { userInfo } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
+import { BrigError } from "../errors.js";
 import { currentDirectory } from "./current-directory.js";
 
 /** Every environment variable that brig reads, under a name that says what it means. */
@@ -37,18 +38,31 @@ export interface Environment {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Returns a frozen object. An empty variable counts as unset. Nothing else in brig reads `process.env`. */
+/**
+ * Returns a frozen object. An empty variable counts as unset, and so does a relative path in a variable of XDG, as its
+ * specification demands. Nothing else in brig reads `process.env`. Error: `config.invalid` for a home that is a relative path: brig
+ * would obey the settings of whatever directory it is started in.
+ */
 export function readEnvironment(
   source: Variables = process.env,
   { cwd = () => currentDirectory(process) }: { cwd?: () => string } = {},
 ): Environment {
   const variables = Object.freeze(Object.fromEntries(setVariables(source)));
-  const home = variables.HOME ?? homeOfUser();
+  const homeIn = (name: string, otherwise: () => string) => {
+    const path = variables[name];
+    if (path === undefined) return otherwise();
+    if (isAbsolute(path)) return resolve(path);
+    throw new BrigError(`${name} is ${JSON.stringify(path)}, and brig needs an absolute path there`, {
+      code: "config.invalid",
+      hint: `unset ${name}, or set it to a path such as ${resolve(cwd(), path)}`,
+    });
+  };
+  const home = homeIn("HOME", homeOfUser);
   return Object.freeze({
     variables,
     home,
-    brigHome: absolute(variables.BRIG_HOME ?? join(home, ".brig"), cwd),
-    codexHome: absolute(variables.CODEX_HOME ?? join(home, ".codex"), cwd),
+    brigHome: homeIn("BRIG_HOME", () => join(home, ".brig")),
+    codexHome: homeIn("CODEX_HOME", () => join(home, ".codex")),
     dockerHost: variables.DOCKER_HOST,
     dockerCertPath: variables.DOCKER_CERT_PATH,
     verifiesDockerTls: isOn(variables.DOCKER_TLS_VERIFY),
@@ -66,14 +80,11 @@ export function readEnvironment(
   });
 }
 
-function absolute(path: string, cwd: () => string): string {
-  return isAbsolute(path) ? resolve(path) : resolve(cwd(), path);
-}
-
 /** `/` for a user id that the machine does not know, such as an arbitrary one in a container. */
 function homeOfUser(): string {
   try {
-    return homedir();
+    // Not homedir(), which returns an empty HOME as it is.
+    return resolve("/", userInfo().homedir);
   } catch {
     return "/";
   }
@@ -89,9 +100,17 @@ function zoneOfMachine(): string | undefined {
 }
 
 function* setVariables(source: Variables): Iterable<[string, string]> {
-  for (const [name, value] of Object.entries(source)) {
-    if (value !== undefined && value !== "") yield [name, value];
+  for (const [name, value = ""] of Object.entries(source)) {
+    const used = withoutRelative(name, value);
+    if (used !== "") yield [name, used];
   }
+}
+
+function withoutRelative(name: string, value: string): string {
+  const [, kind] = /^XDG_\w+_(HOME|DIRS?)$/.exec(name) ?? [];
+  if (kind === undefined) return value;
+  const paths = kind === "DIRS" ? value.split(":") : [value];
+  return paths.filter((path) => isAbsolute(path)).join(":");
 }
 
 function isOn(value: string | undefined): boolean {

@@ -6,7 +6,7 @@ import { engineCommand, readSystem } from "./diagnosis/system.js";
 import { type Candidate, type EngineSource, engineSources } from "./discovery.js";
 import { type Endpoint, parseEndpoint } from "./endpoint.js";
 import { openEngine } from "./engine.js";
-import { reason } from "./engine-failure.js";
+import { hintOnDescriptors, reason } from "./engine-failure.js";
 import type { Engine } from "./engine-types.js";
 
 /** To say which version they are, Docker and Podman run the programs they need, which takes Podman more than 10 s on a busy machine. */
@@ -82,7 +82,7 @@ async function noEngineAnswers(tried: Attempt[]): Promise<BrigError> {
   );
   return new BrigError(["no container engine answers; tried", ...list].join("\n  "), {
     code: "engine.unreachable",
-    hint: engineCommand(await readSystem(), causes),
+    hint: hintOnDescriptors(causes) ?? engineCommand(await readSystem(), causes),
     cause: causes[0],
   });
 }
@@ -90,6 +90,10 @@ async function noEngineAnswers(tried: Attempt[]): Promise<BrigError> {
 function chosenEngineSilent({ candidate, why, cause }: Attempt): BrigError {
   return new BrigError(
     `the container engine at ${candidate.endpoint.address}, named by ${candidate.origin}, does not answer: ${why}`,
-    { code: "engine.unreachable", hint: `start that engine, or change ${candidate.origin}`, cause },
+    {
+      code: "engine.unreachable",
+      hint: hintOnDescriptors([cause]) ?? `start that engine, or change ${candidate.origin}`,
+      cause,
+    },
   );
 }

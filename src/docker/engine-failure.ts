@@ -116,8 +116,18 @@ function notAnEngine(cause: Error, context: { doing: string; address: string }):
 function unreachable(cause: unknown, context: { doing: string; address: string }): BrigError {
   return new BrigError(
     `cannot ${context.doing}: the container engine at ${context.address} does not answer (${reason(cause)})`,
-    { code: "engine.unreachable", hint: "check that it is running; try: brig doctor", cause },
+    {
+      code: "engine.unreachable",
+      hint: hintOnDescriptors([cause]) ?? "check that it is running; try: brig doctor",
+      cause,
+    },
   );
+}
+
+/** What to do if no engine is to blame, because brig could not open a connection at all; null otherwise. */
+export function hintOnDescriptors(causes: readonly unknown[]): string | null {
+  const lacks = causes.some((cause) => ["EMFILE", "ENFILE"].includes(errnoOf(cause) ?? ""));
+  return lacks ? "allow more open files, for example with: ulimit -n 4096" : null;
 }
 
 const reasons: Record<string, string> = {
@@ -128,6 +138,8 @@ const reasons: Record<string, string> = {
   EPIPE: "it closed the connection",
   ENOTFOUND: "unknown host",
   ETIMEDOUT: "timed out",
+  EMFILE: "brig has no file descriptors left",
+  ENFILE: "this machine has no file descriptors left",
 };
 
 /** Says in a few words why the engine does not answer. */

@@ -1,8 +1,9 @@
-import { mkdir, readdir, rename, rm, unlink, writeFile } from "node:fs/promises";
+import { readdir, rename, rm, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { readTextFile } from "./bounded-file.js";
 import { errnoOf } from "./errno.js";
+import { makeDirectory } from "./files/make-directory.js";
 import { nullable, object, positiveInteger, readOrNull, type Shape, string } from "./json/json-shape.js";
 import { parseJson } from "./json/parse-json.js";
 import { ownerOf, ownerState, readHostProcesses } from "./owner.js";
@@ -36,7 +37,7 @@ export class OwnedRecords<T extends object> {
     const owner = await ownerOf(process.pid, await readHostProcesses(hostname()));
     const name = `${owner.pid}.${number}.json`;
     const temporary = join(this.#directory, `.${name}.tmp`);
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(this.#directory, { mode: 0o700 });
     try {
       await writeFile(temporary, `${JSON.stringify({ ...value, owner })}\n`, { mode: 0o600 });
       await rename(temporary, join(this.#directory, name));

@@ -26,13 +26,18 @@ export function parseNetwork(text: string): NetworkParse {
     return { kind: "parsed", network: { kind: "allowlist", hosts, learns: true } };
   }
   if (!text.startsWith(ALLOWLIST))
-    return {
-      kind: "refused",
-      reason: `"${text}" is not a network setting: use none, full, learn or allowlist:HOST,…`,
-    };
+    return { kind: "refused", reason: `"${text}" is not a network setting: ${SETTINGS}` };
   const listed = parseHosts(text.slice(ALLOWLIST.length));
   if (listed.kind === "refused") return listed;
   return { kind: "parsed", network: { kind: "allowlist", hosts: listed.hosts } };
+}
+
+const SETTINGS = "use none, full, learn or allowlist:HOST,…";
+
+/** The reason for which `parseNetwork` refuses a setting, as the end of a sentence that has named the setting already. */
+export function reasonAfterName(text: string, reason: string): string {
+  const hasHosts = [ALLOWLIST, `${LEARN}:`].some((start) => text.startsWith(start));
+  return hasHosts ? reason : SETTINGS;
 }
 
 function parseHosts(text: string): { kind: "parsed"; hosts: string[] } | { kind: "refused"; reason: string } {

@@ -2,7 +2,6 @@ import {
   closeSync,
   constants,
   fstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -17,6 +16,7 @@ import { BrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf, systemReason } from "../lib/errno.js";
 import { fullDiskOfBrig } from "../lib/files/full-disk.js";
+import { makeDirectorySync } from "../lib/files/make-directory.js";
 import {
   array,
   nullable,
@@ -84,7 +84,7 @@ export function writeRecord(brigHome: string, record: SandboxRecord): void {
     write();
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectorySync(directory, { mode: 0o700 });
     write();
   }
   renameSync(temporary, join(directory, fileOf(record)));

@@ -17,7 +17,7 @@ it("three agents work on forks, two of their changes are taken over, and the one
   const { exitCode, stdout, stderr } = await run;
   expect(exitCode, stderr).toBe(0);
   expect(stdout).toContain("the German one collided");
-  expect(stderr).toMatch(/brig: 2 changed paths were kept apart from your files/);
+  expect(stderr).toMatch(/brig: 2 changed paths are not applied yet/);
   expect(await containersOf(run.pid)).toEqual([]);
   expect(readdirSync(cwd)).toEqual(["greet.sh"]);
   expect(readFileSync(join(cwd, "greet.sh"), "utf8")).toBe("echo nothing yet\n");

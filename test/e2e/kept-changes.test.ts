@@ -53,9 +53,7 @@ describe("changes of a copy-on-write workspace, after its command has ended", ()
 
   it("are shown as a patch, and brought to the files", async () => {
     const { stderr } = await change("echo agent > file; mkdir new; echo n > new/n");
-    expect(stderr).toMatch(
-      /^brig: 3 changed paths were kept apart from your files: brig diff --id [0-9a-f]{8} /,
-    );
+    expect(stderr).toMatch(/^brig: 3 changed paths are not applied yet: brig diff --id [0-9a-f]{8} /);
     const { stdout: patch } = await brig(["diff"], { cwd, env });
     expect(patch).toContain("--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-host\n+agent\n");
     await execa("git", ["apply", "--check", "-"], { cwd, input: patch });

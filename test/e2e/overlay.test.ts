@@ -59,7 +59,7 @@ describe("--workspace overlay", () => {
   it("changes nothing on the host, and leaves no volume: brig exec", async () => {
     const done = await run(["exec", "--workspace", "overlay", "--", "sh", "-c", change]);
     expect(done).toMatchObject({ exitCode: 0, stdout: "changed\nnew\n" });
-    expect(done.stderr).toMatch(/^brig: 2 changed paths were kept apart from your files: .*\n$/);
+    expect(done.stderr).toMatch(/^brig: 2 changed paths are not applied yet: .*\n$/);
     await expectUntouched();
   });
 

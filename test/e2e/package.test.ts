@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -91,11 +92,21 @@ describe("the package that is published", () => {
   );
 
   installTest("runs a command in a sandbox", async ({ installed, workspace }) => {
-    expect(await readFile(installed.program, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
-    const version = await execa(process.execPath, [installed.program, "--version"]);
-    expect(version.stdout).toBe(manifest.version);
+    expect((await execa(installed.program, ["--version"])).stdout).toBe(manifest.version);
     const argv = onTestRuntime(["exec", "-C", workspace, "--", "echo", "from the package"]);
-    expect((await execa(process.execPath, [installed.program, ...argv])).stdout).toBe("from the package");
+    expect((await execa(installed.program, argv)).stdout).toBe("from the package");
+  });
+
+  installTest("runs no program of the workspace on the host", async ({ installed, workspace }) => {
+    await writeFile(join(workspace, ".env"), "NODE_OPTIONS=--require=./evil.cjs\n");
+    await writeFile(join(workspace, "evil.cjs"), 'require("node:fs").writeFileSync("ran", "")');
+    const argv = onTestRuntime(["exec", "-s", "read-only", "echo", "--env-file=.env"]);
+    for (const name of ["brig", "brig-codex"]) {
+      const program = join(installed.home, manifest.bin[name]);
+      const { stdout } = await execa(program, argv, { cwd: workspace, reject: false, stdin: "ignore" });
+      if (name === "brig") expect(stdout).toBe("--env-file=.env");
+      expect(existsSync(join(workspace, "ran")), name).toBe(false);
+    }
   });
 
   installTest("can be imported, with its types", async ({ installed, workspace }) => {

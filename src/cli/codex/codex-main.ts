@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import "../interpreted-schemas.js";
 import { showWarnings } from "../display/process-warnings.js";
 import { openHost } from "../host.js";

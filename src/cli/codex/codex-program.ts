@@ -1,4 +1,5 @@
 import type { Environment } from "../../config/env.js";
+import { environmentProblem } from "../check-home.js";
 import type { CommandEntry } from "../command-list.js";
 import type { CliContext } from "../context.js";
 import { runProgram } from "../program.js";
@@ -18,8 +19,9 @@ const description =
 
 /** Runs a command line that was written for `codex`. Resolves to the exit status of a failure, or to null. */
 export async function runCodexProgram(argv: string[], context: CliContext): Promise<number | null> {
+  const isUsable = environmentProblem(context) === null;
   return await runProgram(optionsAfterCommand(argv), {
-    context: { ...context, environment: withCodexKey(context.environment) },
+    context: isUsable ? { ...context, environment: withCodexKey(context.environment) } : context,
     commands,
     program: { name: "brig-codex", description },
   });

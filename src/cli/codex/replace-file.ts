@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 
 /** Replaces the text of a file at once, or makes the file: a reader sees the old text or the new one. Follows a symbolic link, keeps the mode. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
   const mode = (await stat(target).catch(() => null))?.mode ?? 0o644;
-  await mkdir(dirname(target), { recursive: true });
+  await makeDirectory(dirname(target));
   const temporary = `${target}.${randomBytes(6).toString("hex")}`;
   try {
     const file = await open(temporary, "wx", mode & 0o777);

@@ -138,7 +138,7 @@ const reasons: Record<SweepVerdict, string> = {
   "kept-on-request": "kept by --keep; remove it with --kept",
   "other-machine": "made on another machine",
   "unreadable-labels": "its labels cannot be read",
-  unrecorded: "has brig's labels, but this user's brig did not make it; remove it with --unrecorded",
+  unrecorded: "made by another user or BRIG_HOME; --unrecorded removes it",
   "in-use": "the toolbox of another version, in use",
   "cache-in-use": "what an MCP server downloaded, in use",
 };

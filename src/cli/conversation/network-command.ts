@@ -22,7 +22,7 @@ export async function networkCommand({ argument, signal }: SlashCall, parts: Sla
     return show(
       warning(
         `this session has no allow-list; its network is ${describeNetwork(conversation.setting.network)}`,
-        "start it with --network allowlist:",
+        "start brig with --network allowlist:HOST, for example allowlist:github.com",
       ),
     );
   const { hosts } = opened.egress;

@@ -127,7 +127,7 @@ async function changeMode({ argument, signal }: SlashCall, parts: SlashParts): P
   await conversation.changeSetting(await setup.inMode(argument));
   show(
     quiet(
-      `the mode is now ${argument}, in a new container; everything in the old one has ended, and so have approvals`,
+      `${argument} from now on. The container was replaced: running commands were stopped, and approvals you gave are forgotten`,
     ),
   );
   parts.onNewSandbox();

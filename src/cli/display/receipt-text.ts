@@ -52,7 +52,7 @@ function changesText({ changes }: Pick<SessionReceipt, "changes">): string {
   const { count, snapshot } = changes;
   const id = snapshot.slice(0, 8);
   return (
-    `brig: ${count} changed ${count === 1 ? "path was" : "paths were"} kept apart from your files: ` +
+    `brig: ${count} changed ${count === 1 ? "path is" : "paths are"} not applied yet: ` +
     `brig diff --id ${id} shows them, brig apply --id ${id} brings them here\n`
   );
 }

@@ -187,7 +187,7 @@ function introduction(
     ...(isConfigured ? [] : configuration.leftOut.map((one) => `left out of the configuration: ${one}`)),
     ...notes,
     ...(session === null && agent !== null
-      ? ["what the agent keeps in its home ends with it; --name NAME keeps it"]
+      ? [`${agent.name} forgets its history at exit; --name work keeps it`]
       : []),
   ];
   return lines.map((line) => `brig: ${neutraliseLine(line)}\n`).join("");

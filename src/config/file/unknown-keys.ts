@@ -24,7 +24,7 @@ export function unusedKeyWarnings(trees: readonly SettingTree[]): string[] {
   if (names.size === 0) return [];
   const shown = [...names].slice(0, SHOWN_KEYS).map((name) => `\`${name}\``);
   const more = names.size > SHOWN_KEYS ? ` and ${names.size - SHOWN_KEYS} more` : "";
-  return [`brig ignores these Codex keys: ${shown.join(", ")}${more}`];
+  return [`these keys of Codex have no effect here: ${shown.join(", ")}${more}`];
 }
 
 /** If a whole table is unused, only its name. */

@@ -1,10 +1,11 @@
-import { mkdir, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { readTextFile } from "../../lib/bounded-file.js";
 import { acquireLock } from "../../lib/file-lock.js";
 import { writeDurably } from "../../lib/files/durable-file.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { normalPattern } from "../../policy/hosts/host-pattern.js";
 
 const FILE = "allowed-hosts.json";
@@ -56,7 +57,7 @@ export class ProjectHosts {
 
   /** One process at a time reads, changes and writes. */
   async #change(changed: (hosts: readonly string[]) => readonly string[]): Promise<void> {
-    await mkdir(this.#home, { recursive: true, mode: 0o700 });
+    await makeDirectory(this.#home, { mode: 0o700 });
     const outcome = await acquireLock(this.file, { waitMs: LOCK_WAIT_MS });
     if (outcome.kind === "busy") throw this.#damaged("is in use by another process");
     using _ = outcome.lock;

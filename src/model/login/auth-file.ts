@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
 import { readStart } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock } from "../../lib/file-lock.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 
 const maxBytes = 1024 * 1024;
@@ -160,7 +161,7 @@ function parseAuthFile(text: string, file: string): AuthFile {
 /** Creates brig's home as a private directory, or removes other users' write access to an existing one. */
 async function requirePrivateHome(home: string): Promise<void> {
   try {
-    await mkdir(home, { recursive: true, mode: 0o700 });
+    await makeDirectory(home, { mode: 0o700 });
     await using directory = await openDirectory(home);
     const { mode } = await directory.stat();
     if ((mode & 0o022) !== 0) await directory.chmod(mode & 0o7755);

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { access, link, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { access, link, open, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { BrigError } from "../../errors.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { type FetchLimits, type ObjectStore, type StoredFile, tooLarge } from "./object-store.js";
 
 /** A directory that all machines share. */
@@ -20,7 +21,7 @@ export class DirectoryStore implements ObjectStore {
   /** Makes the directory if it is missing. Error: `store.failed`. */
   static async open(root: string): Promise<DirectoryStore> {
     const store = new DirectoryStore(root);
-    await store.#attempt(mkdir(root, { recursive: true }));
+    await store.#attempt(makeDirectory(root));
     return store;
   }
 
@@ -46,7 +47,7 @@ export class DirectoryStore implements ObjectStore {
   async #put(key: string, from: string, signal: AbortSignal | undefined): Promise<"stored" | "present"> {
     const path = this.#path(key);
     if (await this.has(key)) return "present";
-    await mkdir(dirname(path), { recursive: true });
+    await makeDirectory(dirname(path));
     const unfinished = `${path}.${randomBytes(6).toString("hex")}.new`;
     try {
       await pipeline(createReadStream(from), createWriteStream(unfinished, { flags: "wx" }), { signal });

@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { readHostProcesses } from "../../lib/owner.js";
 
 /** A directory of one worker, which is removed with it. */
@@ -10,7 +11,7 @@ export interface WorkerFolder extends AsyncDisposable {
 
 /** Makes one in `parent`, and removes those that killed workers of this machine have left there. */
 export async function openWorkerFolder(parent: string): Promise<WorkerFolder> {
-  await mkdir(parent, { recursive: true });
+  await makeDirectory(parent);
   const processes = await readHostProcesses(hostname());
   for (const name of await readdir(parent)) {
     const [, host, pid] = /^worker-(.+)\.([0-9]{1,10})\.[^.]+$/.exec(name) ?? [];

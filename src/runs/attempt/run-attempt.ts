@@ -1,7 +1,7 @@
-import { mkdir } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { ContainerChange } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import type { StoppedSandbox } from "../../sandbox/stopped/stopped-sandbox.js";
 import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
@@ -142,7 +142,7 @@ async function runStep(
 ): Promise<boolean> {
   const { task, signal } = attempt;
   const folder = stepFolder(attempt.folder, { task, step });
-  await mkdir(folder, { recursive: true });
+  await makeDirectory(folder);
   enter(attempt, progress, "agent");
   const sandbox = await container.running();
   const before = task.steps[task.steps.indexOf(step) - 1];

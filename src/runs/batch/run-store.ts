@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
@@ -6,6 +6,7 @@ import { readTextFile } from "../../lib/bounded-file.js";
 import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock, isLockFileOf } from "../../lib/file-lock.js";
 import { writeDurably } from "../../lib/files/durable-file.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { parseJson } from "../../lib/json/parse-json.js";
 import { type AttemptOutcome, outcomeOf } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
@@ -46,7 +47,7 @@ export class RunStore {
 
   /** Makes the folder if it is missing, and takes it for this process. */
   async lock(): Promise<FileLock> {
-    await mkdir(this.folder, { recursive: true });
+    await makeDirectory(this.folder);
     const outcome = await acquireLock(join(this.folder, runFiles.batch));
     if (outcome.kind === "held") {
       await this.#removeUnfinished();
@@ -128,7 +129,7 @@ export class RunStore {
       await rename(folder, kept);
     }
     await rm(folder, { recursive: true, force: true });
-    await mkdir(folder, { recursive: true });
+    await makeDirectory(folder);
     return folder;
   }
 
@@ -140,11 +141,11 @@ export class RunStore {
     const folders = await this.#foldersOf(batch, isOld);
     if (folders.length === 0) return;
     const old = new RunStore(await this.#newSupersededFolder());
-    await mkdir(old.folder, { recursive: true });
+    await makeDirectory(old.folder);
     await old.writeBatch(batch);
     await writeDurably(old.resultsPath, lines(readResults(this.resultsPath, isOld)));
     for (const folder of folders) {
-      await mkdir(join(old.folder, dirname(folder)), { recursive: true });
+      await makeDirectory(join(old.folder, dirname(folder)));
       await rename(join(this.folder, folder), join(old.folder, folder));
     }
     await this.keepResults((place) => !isOld(place));
@@ -153,7 +154,7 @@ export class RunStore {
   /** Keeps the settings and the results of the run as they are, without its attempts, and resolves to their folder. */
   async keepCopy(batch: BatchFile): Promise<string> {
     const copy = new RunStore(await this.#newSupersededFolder());
-    await mkdir(copy.folder, { recursive: true });
+    await makeDirectory(copy.folder);
     await copy.writeBatch(batch);
     await writeDurably(copy.resultsPath, lines(readResults(this.resultsPath)));
     return copy.folder;

@@ -1,7 +1,7 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { lockDirectory } from "../../images/lock.js";
 import { createLock, type FileLock, holderOf, readCurrentProcess } from "../../lib/file-lock.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import type { HostProcesses } from "../../lib/owner.js";
 
 /**
@@ -38,6 +38,6 @@ export async function isHeld(tag: string, processes: HostProcesses): Promise<boo
 
 async function holdFile(tag: string): Promise<string> {
   const directory = join(lockDirectory(), "task-images");
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await makeDirectory(directory, { mode: 0o700 });
   return join(directory, tag.replace(/[^\w.-]/g, "_"));
 }

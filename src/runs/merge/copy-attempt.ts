@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { cp, lstat, mkdir } from "node:fs/promises";
+import { cp, lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { writeResult } from "../attempt/result-file.js";
 import type { RunStore } from "../batch/run-store.js";
 import type { AttemptResult } from "../results/attempt-result.js";
@@ -18,7 +19,7 @@ export async function copyAttempt(
   const place = { task: result.task, attempt };
   const target = to.attemptPath(place);
   const isThere = await copyDirectory(from.folder, attemptFolder(result), target);
-  await mkdir(target, { recursive: true });
+  await makeDirectory(target);
   await writeResult(target, { ...result, attempt });
   for (let number = 1; number <= result.tries.length; number++) {
     const copy = join(to.folder, tryFolder(place, number));

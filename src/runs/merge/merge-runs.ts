@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { readVersion } from "../../version.js";
 import type { BatchFile } from "../batch/batch-settings.js";
 import { type Run, requireRun } from "../batch/read-run.js";
@@ -46,7 +47,7 @@ export async function mergeRuns(
   await refuseContent(out);
   const unfinished = `${out}.${randomBytes(6).toString("hex")}.new`;
   try {
-    await mkdir(unfinished, { recursive: true });
+    await makeDirectory(unfinished);
     const merged = await fill(new RunStore(unfinished), { runs, tasks, options });
     await rename(unfinished, out);
     return merged;

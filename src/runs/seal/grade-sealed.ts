@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import type { Task } from "../../tasks/task.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
@@ -60,7 +61,7 @@ async function gradeOne(
     const copy = new RunStore(scratch);
     const { attempt, tries } = result;
     const path = copy.attemptPath({ task: task.name, attempt });
-    await mkdir(join(path, ".."), { recursive: true });
+    await makeDirectory(join(path, ".."));
     await copyAttempt(from, copy, { result, attempt });
     const order = { task, attempt, folder: path, tries, signal, onStage: () => undefined };
     return outcomeOf(result, await grade(order));

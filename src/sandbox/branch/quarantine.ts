@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { errnoOf } from "../../lib/errno.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { type HostProcesses, readHostProcesses } from "../../lib/owner.js";
 import { type HostGit, hostGit } from "./host-git.js";
 import type { HostRepository } from "./host-repository.js";
@@ -40,7 +41,7 @@ export async function openQuarantine(
   const directory = join(directoryIn(brigHome), `${host}.${process.pid}.${id}`);
   const objects = join(repository.git.directory, "objects");
   try {
-    await mkdir(join(directory, "objects", "info"), { recursive: true, mode: 0o700 });
+    await makeDirectory(join(directory, "objects", "info"), { mode: 0o700 });
     await mkdir(join(directory, "objects", "pack"));
     await mkdir(join(directory, "refs"));
     await writeFile(join(directory, DESTINATION), join(objects, "pack"));

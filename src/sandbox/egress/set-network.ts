@@ -1,5 +1,5 @@
 import { BrigError } from "../../errors.js";
-import { isWithinNetwork, parseNetwork } from "../../policy/network.js";
+import { isWithinNetwork, parseNetwork, reasonAfterName } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { EgressListener, SandboxEgress, WatchEgressOptions } from "./sandbox-egress.js";
 
@@ -13,9 +13,10 @@ interface NetworkPlace {
 export function setNetwork({ egress, settings: { policy } }: NetworkPlace, text: string): void {
   const parsed = parseNetwork(text);
   if (parsed.kind === "refused")
-    throw new BrigError(`the network setting ${JSON.stringify(text)} is not valid: ${parsed.reason}`, {
-      code: "usage.invalid",
-    });
+    throw new BrigError(
+      `the network setting ${JSON.stringify(text)} is not valid: ${reasonAfterName(text, parsed.reason)}`,
+      { code: "usage.invalid" },
+    );
   if (egress === null)
     throw new BrigError("the network of this sandbox cannot change: it was created without an allow-list", {
       code: "policy.not-enforced",

@@ -150,7 +150,7 @@ function unreachable(path: string, purpose: string, cause: unknown): BrigError {
 }
 
 async function refuseSensitive(resolved: string, check: DirectoryCheck): Promise<void> {
-  const hint = `use another directory as the ${check.purpose}, for example one below your home directory`;
+  const hint = hintAgainst(resolved, check);
   const refuse = (place: string): BrigError =>
     new BrigError(
       place === resolved
@@ -166,6 +166,13 @@ async function refuseSensitive(resolved: string, check: DirectoryCheck): Promise
   if (HOMES.includes(dirname(resolved))) throw refuse(resolved);
   const tree = trees.find((closed) => isAtOrBelow(closed, resolved) || isAtOrBelow(resolved, closed));
   if (tree !== undefined && !OPEN_BELOW_CLOSED.some((open) => isBelow(resolved, open))) throw refuse(tree);
+}
+
+function hintAgainst(resolved: string, { purpose, host: { homeDirectory } }: DirectoryCheck): string {
+  if (homeDirectory === null || resolvedOrSame(homeDirectory) !== resolved)
+    return `use another directory as the ${purpose}, for example one below your home directory`;
+  const instead = purpose === "workspace" ? "Go to a project, or use -C DIR" : "Choose a directory in it";
+  return `${quote(resolved)} is your home directory: everything in it, keys too, could be read. ${instead}`;
 }
 
 /** Returns each path as written and as resolved, since any of them may be a symbolic link. */

@@ -38,12 +38,24 @@ export function encodeSpawn(request: SpawnRequest): Buffer {
 }
 
 function checkedArguments(argv: readonly string[]): Buffer[] {
+  if (typeof argv === "string" && argv !== "")
+    throw new BrigError(`the command is a text; pass a list: ${asLists(argv)}`, { code: "exec.invalid" });
   if (!Array.isArray(argv) || argv.length === 0 || argv[0] === "")
     throw new BrigError("the command is empty", {
       code: "exec.invalid",
       hint: 'pass the program and its arguments as a list, for example ["ls", "-l"]',
     });
   return argv.map((argument, index) => checkedString(argument, `argument ${index}`));
+}
+
+/** How somebody who writes the command as one text can write it instead. */
+function asLists(text: string): string {
+  const words = /^[\w./:=@+-]+(?: [\w./:=@+-]+)*$/.test(text) ? `${listText(text.split(" "))}, or ` : "";
+  return `${words}${listText(["sh", "-c", text])}`;
+}
+
+function listText(words: readonly string[]): string {
+  return `[${words.map((word) => JSON.stringify(word)).join(", ")}]`;
 }
 
 function checkedEnvironment(env: SpawnRequest["env"]): Buffer[] {

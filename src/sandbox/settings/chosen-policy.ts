@@ -1,7 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import { DEFAULT_MODE } from "../../policy/modes.js";
-import { isWithinNetwork, parseNetwork } from "../../policy/network.js";
+import { isWithinNetwork, parseNetwork, reasonAfterName } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { SandboxOptions } from "../sandbox-options.js";
 
@@ -45,9 +45,10 @@ async function loadNamedPolicy({ mode, policyFile, network }: PolicyChoice): Pro
   if (network === undefined) return loaded;
   const parsed = parseNetwork(network);
   if (parsed.kind === "refused")
-    throw new BrigError(`the network setting ${JSON.stringify(network)} is not valid: ${parsed.reason}`, {
-      code: "usage.invalid",
-    });
+    throw new BrigError(
+      `the network setting ${JSON.stringify(network)} is not valid: ${reasonAfterName(network, parsed.reason)}`,
+      { code: "usage.invalid" },
+    );
   if (!loaded.policy.overrides.network && !isWithinNetwork(parsed.network, loaded.policy.network))
     throw new BrigError(`the policy ${loaded.name} does not let the network be opened`, {
       code: "usage.invalid",

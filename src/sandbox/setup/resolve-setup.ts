@@ -1,7 +1,7 @@
 import { BrigError } from "../../errors.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import { DEFAULT_MODE } from "../../policy/modes.js";
-import { isWithinNetwork, type NetworkScope, parseNetwork } from "../../policy/network.js";
+import { isWithinNetwork, type NetworkScope, parseNetwork, reasonAfterName } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { PolicyChoice } from "../settings/chosen-policy.js";
 import type { SandboxSetup } from "../settings/sandbox-settings.js";
@@ -50,7 +50,7 @@ function parsed(text: string): NetworkScope {
   const network = parseNetwork(text);
   if (network.kind === "refused")
     throw new BrigError(
-      `the network setting ${JSON.stringify(text)} of the set-up is not valid: ${network.reason}`,
+      `the network setting ${JSON.stringify(text)} of the set-up is not valid: ${reasonAfterName(text, network.reason)}`,
       {
         code: "usage.invalid",
       },

@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, type FileHandle, link, mkdir, open, rename, rm } from "node:fs/promises";
+import { access, type FileHandle, link, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 
 /** A content that was added to a store. */
 export interface AddedContent {
@@ -67,7 +68,7 @@ export class ContentStore {
    */
   async addFrom(other: ContentStore, sha256: string): Promise<void> {
     const path = this.#pathOf(sha256);
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await makeDirectory(dirname(path), { mode: 0o700 });
     try {
       await link(other.#pathOf(sha256), path);
     } catch (error) {
@@ -107,7 +108,7 @@ async function inDirectory<T>(directory: string, create: () => Promise<T>): Prom
     return await create();
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(directory, { mode: 0o700 });
     return await create();
   }
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { acquireLock, type FileLock, type LockOptions } from "../../lib/file-lock.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { type HostProcesses, readHostProcesses } from "../../lib/owner.js";
 import { ContentStore } from "./content-store.js";
 import {
@@ -64,7 +65,7 @@ export interface SnapshotWriter {
 export async function createSnapshot(brigHome: string, head: ManifestHead): Promise<SnapshotWriter> {
   const path = pathOf(brigHome, head.id);
   const unfinished = join(directoryIn(brigHome), unfinishedName(await thisHost()));
-  await mkdir(unfinished, { recursive: true, mode: 0o700 });
+  await makeDirectory(unfinished, { mode: 0o700 });
   const manifest = await open(join(unfinished, MANIFEST), "wx", 0o600);
   let pending = `${headLine(head)}\n`;
   const flush = async () => {

@@ -1,7 +1,8 @@
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { withoutMark } from "../../lib/utf8.js";
 import { readSessionLines } from "../read/session-lines.js";
 import { stepsOf } from "../read/session-steps.js";
@@ -37,7 +38,7 @@ export async function forkSession(source: string, options: ForkOptions): Promise
   const path = sessionPath(home, threadId, now);
   const unfinished = `${path}.new`;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await makeDirectory(dirname(path), { mode: 0o700 });
     const file = await open(unfinished, "wx", 0o600);
     try {
       const forkedFromId = await copyLines(source, { file, lastLine, options });

@@ -1,7 +1,8 @@
-import { chmod, mkdir, readdir, writeFile } from "node:fs/promises";
+import { chmod, readdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf, systemReason } from "../../lib/errno.js";
+import { makeDirectory } from "../../lib/files/make-directory.js";
 import { isTaskName, nameRule } from "../values/task-name.js";
 import { taskTemplate } from "./template.js";
 
@@ -11,7 +12,7 @@ export async function initTask(directory: string): Promise<string[]> {
   if (!isTaskName(name))
     throw usage(`${JSON.stringify(name)} cannot be the name of a task`, { hint: nameRule });
   try {
-    await mkdir(directory, { recursive: true });
+    await makeDirectory(directory);
     if ((await readdir(directory)).length > 0)
       throw usage(`${directory} is not empty`, { hint: "name a directory that does not exist yet" });
     for (const [path, text] of Object.entries(taskTemplate)) await writeNew(join(directory, path), text);
@@ -23,7 +24,7 @@ export async function initTask(directory: string): Promise<string[]> {
 }
 
 async function writeNew(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
+  await makeDirectory(dirname(file));
   await writeFile(file, text, { flag: "wx" });
   if (text.startsWith("#!")) await chmod(file, 0o755);
 }

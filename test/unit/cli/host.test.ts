@@ -123,6 +123,16 @@ describe("openHost", () => {
     expect(host.interruption()).toEqual({ exitStatus: 141, isQuiet: true });
   });
 
+  it("ends as after SIGHUP when its terminal is found closed before that signal comes", () => {
+    const { noted, host } = open();
+    const gone = Object.assign(new Error("write EIO"), { code: "EIO" });
+    Object.assign(noted.stdout, { isTTY: true }).emit("error", gone);
+    expect(host.interruption()).toEqual({ exitStatus: 129, isQuiet: true });
+    const other = open();
+    other.noted.stdout.emit("error", gone);
+    expect(other.host.interruption()).toEqual({ exitStatus: 1, isQuiet: false });
+  });
+
   it("says so and fails when stdout takes nothing any more, as on a full disk", () => {
     const { noted, host } = open();
     const full = new Error("ENOSPC: no space left on device, write");

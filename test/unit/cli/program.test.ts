@@ -1,9 +1,15 @@
+import type { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
+import { runCodexProgram } from "../../../src/cli/codex/codex-program.js";
 import { type CommandEntry, commands } from "../../../src/cli/command-list.js";
+import { type HostProcess, openHost } from "../../../src/cli/host.js";
 import { runProgram } from "../../../src/cli/program.js";
+import { runInProcess } from "../../../src/cli/run-in-process.js";
 import { BrigError } from "../../../src/errors.js";
 import { readVersion } from "../../../src/version.js";
 import { type TestContextOptions, testContext } from "../../support/cli-context.js";
+import { NotedProcess } from "../../support/noted-process.js";
 
 const failing: CommandEntry = {
   name: "work",
@@ -49,6 +55,23 @@ async function run(argv: string[], options: TestContextOptions = {}) {
 }
 
 describe("runProgram", () => {
+  it.each([
+    [["work"], 2],
+    [["pass"], 125],
+    [["--help"], 2],
+  ])("%j says which variable of the environment cannot be used", async (argv, status) => {
+    const noted = new NotedProcess();
+    Object.assign(noted.env, { HOME: ".", BRIG_TRACE: "1" });
+    const host = openHost(noted as unknown as HostProcess);
+    const commands = [failing, passing];
+    expect(await runInProcess(host, () => runProgram(argv, { context: host, commands }))).toBe(status);
+    expect(await runInProcess(host, () => runCodexProgram(["exec", "hi"], host))).toBe(2);
+    noted.stderr.end();
+    expect(await text(noted.stderr as PassThrough)).toMatch(
+      /^(?:brig: HOME is "\."[^\n]*\nhint: unset HOME[^\n]*\n){2}$/,
+    );
+  });
+
   it("prints the help without loading any command", async () => {
     const { status, stdout, stderr } = await run([]);
     expect(status).toBeNull();

@@ -1,4 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { readEnvironment } from "../../../src/config/env.js";
+import { connectEngine } from "../../../src/docker/connect.js";
+import { unixEndpoint } from "../../../src/docker/endpoint.js";
 import {
   asRefusal,
   engineFailure,
@@ -30,6 +33,29 @@ describe("why an engine does not answer", () => {
       hint: expect.stringMatching(/brig doctor/),
     });
   });
+
+  it.each(["EMFILE", "ENFILE"])(
+    "is %s of this machine, where starting an engine would not help",
+    async (code) => {
+      const lacking = {
+        code: "engine.unreachable",
+        hint: expect.stringMatching(/^allow more open files.*ulimit -n/),
+      };
+      expect(engineFailure(failed(code), context)).toMatchObject(lacking);
+      const endpoint = {
+        ...unixEndpoint("/x"),
+        get socketPath(): string {
+          throw failed(code);
+        },
+      };
+      for (const isChosen of [true, false]) {
+        const sources = [async () => [{ endpoint, origin: "a test", isChosen }]];
+        const failure = connectEngine({ env: readEnvironment({ HOME: "/nowhere" }), sources });
+        await expect(failure).rejects.toMatchObject(lacking);
+        await expect(failure).rejects.toThrow("no file descriptors left");
+      }
+    },
+  );
 
   it("is a time limit, the code of an error without words, or whatever was thrown", () => {
     expect(reason(Object.assign(new Error("x"), { name: "TimeoutError" }))).toBe("timed out");

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeNetwork, type NetworkScope, parseNetwork } from "../../../src/policy/network.js";
+import {
+  describeNetwork,
+  type NetworkScope,
+  parseNetwork,
+  reasonAfterName,
+} from "../../../src/policy/network.js";
 
 describe("a network setting", () => {
   it("is none or full by that name only", () => {
@@ -50,6 +55,18 @@ describe("a network setting", () => {
       kind: "parsed",
       network: { kind: "allowlist", hosts: [normal] },
     });
+  });
+
+  it("gives its reason without the setting too, for a sentence that has named it", () => {
+    const refused = (text: string) => {
+      const parsed = parseNetwork(text);
+      return parsed.kind === "refused" ? [parsed.reason, reasonAfterName(text, parsed.reason)] : [];
+    };
+    const [whole, rest] = refused("allow");
+    expect(whole).toBe(`"allow" is not a network setting: ${rest}`);
+    expect(rest).toMatch(/^use none, full/);
+    const [ofHost, same] = refused("allowlist:*");
+    expect(same).toBe(ofHost);
   });
 
   it.each([

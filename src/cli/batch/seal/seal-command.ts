@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { makeDirectory } from "../../../lib/files/make-directory.js";
 import type { CliContext } from "../../context.js";
 import { say, write, writeJson } from "../../render.js";
 
@@ -43,7 +44,7 @@ async function seal(folder: string, flags: SealFlags, context: CliContext): Prom
 }
 
 async function chosenKey({ key, newKey }: SealFlags, { cwd, environment }: CliContext) {
-  const [keys, { mkdir, stat }] = await Promise.all([
+  const [keys, { stat }] = await Promise.all([
     import("../../../runs/seal/keys.js"),
     import("node:fs/promises"),
   ]);
@@ -51,6 +52,6 @@ async function chosenKey({ key, newKey }: SealFlags, { cwd, environment }: CliCo
   if (key !== undefined) return await keys.readPrivateKey(resolve(cwd, key));
   const file = join(environment.brigHome, "seal-key.pem");
   if ((await stat(file).catch(() => null)) !== null) return await keys.readPrivateKey(file);
-  await mkdir(environment.brigHome, { recursive: true, mode: 0o700 });
+  await makeDirectory(environment.brigHome, { mode: 0o700 });
   return await keys.newKey(file);
 }

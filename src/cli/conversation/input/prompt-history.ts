@@ -1,6 +1,7 @@
-import { chmod, mkdir, open, readFile, stat } from "node:fs/promises";
+import { chmod, open, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
+import { makeDirectory } from "../../../lib/files/make-directory.js";
 
 const RECALLED = 1000;
 const READ_BYTES = 4 * 1024 * 1024;
@@ -76,7 +77,7 @@ function readEntry(line: string): string[] {
 
 /** Appends with a single write, so that the lines of two sessions do not mix. */
 async function append(file: string, entry: object): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await makeDirectory(dirname(file), { mode: 0o700 });
   await using handle = await open(file, "a", 0o600);
   await handle.write(`${JSON.stringify(entry)}\n`);
   await chmod(file, 0o600);

@@ -1,7 +1,8 @@
-import { lstat, mkdir } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
+import { makeDirectory } from "../../../lib/files/make-directory.js";
 import { nullable, type Shaped, strictObject, string, stringLike } from "../../../lib/json/json-shape.js";
 import { OwnedRecords } from "../../../lib/owned-records.js";
 
@@ -33,7 +34,7 @@ export async function openControlRecords(
   brigHome: string,
 ): Promise<{ directory: string; records: OwnedRecords<ControlRecord> }> {
   const directory = controlDirectory(brigHome);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await makeDirectory(directory, { mode: 0o700 });
   const { uid, mode } = await lstat(directory);
   if ((mode & 0o170_777) === 0o040_700 && uid === userInfo().uid)
     return { directory, records: new OwnedRecords(directory, recordShape) };

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { BrigError } from "../../../errors.js";
@@ -8,6 +8,7 @@ import { readTextFile } from "../../../lib/bounded-file.js";
 import { errnoOf } from "../../../lib/errno.js";
 import { acquireLock, type FileLock, holderOf } from "../../../lib/file-lock.js";
 import { writeDurably } from "../../../lib/files/durable-file.js";
+import { makeDirectory } from "../../../lib/files/make-directory.js";
 import { readHostProcesses } from "../../../lib/owner.js";
 import { parseRecord, type SessionRecord, writeRecord } from "./session-record.js";
 
@@ -65,7 +66,7 @@ export class WrappedSession implements Disposable {
 /** Creates a session, or opens one that exists. Errors: `usage.invalid` for the name, `session.busy`, `session.invalid`. */
 export async function openSession(brigHome: string, name: string): Promise<WrappedSession> {
   const directory = directoryOf(brigHome, name);
-  await mkdir(join(directory, "home"), { recursive: true, mode: 0o700 });
+  await makeDirectory(join(directory, "home"), { mode: 0o700 });
   const lock = await lockSession(directory, name);
   try {
     return new WrappedSession(name, { directory, lock, record: await readRecord(directory, name) });

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { readTextFile } from "../../../lib/bounded-file.js";
 import { errnoOf } from "../../../lib/errno.js";
+import { makeDirectorySync } from "../../../lib/files/make-directory.js";
 import {
   nullable,
   positiveInteger,
@@ -58,7 +59,7 @@ export async function noteApply(
     owner: await ownerOf(process.pid, await readHostProcesses(hostname())),
   };
   const directory = directoryIn(brigHome);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeDirectorySync(directory, { mode: 0o700 });
   const file = join(directory, `${randomUUID()}.json`);
   writeFileSync(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);

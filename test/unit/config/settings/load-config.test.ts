@@ -159,7 +159,7 @@ sandbox_mod = "read-only"
         '[model_providers.b]\nname = "b"\naws = 1\n[notice]\nb = 1',
     );
     expect(warnings).toEqual([
-      "brig ignores these Codex keys: `notify`, `features.a`, `profiles.p.features.a`, `model_providers.b.aws`",
+      "these keys of Codex have no effect here: `notify`, `features.a`, `profiles.p.features.a`, `model_providers.b.aws`",
     ]);
   });
 
@@ -177,7 +177,7 @@ sandbox_mod = "read-only"
     expect(sources.get("model")).toEqual({ kind: "profile", profile: "work", file, line: 1 });
     expect(warnings).toEqual([
       `${file}:3: unknown key \`modl\`; did you mean \`model\`?`,
-      "brig ignores these Codex keys: `tui`",
+      "these keys of Codex have no effect here: `tui`",
     ]);
     expect((await load('profile = "work"')).config.model).toBe("of-file");
     expect((await load('profile = "work"', { overrides: ["model=d"] })).config.model).toBe("d");

@@ -100,6 +100,9 @@ describe("a workspace", () => {
       await mkdir(join(folder, path), { recursive: true });
     const home = join(folder, "home/alice");
     expect(await refusal(home)).toBe(`"${home}" may not be the workspace`);
+    const why = { hint: expect.stringMatching(/is your home directory: everything in it.*-C DIR$/) };
+    await expect(checkDirectory(home, check())).rejects.toMatchObject(why);
+    await expect(checkDirectory(join(folder, "home"), check())).rejects.not.toMatchObject(why);
     expect(await refusal(join(folder, "home"))).toContain(`it contains ${home}`);
     expect(await refusal(join(home, ".ssh/keys"))).toContain(`it lies inside ${home}/.ssh`);
     expect(await refusal(join(home, ".config"))).toContain(`it contains ${home}/.config/gcloud`);

@@ -98,6 +98,15 @@ describe("a request to start a command", () => {
     expect(() => encodeSpawn({ ...plain, ...changes })).toThrow(expect.objectContaining({ code }));
   });
 
+  it.for([
+    ["ls -la", 'the command is a text; pass a list: ["ls", "-la"], or ["sh", "-c", "ls -la"]'],
+    ["ls", 'the command is a text; pass a list: ["ls"], or ["sh", "-c", "ls"]'],
+    ["echo 'a  b' | wc", 'the command is a text; pass a list: ["sh", "-c", "echo \'a  b\' | wc"]'],
+  ])("says how the text %j is passed as a list", ([argv, message]) => {
+    const encode = () => encodeSpawn({ ...plain, argv: argv as never });
+    expect(encode).toThrow(expect.objectContaining({ code: "exec.invalid", message }));
+  });
+
   it("may carry the longest string the kernel takes", () => {
     const argument = "x".repeat(131_071);
     expect(decode(encodeSpawn({ ...plain, argv: ["a", argument] })).argv[1]).toBe(argument);
