@@ -132,7 +132,10 @@ export interface TaskVerifier extends TaskPhase {
 
 /** How the outcome of the verifier becomes a reward. */
 export type TaskCheck =
-  /** `script` in `directory`, which is copied to /tests, writes reward files to /logs/verifier. */
+  /**
+   * `script` in `directory`, which is copied to /tests, writes reward files to /logs/verifier. Null for a separate verifier
+   * whose image has /tests.
+   */
   | { kind: "reward-files"; directory: string | null; script: string }
   /**
    * Bash runs `script`, a file of the host that is copied to /tests beside what `directory` contains. The parser of

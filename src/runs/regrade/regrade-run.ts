@@ -6,7 +6,7 @@ import type { BatchListener, BatchStop } from "../batch/batch-events.js";
 import { type BatchFile, taskDifferences } from "../batch/batch-settings.js";
 import { changesText } from "../batch/changes-text.js";
 import { type Run, requireRun } from "../batch/read-run.js";
-import { retryPolicy } from "../batch/retries.js";
+import { retryPolicy, retryWaitMs } from "../batch/retries.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { tagsOf } from "../batch/select-tasks.js";
@@ -148,8 +148,8 @@ async function gradeAll(
   await using results = await store.openResults();
   const stop = await runSchedule(waiting, {
     ...options,
-    retries: retryPolicy({ all: 0 }),
-    retryWaitMs: () => 0,
+    retries: retryPolicy(),
+    retryWaitMs: (tries) => retryWaitMs(tries, Math.random),
     limits: {},
     failsFast: false,
     earlier: [],

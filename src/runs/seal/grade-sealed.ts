@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Task } from "../../tasks/task.js";
+import { deservesRetry, retryPolicy } from "../batch/retries.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { copyAttempt } from "../merge/copy-attempt.js";
@@ -63,7 +64,11 @@ async function gradeOne(
     await mkdir(join(path, ".."), { recursive: true });
     await copyAttempt(from, copy, { result, attempt });
     const order = { task, attempt, folder: path, tries, signal, onStage: () => undefined };
-    return outcomeOf(result, await grade(order));
+    const first = await grade(order);
+    // A fault of the infrastructure is likely to be over at the second try.
+    const found = deservesRetry(first, retryPolicy()) ? await grade(order) : first;
+    signal.throwIfAborted();
+    return outcomeOf(result, found);
   } catch (error) {
     signal.throwIfAborted();
     return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };

@@ -96,7 +96,7 @@ async function runAudits(
         const attempt = async () => {
           const own = await mkdtemp(join(folder.path, "attempt-"));
           const given = { engine, environment, images, runtime: flags.runtime, limits: {} };
-          return await runAttempt({ ...given, ...order, attempt: 1, folder: own });
+          return await runAttempt({ ...given, ...order, attempt: 1, folder: own, isOneOfMany: true });
         };
         try {
           return await gate.pass(attempt, { width, signal: order.signal });

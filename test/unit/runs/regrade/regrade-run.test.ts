@@ -6,7 +6,7 @@ import type { AttemptOrder } from "../../../../src/runs/batch/run-batch.js";
 import { runAttempts } from "../../../../src/runs/batch/run-batch.js";
 import { type RegradeOptions, regradeRun } from "../../../../src/runs/regrade/regrade-run.js";
 import { batchOptions, temporaryFolder } from "../../../support/batch-runs.js";
-import { playedRunner } from "../../../support/played-attempts.js";
+import { infrastructure, playedResult, playedRunner } from "../../../support/played-attempts.js";
 import { gradableTask, leavesArtifacts } from "../../../support/played-runs.js";
 
 const changed = {
@@ -70,6 +70,20 @@ describe("a run is graded again", () => {
     });
     await regrade();
     expect(await rewards()).toMatchObject({ second: 0 });
+  });
+
+  it("and tried again when the infrastructure loses a grade", async () => {
+    const { regrade, rewards } = await gradedRun();
+    let lost = 0;
+    const { graded } = await regrade({
+      grade: async ({ task, attempt, tries }) => {
+        const place = { task: task.name, attempt, tries: [...tries] };
+        if (lost++ > 0) return playedResult({ ...place, reward: 0.5 });
+        return playedResult({ ...place, ...infrastructure, status: "unscored" });
+      },
+    });
+    expect(graded).toMatchObject([{ status: "scored", tries: [{ failure: infrastructure.failure }] }]);
+    expect(await rewards()).toEqual({ first: 0.5, second: 0 });
   });
 
   it("unless its agents were given something else", async () => {
