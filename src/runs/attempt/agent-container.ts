@@ -61,10 +61,10 @@ export async function openAgentContainer(
 /** Whether the working directory is more than an empty one that brig has just made. */
 function mayHaveFiles(
   { cwd }: OpenTaskSandbox,
-  { environment: { files, healthcheck } }: Task,
+  { environment: { files, copies = [], healthcheck } }: Task,
   empty: readonly EmptyDirectory[],
 ): boolean {
-  return files !== null || healthcheck !== null || empty.every(({ path }) => path !== cwd);
+  return files !== null || copies.length > 0 || healthcheck !== null || empty.every(({ path }) => path !== cwd);
 }
 
 /** A repository of SWE-bench knows the commit that solves the task. In others, other commits may be a part of the task. */

@@ -204,7 +204,10 @@ async function keepChanges(
   { stopped, step, cwd, changes }: KeptChanges,
 ): Promise<void> {
   const steps = task.steps.slice(0, task.steps.indexOf(step) + 1);
-  const copied = [task.environment.files, ...steps.map(({ files }) => files)].filter((one) => one !== null);
+  const { files: given, copies = [] } = task.environment;
+  const whole = copies.filter(({ target, exclude }) => target === cwd && exclude.length === 0);
+  const directories = [given, ...whole.map(({ source }) => source), ...steps.map(({ files }) => files)];
+  const copied = directories.filter((one) => one !== null);
   const request = { imageId: progress.imageId ?? "", changes, cwd, copied, folder, signal };
   try {
     if (await writeChanges(stopped, request)) progress.wrote("diff", CHANGES_FILE);

@@ -224,8 +224,9 @@ async function uploadTests(sandbox: Sandbox, check: TaskCheck): Promise<string[]
     return ["/bin/bash", `${TESTS_DIRECTORY}/eval.sh`];
   }
   if (check.kind === "parsed-output") return await uploadScript(sandbox, check);
-  if (check.directory !== null)
-    await uploadDirectory(sandbox, check.directory, { to: TESTS_DIRECTORY, executable: [check.script] });
+  const rules = { to: TESTS_DIRECTORY, executable: [check.script] };
+  if (check.base !== undefined) await uploadDirectory(sandbox, check.base, rules);
+  if (check.directory !== null) await uploadDirectory(sandbox, check.directory, rules);
   // A shell runs a script without an interpreter line itself.
   return ["/bin/sh", "-c", 'exec "$0"', `${TESTS_DIRECTORY}/${check.script}`];
 }

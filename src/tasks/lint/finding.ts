@@ -13,6 +13,8 @@ export interface LintFinding {
   /** Relative to the task's directory; null for the task itself. */
   file: string | null;
   message: string;
+  /** What can be done about it; null where the message says it. */
+  hint: string | null;
 }
 
 /** What a rule finds in a step. */

@@ -12,17 +12,18 @@ import { attackLibrary } from "../../../runs/attacks/attack-library.js";
 import { runAttempt } from "../../../runs/attempt/run-attempt.js";
 import { auditTask, type EndedTrial, isSound, type TaskAudit } from "../../../runs/audit/audit-task.js";
 import { refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { selectTasks } from "../../../runs/batch/select-tasks.js";
 import { openTaskImages } from "../../../runs/images/open-task-images.js";
-import { readTasks } from "../../../tasks/read-tasks.js";
 import type { Task } from "../../../tasks/task.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
+import { readChosen } from "../read-chosen.js";
 import { auditAsJson, auditText } from "./audit-text.js";
 
 export interface AuditFlags {
   attack?: string[];
   task?: string[];
+  exclude?: string[];
+  skipUnusable?: boolean;
   concurrency?: number;
   runtime?: string;
   offline?: boolean;
@@ -41,9 +42,9 @@ export async function audit(paths: readonly string[], flags: AuditFlags, context
       code: "usage.invalid",
       hint: "brig batch audit PATH, or brig batch audit --list for the attacks",
     });
-  const { cwd, environment, signal, stdout } = context;
-  const read = await readTasks(paths, { cwd, variables: environment.variables, signal });
-  const tasks = selectTasks(read, { include: flags.task });
+  const { stdout } = context;
+  const selection = { include: flags.task, exclude: flags.exclude };
+  const { tasks } = await readChosen(paths, { selection, skipsUnusable: flags.skipUnusable }, context);
   refuseUnsupportedTasks(tasks);
   const audits = await runAudits({ tasks, attacks }, flags, context);
   if (flags.json === true) await writeJson(stdout, auditAsJson(audits));

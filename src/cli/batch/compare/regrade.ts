@@ -8,9 +8,7 @@ import { writeReports } from "../../../report/files/write-reports.js";
 import { attemptLimits } from "../../../runs/batch/batch-settings.js";
 import { containerGrader, refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
 import { requireRun } from "../../../runs/batch/read-run.js";
-import { selectTasks } from "../../../runs/batch/select-tasks.js";
 import { type Regraded, regradeRun } from "../../../runs/regrade/regrade-run.js";
-import { readTasks } from "../../../tasks/read-tasks.js";
 import type { Task } from "../../../tasks/task.js";
 import type { CliContext, Interruption } from "../../context.js";
 import { say, write, writeTable } from "../../render.js";
@@ -19,6 +17,7 @@ import { endAsJson, eventAsJson } from "../batch-json.js";
 import { openBatchImages } from "../images/batch-images.js";
 import { requireImages } from "../images/ready-images.js";
 import { showBatch, silent } from "../progress/show-batch.js";
+import { readChosen } from "../read-chosen.js";
 import { comparisonText, taskRows } from "./comparison-text.js";
 
 export interface RegradeFlags {
@@ -38,11 +37,11 @@ export async function regrade(
   flags: RegradeFlags,
   context: CliContext,
 ): Promise<void> {
-  const { cwd, environment, signal } = context;
+  const { cwd, environment } = context;
   const folder = resolve(cwd, run);
   const { settings } = await requireRun(folder);
-  const read = await readTasks(paths, { cwd, variables: environment.variables, signal });
-  const tasks = selectTasks(read, { include: flags.task, exclude: flags.exclude });
+  const selection = { include: flags.task, exclude: flags.exclude };
+  const { tasks } = await readChosen(paths, { selection }, context);
   refuseUnsupportedTasks(tasks);
   const engine = await connectEngine({ env: environment });
   const { config } = await loadConfig(environment, configChoice({}, context));

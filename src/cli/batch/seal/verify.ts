@@ -3,14 +3,13 @@ import { connectEngine } from "../../../docker/connect.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { attemptLimits } from "../../../runs/batch/batch-settings.js";
 import { containerGrader, refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { selectTasks } from "../../../runs/batch/select-tasks.js";
 import { openTaskImages } from "../../../runs/images/open-task-images.js";
 import { type GradedSealed, gradeSealed } from "../../../runs/seal/grade-sealed.js";
 import { readPublicKey } from "../../../runs/seal/keys.js";
 import { type SealCheck, verifySeal } from "../../../runs/seal/verify-seal.js";
-import { readTasks } from "../../../tasks/read-tasks.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
+import { readChosen } from "../read-chosen.js";
 
 export interface VerifyFlags {
   key?: string;
@@ -43,11 +42,12 @@ export async function verifyRun(
 async function gradeAll(
   { folder, check, paths }: { folder: string; check: SealCheck; paths: readonly string[] },
   flags: VerifyFlags,
-  { cwd, environment, signal, stderr }: CliContext,
+  context: CliContext,
 ): Promise<GradedSealed[]> {
+  const { environment, signal, stderr } = context;
   const { settings } = check.statement.predicate.run;
-  const read = await readTasks(paths, { cwd, variables: environment.variables, signal });
-  const tasks = selectTasks(read, { include: flags.task, exclude: flags.exclude });
+  const selection = { include: flags.task, exclude: flags.exclude };
+  const { tasks } = await readChosen(paths, { selection }, context);
   refuseUnsupportedTasks(tasks);
   const engine = await connectEngine({ env: environment });
   const images = openTaskImages({ engine, isOffline: true });

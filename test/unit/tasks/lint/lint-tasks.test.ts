@@ -40,6 +40,17 @@ const script = (text: string) => ({
 const open = toml('environment = { network_mode = "public" }\n');
 
 describe("lint", () => {
+  it("needs no variable of this machine, such as a key", async () => {
+    const environment = 'environment = { network_mode = "no-network", env = { KEY = "${SOME_KEY}", ODD = "${__proto__}" } }\n';
+    expect(await findings(toml(environment))).toEqual(["warning reader-warning", "warning reader-warning"]);
+  });
+
+  it("says what can be done about a fault", async () => {
+    const root = await directoryWith({ ...sound, "task.toml": 'task = { name = "a b" }\n' } as Files);
+    const { findings: found } = await lintTasks([root], { cwd: "/", variables: {} });
+    expect(found).toMatchObject([{ rule: "unusable", hint: expect.stringContaining("a name consists of letters") }]);
+  });
+
   it("finds nothing in a sound task", async () => {
     expect(await findings({})).toEqual([]);
   });
