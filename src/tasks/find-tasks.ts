@@ -68,7 +68,10 @@ export function findTasks(path: string, notes: TaskNotes): FoundTask[] {
     if (found.length > 0 && tooDeep !== null) notes.warn(`${shown(path)}: ${tooDeep}`);
     if (found.length === 0 && notes.faults.length === 0)
       notes.refuse(tooDeep === null ? "has no tasks" : `has no tasks: ${tooDeep}`, {
-        hint: tooDeep === null ? `a task has one of the files ${knownFiles()}` : "name a directory nearer to them",
+        hint:
+          tooDeep === null
+            ? `a task has one of the files ${knownFiles()}`
+            : "name a directory nearer to them",
       });
     return found;
   } catch (error) {

@@ -1,5 +1,9 @@
 import { neutraliseLine } from "../../lib/terminal/terminal.js";
-import { type ReadSelectedOptions, readSelected, type SelectedTasks } from "../../runs/batch/read-selected.js";
+import {
+  type ReadSelectedOptions,
+  readSelected,
+  type SelectedTasks,
+} from "../../runs/batch/read-selected.js";
 import type { CliContext } from "../context.js";
 import { say } from "../render.js";
 

@@ -6,6 +6,7 @@ import { AnySignal } from "../../lib/time/any-signal.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskCheck } from "../../tasks/task.js";
 import { type ExceededDisk, watchDisk } from "../attempt/disk-watch.js";
+import { isSpoilt, spoiltScript } from "../place/line-ends.js";
 import { makeExactly } from "../place/make-directories.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { ExtendedLimit, type TimeAllowed, type TimeTaken } from "../processors/extended-limit.js";
@@ -21,6 +22,8 @@ export const TEST_OUTPUT = "test-output.txt";
 export const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 const CHMOD_LIMIT_MS = 60_000;
+/** It may be in the other of two directories. */
+const NO_SCRIPT = Buffer.alloc(0);
 
 const TIME_IS_OVER = new Error("the time of the tests is over");
 const DISK_IS_FULL = new Error("the tests wrote more than they may");
@@ -78,6 +81,7 @@ export async function requireTests(
       code: "usage.invalid",
       hint: "copy the tests into it: COPY . /tests/",
     });
+  if (isSpoilt(await asRoot.files.read(path, { maxBytes: PARSED_OUTPUT_BYTES }))) throw spoiltScript(path);
   if ((found.mode & 0o111) !== 0o111)
     await asRoot.exec(["/bin/chmod", "a+x", path], { cwd: "/", timeoutMs: CHMOD_LIMIT_MS });
 }
@@ -225,6 +229,10 @@ async function uploadTests(sandbox: Sandbox, check: TaskCheck): Promise<string[]
   }
   if (check.kind === "parsed-output") return await uploadScript(sandbox, check);
   const rules = { to: TESTS_DIRECTORY, executable: [check.script] };
+  for (const directory of [check.base, check.directory]) {
+    const file = directory && join(directory, check.script);
+    if (file && isSpoilt(await readFile(file).catch(() => NO_SCRIPT))) throw spoiltScript(file);
+  }
   if (check.base !== undefined) await uploadDirectory(sandbox, check.base, rules);
   if (check.directory !== null) await uploadDirectory(sandbox, check.directory, rules);
   // A shell runs a script without an interpreter line itself.
@@ -237,9 +245,11 @@ async function uploadScript(
   { directory, script }: TaskCheck & { kind: "parsed-output" },
 ): Promise<string[]> {
   if (directory !== null) await uploadDirectory(sandbox, directory, { to: TESTS_DIRECTORY });
+  const content = await readFile(script);
+  if (isSpoilt(content)) throw spoiltScript(script);
   const path = `${TESTS_DIRECTORY}/${basename(script)}`;
   await sandbox.files.remove(path, { recursive: true, force: true });
-  await sandbox.files.write(path, await readFile(script), { mode: 0o755 });
+  await sandbox.files.write(path, content, { mode: 0o755 });
   return ["/bin/bash", path];
 }
 

@@ -6,6 +6,7 @@ import { deservesRetry, retryPolicy } from "../batch/retries.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { copyAttempt } from "../merge/copy-attempt.js";
+import { needsAgentsContainer } from "../regrade/gradable.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { readResults } from "../results/results-file.js";
 
@@ -15,7 +16,9 @@ type GradedOutcome =
   | { kind: "different"; differences: { field: string; sealed: string; found: string }[] }
   /** The task is not the one that the run ran, so its tests say nothing about this attempt. */
   | { kind: "other-task"; sealed: string; found: string }
-  | { kind: "failed"; reason: string };
+  | { kind: "failed"; reason: string }
+  /** Its tests ran in the agent's container, which is gone: its rewards are as they were signed, and nobody can tell more. */
+  | { kind: "left-out" };
 
 export interface GradedSealed {
   task: string;
@@ -56,6 +59,7 @@ async function gradeOne(
 ): Promise<GradedOutcome> {
   if (task.checksum !== result.taskChecksum)
     return { kind: "other-task", sealed: result.taskChecksum, found: task.checksum };
+  if (needsAgentsContainer(task)) return { kind: "left-out" };
   const scratch = await mkdtemp(join(tmpdir(), "brig-verify-"));
   try {
     const copy = new RunStore(scratch);

@@ -38,7 +38,11 @@ function volumeOf(volume: NonNullable<ServiceSettings["volumes"]>[number]): Volu
   return { source: type === "volume" ? "" : source || type, target, isReadOnly };
 }
 
-function copyOf({ source, target, isReadOnly }: Volume, file: string, options: ComposeOptions): TaskCopy | null {
+function copyOf(
+  { source, target, isReadOnly }: Volume,
+  file: string,
+  options: ComposeOptions,
+): TaskCopy | null {
   const { tree, notes, isOfGrader } = options;
   const place = { file, field: "volumes" };
   const refuse = (problem: string) => {
@@ -59,8 +63,12 @@ function copyOf({ source, target, isReadOnly }: Volume, file: string, options: C
   if (!isRoot && !tree.hasFile(path) && !tree.hasDirectory(path))
     return refuse(`mounts ${shown(source)} of the host, which no task may`);
   const below = isRoot ? [...tree.entries()] : tree.below(path);
-  const hidden = below.filter((entry) => isOfGrader(entry.path)).map((entry) => posix.relative(path, entry.path));
+  const hidden = below
+    .filter((entry) => isOfGrader(entry.path))
+    .map((entry) => posix.relative(path, entry.path));
   if (hidden.length > 0)
-    notes.warn(`${file}: tests and solution are left out of the copy of ${shown(source)} at ${shown(target)}`);
+    notes.warn(
+      `${file}: tests and solution are left out of the copy of ${shown(source)} at ${shown(target)}`,
+    );
   return { source: tree.absolute(path), target, exclude: hidden, isReadOnly };
 }

@@ -14,7 +14,10 @@ export function interpolatedValue(
     const result = interpolated(value, variables);
     if (result.kind === "text") return result.text;
     const { reason, missingVariable } = result;
-    place.notes.refuse(reason, { file: place.file, ...(missingVariable === undefined ? {} : { missingVariable }) });
+    place.notes.refuse(reason, {
+      file: place.file,
+      ...(missingVariable === undefined ? {} : { missingVariable }),
+    });
     return "";
   }
   if (Array.isArray(value)) return value.map((one) => interpolatedValue(one, variables, place));

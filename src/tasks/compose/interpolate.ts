@@ -1,7 +1,9 @@
 const reference =
   /\$(?:(?<escaped>\$)|(?<bare>[A-Za-z_][A-Za-z0-9_]*)|\{(?<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?<operator>:?[-?+])(?<word>[^{}]*))?\}|(?<invalid>))/g;
 
-export type Interpolated = { kind: "text"; text: string } | { kind: "refused"; reason: string; missingVariable?: string | undefined };
+export type Interpolated =
+  | { kind: "text"; text: string }
+  | { kind: "refused"; reason: string; missingVariable?: string | undefined };
 
 /** Fills in `$NAME`, `${NAME}`, `${NAME:-default}` and the like as Compose does. A missing variable is refused. */
 export function interpolated(

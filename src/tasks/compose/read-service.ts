@@ -132,7 +132,6 @@ function refuseCommand({ command, entrypoint }: ServiceSettings, file: string, n
   }
 }
 
-
 function buildOf(build: BuildSettings, file: string, options: ComposeOptions): ComposeBuild | null {
   const {
     context = ".",

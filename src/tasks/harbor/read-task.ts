@@ -27,7 +27,11 @@ export async function readHarborTask(directory: string, options: ReadOptions): P
     table === null ? null : checkedTable(taskTomlSchema, table, { notes, place: { file: TASK_FILE } });
   const version = toml === null ? null : schemaVersion(toml, notes);
   const named = table !== null && isTable(table.task) ? table.task.name : undefined;
-  const faulty = { kind: "faulty", faults: notes.faults, name: String(named ?? nameOfDirectory(directory)) } as const;
+  const faulty = {
+    kind: "faulty",
+    faults: notes.faults,
+    name: String(named ?? nameOfDirectory(directory)),
+  } as const;
   if (toml === null || version === null) return faulty;
 
   const reading: HarborReading = { tree, notes, variables: options.variables, ...version };
@@ -63,7 +67,10 @@ function readSteps(toml: TaskToml, { main, reading }: Omit<Parameters<typeof rea
 
 function refuseContradictions({ verifier, steps = [] }: TaskToml, { notes }: HarborReading): void {
   const ofSteps = steps.map((step, index) => ({ field: `steps[${index}].verifier`, ...step.verifier }));
-  for (const { field, environment, environment_mode: mode } of [{ field: "verifier", ...verifier }, ...ofSteps])
+  for (const { field, environment, environment_mode: mode } of [
+    { field: "verifier", ...verifier },
+    ...ofSteps,
+  ])
     if (mode === "shared" && environment !== undefined)
       notes.refuse('contradicts environment_mode = "shared"', {
         file: TASK_FILE,

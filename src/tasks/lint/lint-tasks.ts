@@ -102,6 +102,7 @@ function lintStepOf(task: Task, step: TaskStep, tree: TaskTree | null): LintStep
     tree,
     testsFolder,
     solutionFolder,
+    baseFolder,
     script: check.kind === "command" ? check.command : script,
     tests: check.kind === "command" ? check.command : [...texts.values()].join("\n"),
   };

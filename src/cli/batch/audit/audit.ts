@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadConfig } from "../../../config/settings/load-config.js";
 import { connectEngine } from "../../../docker/connect.js";
 import { BrigError } from "../../../errors.js";
 import { createProgress } from "../../../lib/terminal/progress.js";
@@ -12,10 +13,12 @@ import { attackLibrary } from "../../../runs/attacks/attack-library.js";
 import { runAttempt } from "../../../runs/attempt/run-attempt.js";
 import { auditTask, type EndedTrial, isSound, type TaskAudit } from "../../../runs/audit/audit-task.js";
 import { refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { openTaskImages } from "../../../runs/images/open-task-images.js";
 import type { Task } from "../../../tasks/task.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
+import { configChoice } from "../../setup/config-choice.js";
+import { openBatchImages } from "../images/batch-images.js";
+import { requireImages } from "../images/ready-images.js";
 import { readChosen } from "../read-chosen.js";
 import { auditAsJson, auditText } from "./audit-text.js";
 
@@ -80,8 +83,9 @@ async function runAudits(
 ): Promise<TaskAudit[]> {
   const { environment, stderr } = context;
   const engine = await connectEngine({ env: environment });
-  const images = openTaskImages({ engine, isOffline: flags.offline === true });
-  await images.requireLocal(tasks.map((task) => task.environment.image));
+  const { config } = await loadConfig(environment, configChoice({}, context));
+  const images = openBatchImages(flags, { engine, config, context });
+  await requireImages(tasks, { images, engine });
   await using folder = await temporaryFolder();
   const failed = new AbortController();
   using either = new AnySignal([context.signal, failed.signal]);

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { loadConfig } from "../../../config/settings/load-config.js";
 import { connectEngine } from "../../../docker/connect.js";
 import { jsonText } from "../../../lib/json/json-text.js";
+import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { compareRuns } from "../../../report/compare/compare-runs.js";
 import { writeReports } from "../../../report/files/write-reports.js";
 import { attemptLimits } from "../../../runs/batch/batch-settings.js";
@@ -105,5 +106,10 @@ async function printEnd(
   const changed = comparison.tasks.filter(({ change }) => change !== "same");
   if (changed.length > 0) await writeTable(stdout, taskRows(changed));
   await say(stdout, comparisonText(comparison));
+  if (regraded.left.length > 0)
+    await say(
+      stderr,
+      `attempts at these tasks keep their grades, because their tests run in the agent's container: ${neutraliseLine(regraded.left.join(", "))}\n`,
+    );
   await say(stderr, `the former grades are in ${regraded.former}\n`);
 }

@@ -18,7 +18,8 @@ const files: Files = {
   ...task("torn", "="),
   ...task("buildkit", undefined, "FROM debian:12\nRUN <<EOF\ntrue\nEOF\n"),
   ...task("mixed", "environment = { network_mode = 'public' }\nagent = { network_mode = 'no-network' }"),
-  "rows.jsonl": '{"prompt": "p", "check": "true", "name": "row"}\n{"prompt": 3, "check": "true", "name": "bad-row"}\n{"pro\n',
+  "rows.jsonl":
+    '{"prompt": "p", "check": "true", "name": "row"}\n{"prompt": 3, "check": "true", "name": "bad-row"}\n{"pro\n',
 };
 
 async function selected(selection: ReadSelectedOptions["selection"], skipsUnusable = false) {
@@ -45,7 +46,9 @@ describe("the tasks that are chosen", () => {
 
   it("need a name that there is, usable or not", async () => {
     await expect(selected({ include: ["nosuch"] })).rejects.toThrow('no task is named "nosuch"');
-    await expect(selected({ include: ["good"], exclude: ["torn"] })).resolves.toMatchObject({ names: ["good"] });
+    await expect(selected({ include: ["good"], exclude: ["torn"] })).resolves.toMatchObject({
+      names: ["good"],
+    });
   });
 
   it("are those that can be used, if that is asked for, and the others are named with the reason", async () => {

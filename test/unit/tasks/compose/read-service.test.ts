@@ -30,7 +30,12 @@ volumes:
     const { environment, source, warnings } = await readToml({}, withCompose(main(volumes), files));
     expect(environment.copies).toEqual([
       { source: join(source, "environment/data"), target: "/data", exclude: [], isReadOnly: false },
-      { source: join(source, "environment/data/one.csv"), target: "/etc/one.csv", exclude: [], isReadOnly: true },
+      {
+        source: join(source, "environment/data/one.csv"),
+        target: "/etc/one.csv",
+        exclude: [],
+        isReadOnly: true,
+      },
       {
         source,
         target: "/whole",

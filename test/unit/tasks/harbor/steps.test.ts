@@ -102,7 +102,13 @@ command = "test -e /app"
   });
 
   it("may have both, and then a step's own tests come over those of all", async () => {
-    const both = { ...twoSteps, "tests/common.py": "", "tests/test.sh": "#!/bin/sh\n", "steps/ship/tests/test.sh": undefined, "steps/ship/tests/data": "1" };
+    const both = {
+      ...twoSteps,
+      "tests/common.py": "",
+      "tests/test.sh": "#!/bin/sh\n",
+      "steps/ship/tests/test.sh": undefined,
+      "steps/ship/tests/data": "1",
+    };
     const { source, steps: read } = await readToml({ steps }, { files: both });
     expect(read.map(({ verifier }) => verifier.check)).toEqual(
       ["build", "ship"].map((name) => ({
@@ -135,7 +141,11 @@ command = "test -e /app"
   });
 
   it("may have spaces in its name", async () => {
-    const files = { ...twoSteps, "steps/ship it/instruction.md": "x", "steps/ship it/tests/test.sh": "#!/bin/sh\n" };
+    const files = {
+      ...twoSteps,
+      "steps/ship it/instruction.md": "x",
+      "steps/ship it/tests/test.sh": "#!/bin/sh\n",
+    };
     const { steps: read } = await readToml({ steps: [{ name: "ship it" }] }, { files });
     expect(read.map(({ name }) => name)).toEqual(["ship it"]);
     expect(await faultsOf({ steps: [{ name: "ship it " }] }, { files })).toHaveLength(1);
@@ -145,7 +155,8 @@ command = "test -e /app"
     const files = { ...twoSteps, "tests/Dockerfile": "FROM debian:12\n" };
     expect(await faultsOf({ verifier: { environment_mode: "separate" }, steps }, { files })).toEqual(
       ["build", "ship"].map(
-        (name) => `steps/${name}/tests: would be missing in the image of the verifier, which is built from tests`,
+        (name) =>
+          `steps/${name}/tests: would be missing in the image of the verifier, which is built from tests`,
       ),
     );
   });
