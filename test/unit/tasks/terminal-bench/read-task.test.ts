@@ -294,7 +294,7 @@ describe("what is refused, by file and field", () => {
 it("a directory of the task that its Compose file mounts is copied, without what the agent must not see", async () => {
   const mounting = compose.replace(
     "volumes:",
-    "volumes:\n      - ./:/app\n      - ./in.txt:/${COMPOSE_PROJECT_NAME}",
+    `volumes:\n      - ./:/app\n      - ./in.txt:/$\{COMPOSE_PROJECT_NAME}`,
   );
   const { directory, read: found } = await read({
     "docker-compose.yaml": mounting,
