@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { defineBatch } from "../../../../src/cli/batch/batch-command.js";
 import { testContext } from "../../../support/cli-context.js";
-import { fakeEngine } from "../../../support/fake-engine.js";
+import { fakeEngine, reply } from "../../../support/fake-engine.js";
 import { directoryWith } from "../../../support/task-directories.js";
 
 async function batch(cwd: string, argv: string[], variables: Record<string, string> = {}) {
@@ -65,7 +65,7 @@ agent = { timeout_sec = 1 }`;
       "home/config.toml":
         '[images.alias]\n"python:3.12" = "mirror.example/python:3"\n"grader:1" = "mirror.example/grader:1"\n',
     });
-    await using engine = await fakeEngine();
+    await using engine = await fakeEngine((_, response) => reply(response, 404, { message: "none" }));
     const variables = { BRIG_HOME: join(cwd, "home"), DOCKER_HOST: engine.address };
     const auditing = batch(cwd, ["audit", "t", "--offline"], variables);
     await expect(auditing).rejects.toThrow(/ mirror\.example\/grader:1\n +mirror\.example\/python:3$/);
