@@ -1,8 +1,18 @@
 import { posix } from "node:path";
+import type { TaskTree } from "../files/task-tree.js";
 import { shown } from "../notes/fault-text.js";
+import type { TaskNotes } from "../notes/task-notes.js";
 import type { TaskCopy } from "../task.js";
-import type { ComposeOptions } from "./read-service.js";
 import type { ServiceSettings } from "./schema.js";
+
+export interface CopyOptions {
+  tree: TaskTree;
+  notes: TaskNotes;
+  /** Directories that the format's own runner mounts, and brig provides in its own way. */
+  providedDirectories: readonly string[];
+  /** Whether a file of the task belongs to its tests or its solution. */
+  isOfGrader(path: string): boolean;
+}
 
 interface Volume {
   /** Empty for a directory of the container. */
@@ -15,11 +25,7 @@ interface Volume {
  * What a service mounts of the task's own files, which its container gets as copies: whatever runs there changes nothing of
  * the task. Tests and solution are left out. Any other directory of the host is a fault.
  */
-export function copiesOf(
-  { volumes = [] }: ServiceSettings,
-  file: string,
-  options: ComposeOptions,
-): TaskCopy[] {
+export function copiesOf({ volumes = [] }: ServiceSettings, file: string, options: CopyOptions): TaskCopy[] {
   return volumes.map(volumeOf).flatMap((volume) => {
     const target = posix.normalize(volume.target).replace(/(.)\/$/, "$1");
     if (options.providedDirectories.includes(target)) return [];
@@ -38,11 +44,7 @@ function volumeOf(volume: NonNullable<ServiceSettings["volumes"]>[number]): Volu
   return { source: type === "volume" ? "" : source || type, target, isReadOnly };
 }
 
-function copyOf(
-  { source, target, isReadOnly }: Volume,
-  file: string,
-  options: ComposeOptions,
-): TaskCopy | null {
+function copyOf({ source, target, isReadOnly }: Volume, file: string, options: CopyOptions): TaskCopy | null {
   const { tree, notes, isOfGrader } = options;
   const place = { file, field: "volumes" };
   const refuse = (problem: string) => {

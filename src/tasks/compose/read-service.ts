@@ -1,5 +1,4 @@
 import { posix } from "node:path";
-import type { TaskTree } from "../files/task-tree.js";
 import { shown } from "../notes/fault-text.js";
 import type { TaskNotes } from "../notes/task-notes.js";
 import type { TaskCopy, TaskNetwork } from "../task.js";
@@ -7,21 +6,15 @@ import { checkedTable, isTable, type Table } from "../values/checked-table.js";
 import { parseYaml } from "../values/parse-text.js";
 import { sizeInMb } from "../values/sizes.js";
 import type { Variables } from "../values/variables.js";
-import { copiesOf } from "./copies.js";
+import { type CopyOptions, copiesOf } from "./copies.js";
 import { filledVariables, interpolatedValue } from "./fill-variables.js";
 import { type BuildSettings, harmlessKeys, type ServiceSettings, serviceSchema } from "./schema.js";
 
-export interface ComposeOptions {
-  tree: TaskTree;
-  notes: TaskNotes;
+export interface ComposeOptions extends CopyOptions {
   /** The only service that the file may have. */
   service: string;
   /** What the format's own runner sets, and what tasks may ask for. */
   variables: Variables;
-  /** Directories that the format's own runner mounts, and brig provides in its own way. */
-  providedDirectories: readonly string[];
-  /** Whether a file of the task belongs to its tests or its solution. */
-  isOfGrader(path: string): boolean;
 }
 
 export interface ComposeService {
