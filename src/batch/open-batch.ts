@@ -11,12 +11,11 @@ import { nopAgent } from "../runs/agents/nop-agent.js";
 import { oracleAgent } from "../runs/agents/oracle-agent.js";
 import type { BatchSettings } from "../runs/batch/batch-settings.js";
 import { refuseUnsupportedTasks } from "../runs/batch/container-runner.js";
+import { readSelected } from "../runs/batch/read-selected.js";
 import { retryPolicy } from "../runs/batch/retries.js";
-import { selectTasks } from "../runs/batch/select-tasks.js";
 import { openTaskImages } from "../runs/images/open-task-images.js";
 import { refuseUnbuildable } from "../runs/images/unbuildable.js";
 import { wantedImages } from "../runs/images/wanted-images.js";
-import { readTasks } from "../tasks/read-tasks.js";
 import type { Task } from "../tasks/task.js";
 import type { BatchAgent, RunBatchOptions, RunBatchResult } from "./run-batch-options.js";
 import { runTasks } from "./run-tasks.js";
@@ -58,11 +57,14 @@ export async function openBatch(options: RunBatchOptions): Promise<RunBatchResul
 }
 
 async function chosenTasks(
-  { paths, select = {}, onWarning }: RunBatchOptions,
+  { paths, select: selection = {}, skipsUnusable, onWarning }: RunBatchOptions,
   { environment, cwd, signal }: { environment: Environment; cwd: string; signal: AbortSignal },
 ): Promise<Task[]> {
   const { variables } = environment;
-  const tasks = selectTasks(await readTasks(paths, { cwd, variables, signal }), select);
+  const read = await readSelected(paths, { cwd, variables, signal, selection, skipsUnusable });
+  const { tasks, warnings: ofPaths, skipped } = read;
+  for (const message of [...ofPaths, ...skipped.map((reason) => `it was left out: ${reason}`)])
+    onWarning?.({ task: "", message });
   for (const { name: task, warnings } of tasks)
     for (const message of warnings) onWarning?.({ task, message });
   return tasks;

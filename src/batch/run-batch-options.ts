@@ -36,6 +36,8 @@ export interface RunBatchOptions {
   folder: string;
   /** Which of the tasks to run. Default: all. */
   select?: TaskSelection | undefined;
+  /** Leave out tasks that cannot be used, instead of running none. Default false. */
+  skipsUnusable?: boolean | undefined;
   /** At each task. Default 1. */
   attempts?: number | undefined;
   /** At most so many attempts run at once, fewer while the machine has no room. Default: one for each processor. */
@@ -45,7 +47,7 @@ export interface RunBatchOptions {
   /** Of the whole run: when one is reached, no more attempts start. Default: none. */
   runLimits?: RunLimits | undefined;
   /** Further tries after failures of the infrastructure, by class. Default: 2, and 1 for `image-failed`. */
-  retries?: Readonly<Partial<Record<AttemptFailure["class"], number>>> | undefined;
+  retries?: Readonly<Partial<Record<Exclude<AttemptFailure["class"], "ungradable">, number>>> | undefined;
   /** Start no more attempts after the first that does not pass. Default false. */
   failsFast?: boolean | undefined;
   /** Start the attempts in an order that this number decides. Default: the first at each task, then the second. */
@@ -64,7 +66,7 @@ export interface RunBatchOptions {
   scoresUnscored?: boolean | undefined;
   /** Called with everything that happens, in order. It must not throw. */
   onEvent?: BatchListener | undefined;
-  /** Called with what is doubtful about a task. */
+  /** Called with what is doubtful about a task; `task` is empty for what concerns none that runs. */
   onWarning?: ((warning: { task: string; message: string }) => void) | undefined;
   /** Aborting it starts no more attempts, and lets those that run end. */
   drain?: AbortSignal | undefined;

@@ -1,7 +1,8 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
-import { extname, join } from "node:path";
+import { extname, join, relative } from "node:path";
 import { errnoOf, systemReason } from "../lib/errno.js";
 import { readHarborTask } from "./harbor/read-task.js";
+import { shown } from "./notes/fault-text.js";
 import { TaskNotes } from "./notes/task-notes.js";
 import { readPlainFile } from "./plain/read-file.js";
 import type { ReadOptions, ReadTask } from "./read-task.js";
@@ -19,6 +20,10 @@ export interface FoundTask {
 
 /** How deep below a directory that is given its tasks may be. */
 const MAX_DEPTH = 3;
+/** So much deeper is looked, in so many directories, for tasks that are not read. */
+const MAX_LOOKED_DEPTH = 8;
+const MAX_LOOKED = 10_000;
+const SHOWN_DEEPER = 5;
 
 const one =
   (read: (path: string, options: ReadOptions) => Promise<ReadTask>): Reader =>
@@ -52,14 +57,22 @@ const fileReaders: Readonly<Record<string, Reader>> = {
   ".csv": readPlainFile,
 };
 
-/** The tasks at an absolute path, in the order of their names. A path without any is a fault. */
+/** The tasks at an absolute path, in the order of their names. A path without any is a fault; those that lie too deep are named. */
 export function findTasks(path: string, notes: TaskNotes): FoundTask[] {
   try {
     // A link that is named by the user is followed; those below a directory are not.
     if (!statSync(path).isDirectory()) return fileTasks(path, notes);
-    const found = directoryTasks(path, { depth: 0, notes });
+    const deeper = new DeeperTasks(path);
+    const found = directoryTasks(path, { depth: 0, notes, deeper });
+    const tooDeep = deeper.text();
+    if (found.length > 0 && tooDeep !== null) notes.warn(`${shown(path)}: ${tooDeep}`);
     if (found.length === 0 && notes.faults.length === 0)
-      notes.refuse("has no tasks", { hint: `a task has one of the files ${knownFiles()}` });
+      notes.refuse(tooDeep === null ? "has no tasks" : `has no tasks: ${tooDeep}`, {
+        hint:
+          tooDeep === null
+            ? `a task has one of the files ${knownFiles()}`
+            : "name a directory nearer to them",
+      });
     return found;
   } catch (error) {
     notes.refuse(errnoOf(error) === "ENOENT" ? "does not exist" : `cannot be read: ${systemReason(error)}`);
@@ -77,15 +90,65 @@ function fileTasks(path: string, notes: TaskNotes): FoundTask[] {
   return [];
 }
 
-function directoryTasks(path: string, { depth, notes }: { depth: number; notes: TaskNotes }): FoundTask[] {
+interface Search {
+  depth: number;
+  notes: TaskNotes;
+  deeper: DeeperTasks;
+}
+
+function directoryTasks(path: string, { depth, notes, deeper }: Search): FoundTask[] {
   const entries = childrenOf(path, notes);
-  const names = new Set(entries.map(({ name }) => name));
-  const reader = directoryReaders.find(({ files }) => files.every((file) => names.has(file)));
+  const reader = readerOf(entries);
   if (reader !== undefined) return [{ path, read: reader.read }];
-  if (depth === MAX_DEPTH) return [];
+  const directories = searched(entries).map((name) => join(path, name));
+  if (depth < MAX_DEPTH)
+    return directories.flatMap((directory) => directoryTasks(directory, { depth: depth + 1, notes, deeper }));
+  deeper.look(directories);
+  return [];
+}
+
+function readerOf(entries: readonly Dirent[]): (typeof directoryReaders)[number] | undefined {
+  const names = new Set(entries.map(({ name }) => name));
+  return directoryReaders.find(({ files }) => files.every((file) => names.has(file)));
+}
+
+function searched(entries: readonly Dirent[]): string[] {
   return entries
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith(".") && entry.name !== "node_modules")
-    .flatMap(({ name }) => directoryTasks(join(path, name), { depth: depth + 1, notes }));
+    .map(({ name }) => name);
+}
+
+/** Tasks below the depth to which they are read, so that nobody misses them without a word. */
+class DeeperTasks {
+  readonly #root: string;
+  readonly #found: string[] = [];
+  #looked = 0;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  look(directories: readonly string[], depth = MAX_DEPTH + 1): void {
+    for (const directory of directories) {
+      if (depth > MAX_LOOKED_DEPTH || ++this.#looked > MAX_LOOKED) return;
+      // What cannot be read here would not be read anyway.
+      const entries = childrenOf(directory, new TaskNotes(directory));
+      if (readerOf(entries) !== undefined) this.#found.push(relative(this.#root, directory));
+      else
+        this.look(
+          searched(entries).map((name) => join(directory, name)),
+          depth + 1,
+        );
+    }
+  }
+
+  /** Null if there are none. */
+  text(): string | null {
+    if (this.#found.length === 0) return null;
+    const left = this.#found.length - SHOWN_DEEPER;
+    const named = this.#found.slice(0, SHOWN_DEEPER).map(shown).join(", ");
+    return `tasks more than ${MAX_DEPTH} levels below are not read: ${named}${left > 0 ? ` and ${left} more` : ""}`;
+  }
 }
 
 function childrenOf(path: string, notes: TaskNotes): Dirent[] {

@@ -10,4 +10,11 @@ export interface ReadOptions {
 }
 
 /** What a reader gives for one task. */
-export type ReadTask = { kind: "task"; task: Task } | { kind: "faulty"; faults: readonly TaskFault[] };
+export type ReadTask = { kind: "task"; task: Task } | ({ kind: "faulty" } & UnusableTask);
+
+/** A task with faults. */
+export interface UnusableTask {
+  /** As far as that could be read. */
+  name?: string | undefined;
+  faults: readonly TaskFault[];
+}

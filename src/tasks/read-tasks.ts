@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { type FoundTask, findTasks } from "./find-tasks.js";
 import { faultsError, shown } from "./notes/fault-text.js";
 import { type TaskFault, TaskNotes } from "./notes/task-notes.js";
-import type { ReadOptions, ReadTask } from "./read-task.js";
+import type { ReadOptions, ReadTask, UnusableTask } from "./read-task.js";
 import type { Task } from "./task.js";
 
 export interface ReadTasksOptions extends ReadOptions {
@@ -22,25 +22,44 @@ export async function readTasks(paths: readonly string[], options: ReadTasksOpti
 export async function readLocatedTasks(
   paths: readonly string[],
   options: ReadTasksOptions,
-): Promise<Omit<ExaminedTasks, "faults">> {
+): Promise<Pick<ExaminedTasks, "tasks" | "origins">> {
   const { tasks, faults, origins } = await examineTasks(paths, options);
   if (faults.length > 0) throw faultsError(faults);
   return { tasks, origins };
 }
 
-interface ExaminedTasks {
-  tasks: Task[];
+interface ExaminedTasks extends Pick<FoundTasks, "tasks" | "origins" | "warnings"> {
+  /** Of the paths, and of all tasks. */
   faults: TaskFault[];
-  /** Absolute paths by the names of tasks. */
-  origins: ReadonlyMap<string, string>;
 }
 
 /** The same, with the faults beside the tasks that can be used. */
 export async function examineTasks(
   paths: readonly string[],
-  { cwd, ...options }: ReadTasksOptions,
+  options: ReadTasksOptions,
 ): Promise<ExaminedTasks> {
-  const { found, faults } = locate(paths.map((path) => resolve(cwd, path)));
+  const { tasks, unusable, faults, origins, warnings } = await readAll(paths, options);
+  const all = [...faults, ...unusable.flatMap((task) => task.faults), ...sameNames(tasks)];
+  return { tasks, faults: all, origins, warnings };
+}
+
+export interface FoundTasks {
+  tasks: Task[];
+  unusable: UnusableTask[];
+  /** Of the paths. */
+  faults: TaskFault[];
+  /** Absolute paths by the names of tasks. */
+  origins: ReadonlyMap<string, string>;
+  /** What was noticed about the paths, one sentence each. */
+  warnings: string[];
+}
+
+/** Reads all that is at these paths, for somebody who then chooses among it. Names may be there twice. */
+export async function readAll(
+  paths: readonly string[],
+  { cwd, ...options }: ReadTasksOptions,
+): Promise<FoundTasks> {
+  const { found, faults, warnings } = locate(paths.map((path) => resolve(cwd, path)));
   const read: ReadTask[] = [];
   const origins = new Map<string, string>();
   for (const { path, read: reader } of found) {
@@ -50,24 +69,26 @@ export async function examineTasks(
     read.push(...there);
   }
   const tasks = read.flatMap((one) => (one.kind === "task" ? [one.task] : []));
-  faults.push(...read.flatMap((one) => (one.kind === "faulty" ? one.faults : [])), ...sameNames(tasks));
-  return { tasks, faults, origins };
+  const unusable = read.flatMap((one) => (one.kind === "faulty" && one.faults.length > 0 ? [one] : []));
+  return { tasks, unusable, faults, origins, warnings };
 }
 
 /** Each task once, also if the paths overlap. */
-function locate(paths: readonly string[]): { found: FoundTask[]; faults: TaskFault[] } {
+function locate(paths: readonly string[]): { found: FoundTask[]; faults: TaskFault[]; warnings: string[] } {
   const faults: TaskFault[] = [];
+  const warnings: string[] = [];
   const found = new Map<string, FoundTask>();
   for (const path of new Set(paths)) {
     const notes = new TaskNotes(path);
     for (const task of findTasks(path, notes)) found.set(task.path, task);
     faults.push(...notes.faults);
+    warnings.push(...notes.warnings);
   }
-  return { found: [...found.values()], faults };
+  return { found: [...found.values()], faults, warnings };
 }
 
 /** Results lie in folders by the task's name, in which a slash is written as two underscores. */
-function sameNames(tasks: readonly Task[]): TaskFault[] {
+export function sameNames(tasks: readonly Task[]): TaskFault[] {
   const byFolder = new Map<string, Task>();
   const faults: TaskFault[] = [];
   for (const task of tasks) {

@@ -36,6 +36,8 @@ export interface TaskEnvironment {
   image: TaskImage;
   /** A directory whose contents are copied to the working directory before the agent starts; null for none. */
   files: string | null;
+  /** What is copied to other places besides, in this order. Default: nothing. */
+  copies?: readonly TaskCopy[] | undefined;
   /** Null for the image's own. */
   workdir: string | null;
   env: Readonly<Record<string, string>>;
@@ -44,6 +46,16 @@ export interface TaskEnvironment {
   limits: { cpus: number | null; memoryMb: number | null; storageMb: number | null };
   /** The environment is ready when this succeeds; null for no check. */
   healthcheck: TaskHealthcheck | null;
+}
+
+/** A file or a directory of the task that is copied to a path in the container. */
+export interface TaskCopy {
+  source: string;
+  target: string;
+  /** Paths below the source that are left out, with all that is in them. */
+  exclude: readonly string[];
+  /** Whether it belongs to root, so that only root may change it. */
+  isReadOnly: boolean;
 }
 
 /** An image to pull or to find, or one to build. */
@@ -132,8 +144,17 @@ export interface TaskVerifier extends TaskPhase {
 
 /** How the outcome of the verifier becomes a reward. */
 export type TaskCheck =
-  /** `script` in `directory`, which is copied to /tests, writes reward files to /logs/verifier. */
-  | { kind: "reward-files"; directory: string | null; script: string }
+  /**
+   * `script` in `directory`, which is copied to /tests, writes reward files to /logs/verifier. Null for a separate verifier
+   * whose image has /tests.
+   */
+  | {
+      kind: "reward-files";
+      directory: string | null;
+      script: string;
+      /** A directory whose files are copied there before. Those of `directory` replace them. Default: none. */
+      base?: string | undefined;
+    }
   /**
    * Bash runs `script`, a file of the host that is copied to /tests beside what `directory` contains. The parser of
    * this name reads its output.

@@ -36,6 +36,7 @@ export interface BatchFlags extends ConfigFlags, Partial<QueueFlags> {
   task?: string[];
   exclude?: string[];
   tag?: string[];
+  skipUnusable?: boolean;
   sample?: number;
   seed: number;
   shuffle?: boolean;
@@ -81,6 +82,7 @@ export function addBatchOptions(command: Command): Command {
     .addOption(repeated("--task <pattern>", "run only tasks of this name, which may contain * and ?"))
     .addOption(repeated("--exclude <pattern>", "leave out tasks of this name"))
     .addOption(repeated("--tag <tag>", "run only tasks with this tag"))
+    .option("--skip-unusable", "leave out tasks that cannot be used, instead of running none")
     .addOption(option("--sample <number>", "run so many of the tasks, chosen by the seed", atLeastOne))
     .addOption(option("--seed <number>", "for --sample and --shuffle", wholeNumber).default(0))
     .option("--shuffle", "start the attempts in an order that the seed decides")

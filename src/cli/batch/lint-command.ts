@@ -28,11 +28,11 @@ export function defineLint(command: Command, context: CliContext): void {
 }
 
 function rowsOf(findings: readonly LintFinding[], cwd: string): string[][] {
-  const rows = findings.map(({ level, rule, source, file, message }) => [
+  const rows = findings.map(({ level, rule, source, file, message, hint }) => [
     level,
     rule,
     shortest(file === null ? source : `${source}/${file}`, cwd),
-    message,
+    hint === null ? message : `${message} (${hint})`,
   ]);
   return [["LEVEL", "RULE", "WHERE", "WHAT"], ...rows];
 }

@@ -6,12 +6,11 @@ import { neutraliseLine } from "../../lib/terminal/terminal.js";
 import type { Summary } from "../../report/summary/summary.js";
 import type { AttemptAgent } from "../../runs/agents/attempt-agent.js";
 import { refuseUnsupportedTasks } from "../../runs/batch/container-runner.js";
+import type { SelectedTasks } from "../../runs/batch/read-selected.js";
 import { retryPolicy } from "../../runs/batch/retries.js";
 import type { BatchOutcome } from "../../runs/batch/run-batch.js";
-import { selectTasks } from "../../runs/batch/select-tasks.js";
 import type { RunImages } from "../../runs/images/open-task-images.js";
 import { wantedImages } from "../../runs/images/wanted-images.js";
-import { readLocatedTasks } from "../../tasks/read-tasks.js";
 import type { Task } from "../../tasks/task.js";
 import type { CliContext, Interruption } from "../context.js";
 import { say, write, writeJson, writeTable } from "../render.js";
@@ -24,6 +23,7 @@ import { reportToGithub } from "./github.js";
 import { prebuild } from "./images/ready-images.js";
 import { openPlace } from "./open-place.js";
 import { showBatch, silent } from "./progress/show-batch.js";
+import { readChosen } from "./read-chosen.js";
 import { finalText, taskRows } from "./summary-text.js";
 
 const FAILED = 1;
@@ -59,14 +59,14 @@ async function chosenTasks(
   paths: string[],
   flags: BatchFlags,
   context: CliContext,
-): ReturnType<typeof readLocatedTasks> {
-  const { cwd, environment, signal } = context;
-  const { tasks, origins } = await readLocatedTasks(paths, { cwd, variables: environment.variables, signal });
-  for (const { name, warnings } of tasks)
+): Promise<Pick<SelectedTasks, "tasks" | "origins">> {
+  const { task: include, exclude, tag: tags, sample, seed, skipUnusable } = flags;
+  const selection = { include, exclude, tags, sample, seed };
+  const selected = await readChosen(paths, { selection, skipsUnusable: skipUnusable }, context);
+  for (const { name, warnings } of selected.tasks)
     for (const warning of warnings)
       await say(context.stderr, `brig: ${neutraliseLine(`${name}: ${warning}`)}\n`);
-  const { task: include, exclude, tag: tags, sample, seed } = flags;
-  return { tasks: selectTasks(tasks, { include, exclude, tags, sample, seed }), origins };
+  return selected;
 }
 
 async function printPlan(tasks: readonly Task[], flags: BatchFlags, { stdout }: CliContext): Promise<void> {

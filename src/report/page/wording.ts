@@ -22,6 +22,7 @@ const causes: Record<string, string> = {
   "sandbox-gone": "sandbox gone",
   "healthcheck-failed": "health check failed",
   "verifier-start-failed": "verifier did not start",
+  ungradable: "cannot be graded",
 };
 
 export function causeText(cause: string | null): string {

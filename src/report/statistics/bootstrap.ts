@@ -18,7 +18,9 @@ export function bootstrapMean(numbers: readonly number[]): Estimate | null {
   if (numbers.every((number) => number === value)) return { value, ...withoutSpread(value, numbers.length) };
   if (numbers.length > MOST_RESAMPLED) return meanReward(numbers.map((number) => [number]));
   const random = randomNumbers(SEED);
-  const means = Array.from({ length: RESAMPLES }, () => resampledMean(numbers, random)).toSorted(
+  // The same seed draws the same tasks, in whatever order they come.
+  const sorted = numbers.toSorted((a, b) => a - b);
+  const means = Array.from({ length: RESAMPLES }, () => resampledMean(sorted, random)).toSorted(
     (a, b) => a - b,
   );
   const at = (share: number) => means[Math.min(RESAMPLES - 1, Math.floor(share * RESAMPLES))] ?? value;

@@ -42,14 +42,19 @@ export function meanDifference(differences: readonly number[]): Estimate | null 
 }
 
 export function mean(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  return sumOf(numbers) / numbers.length;
+}
+
+/** In the order of size, so that rounding gives the same sum in whatever order the numbers come. */
+function sumOf(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b).reduce((sum, number) => sum + number, 0);
 }
 
 /** Of the mean; null for fewer than two numbers. */
 function standardError(numbers: readonly number[]): number | null {
   if (numbers.length < 2) return null;
   const middle = mean(numbers);
-  const squares = numbers.reduce((sum, number) => sum + (number - middle) ** 2, 0);
+  const squares = sumOf(numbers.map((number) => (number - middle) ** 2));
   return Math.sqrt(squares / (numbers.length - 1) / numbers.length);
 }
 

@@ -1,20 +1,28 @@
-import type { TaskSolution } from "../../tasks/task.js";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BrigError } from "../../errors.js";
+import type { Task, TaskSolution } from "../../tasks/task.js";
+import { isSpoilt, spoiltScript } from "../place/line-ends.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { runAgentPrograms } from "./agent-output.js";
 import type { AgentOutcome, AgentWork, AttemptAgent } from "./attempt-agent.js";
-import { noUsage } from "./no-usage.js";
 
 const SOLUTION_DIRECTORY = "/solution";
 const PATCH_FILE = "/tmp/brig-solution.diff";
 
-/** Does what the task's own solution says. Its reward is what a task must be able to give. */
+/**
+ * Does what the task's own solution says. Its reward is what a task must be able to give. Error: `usage.invalid` for a task without
+ * one, whose reward would say nothing.
+ */
 export function oracleAgent(): AttemptAgent {
   return {
     name: "oracle",
     model: null,
     run: async (work) => {
       const { solution } = work.step;
-      if (solution === null) return failed("the task has no solution");
+      // Without the solution of a later step, the work on this one is of no use.
+      if (solution === null || work.task.steps.some((step) => step.solution === null))
+        throw noSolution(work.task);
       return await solve(work, solution);
     },
   };
@@ -24,6 +32,8 @@ async function solve(work: AgentWork, solution: TaskSolution): Promise<AgentOutc
   const { sandbox } = work;
   switch (solution.kind) {
     case "script": {
+      const file = join(solution.directory, solution.script);
+      if (isSpoilt(await readFile(file))) throw spoiltScript(file);
       await uploadDirectory(sandbox, solution.directory, {
         to: SOLUTION_DIRECTORY,
         executable: [solution.script],
@@ -53,6 +63,10 @@ git apply --verbose --reject "$0" && exit 0
 git checkout -- . && git clean -fd
 patch --batch --forward --fuzz=5 -p1 -i "$0"`;
 
-function failed(message: string): AgentOutcome {
-  return { ending: "failed", message, usage: noUsage, files: {} };
+function noSolution({ name, steps }: Task): BrigError {
+  const of = steps.length === 1 ? "the task" : "a step of the task";
+  return new BrigError(`${of} ${name} has no solution`, {
+    code: "usage.invalid",
+    hint: "the agent oracle is for tasks that have one: leave this task out with --exclude",
+  });
 }

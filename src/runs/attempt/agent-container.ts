@@ -9,8 +9,8 @@ import { agentNetworks, type PhaseNetworks } from "../place/phase-networks.js";
 import { prepareEnvironment } from "../place/prepare-environment.js";
 import { type OpenTaskSandbox, openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
 
-/** Directories that tasks of Harbor expect for the agent. */
-const AGENT_DIRECTORIES = ["/logs/agent", "/logs/artifacts"];
+/** Directories that tasks of Harbor expect for the agent. What it leaves in the verifier's is removed before any tests run. */
+export const AGENT_DIRECTORIES = ["/logs/agent", "/logs/artifacts", "/logs/verifier"];
 
 export interface OpenAgentContainer extends OpenTaskSandbox {
   /** Whom the tests of the steps run as that share this container, by the image's own names. */
@@ -61,10 +61,12 @@ export async function openAgentContainer(
 /** Whether the working directory is more than an empty one that brig has just made. */
 function mayHaveFiles(
   { cwd }: OpenTaskSandbox,
-  { environment: { files, healthcheck } }: Task,
+  { environment: { files, copies = [], healthcheck } }: Task,
   empty: readonly EmptyDirectory[],
 ): boolean {
-  return files !== null || healthcheck !== null || empty.every(({ path }) => path !== cwd);
+  return (
+    files !== null || copies.length > 0 || healthcheck !== null || empty.every(({ path }) => path !== cwd)
+  );
 }
 
 /** A repository of SWE-bench knows the commit that solves the task. In others, other commits may be a part of the task. */

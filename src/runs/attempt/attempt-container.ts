@@ -4,7 +4,8 @@ import type { TaskStep } from "../../tasks/task.js";
 import { removeTests } from "../grading/run-tests.js";
 import { openTestContainer } from "../grading/test-container.js";
 import type { ImageUser } from "../place/image-user.js";
-import type { OpenAgentContainer } from "./agent-container.js";
+import { makeDirectories } from "../place/make-directories.js";
+import { AGENT_DIRECTORIES, type OpenAgentContainer } from "./agent-container.js";
 
 /** The agent's container, which is stopped after each step and started again for the next. */
 export class AttemptContainer {
@@ -41,6 +42,8 @@ export class AttemptContainer {
   async hideTests(): Promise<void> {
     using container = await openTestContainer(await this.running(), { owner: this.user, tests: this.user });
     await removeTests(container.asRoot);
+    const wanted = AGENT_DIRECTORIES.map((path) => ({ path, mode: 0o755, owner: this.user }));
+    await makeDirectories(container.asRoot, wanted);
   }
 
   async stop(): Promise<StoppedSandbox> {

@@ -158,9 +158,14 @@ export class AttemptProgress {
   #finalStatus(): AttemptResult["status"] {
     if (this.#status === "cancelled") return "cancelled";
     if (this.#failure === null) return "scored";
-    const last = this.#attempt.task.steps[this.#steps.length - 1];
-    // What a separate verifier needs is in the folder. A shared one needs the container, which is gone.
-    return this.stage === "verify" && last?.verifier.mode === "separate" ? "unscored" : "infrastructure";
+    if (this.#failure.class === "ungradable") return "unscored";
+    const { steps } = this.#attempt.task;
+    // What separate verifiers need is in the folder. A shared one needs the container, which is gone, and so do further steps.
+    const isKept =
+      this.stage === "verify" &&
+      this.#steps.length === steps.length &&
+      steps.every(({ verifier }) => verifier.mode === "separate");
+    return isKept ? "unscored" : "infrastructure";
   }
 }
 

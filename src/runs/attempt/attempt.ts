@@ -17,6 +17,11 @@ export interface Attempt {
   /** Exists and is empty. Everything about the attempt is written below it. */
   folder: string;
   limits: AttemptLimits;
+  /**
+   * Whether others run beside it, which an error must not end: then what only the user can mend is a result as well, without a
+   * score. Default: false.
+   */
+  isOneOfMany?: boolean | undefined;
   /** Earlier tries that the infrastructure ended, for the result. Default: none. */
   tries?: AttemptResult["tries"] | undefined;
   /** OCI runtime; undefined for the engine's default. */

@@ -7,7 +7,7 @@ import type { TaskImage, TaskStep } from "../../tasks/task.js";
 import { artifactSources } from "../artifacts/artifact-paths.js";
 import { CHANGES_FILE, writeChanges } from "../changes/write-changes.js";
 import { EgressFile } from "../evidence/egress-file.js";
-import { infrastructureFailure } from "../evidence/explain-failure.js";
+import { infrastructureFailure, ungradable } from "../evidence/explain-failure.js";
 import { AGENT_PROOF, writeProof } from "../evidence/write-proof.js";
 import { verifyShared } from "../grading/shared/verify-shared.js";
 import { stepFolder } from "../grading/step-folder.js";
@@ -31,7 +31,8 @@ import { refuseUnsupported } from "./unsupported.js";
 /**
  * Makes one attempt at a task: image, container, agent, export, grade. `result.json` is written last, whole or not at
  * all. A fault of the infrastructure is a result too. Throws, without writing a result, what the user can only
- * mend by changing the task or the settings, such as `usage.invalid`.
+ * mend by changing the task or the settings, such as `usage.invalid`; one of many throws only what the task asks for and
+ * no attempt can give.
  */
 export async function runAttempt(attempt: Attempt): Promise<AttemptResult> {
   refuseUnsupported(attempt.task);
@@ -47,9 +48,9 @@ export async function runAttempt(attempt: Attempt): Promise<AttemptResult> {
   return result;
 }
 
-/** Ends the attempt with what the infrastructure did to it, and throws what is no fault of the infrastructure. */
+/** Ends the attempt with what the infrastructure did to it. What is no fault of the infrastructure is thrown, unless it is one of many. */
 async function failOrThrow(
-  { engine }: Attempt,
+  { engine, isOneOfMany = false }: Attempt,
   progress: AttemptProgress,
   { error, opened }: { error: unknown; opened: OpenTaskSandbox | null },
 ): Promise<void> {
@@ -61,8 +62,8 @@ async function failOrThrow(
     containerId: container?.sandbox.containerId ?? null,
     memoryLimitBytes: container?.memory.limitBytes ?? null,
   });
-  if (failure === null) throw error;
-  progress.fail(failure);
+  if (failure === null && !isOneOfMany) throw error;
+  progress.fail(failure ?? ungradable(error));
 }
 
 async function runStages(attempt: Attempt, progress: AttemptProgress): Promise<void> {
@@ -203,7 +204,10 @@ async function keepChanges(
   { stopped, step, cwd, changes }: KeptChanges,
 ): Promise<void> {
   const steps = task.steps.slice(0, task.steps.indexOf(step) + 1);
-  const copied = [task.environment.files, ...steps.map(({ files }) => files)].filter((one) => one !== null);
+  const { files: given, copies = [] } = task.environment;
+  const whole = copies.filter(({ target, exclude }) => target === cwd && exclude.length === 0);
+  const directories = [given, ...whole.map(({ source }) => source), ...steps.map(({ files }) => files)];
+  const copied = directories.filter((one) => one !== null);
   const request = { imageId: progress.imageId ?? "", changes, cwd, copied, folder, signal };
   try {
     if (await writeChanges(stopped, request)) progress.wrote("diff", CHANGES_FILE);

@@ -115,7 +115,8 @@ async function runTwice(
   { run, signal }: AuditOptions,
 ): Promise<AttemptResult> {
   const first = await run({ task, agent, signal });
-  return first.status === "infrastructure" ? await run({ task, agent, signal }) : first;
+  const isOver = first.failure !== null && first.failure.class !== "ungradable";
+  return isOver && first.status !== "cancelled" ? await run({ task, agent, signal }) : first;
 }
 
 /** In one of several steps is enough. */

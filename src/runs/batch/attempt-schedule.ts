@@ -6,7 +6,7 @@ import { type AttemptOutcome, passes } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { attemptKey } from "../results/run-files.js";
 import type { BatchListener, BatchStop } from "./batch-events.js";
-import { deservesRetry, type RetryPolicy } from "./retries.js";
+import { deservesRetry, type RetryPolicy, workOfNextTry } from "./retries.js";
 import { RunBudget, type RunLimits } from "./run-budget.js";
 
 /** An attempt that waits for its turn. */
@@ -15,7 +15,7 @@ export interface WaitingAttempt {
   attempt: number;
   /** Runs the agent, or only grades the artifacts that an earlier run has kept. */
   work: "run" | "grade";
-  /** Earlier tries that the infrastructure ended. */
+  /** Earlier tries that the infrastructure ended, or kept from their grades. */
   tries: AttemptResult["tries"];
 }
 
@@ -78,6 +78,8 @@ class Schedule {
   readonly #waiting: WaitingAttempt[];
   /** Further tries, which wait a while. */
   #delayed: Delayed[] = [];
+  /** Those whose agent's use is in the budget. A grade does not add to it. */
+  readonly #charged = new WeakSet<WaitingAttempt>();
   readonly #running = new Set<string>();
   /** Whether one waits until it may start. It is not shown as running. */
   #isEntering = false;
@@ -204,12 +206,14 @@ class Schedule {
 
   async #take(result: AttemptResult, waiting: WaitingAttempt): Promise<void> {
     const { keep, onEvent, retries, retryWaitMs, failsFast } = this.#options;
-    this.#budget.add(result.usage);
+    if (!this.#charged.has(waiting)) this.#budget.add(result.usage);
     const { task, attempt, failure, startedAt, endedAt } = result;
     if (failure !== null && deservesRetry(result, retries)) {
       const tries = [...result.tries, { startedAt, endedAt, failure }];
       const dueAt = performance.now() + retryWaitMs(tries.length);
-      this.#delayed.push({ waiting: { ...waiting, tries }, dueAt });
+      const next: WaitingAttempt = { ...waiting, tries, work: workOfNextTry(result) };
+      if (next.work === "grade") this.#charged.add(next);
+      this.#delayed.push({ waiting: next, dueAt });
       onEvent({ kind: "attempt-retried", task, attempt, try: tries.length, failure });
       return;
     }

@@ -31,7 +31,7 @@ export function containerRunner(options: ContainerRunnerOptions): AttemptRunner 
     async run(order) {
       prepared ??= options.agent.prepare?.();
       await prepared;
-      return await runAttempt({ ...options, ...order });
+      return await runAttempt({ ...options, ...order, isOneOfMany: true });
     },
     grade: containerGrader(options),
   };
@@ -43,10 +43,12 @@ export function containerGrader(
 ): NonNullable<AttemptRunner["grade"]> {
   const { engine, environment, images, runtime, limits } = options;
   const { memoryHeadroom } = limits;
-  return async ({ task, folder, signal }) => {
+  return async ({ task, folder, tries, signal, onStage }) => {
     const place = { engine, environment, runtime, memoryHeadroom, signal };
-    const result = await gradeAgain(folder, { task, images, place, limits });
-    await writeResult(folder, result);
+    onStage("verify");
+    const result = await gradeAgain(folder, { task, images, place, limits, tries, isOneOfMany: true });
+    // What was kept of it can still be graded.
+    if (result.status !== "cancelled") await writeResult(folder, result);
     return result;
   };
 }

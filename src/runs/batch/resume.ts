@@ -4,12 +4,12 @@ import { outcomeOf } from "../results/attempt-outcome.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { type AttemptPlace, attemptFolder, attemptKey, tryFolder } from "../results/run-files.js";
 import type { WaitingAttempt } from "./attempt-schedule.js";
-import { deservesRetry, type RetryPolicy } from "./retries.js";
+import { deservesRetry, type RetryPolicy, workOfNextTry } from "./retries.js";
 import type { RunStore } from "./run-store.js";
 
 export interface ResumeOptions {
   retries: RetryPolicy;
-  /** Run attempts again that the infrastructure has ended for good. */
+  /** Run attempts again that the infrastructure has ended for good, or that could not be graded at all. */
   retriesInfrastructure: boolean;
   /** Grade attempts whose agent is done but that have no score. */
   scoresUnscored: boolean;
@@ -80,7 +80,7 @@ async function addUnlisted(planned: { task: Task; attempt: number }, run: Unlist
     return;
   }
   if (deservesRetry(result, options.retries))
-    state.waiting.push({ ...planned, work: "run", tries: withFailure(result) });
+    state.waiting.push({ ...planned, work: workOfNextTry(result), tries: withFailure(result) });
   else if (addOutcome(planned, outcomeOf(result), { state, options }) === "finished")
     state.recovered.push(result);
 }
@@ -91,11 +91,10 @@ function furtherWork(
   outcome: AttemptOutcome,
   { retriesInfrastructure, scoresUnscored }: ResumeOptions,
 ): WaitingAttempt | null {
-  if (outcome.status === "infrastructure" && retriesInfrastructure)
-    return { ...planned, work: "run", tries: withFailure(outcome) };
   if (outcome.status === "unscored" && scoresUnscored)
     return { ...planned, work: "grade", tries: outcome.tries };
-  return null;
+  const hasEnded = outcome.status === "infrastructure" || outcome.failure?.class === "ungradable";
+  return hasEnded && retriesInfrastructure ? { ...planned, work: "run", tries: withFailure(outcome) } : null;
 }
 
 /** The tries before a torn one, from the folder of the last that has ended. */

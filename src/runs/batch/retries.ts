@@ -22,11 +22,16 @@ export function retryPolicy(
   return Object.fromEntries(retries);
 }
 
-/** Whether the infrastructure ended this try, and the attempt gets another one. */
+/** Whether the infrastructure ended this try, or kept it from its grade, and the attempt gets another one. */
 export function deservesRetry({ status, failure, tries }: AttemptFate, policy: RetryPolicy): boolean {
-  if (status !== "infrastructure" || failure === null) return false;
+  if (status === "cancelled" || failure === null || failure.class === "ungradable") return false;
   const earlier = tries.filter((one) => one.failure.class === failure.class).length;
   return earlier < policy[failure.class];
+}
+
+/** What the next try consists of: an agent whose work is kept need not do it again. */
+export function workOfNextTry({ status }: Pick<AttemptFate, "status">): "run" | "grade" {
+  return status === "unscored" ? "grade" : "run";
 }
 
 type AttemptFate = Pick<AttemptResult, "status" | "failure" | "tries">;

@@ -123,7 +123,7 @@ export class RunStore {
   async prepareAttempt(place: AttemptPlace, { earlierTries }: { earlierTries: number }): Promise<string> {
     const folder = this.attemptPath(place);
     const earlier = earlierTries === 0 ? null : await this.readResult(place);
-    if (earlier?.status === "infrastructure") {
+    if (earlier !== null && earlier.failure !== null) {
       const kept = join(this.folder, tryFolder(place, earlierTries));
       await rm(kept, { recursive: true, force: true });
       await rename(folder, kept);

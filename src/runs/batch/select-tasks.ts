@@ -21,18 +21,34 @@ export function tagsOf({ metadata: { tags } }: Pick<Task, "metadata">): string[]
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string") : [];
 }
 
-/** Keeps the order. Error: `usage.invalid` if a pattern or a tag is that of no task, or nothing is left. */
-export function selectTasks(tasks: readonly Task[], selection: TaskSelection): Task[] {
-  const { include = ["*"], exclude = [], tags } = selection;
-  for (const pattern of [...(selection.include ?? []), ...exclude])
-    if (!tasks.some(({ name }) => matchesWildcards(name, pattern)))
+/**
+ * Whether a task of this name may be among those that are chosen. One whose name is not known is only left out where names are
+ * asked for.
+ */
+export function isChosen(name: string | undefined, { include, exclude = [] }: TaskSelection): boolean {
+  if (name === undefined) return include === undefined;
+  const matches = (pattern: string) => matchesWildcards(name, pattern);
+  return (include ?? ["*"]).some(matches) && !exclude.some(matches);
+}
+
+/**
+ * Keeps the order. `known` are the names that patterns may have. Error: `usage.invalid` if a pattern or a tag is that of no task, or
+ * nothing is left.
+ */
+export function selectTasks(
+  tasks: readonly Task[],
+  selection: TaskSelection,
+  known: readonly string[] = tasks.map(({ name }) => name),
+): Task[] {
+  const { include = [], exclude = [], tags } = selection;
+  for (const pattern of [...include, ...exclude])
+    if (!known.some((name) => matchesWildcards(name, pattern)))
       throw nothing(`no task is named "${pattern}"`);
   for (const tag of tags ?? [])
     if (!tasks.some((task) => tagsOf(task).includes(tag))) throw nothing(`no task has the tag "${tag}"`);
   const matching = tasks.filter(
     (task) =>
-      include.some((pattern) => matchesWildcards(task.name, pattern)) &&
-      !exclude.some((pattern) => matchesWildcards(task.name, pattern)) &&
+      isChosen(task.name, selection) &&
       (tags === undefined || tagsOf(task).some((tag) => tags.includes(tag))),
   );
   if (matching.length === 0) throw nothing("no task is left");

@@ -1,11 +1,14 @@
 import { readFile } from "node:fs/promises";
 import type { Engine } from "../../docker/engine-types.js";
+import { isBrigError } from "../../errors.js";
 import { isLocal, measureMachine } from "../admission/machine.js";
 import type { AttemptStage } from "../attempt/attempt.js";
 import type { AttemptFailure } from "../results/attempt-result.js";
 import { classifyFailure, type FailureCause } from "./classify.js";
 import type { Facts } from "./facts.js";
 import { readMemoryKills } from "./kernel-log.js";
+
+const STACK_LINES = 6;
 
 export interface FailedAttempt {
   error: unknown;
@@ -22,6 +25,16 @@ export interface FailedAttempt {
  */
 export async function explainFailure(engine: Engine, failed: FailedAttempt): Promise<FailureCause | null> {
   return classifyFailure(await gatherFacts(engine, failed));
+}
+
+/** What an attempt has in its result for what is the fault of the task or of brig. */
+export function ungradable(error: unknown): AttemptFailure {
+  const message = error instanceof Error ? error.message : String(error);
+  if (isBrigError(error))
+    return { class: "ungradable", message, evidence: error.hint === undefined ? [] : [error.hint] };
+  // A fault of brig's, which somebody will want to find.
+  const stack = error instanceof Error ? (error.stack ?? "").split("\n").slice(1, STACK_LINES) : [];
+  return { class: "ungradable", message, evidence: stack.map((line) => line.trim()) };
 }
 
 /** As above, where nobody is left to be blamed. Null for what is the fault of the task or of brig. */

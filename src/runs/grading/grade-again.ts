@@ -4,7 +4,7 @@ import { BrigError } from "../../errors.js";
 import type { Task, TaskStep } from "../../tasks/task.js";
 import { readManifest } from "../artifacts/read-manifest.js";
 import type { AttemptLimits } from "../attempt/attempt.js";
-import { infrastructureFailure } from "../evidence/explain-failure.js";
+import { infrastructureFailure, ungradable } from "../evidence/explain-failure.js";
 import type { TaskImages } from "../images/task-images.js";
 import type { TaskPlace } from "../place/task-sandbox.js";
 import { timeAllowed } from "../processors/extended-limit.js";
@@ -19,24 +19,33 @@ export interface GradeAgainOptions {
   images: TaskImages;
   place: TaskPlace;
   limits?: Pick<AttemptLimits, "timeoutMultiplier" | "timeoutExtension"> | undefined;
+  /** For the result. Default: those that it has. */
+  tries?: AttemptResult["tries"] | undefined;
+  /** Whether others are graded beside it, which an error must not end. Default: false. */
+  isOneOfMany?: boolean | undefined;
 }
 
 /**
  * Grades an attempt from the artifacts that its folder has, without the agent, and returns its result with the new
- * grade; without one if the infrastructure fails. Only the output of the tests is written. Error: `usage.invalid` for
- * an attempt whose artifacts were not kept, or that was graded in the agent's container.
+ * grade; without one if the infrastructure fails. Only the output of the tests is written. Error, unless it is one of many:
+ * `usage.invalid` for an attempt whose artifacts were not kept, or that was graded in the agent's container.
  */
 export async function gradeAgain(folder: string, options: GradeAgainOptions): Promise<AttemptResult> {
-  const { task, place } = options;
-  const before = attemptResultSchema.parse(JSON.parse(await readFile(join(folder, RESULT_FILE), "utf8")));
-  if (before.steps.length === 0) throw notGradable(folder, "its agent did not end");
+  const { task, place, isOneOfMany = false } = options;
+  const read = attemptResultSchema.parse(JSON.parse(await readFile(join(folder, RESULT_FILE), "utf8")));
+  const before = { ...read, tries: [...(options.tries ?? read.tries)] };
   const beganAt = performance.now();
   const graded = await gradeSteps(folder, before, options).catch(async (error: unknown) => {
+    if (place.signal?.aborted === true) {
+      if (isOneOfMany) return null;
+      throw error;
+    }
     const failed = { error, stage: "verify", containerId: null, memoryLimitBytes: null } as const;
-    const failure = place.signal?.aborted === true ? null : await infrastructureFailure(place.engine, failed);
-    if (failure === null) throw error;
-    return failure;
+    const failure = await infrastructureFailure(place.engine, failed);
+    if (failure === null && !isOneOfMany) throw error;
+    return failure ?? ungradable(error);
   });
+  if (graded === null) return { ...before, status: "cancelled", reward: null, rewards: {} };
   if (!("steps" in graded))
     return { ...before, status: "unscored", reward: null, rewards: {}, failure: graded };
   return {
@@ -59,6 +68,7 @@ async function gradeSteps(
   before: AttemptResult,
   options: GradeAgainOptions,
 ): Promise<{ steps: AttemptResult["steps"]; extendedMs: number }> {
+  if (before.steps.length === 0) throw notGradable(folder, "its agent did not end");
   const steps: AttemptResult["steps"] = [];
   let extendedMs = 0;
   for (const [index, step] of options.task.steps.entries()) {

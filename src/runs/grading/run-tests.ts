@@ -6,6 +6,7 @@ import { AnySignal } from "../../lib/time/any-signal.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
 import type { TaskCheck } from "../../tasks/task.js";
 import { type ExceededDisk, watchDisk } from "../attempt/disk-watch.js";
+import { isSpoilt, spoiltScript } from "../place/line-ends.js";
 import { makeExactly } from "../place/make-directories.js";
 import { uploadDirectory } from "../place/upload-directory.js";
 import { ExtendedLimit, type TimeAllowed, type TimeTaken } from "../processors/extended-limit.js";
@@ -19,6 +20,10 @@ export const TEST_OUTPUT = "test-output.txt";
 
 /** What a parser of test output sees of it. */
 export const PARSED_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+const CHMOD_LIMIT_MS = 60_000;
+/** It may be in the other of two directories. */
+const NO_SCRIPT = Buffer.alloc(0);
 
 const TIME_IS_OVER = new Error("the time of the tests is over");
 const DISK_IS_FULL = new Error("the tests wrote more than they may");
@@ -58,14 +63,43 @@ export interface TestsRun {
 }
 
 /**
- * Runs the tests in a container in which nothing else runs. `/tests` and `/logs/verifier` are made anew before, so
- * that nothing in them is older. Errors: those of the sandbox, the engine, and of the task's files on the host.
+ * Makes sure that a fresh container can run the tests that its image has. To be called before anything of the agent is in it.
+ * Error: `usage.invalid` for an image without them.
+ */
+export async function requireTests(
+  { asRoot }: Pick<TestContainer, "asRoot">,
+  check: TaskCheck,
+): Promise<void> {
+  if (!areInImage(check)) return;
+  const path = `${TESTS_DIRECTORY}/${check.script}`;
+  const found = await asRoot.files.stat(path).catch((error: unknown) => {
+    if (isBrigError(error) && error.code.startsWith("file.")) return null;
+    throw error;
+  });
+  if (found?.type !== "file")
+    throw new BrigError(`the image of the tests has no file ${path}`, {
+      code: "usage.invalid",
+      hint: "copy the tests into it: COPY . /tests/",
+    });
+  if (isSpoilt(await asRoot.files.read(path, { maxBytes: PARSED_OUTPUT_BYTES }))) throw spoiltScript(path);
+  if ((found.mode & 0o111) !== 0o111)
+    await asRoot.exec(["/bin/chmod", "a+x", path], { cwd: "/", timeoutMs: CHMOD_LIMIT_MS });
+}
+
+/** Then there is no directory of the host to copy them from. */
+function areInImage(check: TaskCheck): check is TaskCheck & { kind: "reward-files"; directory: null } {
+  return check.kind === "reward-files" && check.directory === null;
+}
+
+/**
+ * Runs the tests in a container in which nothing else runs. `/tests`, unless the image has it, and `/logs/verifier` are made
+ * anew before, so that nothing in them is older. Errors: those of the sandbox, the engine, and of the task's files on the host.
  */
 export async function runTests(
   { asRoot, asTests: sandbox }: Pick<TestContainer, "asRoot" | "asTests">,
   run: TestRun,
 ): Promise<TestsRun> {
-  await freshDirectories(asRoot, run.user);
+  await freshDirectories(asRoot, { owner: run.user, keepsTests: areInImage(run.check) });
   const argv = await uploadTests(sandbox, run.check);
   const isTimed = run.check.kind === "reward-files";
   const from = isTimed ? await containerTime(sandbox) : null;
@@ -154,13 +188,16 @@ class DiskLimit implements Disposable {
   }
 }
 
-async function freshDirectories(sandbox: Sandbox, owner: { uid: number; gid: number }): Promise<void> {
-  await removeTests(sandbox);
+async function freshDirectories(
+  sandbox: Sandbox,
+  { owner, keepsTests }: { owner: { uid: number; gid: number }; keepsTests: boolean },
+): Promise<void> {
+  await (keepsTests ? removeLogs(sandbox) : removeTests(sandbox));
   await makeExactly(sandbox, [
     // An agent that is root may have opened it for others, who could then move what is in it.
     { path: LOGS, mode: 0o755, owner: { uid: 0, gid: 0 } },
     { path: VERIFIER_LOGS, mode: 0o700, owner },
-    { path: TESTS_DIRECTORY, mode: 0o755, owner },
+    ...(keepsTests ? [] : [{ path: TESTS_DIRECTORY, mode: 0o755, owner }]),
   ]);
 }
 
@@ -168,18 +205,19 @@ async function freshDirectories(sandbox: Sandbox, owner: { uid: number; gid: num
 const NO_DIRECTORY_ABOVE: ReadonlySet<ErrorCode> = new Set(["file.symlink", "file.not-directory"]);
 
 /** Removes the tests and what they wrote, with the rights of root. A link at one of these paths is removed itself, never followed. */
-export async function removeTests({ files }: Sandbox): Promise<void> {
-  const remove = async (path: string) =>
-    await files.remove(path, { recursive: true, force: true, refuseSymlinks: true });
-  const removeLogs = async () => {
-    try {
-      await remove(VERIFIER_LOGS);
-    } catch (error) {
-      if (!isBrigError(error) || !NO_DIRECTORY_ABOVE.has(error.code)) throw error;
-      await files.remove(LOGS, { force: true });
-    }
-  };
-  await Promise.all([remove(TESTS_DIRECTORY), removeLogs()]);
+export async function removeTests(sandbox: Sandbox): Promise<void> {
+  await Promise.all([sandbox.files.remove(TESTS_DIRECTORY, REMOVAL), removeLogs(sandbox)]);
+}
+
+const REMOVAL = { recursive: true, force: true, refuseSymlinks: true };
+
+async function removeLogs({ files }: Sandbox): Promise<void> {
+  try {
+    await files.remove(VERIFIER_LOGS, REMOVAL);
+  } catch (error) {
+    if (!isBrigError(error) || !NO_DIRECTORY_ABOVE.has(error.code)) throw error;
+    await files.remove(LOGS, { force: true });
+  }
 }
 
 /** Resolves to the program to run, with its arguments. */
@@ -190,12 +228,13 @@ async function uploadTests(sandbox: Sandbox, check: TaskCheck): Promise<string[]
     return ["/bin/bash", `${TESTS_DIRECTORY}/eval.sh`];
   }
   if (check.kind === "parsed-output") return await uploadScript(sandbox, check);
-  if (check.directory === null)
-    throw new BrigError(`the task has no tests directory for ${JSON.stringify(check.script)}`, {
-      code: "usage.invalid",
-      hint: "add tests/ to the task",
-    });
-  await uploadDirectory(sandbox, check.directory, { to: TESTS_DIRECTORY, executable: [check.script] });
+  const rules = { to: TESTS_DIRECTORY, executable: [check.script] };
+  for (const directory of [check.base, check.directory]) {
+    const file = directory && join(directory, check.script);
+    if (file && isSpoilt(await readFile(file).catch(() => NO_SCRIPT))) throw spoiltScript(file);
+  }
+  if (check.base !== undefined) await uploadDirectory(sandbox, check.base, rules);
+  if (check.directory !== null) await uploadDirectory(sandbox, check.directory, rules);
   // A shell runs a script without an interpreter line itself.
   return ["/bin/sh", "-c", 'exec "$0"', `${TESTS_DIRECTORY}/${check.script}`];
 }
@@ -206,9 +245,11 @@ async function uploadScript(
   { directory, script }: TaskCheck & { kind: "parsed-output" },
 ): Promise<string[]> {
   if (directory !== null) await uploadDirectory(sandbox, directory, { to: TESTS_DIRECTORY });
+  const content = await readFile(script);
+  if (isSpoilt(content)) throw spoiltScript(script);
   const path = `${TESTS_DIRECTORY}/${basename(script)}`;
   await sandbox.files.remove(path, { recursive: true, force: true });
-  await sandbox.files.write(path, await readFile(script), { mode: 0o755 });
+  await sandbox.files.write(path, content, { mode: 0o755 });
   return ["/bin/bash", path];
 }
 

@@ -10,7 +10,7 @@ import { openTaskSandbox, type TaskPlace } from "../place/task-sandbox.js";
 import type { TimeAllowed } from "../processors/extended-limit.js";
 import { asAgentsFault } from "./agents-fault.js";
 import { judgeTests } from "./judge-tests.js";
-import { runTests } from "./run-tests.js";
+import { requireTests, runTests } from "./run-tests.js";
 import { openTestContainer } from "./test-container.js";
 import type { Verification } from "./verification.js";
 
@@ -54,6 +54,7 @@ export async function verifySeparately(
   const test = { check: verifier.check, folder, cwd, user, env: verifier.env, allowed, disk, signal };
   const judge = async () => {
     using container = await openTestContainer(sandbox, { owner: user, tests: user });
+    await requireTests(container, verifier.check);
     await placeArtifacts(container.asRoot, { manifest, folder });
     networks.enter(sandbox, testsNetwork(task, step));
     const run = await runTests(container, test);

@@ -4,7 +4,7 @@ import type { TaskEnvironment, TaskStep } from "../../tasks/task.js";
 import { awaitHealth, UnhealthyContainer } from "./healthcheck.js";
 import type { ImageUser } from "./image-user.js";
 import type { OpenTaskSandbox } from "./task-sandbox.js";
-import { uploadDirectory } from "./upload-directory.js";
+import { uploadCopy, uploadDirectory } from "./upload-directory.js";
 
 /** As much as a test usually has. */
 const SETUP_LIMIT_MS = 600_000;
@@ -15,10 +15,11 @@ const SETUP_LIMIT_MS = 600_000;
  */
 export async function prepareEnvironment(
   { sandbox, cwd, user }: OpenTaskSandbox,
-  { files, healthcheck }: TaskEnvironment,
+  { files, copies = [], healthcheck }: TaskEnvironment,
   { signal }: { signal?: AbortSignal | undefined },
 ): Promise<void> {
   if (files !== null) await uploadDirectory(sandbox, files, { to: cwd, owner: user });
+  for (const copy of copies) await uploadCopy(sandbox, copy, user);
   await awaitHealth(sandbox, { check: healthcheck, cwd, signal });
 }
 

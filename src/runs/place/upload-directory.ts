@@ -1,9 +1,10 @@
 import { constants } from "node:fs";
-import { open, readdir, readlink } from "node:fs/promises";
+import { open, readdir, readlink, stat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { streamTar, type TarEntry } from "../../docker/calls/tar.js";
 import { BrigError } from "../../errors.js";
 import { openedSandboxOf, type Sandbox } from "../../sandbox/sandbox.js";
+import type { TaskCopy } from "../../tasks/task.js";
 import { makeDirectories } from "./make-directories.js";
 
 export interface UploadOptions {
@@ -13,6 +14,13 @@ export interface UploadOptions {
   owner?: { uid: number; gid: number } | undefined;
   /** Files of these names, relative to the directory, are made executable. */
   executable?: readonly string[] | undefined;
+  /** Paths relative to the directory that are left out, with all that is in them. */
+  exclude?: readonly string[] | undefined;
+}
+
+/** Whether a relative path is one of these, or below one of them. */
+export function isLeftOut(path: string, exclude: readonly string[]): boolean {
+  return exclude.some((one) => path === one || path.startsWith(`${one}/`));
 }
 
 /**
@@ -22,24 +30,44 @@ export interface UploadOptions {
 export async function uploadDirectory(
   sandbox: Sandbox,
   directory: string,
-  { to, owner = { uid: 0, gid: 0 }, executable = [] }: UploadOptions,
+  { to, owner = { uid: 0, gid: 0 }, executable = [], exclude = [] }: UploadOptions,
 ): Promise<void> {
   await makeDirectories(sandbox, [{ path: to, mode: 0o755, owner }]);
   const { engine, containerId } = openedSandboxOf(sandbox);
   const names = new Set(executable);
-  const tar = streamTar(entriesOf(directory, { owner, isExecutable: (path) => names.has(path) }));
+  const isExecutable = (path: string) => names.has(path);
+  const tar = streamTar(entriesOf(directory, { owner, isExecutable, exclude }));
   await engine.putArchive(containerId, to, tar);
+}
+
+/** Copies a file or a directory of a task to its place. A file there is replaced. Errors: as above. */
+export async function uploadCopy(
+  sandbox: Sandbox,
+  { source, target, exclude, isReadOnly }: TaskCopy,
+  user: { uid: number; gid: number },
+): Promise<void> {
+  const owner = isReadOnly ? { uid: 0, gid: 0 } : user;
+  if ((await stat(source)).isDirectory())
+    return await uploadDirectory(sandbox, source, { to: target, owner, exclude });
+  const directory = posix.dirname(target);
+  await makeDirectories(sandbox, [{ path: directory, mode: 0o755, owner: { uid: 0, gid: 0 } }]);
+  const { engine, containerId } = openedSandboxOf(sandbox);
+  const rules = { owner, isExecutable: () => false, exclude: [] };
+  const entry = await fileEntry(source, { path: posix.basename(target), owner }, rules);
+  await engine.putArchive(containerId, directory, streamTar([entry]));
 }
 
 interface PackRules {
   owner: { uid: number; gid: number };
   isExecutable(path: string): boolean;
+  exclude: readonly string[];
 }
 
 async function* entriesOf(root: string, rules: PackRules, below = ""): AsyncGenerator<TarEntry> {
   const found = await readdir(join(root, below), { withFileTypes: true });
   for (const entry of found.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
     const path = posix.join(below, entry.name);
+    if (isLeftOut(path, rules.exclude)) continue;
     const header = { path, owner: rules.owner };
     if (entry.isDirectory()) {
       yield { ...header, mode: 0o755, kind: "directory" };

@@ -14,6 +14,11 @@ export interface GradableAttempt {
   attempt: number;
 }
 
+/** Then nobody can grade an attempt again: its container is gone. */
+export function needsAgentsContainer({ steps }: Pick<Task, "steps">): boolean {
+  return steps.some(({ verifier }) => verifier.mode === "shared");
+}
+
 /** Error: `usage.invalid` with the attempts that cannot be graded from their folders. Nothing has been changed then. */
 export async function refuseUngradable(store: RunStore, attempts: readonly GradableAttempt[]): Promise<void> {
   const faults: string[] = [];

@@ -6,14 +6,14 @@ import type { BatchListener, BatchStop } from "../batch/batch-events.js";
 import { type BatchFile, taskDifferences } from "../batch/batch-settings.js";
 import { changesText } from "../batch/changes-text.js";
 import { type Run, requireRun } from "../batch/read-run.js";
-import { retryPolicy } from "../batch/retries.js";
+import { retryPolicy, retryWaitMs } from "../batch/retries.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { tagsOf } from "../batch/select-tasks.js";
 import type { AttemptOutcome } from "../results/attempt-outcome.js";
 import { outcomeOf } from "../results/attempt-outcome.js";
 import { attemptKey } from "../results/run-files.js";
-import { refuseUngradable, withoutGrade } from "./gradable.js";
+import { needsAgentsContainer, refuseUngradable, withoutGrade } from "./gradable.js";
 
 export interface RegradeOptions {
   folder: string;
@@ -34,6 +34,8 @@ export interface Regraded extends Run {
   before: Run;
   /** Of the attempts that were graded again. */
   graded: AttemptOutcome[];
+  /** The tasks whose attempts keep their grades, because their tests need the agent's container. */
+  left: string[];
   /** The folder with the former grades. */
   former: string;
   stop: BatchStop | null;
@@ -51,10 +53,11 @@ export async function regradeRun(options: RegradeOptions): Promise<Regraded> {
   const store = new RunStore(folder);
   using _lock = await store.lock();
   const batch = await requireRun(folder);
-  const now = withTasks(batch, tasks);
+  const gradable = gradableTasks(tasks, batch);
+  const now = withTasks(batch, gradable);
   if (!allowsChanges) refuseOtherWork(batch, now);
   const { outcomes } = await store.readOutcomes();
-  const waiting = attemptsToGrade(batch, { outcomes, tasks });
+  const waiting = await withWork(store, attemptsToGrade(batch, { outcomes, tasks: gradable }), outcomes);
   await refuseUngradable(store, waiting);
   const keys = new Set(waiting.map(({ task, attempt }) => attemptKey({ task: task.name, attempt })));
   const former = await store.keepCopy(batch);
@@ -72,7 +75,22 @@ export async function regradeRun(options: RegradeOptions): Promise<Regraded> {
   onEvent({ kind: "ended", stop });
   const before = { batch, outcomes: [...outcomes.values()] };
   const kept = before.outcomes.filter((outcome) => !keys.has(attemptKey(outcome)));
-  return { batch: now, outcomes: [...kept, ...graded], before, graded, former, stop };
+  const left = tasks.filter((task) => !gradable.includes(task)).map(({ name }) => name);
+  return { batch: now, outcomes: [...kept, ...graded], before, graded, left, former, stop };
+}
+
+/** Those whose tests need no more than the artifacts. Error: `usage.invalid` if the run's are all others. */
+function gradableTasks(tasks: readonly Task[], { tasks: ofRun }: BatchFile): Task[] {
+  const gradable = tasks.filter((task) => !needsAgentsContainer(task));
+  const isOfRun = ({ name }: Task) => ofRun.some((one) => one.name === name);
+  if (gradable.some(isOfRun) || !tasks.some(isOfRun)) return gradable;
+  throw new BrigError(
+    "these attempts cannot be graded again: their tests run in the agent's container, which is gone",
+    {
+      code: "usage.invalid",
+      hint: "run them again, or let the tasks have a separate verifier",
+    },
+  );
 }
 
 /** The tasks of the run, with these in place of those of the same names. Error: `usage.invalid` if there is none. */
@@ -92,6 +110,21 @@ function withTasks(batch: BatchFile, tasks: readonly Task[]): BatchFile {
       return { name, checksum, parts: { ...parts }, format, tags: tagsOf(task) };
     }),
   };
+}
+
+/** Without those whose agent never worked. */
+async function withWork(
+  store: RunStore,
+  attempts: readonly WaitingAttempt[],
+  outcomes: ReadonlyMap<string, AttemptOutcome>,
+): Promise<WaitingAttempt[]> {
+  const kept: WaitingAttempt[] = [];
+  for (const one of attempts) {
+    const place = { task: one.task.name, attempt: one.attempt };
+    const isUngradable = outcomes.get(attemptKey(place))?.failure?.class === "ungradable";
+    if (!isUngradable || (await store.readResult(place))?.steps.length !== 0) kept.push(one);
+  }
+  return kept;
 }
 
 /** Another instruction or environment would have led the agent to other work. */
@@ -148,8 +181,8 @@ async function gradeAll(
   await using results = await store.openResults();
   const stop = await runSchedule(waiting, {
     ...options,
-    retries: retryPolicy({ all: 0 }),
-    retryWaitMs: () => 0,
+    retries: retryPolicy(),
+    retryWaitMs: (tries) => retryWaitMs(tries, Math.random),
     limits: {},
     failsFast: false,
     earlier: [],

@@ -12,6 +12,9 @@ export const infrastructureClasses = [
   "verifier-start-failed",
 ] as const;
 
+/** The task, its settings or brig itself: another try would end in the same way. */
+const UNGRADABLE = "ungradable";
+
 /** How the agent's part of an attempt ended. */
 export const agentEndings = [
   /** It said that it is done, or its program exited with 0. */
@@ -65,7 +68,9 @@ export const resourcesSchema = z.strictObject({
 });
 
 export const failureSchema = z.strictObject({
-  class: z.enum(infrastructureClasses),
+  class: z
+    .enum([...infrastructureClasses, UNGRADABLE])
+    .describe("`ungradable`: another try would end in the same way"),
   message: z.string(),
   evidence: z.array(z.string()).describe("What the engine and the kernel said"),
 });
@@ -102,7 +107,7 @@ export const attemptResultSchema = z.strictObject({
   status: z
     .enum(["scored", "unscored", "infrastructure", "cancelled"])
     .describe(
-      "Only scored ones count; unscored: the agent is done and its artifacts are kept, but there is no grade",
+      "Only scored ones count; unscored: the agent is done and its artifacts are kept, but there is no grade, or there can be none (`ungradable`)",
     ),
   reward: z.number().nullable().describe("The number that counts; null unless scored"),
   rewards: z.record(z.string(), z.number()),

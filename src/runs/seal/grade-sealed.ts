@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeDirectory } from "../../lib/files/make-directory.js";
 import type { Task } from "../../tasks/task.js";
+import { deservesRetry, retryPolicy } from "../batch/retries.js";
 import type { AttemptRunner } from "../batch/run-batch.js";
 import { RunStore } from "../batch/run-store.js";
 import { copyAttempt } from "../merge/copy-attempt.js";
+import { needsAgentsContainer } from "../regrade/gradable.js";
 import type { AttemptResult } from "../results/attempt-result.js";
 import { readResults } from "../results/results-file.js";
 
@@ -15,7 +17,9 @@ type GradedOutcome =
   | { kind: "different"; differences: { field: string; sealed: string; found: string }[] }
   /** The task is not the one that the run ran, so its tests say nothing about this attempt. */
   | { kind: "other-task"; sealed: string; found: string }
-  | { kind: "failed"; reason: string };
+  | { kind: "failed"; reason: string }
+  /** Its tests ran in the agent's container, which is gone: its rewards are as they were signed, and nobody can tell more. */
+  | { kind: "left-out" };
 
 export interface GradedSealed {
   task: string;
@@ -56,6 +60,7 @@ async function gradeOne(
 ): Promise<GradedOutcome> {
   if (task.checksum !== result.taskChecksum)
     return { kind: "other-task", sealed: result.taskChecksum, found: task.checksum };
+  if (needsAgentsContainer(task)) return { kind: "left-out" };
   const scratch = await mkdtemp(join(tmpdir(), "brig-verify-"));
   try {
     const copy = new RunStore(scratch);
@@ -64,7 +69,11 @@ async function gradeOne(
     await makeDirectory(join(path, ".."));
     await copyAttempt(from, copy, { result, attempt });
     const order = { task, attempt, folder: path, tries, signal, onStage: () => undefined };
-    return outcomeOf(result, await grade(order));
+    const first = await grade(order);
+    // A fault of the infrastructure is likely to be over at the second try.
+    const found = deservesRetry(first, retryPolicy()) ? await grade(order) : first;
+    signal.throwIfAborted();
+    return outcomeOf(result, found);
   } catch (error) {
     signal.throwIfAborted();
     return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };

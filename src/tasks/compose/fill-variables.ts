@@ -13,7 +13,11 @@ export function interpolatedValue(
   if (typeof value === "string") {
     const result = interpolated(value, variables);
     if (result.kind === "text") return result.text;
-    place.notes.refuse(result.reason, { file: place.file });
+    const { reason, missingVariable } = result;
+    place.notes.refuse(reason, {
+      file: place.file,
+      ...(missingVariable === undefined ? {} : { missingVariable }),
+    });
     return "";
   }
   if (Array.isArray(value)) return value.map((one) => interpolatedValue(one, variables, place));

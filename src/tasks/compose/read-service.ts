@@ -1,24 +1,20 @@
 import { posix } from "node:path";
-import type { TaskTree } from "../files/task-tree.js";
 import { shown } from "../notes/fault-text.js";
 import type { TaskNotes } from "../notes/task-notes.js";
-import type { TaskNetwork } from "../task.js";
+import type { TaskCopy, TaskNetwork } from "../task.js";
 import { checkedTable, isTable, type Table } from "../values/checked-table.js";
 import { parseYaml } from "../values/parse-text.js";
 import { sizeInMb } from "../values/sizes.js";
 import type { Variables } from "../values/variables.js";
+import { type CopyOptions, copiesOf } from "./copies.js";
 import { filledVariables, interpolatedValue } from "./fill-variables.js";
 import { type BuildSettings, harmlessKeys, type ServiceSettings, serviceSchema } from "./schema.js";
 
-export interface ComposeOptions {
-  tree: TaskTree;
-  notes: TaskNotes;
+export interface ComposeOptions extends CopyOptions {
   /** The only service that the file may have. */
   service: string;
   /** What the format's own runner sets, and what tasks may ask for. */
   variables: Variables;
-  /** Directories that the format's own runner mounts, and brig provides in its own way. */
-  providedDirectories: readonly string[];
 }
 
 export interface ComposeService {
@@ -30,6 +26,7 @@ export interface ComposeService {
   user: string | null;
   network: TaskNetwork | null;
   limits: { cpus: number | null; memoryMb: number | null };
+  copies: readonly TaskCopy[];
 }
 
 /** `context` is relative to the task's directory, `dockerfile` to the context. */
@@ -94,7 +91,6 @@ function supported(service: Table): Table {
 function serviceOf(settings: ServiceSettings, file: string, options: ComposeOptions): ComposeService {
   const { notes } = options;
   refuseCommand(settings, file, notes);
-  refuseVolumes(settings, file, options);
   const resources = settings.deploy?.resources.limits;
   return {
     image: settings.image === undefined || settings.image === "" ? null : settings.image,
@@ -103,6 +99,7 @@ function serviceOf(settings: ServiceSettings, file: string, options: ComposeOpti
     workdir: settings.working_dir ?? null,
     user: settings.user === undefined ? null : String(settings.user),
     network: networkOf(settings, file, notes),
+    copies: copiesOf(settings, file, options),
     limits: {
       cpus: cpusOf(settings.cpus ?? resources?.cpus, { file, notes }),
       memoryMb: memoryOf(settings.mem_limit ?? resources?.memory, { file, notes }),
@@ -126,26 +123,6 @@ function refuseCommand({ command, entrypoint }: ServiceSettings, file: string, n
         field,
       });
   }
-}
-
-function refuseVolumes({ volumes = [] }: ServiceSettings, file: string, options: ComposeOptions): void {
-  for (const volume of volumes) {
-    const { source, target } = typeof volume === "string" ? splitVolume(volume) : { source: "", ...volume };
-    const isProvided = options.providedDirectories.includes(posix.normalize(target).replace(/\/$/, ""));
-    const isOfHost = typeof volume === "string" ? /^[./~]/.test(source) : volume.type !== "volume";
-    if (isProvided) continue;
-    if (isOfHost)
-      options.notes.refuse(`mounts ${shown(source)} of the host, which no task may`, {
-        file,
-        field: "volumes",
-      });
-    else options.notes.warn(`${file}: the volume at ${shown(target)} is a directory of the container itself`);
-  }
-}
-
-function splitVolume(text: string): { source: string; target: string } {
-  const [first = "", second] = text.split(":");
-  return second === undefined ? { source: "", target: first } : { source: first, target: second };
 }
 
 function buildOf(build: BuildSettings, file: string, options: ComposeOptions): ComposeBuild | null {

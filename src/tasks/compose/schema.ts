@@ -19,7 +19,12 @@ const buildSchema = z.union([
 
 const volumeSchema = z.union([
   z.string(),
-  z.looseObject({ type: z.string(), source: z.string().optional(), target: z.string() }),
+  z.looseObject({
+    type: z.string(),
+    source: z.string().optional(),
+    target: z.string(),
+    read_only: z.boolean().optional(),
+  }),
 ]);
 
 const size = z.union([z.string(), z.number()]);

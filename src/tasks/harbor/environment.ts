@@ -4,6 +4,7 @@ import type { TaskEnvironment, TaskHealthcheck, TaskImage } from "../task.js";
 import { networkOf } from "../values/network.js";
 import { sizeInMb } from "../values/sizes.js";
 import { filledVariables } from "../values/variables.js";
+import { partOf } from "./part-of.js";
 import { type HarborReading, TASK_FILE } from "./reading.js";
 import type { EnvironmentToml, HealthcheckToml } from "./schema.js";
 
@@ -20,6 +21,9 @@ const logDirectories: Readonly<Record<string, string>> = {
   ENV_ARTIFACTS_PATH: "/logs/artifacts",
 };
 const providedDirectories = ["/logs", ...Object.values(logDirectories), "/tests", "/solution"];
+
+/** Names of images and containers mean nothing to brig. */
+const COMPOSE_PROJECT = "hb";
 
 const olderLimits = { cpus: 1, memoryMb: 2048, storageMb: 10_240 };
 const noLimits = { cpus: null, memoryMb: null, storageMb: null };
@@ -49,6 +53,7 @@ export function readEnvironment(
     environment: {
       image,
       files: filesOf(toml, directory, reading),
+      ...(compose === null || compose.copies.length === 0 ? {} : { copies: compose.copies }),
       workdir: compose?.workdir ?? toml.workdir ?? null,
       env: { ...env, ...compose?.env },
       network: compose?.network ?? network ?? { mode: "public", allowedHosts: [] },
@@ -120,6 +125,7 @@ function readCompose(
   const given = {
     ...variables,
     ...logDirectories,
+    COMPOSE_PROJECT_NAME: COMPOSE_PROJECT,
     CONTEXT_DIR: ".",
     MAIN_IMAGE_NAME: "",
     PREBUILT_IMAGE_NAME: "",
@@ -131,12 +137,22 @@ function readCompose(
     CPUS: cpus === null ? "" : String(cpus),
     MEMORY: memoryMb === null ? "" : `${memoryMb}M`,
   };
-  return readComposeService(file, { tree, notes, service: "main", variables: given, providedDirectories });
+  return readComposeService(file, {
+    ...{ tree, notes, service: "main", variables: given, providedDirectories },
+    // The container of the tests may have what the agent must not see.
+    isOfGrader: directory === "environment" ? isOfGrader : () => false,
+  });
 }
 
+/** Harbor knows no other name for it. */
 function composeFile(directory: string, { tree }: Pick<HarborReading, "tree">): string | null {
-  const names = ["docker-compose.yaml", "docker-compose.yml"].map((name) => `${directory}/${name}`);
-  return names.find((path) => tree.hasFile(path)) ?? null;
+  const file = `${directory}/docker-compose.yaml`;
+  return tree.hasFile(file) ? file : null;
+}
+
+function isOfGrader(path: string): boolean {
+  const part = partOf(path);
+  return part === "tests" || part === "solution";
 }
 
 /** The Compose file comes last, as in Harbor: where it says something, that counts. */

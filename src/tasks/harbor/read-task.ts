@@ -1,15 +1,14 @@
-import { basename } from "node:path";
 import { partsOf, taskChecksums } from "../files/checksum.js";
 import { listTaskFiles } from "../files/list-files.js";
 import { shown } from "../notes/fault-text.js";
 import { TaskNotes } from "../notes/task-notes.js";
 import type { ReadOptions, ReadTask } from "../read-task.js";
-import type { TaskPart } from "../task.js";
-import { checkedTable } from "../values/checked-table.js";
+import { checkedTable, isTable } from "../values/checked-table.js";
 import { jsonTable } from "../values/json-value.js";
 import { parseToml } from "../values/parse-text.js";
-import { isTaskName, nameRule } from "../values/task-name.js";
+import { isTaskName, nameOfDirectory, nameRule } from "../values/task-name.js";
 import { readEnvironment } from "./environment.js";
+import { partOf } from "./part-of.js";
 import { type HarborReading, TASK_FILE } from "./reading.js";
 import { type TaskToml, taskTomlSchema } from "./schema.js";
 import { schemaVersion } from "./schema-version.js";
@@ -27,13 +26,19 @@ export async function readHarborTask(directory: string, options: ReadOptions): P
   const toml =
     table === null ? null : checkedTable(taskTomlSchema, table, { notes, place: { file: TASK_FILE } });
   const version = toml === null ? null : schemaVersion(toml, notes);
-  if (toml === null || version === null) return { kind: "faulty", faults: notes.faults };
+  const named = table !== null && isTable(table.task) ? table.task.name : undefined;
+  const faulty = {
+    kind: "faulty",
+    faults: notes.faults,
+    name: String(named ?? nameOfDirectory(directory)),
+  } as const;
+  if (toml === null || version === null) return faulty;
 
   const reading: HarborReading = { tree, notes, variables: options.variables, ...version };
   const name = nameOf(toml, directory, notes);
   const main = readEnvironment(toml.environment, { directory: "environment", table: "environment" }, reading);
   const steps = main === null ? [] : readSteps(toml, { main, reading });
-  if (main === null || notes.faults.length > 0) return { kind: "faulty", faults: notes.faults };
+  if (main === null || notes.faults.length > 0) return faulty;
   return {
     kind: "task",
     task: {
@@ -56,12 +61,26 @@ function readSteps(toml: TaskToml, { main, reading }: Omit<Parameters<typeof rea
   const twice = stepNames.find((name, index) => stepNames.indexOf(name) !== index);
   if (twice !== undefined)
     reading.notes.refuse(`has two steps with the name ${shown(twice)}`, { file: TASK_FILE, field: "steps" });
+  refuseContradictions(toml, reading);
   return sources.flatMap((source) => readStep(source, { toml, main, reading }) ?? []);
+}
+
+function refuseContradictions({ verifier, steps = [] }: TaskToml, { notes }: HarborReading): void {
+  const ofSteps = steps.map((step, index) => ({ field: `steps[${index}].verifier`, ...step.verifier }));
+  for (const { field, environment, environment_mode: mode } of [
+    { field: "verifier", ...verifier },
+    ...ofSteps,
+  ])
+    if (mode === "shared" && environment !== undefined)
+      notes.refuse('contradicts environment_mode = "shared"', {
+        file: TASK_FILE,
+        field: `${field}.environment`,
+      });
 }
 
 /** The directory's name is the name of a task that has none. */
 function nameOf({ task }: TaskToml, directory: string, notes: TaskNotes): string {
-  const name = task.name ?? basename(directory);
+  const name = task.name ?? nameOfDirectory(directory);
   if (isTaskName(name)) return name;
   const place = task.name === undefined ? {} : { file: TASK_FILE, field: "task.name" };
   notes.refuse(`${shown(name)} cannot be the name of a task`, { ...place, hint: nameRule });
@@ -74,12 +93,4 @@ function metadataOf({ metadata, task, source }: TaskToml): Record<string, unknow
   const known = { ...described, source, ...(keywords === undefined ? {} : { tags: keywords }) };
   const given = Object.entries(known).filter(([, value]) => value !== undefined);
   return jsonTable({ ...Object.fromEntries(given), ...metadata });
-}
-
-function partOf(path: string): TaskPart {
-  const inner = path.replace(/^steps\/[^/]+\//, "");
-  if (inner === "instruction.md") return "instruction";
-  const [first] = inner.split("/");
-  if (first === "tests" || first === "solution" || first === "environment") return first;
-  return first === "workdir" ? "environment" : "settings";
 }

@@ -75,7 +75,10 @@ const artifactsSchema = z.array(
 const stepSchema = z.object({
   name: z
     .string()
-    .regex(/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/, "it must be the name of a directory in steps/"),
+    .regex(
+      /^[A-Za-z0-9_-](?:[A-Za-z0-9._ -]{0,98}[A-Za-z0-9._-])?$/,
+      "it must be the name of a directory in steps/",
+    ),
   agent: agentSchema.prefault({}),
   verifier: verifierSchema.prefault({}),
   min_reward: z

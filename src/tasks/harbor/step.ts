@@ -22,6 +22,7 @@ export interface StepSource {
   field: string;
   agent: AgentToml;
   verifier: VerifierToml;
+  mode: TaskVerifier["mode"];
   artifacts: ArtifactsToml;
   minReward: StepToml["min_reward"];
   healthcheck: StepToml["healthcheck"];
@@ -34,22 +35,32 @@ export interface StepSurroundings {
 }
 
 const VERIFIER_TIMEOUT_SEC = 600;
+const SCRIPT = "test.sh";
 
 /** The only step of a task, or the steps in `steps/`. What a step does not say is what the task says. */
 export function stepSources(toml: TaskToml): StepSource[] {
   const whole = { agent: toml.agent, verifier: toml.verifier, artifacts: toml.artifacts };
-  if (toml.steps === undefined || toml.steps.length === 0)
-    return [{ ...whole, name: null, folder: "", field: "", minReward: undefined, healthcheck: undefined }];
+  const modeOfTask = modeOf(toml.verifier);
+  if (toml.steps === undefined || toml.steps.length === 0) {
+    const only = { name: null, folder: "", field: "", minReward: undefined, healthcheck: undefined };
+    return [{ ...whole, ...only, mode: modeOfTask ?? "shared" }];
+  }
   return toml.steps.map((step, index) => ({
     name: step.name,
     folder: `steps/${step.name}/`,
     field: `steps[${index}].`,
     agent: { ...whole.agent, ...step.agent },
     verifier: { ...whole.verifier, ...step.verifier, env: { ...whole.verifier.env, ...step.verifier.env } },
+    // Its own environment says more than the mode that the task gives to all steps.
+    mode: modeOf(step.verifier) ?? modeOfTask ?? "shared",
     artifacts: [...whole.artifacts, ...step.artifacts],
     minReward: step.min_reward,
     healthcheck: step.healthcheck,
   }));
+}
+
+function modeOf({ environment_mode: mode, environment }: VerifierToml): TaskVerifier["mode"] | undefined {
+  return mode ?? (environment === undefined ? undefined : "separate");
 }
 
 /** Null, with faults in the notes, for a step that cannot be run. */
@@ -115,13 +126,12 @@ function readVerifier(source: StepSource, surroundings: StepSurroundings): TaskV
   const { main, reading } = surroundings;
   const { notes, variables } = reading;
   const table = `${field}verifier`;
-  const mode = toml.environment_mode ?? (toml.environment === undefined ? "shared" : "separate");
-  const refuse = (key: string, problem: string) =>
-    notes.refuse(problem, { file: TASK_FILE, field: `${table}.${key}` });
+  const { mode } = source;
   if (toml.collect !== undefined && toml.collect.length > 0)
-    refuse("collect", "is not supported: the verifier would lack what it collects");
-  if (mode === "shared" && toml.environment !== undefined)
-    refuse("environment", 'contradicts environment_mode = "shared"');
+    notes.refuse("is not supported: the verifier would lack what it collects", {
+      file: TASK_FILE,
+      field: `${table}.collect`,
+    });
   const own = mode === "separate" ? verifierEnvironment(source, surroundings) : null;
   const check = checkOf(source, { hasTests: own?.hasTests === true, reading });
   if (check === null || own?.environment === null) return null;
@@ -151,16 +161,25 @@ function verifierEnvironment(
   { verifier, folder, field }: StepSource,
   { toml, main, reading }: StepSurroundings,
 ): OwnEnvironment {
-  const directory = testsDirectory(folder, reading);
+  const { tree, notes } = reading;
+  const directories = testsDirectories(folder, reading);
+  const [first = "tests"] = directories;
+  const directory = directories.find((one) => definesImage(one, reading)) ?? first;
   const settings = verifier.environment;
   const table = settings === undefined ? "environment" : `${field}verifier.environment`;
   const isBuilt = definesImage(directory, reading);
+  if (isBuilt && directory !== first)
+    notes.refuse(`would be missing in the image of the verifier, which is built from ${directory}`, {
+      file: first,
+      hint: `give ${first} a Dockerfile of its own`,
+    });
   if (isBuilt || settings?.docker_image !== undefined) {
     // The image of the agent is not the one that is made from the tests.
     const base: EnvironmentToml = settings ?? { ...toml.environment, docker_image: undefined };
     const own = readEnvironment(base, { directory, table }, reading);
     const environment = own === null ? null : { ...own, environment: { ...own.environment, files: null } };
-    return { environment, isSame: false, hasTests: isBuilt || !reading.tree.hasFile(`${directory}/test.sh`) };
+    const isUploaded = !isBuilt && directories.some((one) => tree.hasFile(`${one}/${SCRIPT}`));
+    return { environment, isSame: false, hasTests: !isUploaded };
   }
   if (settings === undefined) return { environment: main, isSame: true, hasTests: false };
   // Only the settings differ; the image is the task's own.
@@ -170,9 +189,9 @@ function verifierEnvironment(
   return { environment, isSame: false, hasTests: false };
 }
 
-/** A step without tests of its own has the task's. */
-function testsDirectory(folder: string, { tree }: HarborReading): string {
-  return folder !== "" && tree.hasDirectory(`${folder}tests`) ? `${folder}tests` : "tests";
+/** Those that there are: a step's own, whose files replace those of all steps of the same names, comes first. */
+function testsDirectories(folder: string, { tree }: HarborReading): string[] {
+  return [...new Set([`${folder}tests`, "tests"])].filter((directory) => tree.hasDirectory(directory));
 }
 
 function checkOf(
@@ -180,15 +199,16 @@ function checkOf(
   { hasTests, reading }: { hasTests: boolean; reading: HarborReading },
 ): TaskCheck | null {
   const { tree, notes } = reading;
-  const directory = testsDirectory(folder, reading);
-  if (folder !== "" && directory !== "tests" && tree.below("tests").length > 0)
-    notes.refuse(`has tests for all steps beside ${directory}, and brig takes either`, { file: "tests" });
-  if (hasTests) return { kind: "reward-files", directory: null, script: "test.sh" };
-  if (tree.hasFile(`${directory}/test.sh`))
-    return { kind: "reward-files", directory: tree.absolute(directory), script: "test.sh" };
-  const isForWindows = tree.hasFile(`${directory}/test.bat`);
-  notes.refuse(isForWindows ? "is missing, and brig cannot run test.bat" : "is missing", {
-    file: `${directory}/test.sh`,
+  if (hasTests) return { kind: "reward-files", directory: null, script: SCRIPT };
+  const [directory = "tests", base] = testsDirectories(folder, reading);
+  const has = (name: string) =>
+    [directory, base].some((one) => one !== undefined && tree.hasFile(`${one}/${name}`));
+  if (has(SCRIPT)) {
+    const check = { kind: "reward-files", directory: tree.absolute(directory), script: SCRIPT } as const;
+    return base === undefined ? check : { ...check, base: tree.absolute(base) };
+  }
+  notes.refuse(has("test.bat") ? "is missing, and brig cannot run test.bat" : "is missing", {
+    file: `${directory}/${SCRIPT}`,
     hint: "tests/test.sh checks the result and writes the reward to /logs/verifier/reward.txt",
   });
   return null;

@@ -13,6 +13,8 @@ export interface LintFinding {
   /** Relative to the task's directory; null for the task itself. */
   file: string | null;
   message: string;
+  /** What can be done about it; null where the message says it. */
+  hint: string | null;
 }
 
 /** What a rule finds in a step. */
@@ -33,6 +35,8 @@ export interface LintStep {
   /** The folders of the step's tests and solution in the tree; null for none. */
   testsFolder: string | null;
   solutionFolder: string | null;
+  /** The folder of the tests of all steps, if the step has others besides. */
+  baseFolder: string | null;
   /** The script of the check, and all that the tests consist of. */
   script: string;
   tests: string;

@@ -11,6 +11,7 @@ import { taskFindings } from "./task-findings.js";
 
 /** Names in a task's directory that rules look at. */
 const names = ["task.toml", "environment", "tests", "solution", "steps"];
+const PLACEHOLDER = "1";
 const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024;
 
 export interface LintReport {
@@ -21,29 +22,44 @@ export interface LintReport {
 
 /** Reads the tasks at these paths and applies all rules to each. What keeps a task from being used is a finding too. */
 export async function lintTasks(paths: readonly string[], options: ReadTasksOptions): Promise<LintReport> {
-  const { tasks, faults } = await examineTasks(paths, options);
-  const findings: LintFinding[] = faults.map(({ source, file, field, problem }) => ({
+  const { tasks, faults, warnings } = await examineWithoutVariables(paths, options);
+  const findings = faults.map<LintFinding>(({ source, file, field, problem, hint }) => ({
     rule: "unusable",
     level: "error",
     source,
     file,
     message: field === null ? problem : `${field} ${problem}`,
+    hint,
   }));
+  for (const message of warnings) findings.push(readerWarning(options.cwd, message));
   for (const task of tasks) findings.push(...(await lintTask(task, options)));
   return { tasks: tasks.length, findings };
+}
+
+/** What a variable of this machine would be, such as a key, is no matter of the task: any text stands for one that is not set. */
+async function examineWithoutVariables(
+  paths: readonly string[],
+  options: ReadTasksOptions,
+): ReturnType<typeof examineTasks> {
+  let { variables } = options;
+  for (;;) {
+    const examined = await examineTasks(paths, { ...options, variables });
+    const missing = examined.faults.flatMap(({ missingVariable }) => missingVariable ?? []);
+    if (missing.length === 0) return examined;
+    const given = missing.map((name) => [name, PLACEHOLDER]);
+    variables = Object.fromEntries([...Object.entries(variables), ...given]);
+  }
+}
+
+function readerWarning(source: string, message: string): LintFinding {
+  return { rule: "reader-warning", level: "warning", source, file: null, message, hint: null };
 }
 
 async function lintTask(task: Task, { signal }: ReadTasksOptions): Promise<LintFinding[]> {
   await setImmediate();
   signal?.throwIfAborted();
   const { source } = task;
-  const leftAside = task.warnings.map<LintFinding>((message) => ({
-    rule: "reader-warning",
-    level: "warning",
-    source,
-    file: null,
-    message,
-  }));
+  const leftAside = task.warnings.map((message) => readerWarning(source, message));
   const found = [...leftAside, ...(await taskFindings(task))];
   // The rules are about what an author can change; tasks of the other formats are as their benchmarks have them.
   if (task.format !== "harbor" && task.format !== "plain") return found;
@@ -61,6 +77,7 @@ function lintStep(task: Task, step: TaskStep, tree: TaskTree | null): LintFindin
       source: task.source,
       file: remark.file ?? null,
       message: step.name === null ? remark.message : `step ${step.name}: ${remark.message}`,
+      hint: null,
     })),
   );
 }
@@ -68,27 +85,41 @@ function lintStep(task: Task, step: TaskStep, tree: TaskTree | null): LintFindin
 function lintStepOf(task: Task, step: TaskStep, tree: TaskTree | null): LintStep {
   const { check } = step.verifier;
   const folder = (path: string | null) => (path === null || tree === null ? null : relative(tree.root, path));
-  const testsFolder = folder("directory" in check ? check.directory : null);
+  const testsFolder = folder("directory" in check ? (check.directory ?? contextOf(step)) : null);
+  const baseFolder = folder("base" in check ? (check.base ?? null) : null);
   const solutionFolder = folder(step.solution?.kind === "script" ? step.solution.directory : null);
-  const texts =
-    tree === null || testsFolder === null ? new Map<string, string>() : textsBelow(tree, testsFolder);
-  const script = "script" in check ? (texts.get(`${testsFolder}/${check.script}`) ?? "") : "";
+  const texts = textsBelow(
+    tree,
+    [testsFolder, baseFolder].flatMap((one) => one ?? []),
+  );
+  const script =
+    "script" in check
+      ? (texts.get(`${testsFolder}/${check.script}`) ?? texts.get(`${baseFolder}/${check.script}`) ?? "")
+      : "";
   return {
     task,
     step,
     tree,
     testsFolder,
     solutionFolder,
+    baseFolder,
     script: check.kind === "command" ? check.command : script,
     tests: check.kind === "command" ? check.command : [...texts.values()].join("\n"),
   };
 }
 
-/** The texts of a folder, up to a limit. Other files are left out. */
-function textsBelow(tree: TaskTree, folder: string): Map<string, string> {
+/** Of the verifier's own image, which then has the tests; null for one that is not built. */
+function contextOf({ verifier }: TaskStep): string | null {
+  const image = verifier.environment?.image;
+  return image?.kind === "build" ? image.context : null;
+}
+
+/** The texts of folders, up to a limit. Other files are left out. */
+function textsBelow(tree: TaskTree | null, folders: readonly string[]): Map<string, string> {
   const texts = new Map<string, string>();
   let characters = 0;
-  for (const entry of tree.below(folder)) {
+  if (tree === null) return texts;
+  for (const entry of folders.flatMap((folder) => tree.below(folder))) {
     if (entry.kind !== "file" || characters + entry.bytes > MAX_TEXT_CHARACTERS) continue;
     // Whether it is a text is found out by reading it, and is no fault here.
     const text = tree.text(entry.path, new TaskNotes(tree.root));

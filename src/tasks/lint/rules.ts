@@ -1,5 +1,6 @@
 import { TaskNotes } from "../notes/task-notes.js";
 import type { TaskNetwork } from "../task.js";
+import { hasCarriageReturn } from "../values/line-ends.js";
 import type { LintStep, Rule } from "./finding.js";
 import { copiedGraders, gradersInEnvironment } from "./grader-files.js";
 
@@ -93,6 +94,19 @@ export const rules: readonly Rule[] = [
               message: "nothing in the tests writes /logs/verifier/reward.txt or reward.json",
             },
           ],
+  },
+  {
+    name: "carriage-returns",
+    level: "error",
+    check: ({ tree, task, testsFolder, baseFolder, solutionFolder }) =>
+      [testsFolder, baseFolder, solutionFolder]
+        .flatMap((folder) => (folder === null ? [] : (tree?.below(folder) ?? [])))
+        .filter(({ kind, path }) => kind === "file" && /\.(?:sh|bash)$/.test(path))
+        .filter(({ path }) => hasCarriageReturn(tree?.text(path, new TaskNotes(task.source)) ?? ""))
+        .map(({ path }) => ({
+          file: path,
+          message: "its lines end with carriage returns, as on Windows, with which no shell can run it",
+        })),
   },
   {
     name: "trivial-check",

@@ -23,5 +23,6 @@ async function dockerfileFindings({ source }: Task, image: TaskImage): Promise<L
     source,
     file: file.startsWith("..") ? null : file,
     message: `line ${line}: ${name} needs BuildKit, and brig builds with the engine's classic builder`,
+    hint: null,
   }));
 }

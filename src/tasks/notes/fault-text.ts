@@ -7,7 +7,7 @@ const SHOWN_FAULTS = 50;
 const SHOWN_CHARACTERS = 120;
 
 /** `tasks/one/task.toml: environment.cpus: it must be a number` */
-function faultText({ source, file, field, problem }: TaskFault): string {
+export function faultText({ source, file, field, problem }: TaskFault): string {
   const place = file === null ? source : `${source}/${file}`;
   return visibleLine([place, ...(field === null ? [] : [field]), problem].join(": "));
 }

@@ -10,12 +10,15 @@ export interface TaskFault {
   problem: string;
   /** What the author of the task, or the user, can do. */
   hint: string | null;
+  /** A variable of this machine that is not set, without which the task cannot be read. */
+  missingVariable?: string | undefined;
 }
 
 export interface FaultPlace {
   file?: string;
   field?: string;
   hint?: string;
+  missingVariable?: string;
 }
 
 /** Collects what one reader has to say about one task. With a fault the task is not used. */
@@ -28,13 +31,14 @@ export class TaskNotes {
     this.source = source;
   }
 
-  refuse(problem: string, { file, field, hint }: FaultPlace = {}): void {
+  refuse(problem: string, { file, field, hint, missingVariable }: FaultPlace = {}): void {
     this.faults.push({
       source: this.source,
       file: file ?? null,
       field: field ?? null,
       problem,
       hint: hint ?? null,
+      ...(missingVariable === undefined ? {} : { missingVariable }),
     });
   }
 

@@ -8,7 +8,7 @@ import { shown } from "../notes/fault-text.js";
 import { TaskNotes } from "../notes/task-notes.js";
 import type { ReadOptions, ReadTask } from "../read-task.js";
 import type { Task, TaskNetwork } from "../task.js";
-import { checkedTable } from "../values/checked-table.js";
+import { checkedTable, isTable } from "../values/checked-table.js";
 import { networkOf } from "../values/network.js";
 import { filledVariables } from "../values/variables.js";
 import { type RawRow, type Row, rowSchema } from "./row.js";
@@ -56,13 +56,15 @@ async function readRow({ line, value }: RawRow, { file, number, options }: RowPl
   const notes = new TaskNotes(`${file}:${line}`);
   if (isTooDeep(value)) notes.refuse("is nested too deeply");
   const row = notes.faults.length > 0 ? null : checkedTable(rowSchema, value, { notes, place: {} });
-  if (row === null) return { kind: "faulty", faults: notes.faults };
+  const given = isTable(value) && typeof value.name === "string" ? value.name : undefined;
+  const name = given ?? `${stemOf(file)}-${number}`;
+  const faulty = { kind: "faulty", faults: notes.faults, name } as const;
+  if (row === null) return faulty;
   const env = filledVariables(row.env, options.variables, { notes, place: { field: "env" } });
   const workspace = row.workspace === undefined ? null : resolve(dirname(file), row.workspace);
   const files = workspace === null ? [] : await workspaceLines(workspace, { notes, signal: options.signal });
   const network = networkOfRow(row.network, notes);
-  if (notes.faults.length > 0) return { kind: "faulty", faults: notes.faults };
-  const name = row.name ?? `${stemOf(file)}-${number}`;
+  if (notes.faults.length > 0) return faulty;
   return {
     kind: "task",
     task: taskOfRow(row, { name, source: notes.source, env, workspace, files, network }),

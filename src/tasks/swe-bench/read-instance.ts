@@ -22,7 +22,8 @@ function isInstance(row: unknown): boolean {
 
 /** Makes a task of an instance: a row of a data set, or what a directory of a task repository has. */
 export function readInstance(row: unknown, notes: TaskNotes, place: FaultPlace = {}): ReadTask {
-  const faulty = () => ({ kind: "faulty", faults: notes.faults }) as const;
+  const name = isTable(row) && typeof row.instance_id === "string" ? row.instance_id : undefined;
+  const faulty = () => ({ kind: "faulty", faults: notes.faults, name }) as const;
   if (isTable(row) && !row.eval_script && isInstance(row)) {
     notes.refuse("has no eval_script, so it is of a version before 5", {
       ...place,

@@ -68,7 +68,8 @@ export async function readSweBenchTask(directory: string, { signal }: ReadOption
     notes.refuse("differs from the name of the directory", { file: TASK_FILE, field: "instance_id" });
   if (tree.below(ASSETS).length > 0)
     notes.refuse("is not supported: the tests would lack these files", { file: ASSETS });
-  if (row === null || notes.faults.length > 0) return { kind: "faulty", faults: notes.faults };
+  if (row === null || notes.faults.length > 0)
+    return { kind: "faulty", faults: notes.faults, name: basename(directory) };
   return readInstance(row, notes, { file: TASK_FILE });
 }
 

@@ -1,4 +1,4 @@
-import { type ComposeService, readComposeService } from "../compose/read-service.js";
+import { type ComposeOptions, type ComposeService, readComposeService } from "../compose/read-service.js";
 import type { TaskTree } from "../files/task-tree.js";
 import type { TaskNotes } from "../notes/task-notes.js";
 import type { TaskEnvironment, TaskImage } from "../task.js";
@@ -17,9 +17,15 @@ const BUILD_TIMEOUT_SEC = 600;
 
 export function readEnvironment(
   tree: TaskTree,
-  { notes, variables, name }: { notes: TaskNotes; variables: Variables; name: string },
+  {
+    notes,
+    variables,
+    name,
+    isOfGrader,
+  }: { notes: TaskNotes; variables: Variables; name: string } & Pick<ComposeOptions, "isOfGrader">,
 ): TerminalBenchEnvironment | null {
-  const file = ["docker-compose.yaml", "docker-compose.yml"].find((path) => tree.hasFile(path));
+  // The format knows no other name for it.
+  const file = tree.hasFile("docker-compose.yaml") ? "docker-compose.yaml" : undefined;
   const compose =
     file === undefined
       ? null
@@ -27,6 +33,7 @@ export function readEnvironment(
           ...{ tree, notes, service: SERVICE },
           variables: { ...variables, ...runnerVariables(name) },
           providedDirectories: ["/logs", "/agent-logs", "/tests"],
+          isOfGrader,
         });
   if (file !== undefined && compose === null) return null;
   const image = imageOf(compose, tree, notes);
@@ -36,6 +43,7 @@ export function readEnvironment(
     environment: {
       image,
       files: null,
+      ...(compose === null || compose.copies.length === 0 ? {} : { copies: compose.copies }),
       workdir: compose?.workdir ?? null,
       env: compose?.env ?? {},
       network: compose?.network ?? { mode: "public", allowedHosts: [] },
@@ -50,6 +58,7 @@ export function readEnvironment(
 function runnerVariables(name: string): Variables {
   const prefix = `tb__${name.replaceAll(".", "-")}`;
   return {
+    COMPOSE_PROJECT_NAME: `${prefix}__client`,
     T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME: `${prefix}__client`,
     T_BENCH_TASK_DOCKER_CLIENT_CONTAINER_NAME: `${prefix}__client`,
     T_BENCH_TASK_DOCKER_NAME_PREFIX: prefix,

@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import { partsOf, taskChecksums } from "../files/checksum.js";
 import { listTaskFiles } from "../files/list-files.js";
 import type { TaskTree } from "../files/task-tree.js";
@@ -9,7 +8,7 @@ import type { TaskCheck, TaskPart, TaskSolution, TaskStep } from "../task.js";
 import { checkedTable } from "../values/checked-table.js";
 import { jsonTable } from "../values/json-value.js";
 import { parseYaml } from "../values/parse-text.js";
-import { isTaskName, nameRule } from "../values/task-name.js";
+import { isTaskName, nameOfDirectory, nameRule } from "../values/task-name.js";
 import { readEnvironment, type TerminalBenchEnvironment } from "./environment.js";
 import { type TaskYaml, taskYamlSchema } from "./schema.js";
 import { readSolution } from "./solution.js";
@@ -22,13 +21,13 @@ export async function readTerminalBenchTask(directory: string, options: ReadOpti
   const notes = new TaskNotes(directory);
   const tree = await listTaskFiles(directory, { notes, signal: options.signal });
   const yaml = readYaml(tree, notes);
-  const name = basename(directory);
+  const name = nameOfDirectory(directory);
   if (!isTaskName(name)) notes.refuse(`${shown(name)} cannot be the name of a task`, { hint: nameRule });
-  const main = readEnvironment(tree, { notes, variables: options.variables, name });
+  const main = readEnvironment(tree, { notes, variables: options.variables, name, isOfGrader });
   const check = yaml === null ? null : checkOf(yaml, tree, notes);
   const solution = readSolution(tree, notes);
   if (yaml === null || main === null || check === null || notes.faults.length > 0)
-    return { kind: "faulty", faults: notes.faults };
+    return { kind: "faulty", faults: notes.faults, name };
   if (yaml.run_tests_in_same_shell)
     notes.warn(
       `${TASK_FILE}: run_tests_in_same_shell is left aside: the tests do not see the variables, the directory and the background jobs of the agent's shell`,
@@ -114,8 +113,13 @@ function metadataOf(yaml: TaskYaml): Record<string, unknown> {
   return jsonTable(Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== null)));
 }
 
+function isOfGrader(path: string): boolean {
+  const part = partOf(path);
+  return part === "tests" || part === "solution";
+}
+
 function partOf(path: string): TaskPart {
   if (path === TASK_FILE) return "settings";
-  if (path === TESTS_SCRIPT || path.startsWith("tests/")) return "tests";
+  if (path === TESTS_SCRIPT || path === "tests" || path.startsWith("tests/")) return "tests";
   return path === "solution.sh" || path === "solution.yaml" ? "solution" : "environment";
 }

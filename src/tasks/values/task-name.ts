@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+
 const MAX_CHARACTERS = 200;
 
 /** The name of a task is also the name of a folder of its results. */
@@ -7,6 +9,11 @@ export function isTaskName(name: string): boolean {
     /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)?$/.test(name) &&
     !name.includes("..")
   );
+}
+
+/** The name of a task that has none but its directory's, in which there may be spaces and the like. */
+export function nameOfDirectory(directory: string): string {
+  return basename(directory).replace(/[^A-Za-z0-9._-]+/g, "-");
 }
 
 export const nameRule = "a name consists of letters, digits and ._- with at most one /, as in org/name";

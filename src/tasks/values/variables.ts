@@ -28,6 +28,7 @@ export function filledVariables(
       notes.refuse(`asks for the variable ${asked}, which is not set`, {
         ...place,
         field,
+        missingVariable: asked,
         hint: `set ${asked}, or give the task a default: \${${asked}:-value}`,
       });
   }

@@ -61,7 +61,7 @@ describe.each(users)("an agent that runs as %s and does not solve the task", (us
       "ls -d /tests /solution /logs/* > answer.txt 2>/dev/null; grep -rl reward.txt /proc/*/environ >> answer.txt";
     const { folder } = await tried(directory, { agent, user, testScript: READS_ANSWER });
     expect(await readFile(join(folder, "artifacts/answer.txt"), "utf8")).toBe(
-      "/logs/agent\n/logs/artifacts\n",
+      "/logs/agent\n/logs/artifacts\n/logs/verifier\n",
     );
   });
 });

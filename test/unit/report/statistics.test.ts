@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { randomNumbers, shuffled } from "../../../src/lib/random/random-numbers.js";
 import { mcnemar } from "../../../src/report/statistics/mcnemar.js";
 import { meanDifference, meanReward } from "../../../src/report/statistics/mean-interval.js";
 import { passEstimates } from "../../../src/report/statistics/pass-at-k.js";
@@ -162,5 +163,18 @@ describe("McNemar's test", () => {
   it("is near the exact value where that would underflow", () => {
     expect(mcnemar({ gained: 1050, lost: 950 })).toBeCloseTo(0.0268, 3);
     expect(mcnemar({ gained: 2000, lost: 0 })).toBeCloseTo(0, 9);
+  });
+});
+
+describe("the intervals of a run", () => {
+  it("are the same in whatever order its tasks come", () => {
+    const tasks = Array.from({ length: 30 }, (_, index) => ({ scored: 7, passed: (index * index) % 8 }));
+    const rewards = Array.from({ length: 30 }, (_, index) => [0.1 * (index % 7), 1 / (index + 1)]);
+    const orders = [0, 1, 2].map((seed) => randomNumbers(seed));
+    for (const random of orders) {
+      expect(passEstimates(shuffled(tasks, random))).toEqual(passEstimates(tasks));
+      expect(meanReward(shuffled(rewards, random))).toEqual(meanReward(rewards));
+      expect(meanDifference(shuffled(rewards.flat(), random))).toEqual(meanDifference(rewards.flat()));
+    }
   });
 });

@@ -58,6 +58,25 @@ describe("tasks", () => {
     expect(await names([join(root, "b"), root, `${root}/a/`])).toEqual(["b", "a"]);
   });
 
+  it("that lie too deep are named, beside others and alone", async () => {
+    const deep = task("one/two/three/four/deep");
+    const root = await directoryWith({ ...deep, ...task("near") });
+    const { tasks, faults: none, warnings } = await examineTasks([root], options);
+    expect([tasks.map(({ name }) => name), none]).toEqual([["near"], []]);
+    expect(warnings).toEqual([
+      `${JSON.stringify(root)}: tasks more than 3 levels below are not read: "one/two/three/four/deep"`,
+    ]);
+    const alone = await directoryWith(deep);
+    expect(await faults([alone])).toEqual([
+      `${alone} has no tasks: tasks more than 3 levels below are not read: "one/two/three/four/deep"`,
+    ]);
+  });
+
+  it("are named by their directories, also with spaces", async () => {
+    const root = await directoryWith(task("my  first task"));
+    expect(await names([root])).toEqual(["my-first-task"]);
+  });
+
   it("of a task's own files are not further tasks", async () => {
     const root = await directoryWith({ ...task("a"), ...task("a/environment/inner") });
     expect(await names([root])).toEqual(["a"]);

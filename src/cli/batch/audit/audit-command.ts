@@ -18,6 +18,10 @@ export function defineAudit(command: Command, context: CliContext): void {
       new Option("--task <pattern>", "audit only tasks of this name; may be repeated").argParser(collect),
     )
     .addOption(
+      new Option("--exclude <pattern>", "leave out tasks of this name; may be repeated").argParser(collect),
+    )
+    .option("--skip-unusable", "leave out tasks that cannot be used, instead of auditing none")
+    .addOption(
       new Option("-n, --concurrency <number>", "attempts at a time (default: by the machine)").argParser(
         atLeastOne,
       ),

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadConfig } from "../../../config/settings/load-config.js";
 import { connectEngine } from "../../../docker/connect.js";
 import { BrigError } from "../../../errors.js";
 import { createProgress } from "../../../lib/terminal/progress.js";
@@ -12,17 +13,20 @@ import { attackLibrary } from "../../../runs/attacks/attack-library.js";
 import { runAttempt } from "../../../runs/attempt/run-attempt.js";
 import { auditTask, type EndedTrial, isSound, type TaskAudit } from "../../../runs/audit/audit-task.js";
 import { refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { selectTasks } from "../../../runs/batch/select-tasks.js";
-import { openTaskImages } from "../../../runs/images/open-task-images.js";
-import { readTasks } from "../../../tasks/read-tasks.js";
 import type { Task } from "../../../tasks/task.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
+import { configChoice } from "../../setup/config-choice.js";
+import { openBatchImages } from "../images/batch-images.js";
+import { requireImages } from "../images/ready-images.js";
+import { readChosen } from "../read-chosen.js";
 import { auditAsJson, auditText } from "./audit-text.js";
 
 export interface AuditFlags {
   attack?: string[];
   task?: string[];
+  exclude?: string[];
+  skipUnusable?: boolean;
   concurrency?: number;
   runtime?: string;
   offline?: boolean;
@@ -41,9 +45,9 @@ export async function audit(paths: readonly string[], flags: AuditFlags, context
       code: "usage.invalid",
       hint: "brig batch audit PATH, or brig batch audit --list for the attacks",
     });
-  const { cwd, environment, signal, stdout } = context;
-  const read = await readTasks(paths, { cwd, variables: environment.variables, signal });
-  const tasks = selectTasks(read, { include: flags.task });
+  const { stdout } = context;
+  const selection = { include: flags.task, exclude: flags.exclude };
+  const { tasks } = await readChosen(paths, { selection, skipsUnusable: flags.skipUnusable }, context);
   refuseUnsupportedTasks(tasks);
   const audits = await runAudits({ tasks, attacks }, flags, context);
   if (flags.json === true) await writeJson(stdout, auditAsJson(audits));
@@ -79,8 +83,9 @@ async function runAudits(
 ): Promise<TaskAudit[]> {
   const { environment, stderr } = context;
   const engine = await connectEngine({ env: environment });
-  const images = openTaskImages({ engine, isOffline: flags.offline === true });
-  await images.requireLocal(tasks.map((task) => task.environment.image));
+  const { config } = await loadConfig(environment, configChoice({}, context));
+  const images = openBatchImages(flags, { engine, config, context });
+  await requireImages(tasks, { images, engine });
   await using folder = await temporaryFolder();
   const failed = new AbortController();
   using either = new AnySignal([context.signal, failed.signal]);
@@ -96,7 +101,7 @@ async function runAudits(
         const attempt = async () => {
           const own = await mkdtemp(join(folder.path, "attempt-"));
           const given = { engine, environment, images, runtime: flags.runtime, limits: {} };
-          return await runAttempt({ ...given, ...order, attempt: 1, folder: own });
+          return await runAttempt({ ...given, ...order, attempt: 1, folder: own, isOneOfMany: true });
         };
         try {
           return await gate.pass(attempt, { width, signal: order.signal });

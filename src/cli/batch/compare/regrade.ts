@@ -3,14 +3,13 @@ import { resolve } from "node:path";
 import { loadConfig } from "../../../config/settings/load-config.js";
 import { connectEngine } from "../../../docker/connect.js";
 import { jsonText } from "../../../lib/json/json-text.js";
+import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { compareRuns } from "../../../report/compare/compare-runs.js";
 import { writeReports } from "../../../report/files/write-reports.js";
 import { attemptLimits } from "../../../runs/batch/batch-settings.js";
 import { containerGrader, refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
 import { requireRun } from "../../../runs/batch/read-run.js";
-import { selectTasks } from "../../../runs/batch/select-tasks.js";
 import { type Regraded, regradeRun } from "../../../runs/regrade/regrade-run.js";
-import { readTasks } from "../../../tasks/read-tasks.js";
 import type { Task } from "../../../tasks/task.js";
 import type { CliContext, Interruption } from "../../context.js";
 import { say, write, writeTable } from "../../render.js";
@@ -19,6 +18,7 @@ import { endAsJson, eventAsJson } from "../batch-json.js";
 import { openBatchImages } from "../images/batch-images.js";
 import { requireImages } from "../images/ready-images.js";
 import { showBatch, silent } from "../progress/show-batch.js";
+import { readChosen } from "../read-chosen.js";
 import { comparisonText, taskRows } from "./comparison-text.js";
 
 export interface RegradeFlags {
@@ -38,11 +38,11 @@ export async function regrade(
   flags: RegradeFlags,
   context: CliContext,
 ): Promise<void> {
-  const { cwd, environment, signal } = context;
+  const { cwd, environment } = context;
   const folder = resolve(cwd, run);
   const { settings } = await requireRun(folder);
-  const read = await readTasks(paths, { cwd, variables: environment.variables, signal });
-  const tasks = selectTasks(read, { include: flags.task, exclude: flags.exclude });
+  const selection = { include: flags.task, exclude: flags.exclude };
+  const { tasks } = await readChosen(paths, { selection }, context);
   refuseUnsupportedTasks(tasks);
   const engine = await connectEngine({ env: environment });
   const { config } = await loadConfig(environment, configChoice({}, context));
@@ -106,5 +106,10 @@ async function printEnd(
   const changed = comparison.tasks.filter(({ change }) => change !== "same");
   if (changed.length > 0) await writeTable(stdout, taskRows(changed));
   await say(stdout, comparisonText(comparison));
+  if (regraded.left.length > 0)
+    await say(
+      stderr,
+      `attempts at these tasks keep their grades, because their tests run in the agent's container: ${neutraliseLine(regraded.left.join(", "))}\n`,
+    );
   await say(stderr, `the former grades are in ${regraded.former}\n`);
 }

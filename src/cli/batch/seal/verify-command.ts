@@ -27,4 +27,5 @@ const help = `
 Without --key a good signature says only that nothing was changed since somebody signed it: compare the fingerprint that is printed with
 the one that you were told. No agent runs, and no image is pulled: to grade again, the images must be on this machine, or be built here
 from the tasks.
-Exit status: 0 if everything is as it was signed, 1 if anything differs or could not be graded again.`;
+Attempts whose tests ran in the agent's container cannot be graded again by anybody: they are counted apart.
+Exit status: 0 if everything is as it was signed, 1 if anything else differs or could not be graded again.`;

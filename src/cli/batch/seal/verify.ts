@@ -1,16 +1,17 @@
 import { resolve } from "node:path";
+import { loadConfig } from "../../../config/settings/load-config.js";
 import { connectEngine } from "../../../docker/connect.js";
 import { neutraliseLine } from "../../../lib/terminal/terminal.js";
 import { attemptLimits } from "../../../runs/batch/batch-settings.js";
 import { containerGrader, refuseUnsupportedTasks } from "../../../runs/batch/container-runner.js";
-import { selectTasks } from "../../../runs/batch/select-tasks.js";
-import { openTaskImages } from "../../../runs/images/open-task-images.js";
 import { type GradedSealed, gradeSealed } from "../../../runs/seal/grade-sealed.js";
 import { readPublicKey } from "../../../runs/seal/keys.js";
 import { type SealCheck, verifySeal } from "../../../runs/seal/verify-seal.js";
-import { readTasks } from "../../../tasks/read-tasks.js";
 import type { CliContext } from "../../context.js";
 import { say, writeJson, writeTable } from "../../render.js";
+import { configChoice } from "../../setup/config-choice.js";
+import { openBatchImages } from "../images/batch-images.js";
+import { readChosen } from "../read-chosen.js";
 
 export interface VerifyFlags {
   key?: string;
@@ -34,7 +35,8 @@ export async function verifyRun(
   const isIntact = check.signedBy !== null && check.differences.length === 0;
   const graded =
     isIntact && paths.length > 0 ? await gradeAll({ folder, check, paths }, flags, context) : null;
-  const isSame = isIntact && (graded ?? []).every(({ outcome }) => outcome.kind === "same");
+  const isSame =
+    isIntact && (graded ?? []).every(({ outcome: { kind } }) => kind === "same" || kind === "left-out");
   if (flags.json === true) await writeJson(stdout, asJson(check, graded));
   else await printCheck({ check, graded, isTrusted: key !== null }, context);
   context.setExitStatus(isSame ? 0 : 1);
@@ -43,14 +45,16 @@ export async function verifyRun(
 async function gradeAll(
   { folder, check, paths }: { folder: string; check: SealCheck; paths: readonly string[] },
   flags: VerifyFlags,
-  { cwd, environment, signal, stderr }: CliContext,
+  context: CliContext,
 ): Promise<GradedSealed[]> {
+  const { environment, signal, stderr } = context;
   const { settings } = check.statement.predicate.run;
-  const read = await readTasks(paths, { cwd, variables: environment.variables, signal });
-  const tasks = selectTasks(read, { include: flags.task, exclude: flags.exclude });
+  const selection = { include: flags.task, exclude: flags.exclude };
+  const { tasks } = await readChosen(paths, { selection }, context);
   refuseUnsupportedTasks(tasks);
   const engine = await connectEngine({ env: environment });
-  const images = openTaskImages({ engine, isOffline: true });
+  const { config } = await loadConfig(environment, configChoice({}, context));
+  const images = openBatchImages({ offline: true }, { engine, config, context });
   const limits = attemptLimits(settings);
   const grade = containerGrader({
     engine,
@@ -115,7 +119,11 @@ function signatureLine(
 
 function gradesLine(graded: readonly GradedSealed[]): string {
   const same = graded.filter(({ outcome }) => outcome.kind === "same").length;
-  return `${same} of ${graded.length} attempts got the same rewards again`;
+  const left = graded.filter(({ outcome }) => outcome.kind === "left-out").length;
+  const text = `${same} of ${graded.length - left} attempts got the same rewards again`;
+  return left === 0
+    ? text
+    : `${text}; ${left} cannot be graded again, since their tests ran in the agent's container`;
 }
 
 /** "brig/python-bug #1: reward 1 → 0" */
@@ -133,6 +141,8 @@ function outcomeText(outcome: GradedSealed["outcome"]): string {
         .join(", ");
     case "other-task":
       return `not graded: its checksum was ${outcome.sealed}, and the given task has ${outcome.found}`;
+    case "left-out":
+      return "not graded: its tests ran in the agent's container, which is gone";
     case "failed":
       return `not graded: ${outcome.reason}`;
     default:

@@ -4,12 +4,13 @@ import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { type ReceivedEntry, readTar, streamTar, type TarEntry } from "../../../docker/calls/tar.js";
 import { errnoOf } from "../../../lib/errno.js";
+import type { TaskCopy } from "../../../tasks/task.js";
 import type { ImageFiles } from "../../place/image-files.js";
+import { isLeftOut } from "../../place/upload-directory.js";
 
 export interface GivenFiles {
-  /** Directories of the host that were copied to the working directory, the last one last. */
-  directories: readonly string[];
-  cwd: string;
+  /** Files and directories of the host that were copied into the container, the last one last. */
+  copies: readonly Pick<TaskCopy, "source" | "target" | "exclude">[];
   owner: { uid: number; gid: number };
 }
 
@@ -50,11 +51,11 @@ export class Originals {
   }
 
   async #givenEntry(path: string): Promise<TarEntry | null> {
-    const { directories, cwd, owner } = this.#given;
-    const relative = posix.relative(cwd, path);
-    if (relative === "" || relative.startsWith("..")) return null;
-    for (const directory of directories.toReversed()) {
-      const found = await hostEntry(join(directory, relative), { path: posix.basename(path), owner });
+    const { copies, owner } = this.#given;
+    for (const { source, target, exclude } of copies.toReversed()) {
+      const relative = posix.relative(target, path);
+      if (relative.startsWith("..") || isLeftOut(relative, exclude)) continue;
+      const found = await hostEntry(join(source, relative), { path: posix.basename(path), owner });
       if (found !== null) return found;
     }
     return null;

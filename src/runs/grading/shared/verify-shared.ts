@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { ContainerChange, Engine } from "../../../docker/engine-types.js";
 import type { Sandbox } from "../../../sandbox/sandbox.js";
 import type { StoppedSandbox } from "../../../sandbox/stopped/stopped-sandbox.js";
-import type { Task, TaskStep } from "../../../tasks/task.js";
+import type { Task, TaskCopy, TaskStep } from "../../../tasks/task.js";
 import { VERIFIER_PROOF, writeProof } from "../../evidence/write-proof.js";
 import { openImageFiles } from "../../place/image-files.js";
 import type { ImageUser } from "../../place/image-user.js";
@@ -83,17 +83,21 @@ async function putBack(
 ): Promise<string[]> {
   await using image = await openImageFiles(engine, imageId);
   const originals = new Originals(image, {
-    directories: givenDirectories(task, step),
-    cwd: container.cwd,
+    copies: givenCopies(task, step, container.cwd),
     owner: container.user,
   });
   return await neutralise(sandbox, { changes, originals, places });
 }
 
 /** Those of the environment, and those of the steps up to this one. */
-function givenDirectories({ environment, steps }: Task, step: TaskStep): string[] {
-  const given = [environment, ...steps.slice(0, steps.indexOf(step) + 1)].map(({ files }) => files);
-  return given.filter((directory) => directory !== null);
+function givenCopies(
+  { environment, steps }: Task,
+  step: TaskStep,
+  cwd: string,
+): Pick<TaskCopy, "source" | "target" | "exclude">[] {
+  const inCwd = (source: string | null) => (source === null ? [] : [{ source, target: cwd, exclude: [] }]);
+  const ofSteps = steps.slice(0, steps.indexOf(step) + 1).flatMap(({ files }) => inCwd(files));
+  return [...inCwd(environment.files), ...(environment.copies ?? []), ...ofSteps];
 }
 
 /** The PATH that the image and the task's author set, without directories that belong to the agent. */

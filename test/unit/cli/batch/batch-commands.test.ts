@@ -3,10 +3,11 @@ import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { defineBatch } from "../../../../src/cli/batch/batch-command.js";
 import { testContext } from "../../../support/cli-context.js";
+import { fakeEngine, reply } from "../../../support/fake-engine.js";
 import { directoryWith } from "../../../support/task-directories.js";
 
-async function batch(cwd: string, ...argv: string[]) {
-  const context = { ...testContext(), cwd };
+async function batch(cwd: string, argv: string[], variables: Record<string, string> = {}) {
+  const context = { ...testContext({ variables }), cwd };
   const command = new Command("batch").exitOverride();
   defineBatch(command, context);
   await command.parseAsync(argv, { from: "user" });
@@ -16,8 +17,8 @@ async function batch(cwd: string, ...argv: string[]) {
 describe("brig batch init and lint", () => {
   it("write a task in which nothing is found", async () => {
     const cwd = await directoryWith({});
-    expect((await batch(cwd, "init", "new")).stdout.split("\n")).toContain("new/task.toml");
-    expect(await batch(cwd, "lint", "new")).toMatchObject({
+    expect((await batch(cwd, ["init", "new"])).stdout.split("\n")).toContain("new/task.toml");
+    expect(await batch(cwd, ["lint", "new"])).toMatchObject({
       stdout: "1 task, 0 errors, 0 warnings\n",
       exitStatus: 0,
     });
@@ -27,7 +28,7 @@ describe("brig batch init and lint", () => {
 
   it("print findings relative to the current directory, and fail if one is an error", async () => {
     const cwd = await directoryWith({ "t/task.toml": "[agent]\ntimeout_sec = 'soon'\n" });
-    const { stdout, exitStatus } = await batch(cwd, "lint", ".");
+    const { stdout, exitStatus } = await batch(cwd, ["lint", "."]);
     expect(exitStatus).toBe(1);
     expect(stdout).toBe(
       [
@@ -40,7 +41,7 @@ describe("brig batch init and lint", () => {
 
   it("print JSON", async () => {
     const cwd = await directoryWith(broken);
-    const { stdout, exitStatus } = await batch(cwd, "lint", "--json", "t");
+    const { stdout, exitStatus } = await batch(cwd, ["lint", "--json", "t"]);
     expect(exitStatus).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({
       tasks: 0,
@@ -48,5 +49,25 @@ describe("brig batch init and lint", () => {
       findings: [{ rule: "unusable", level: "error", source: join(cwd, "t"), file: "task.toml" }],
     });
     expect(stdout).not.toContain("\u001b");
+  });
+});
+
+describe("brig batch audit", () => {
+  it("looks for images by the names that the configuration gives them, those of verifiers as well", async () => {
+    const toml = `
+environment = { docker_image = "python:3.12" }
+verifier = { environment = { docker_image = "grader:1" } }
+agent = { timeout_sec = 1 }`;
+    const cwd = await directoryWith({
+      "t/task.toml": toml,
+      "t/instruction.md": "do it",
+      "t/tests/test.sh": "#!/bin/sh\n",
+      "home/config.toml":
+        '[images.alias]\n"python:3.12" = "mirror.example/python:3"\n"grader:1" = "mirror.example/grader:1"\n',
+    });
+    await using engine = await fakeEngine((_, response) => reply(response, 404, { message: "none" }));
+    const variables = { BRIG_HOME: join(cwd, "home"), DOCKER_HOST: engine.address };
+    const auditing = batch(cwd, ["audit", "t", "--offline"], variables);
+    await expect(auditing).rejects.toThrow(/ mirror\.example\/grader:1\n +mirror\.example\/python:3$/);
   });
 });

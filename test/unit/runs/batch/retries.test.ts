@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { deservesRetry, retryPolicy, retryWaitMs } from "../../../../src/runs/batch/retries.js";
+import {
+  deservesRetry,
+  retryPolicy,
+  retryWaitMs,
+  workOfNextTry,
+} from "../../../../src/runs/batch/retries.js";
 import { engineGone, infrastructure, playedResult } from "../../../support/played-attempts.js";
 
 const tryOf = (failure = engineGone) => ({
@@ -12,8 +17,21 @@ describe("a further try", () => {
   it("is for failures of the infrastructure only", () => {
     expect(deservesRetry(playedResult(infrastructure), retryPolicy())).toBe(true);
     expect(deservesRetry(playedResult({ reward: 0 }), retryPolicy())).toBe(false);
+    expect(deservesRetry(playedResult({ status: "cancelled", reward: null }), retryPolicy())).toBe(false);
+  });
+
+  it("grades what an agent has left, if only the grade was lost", () => {
     const unscored = playedResult({ status: "unscored", reward: null, failure: engineGone });
-    expect(deservesRetry(unscored, retryPolicy())).toBe(false);
+    expect(deservesRetry(unscored, retryPolicy())).toBe(true);
+    expect(workOfNextTry(unscored)).toBe("grade");
+    expect(workOfNextTry(playedResult(infrastructure))).toBe("run");
+  });
+
+  it("is not for what cannot be graded at all, nor for what has no grade because somebody took it", () => {
+    const failure = { ...engineGone, class: "ungradable" as const };
+    const all = retryPolicy({ all: 100 });
+    expect(deservesRetry(playedResult({ status: "unscored", reward: null, failure }), all)).toBe(false);
+    expect(deservesRetry(playedResult({ status: "unscored", reward: null }), all)).toBe(false);
   });
 
   it("is counted by class", () => {

@@ -344,6 +344,62 @@ describe("an attempt that the infrastructure ends", () => {
   });
 });
 
+describe("an attempt whose grade the infrastructure has lost", () => {
+  const lost = { ...infrastructure, status: "unscored" as const };
+
+  it("is graded again in the same run, and its agent neither works nor is paid for twice", async () => {
+    const folder = await temporaryFolder();
+    const runner = playedRunner({ play: () => lost });
+    // Each attempt costs 0.25, so that a second run of the agent would reach it.
+    const limits = { maxCostUsd: 0.5 };
+    const { outcomes, stop } = await run(folder, { runner, limits, tasks: playedTasks(1) });
+    expect(stop).toBeNull();
+    expect(outcomes).toMatchObject([
+      { status: "scored", reward: 0.5, tries: [{ failure: infrastructure.failure }] },
+    ]);
+    expect(runner.orders.map(({ folder: own }) => own)).toEqual(
+      Array(2).fill(join(folder, "attempts/task-00/1")),
+    );
+    expect(await readFile(join(folder, "attempts/task-00/1/agent/output.txt"), "utf8")).toBe("partial");
+  });
+
+  it("is graded again when the run was killed before it could be", async () => {
+    const folder = await temporaryFolder();
+    const runner = playedRunner({ play: () => lost });
+    await run(folder, { runner, retries: retryPolicy({ all: 0 }), tasks: playedTasks(1) });
+    await writeFile(join(folder, "results.jsonl"), "");
+    expect(await run(folder, { tasks: playedTasks(1) })).toMatchObject({
+      outcomes: [{ status: "scored", reward: 0.5, tries: [{}] }],
+    });
+  });
+
+  it("is run again where nothing can grade it, which keeps what the try before has left", async () => {
+    const folder = await temporaryFolder();
+    const { run: work } = playedRunner({ play: ({ tries }) => (tries.length === 0 ? lost : {}) });
+    const { outcomes } = await run(folder, { runner: { run: work }, tasks: playedTasks(1) });
+    expect(outcomes).toMatchObject([{ status: "scored", reward: 1, tries: [{}] }]);
+    expect((await readdir(join(folder, "attempts/task-00"))).toSorted()).toEqual(["1", "1.try-1"]);
+  });
+});
+
+describe("an attempt that cannot be graded", () => {
+  const failure = { class: "ungradable", message: "no tests", evidence: [] } as const;
+  const ungradable = { status: "unscored", reward: null, rewards: {}, failure } as const;
+
+  it("has its cause, and the others go on", async () => {
+    const folder = await temporaryFolder();
+    const runner = playedRunner({ play: ({ task }) => (task.name === "task-00" ? ungradable : {}) });
+    const { outcomes, stop } = await run(folder, { runner, concurrency: 1 });
+    expect(stop).toBeNull();
+    expect(outcomes.map(({ status }) => status)).toEqual(["unscored", "scored", "scored"]);
+    expect(await linesOf(folder)).toMatchObject([{ failure }, {}, {}]);
+    expect(runner.orders).toHaveLength(3);
+    expect((await run(folder)).started).toEqual([]);
+    const resume = { allowsChanges: false, retriesInfrastructure: true, scoresUnscored: false };
+    expect(await run(folder, { resume })).toMatchObject({ started: ["task-00"] });
+  });
+});
+
 describe("an attempt without a score", () => {
   const resume = { allowsChanges: false, retriesInfrastructure: false, scoresUnscored: true };
 

@@ -5,8 +5,9 @@ import { readRun } from "../../../../src/runs/batch/read-run.js";
 import type { AttemptOrder } from "../../../../src/runs/batch/run-batch.js";
 import { runAttempts } from "../../../../src/runs/batch/run-batch.js";
 import { type RegradeOptions, regradeRun } from "../../../../src/runs/regrade/regrade-run.js";
+import type { AttemptFailure } from "../../../../src/runs/results/attempt-result.js";
 import { batchOptions, temporaryFolder } from "../../../support/batch-runs.js";
-import { playedRunner } from "../../../support/played-attempts.js";
+import { infrastructure, playedResult, playedRunner } from "../../../support/played-attempts.js";
 import { gradableTask, leavesArtifacts } from "../../../support/played-runs.js";
 
 const changed = {
@@ -70,6 +71,52 @@ describe("a run is graded again", () => {
     });
     await regrade();
     expect(await rewards()).toMatchObject({ second: 0 });
+  });
+
+  it("and tried again when the infrastructure loses a grade", async () => {
+    const { regrade, rewards } = await gradedRun();
+    let lost = 0;
+    const { graded } = await regrade({
+      grade: async ({ task, attempt, tries }) => {
+        const place = { task: task.name, attempt, tries: [...tries] };
+        if (lost++ > 0) return playedResult({ ...place, reward: 0.5 });
+        return playedResult({ ...place, ...infrastructure, status: "unscored" });
+      },
+    });
+    expect(graded).toMatchObject([{ status: "scored", tries: [{ failure: infrastructure.failure }] }]);
+    expect(await rewards()).toEqual({ first: 0.5, second: 0 });
+  });
+
+  it("but for attempts whose tests need the agent's container, which keep their grades", async () => {
+    const { steps } = gradableTask("x");
+    const shared = steps.map((step) => ({
+      ...step,
+      verifier: { ...step.verifier, mode: "shared" as const },
+    }));
+    const other = gradableTask("second", { steps: shared, checksum: "other" });
+    const { regrade, rewards, folder } = await gradedRun();
+    const { graded, left } = await regrade({ tasks: [gradableTask("first", changed), other] });
+    expect([graded.map(({ task }) => task), left]).toEqual([["first"], ["second"]]);
+    expect(await rewards()).toEqual({ first: 0.5, second: 0 });
+    // Its grade is by the tests of then.
+    const { batch } = await readRun(folder);
+    expect(batch.tasks.map(({ checksum }) => checksum)).toEqual(["of today", "checksum of second"]);
+    await expect(regrade({ tasks: [other] })).rejects.toThrow("run in the agent's container");
+  });
+
+  it("but for attempts whose agent never worked", async () => {
+    const tasks = [gradableTask("first"), gradableTask("second")];
+    const folder = await temporaryFolder();
+    const failure: AttemptFailure = { class: "ungradable", message: "no such user", evidence: [] };
+    const runner = playedRunner({
+      play: (order) =>
+        order.task.name === "first"
+          ? { status: "unscored", reward: null, rewards: {}, failure }
+          : leavesArtifacts(order),
+    });
+    await runAttempts(batchOptions(folder, { tasks, runner }));
+    const { regrade } = await gradedRun({ folder, tasks });
+    expect((await regrade()).graded.map(({ task }) => task)).toEqual(["second"]);
   });
 
   it("unless its agents were given something else", async () => {

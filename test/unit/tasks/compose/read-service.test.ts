@@ -17,7 +17,62 @@ const problemsOf = async (lines: string) =>
     fault.replace("environment/docker-compose.yaml: ", ""),
   );
 
+describe("what a Compose file mounts of the task's own files", () => {
+  it("is copied, without the tests and the solution, and belongs to root where it is read-only", async () => {
+    const volumes = `
+image: debian:12
+volumes:
+  - ./data/:/data/
+  - ./data/one.csv:/etc/one.csv:ro
+  - { type: bind, source: .., target: /whole, read_only: true }
+  - ..:/tests`;
+    const files = { "environment/data/one.csv": "a", "solution/solve.sh": "#!/bin/sh\n" };
+    const { environment, source, warnings } = await readToml({}, withCompose(main(volumes), files));
+    expect(environment.copies).toEqual([
+      { source: join(source, "environment/data"), target: "/data", exclude: [], isReadOnly: false },
+      {
+        source: join(source, "environment/data/one.csv"),
+        target: "/etc/one.csv",
+        exclude: [],
+        isReadOnly: true,
+      },
+      {
+        source,
+        target: "/whole",
+        exclude: ["solution", "solution/solve.sh", "tests", "tests/test.sh"],
+        isReadOnly: true,
+      },
+    ]);
+    expect(warnings).toEqual([expect.stringContaining('are left out of the copy of ".." at "/whole"')]);
+  });
+
+  it.each([
+    ["./../tests:/hidden", 'mounts "./../tests", which the agent must not see'],
+    ["../..:/above", 'mounts "../.." of the host, which no task may'],
+    ["./data:/", 'mounts something at "/", where nothing can be mounted'],
+    ["./data:relative", 'mounts something at "relative", where nothing can be mounted'],
+  ])("is refused for %s", async (volume, problem) => {
+    const files = { "environment/data/one.csv": "a" };
+    expect(await faultsOf({}, withCompose(main(`image: debian:12\nvolumes: ['${volume}']`), files))).toEqual([
+      `environment/docker-compose.yaml: volumes: ${problem}`,
+    ]);
+  });
+});
+
 describe("a Compose file with one service", () => {
+  it("has that name and no other, as Harbor has it", async () => {
+    const { environment } = await readToml(
+      {},
+      { files: { "environment/docker-compose.yml": main("image: other:1\nprivileged: true") } },
+    );
+    expect(environment.image).toMatchObject({ kind: "build", dockerfile: "Dockerfile" });
+  });
+
+  it("may ask for the name of its project", async () => {
+    const named = main(`image: debian:12\nenvironment: { P: "${reference("COMPOSE_PROJECT_NAME")}" }`);
+    expect((await readToml({}, withCompose(named))).environment.env.P).toMatch(/^[a-z0-9]+$/);
+  });
+
   it("in the older way of Harbor says what brig does anyway", async () => {
     const compose = main(`
 build:

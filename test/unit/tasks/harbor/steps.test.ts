@@ -99,10 +99,66 @@ command = "test -e /app"
     const task = await readToml({ steps }, { files: same });
     for (const { verifier } of task.steps)
       expect(verifier.check).toMatchObject({ directory: join(task.source, "tests") });
-    expect(await faultsOf({ steps }, { files: { ...twoSteps, "tests/common.py": "" } })).toEqual([
-      "tests: has tests for all steps beside steps/build/tests, and brig takes either",
-      "tests: has tests for all steps beside steps/ship/tests, and brig takes either",
+  });
+
+  it("may have both, and then a step's own tests come over those of all", async () => {
+    const both = {
+      ...twoSteps,
+      "tests/common.py": "",
+      "tests/test.sh": "#!/bin/sh\n",
+      "steps/ship/tests/test.sh": undefined,
+      "steps/ship/tests/data": "1",
+    };
+    const { source, steps: read } = await readToml({ steps }, { files: both });
+    expect(read.map(({ verifier }) => verifier.check)).toEqual(
+      ["build", "ship"].map((name) => ({
+        kind: "reward-files",
+        directory: join(source, `steps/${name}/tests`),
+        script: "test.sh",
+        base: join(source, "tests"),
+      })),
+    );
+  });
+
+  it("has a separate verifier where it gives one an environment, whatever the task says of all steps", async () => {
+    const environment = { docker_image: "grader:1" };
+    const given = [{ name: "build", verifier: { environment } }, { name: "ship" }];
+    const { steps: read } = await readToml(
+      { verifier: { environment_mode: "shared" }, steps: given },
+      { files: twoSteps },
+    );
+    expect(read.map(({ verifier }) => [verifier.mode, verifier.environment?.image])).toEqual([
+      ["separate", { kind: "reference", reference: "grader:1" }],
+      ["shared", undefined],
     ]);
+    const shared = [{ name: "build", verifier: { environment_mode: "shared" } }, { name: "ship" }];
+    const other = await readToml({ verifier: { environment }, steps: shared }, { files: twoSteps });
+    expect(other.steps.map(({ verifier }) => verifier.mode)).toEqual(["shared", "separate"]);
+    const both = [{ name: "build", verifier: { environment_mode: "shared", environment } }];
+    expect(await faultsOf({ steps: both }, { files: twoSteps })).toEqual([
+      'task.toml: steps[0].verifier.environment: contradicts environment_mode = "shared"',
+    ]);
+  });
+
+  it("may have spaces in its name", async () => {
+    const files = {
+      ...twoSteps,
+      "steps/ship it/instruction.md": "x",
+      "steps/ship it/tests/test.sh": "#!/bin/sh\n",
+    };
+    const { steps: read } = await readToml({ steps: [{ name: "ship it" }] }, { files });
+    expect(read.map(({ name }) => name)).toEqual(["ship it"]);
+    expect(await faultsOf({ steps: [{ name: "ship it " }] }, { files })).toHaveLength(1);
+  });
+
+  it("needs its own tests in the image that is built for its verifier", async () => {
+    const files = { ...twoSteps, "tests/Dockerfile": "FROM debian:12\n" };
+    expect(await faultsOf({ verifier: { environment_mode: "separate" }, steps }, { files })).toEqual(
+      ["build", "ship"].map(
+        (name) =>
+          `steps/${name}/tests: would be missing in the image of the verifier, which is built from tests`,
+      ),
+    );
   });
 
   it("is refused, with the step, for what is missing or wrong", async () => {

@@ -40,6 +40,20 @@ const script = (text: string) => ({
 const open = toml('environment = { network_mode = "public" }\n');
 
 describe("lint", () => {
+  it("needs no variable of this machine, such as a key", async () => {
+    const environment =
+      `environment = { network_mode = "no-network", env = { KEY = "$\{SOME_KEY}", ODD = "$\{__proto__}" } }\n`;
+    expect(await findings(toml(environment))).toEqual(["warning reader-warning", "warning reader-warning"]);
+  });
+
+  it("says what can be done about a fault", async () => {
+    const root = await directoryWith({ ...sound, "task.toml": 'task = { name = "a b" }\n' } as Files);
+    const { findings: found } = await lintTasks([root], { cwd: "/", variables: {} });
+    expect(found).toMatchObject([
+      { rule: "unusable", hint: expect.stringContaining("a name consists of letters") },
+    ]);
+  });
+
   it("finds nothing in a sound task", async () => {
     expect(await findings({})).toEqual([]);
   });
@@ -60,6 +74,23 @@ describe("lint", () => {
       "a size of the disk",
       toml('environment = { network_mode = "no-network", storage_mb = 500 }\n'),
       ["warning disk-limit task.toml"],
+    ],
+    [
+      "scripts with the line ends of Windows",
+      {
+        "solution/solve.sh": "#!/bin/bash\r\nsort /app/data/input.csv > /app/out.txt\r\n",
+        "tests/test.sh": "#!/bin/bash\r\ntrue\r\necho 1 > /logs/verifier/reward.txt\r\n",
+        "tests/helper.sh": "one line, and no more",
+      },
+      ["error carriage-returns tests/test.sh", "error carriage-returns solution/solve.sh"],
+    ],
+    [
+      "scripts with the line ends of Windows in the verifier's image",
+      {
+        "tests/Dockerfile": "FROM debian:12\nCOPY . /tests/\n",
+        "tests/test.sh": "#!/bin/bash\r\necho 1 > /logs/verifier/reward.txt\r\n",
+      },
+      ["error carriage-returns tests/test.sh"],
     ],
     ["no solution", { "solution/solve.sh": undefined }, ["warning no-solution"]],
     [

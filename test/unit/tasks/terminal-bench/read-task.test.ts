@@ -291,6 +291,29 @@ describe("what is refused, by file and field", () => {
   });
 });
 
+it("a directory of the task that its Compose file mounts is copied, without what the agent must not see", async () => {
+  const mounting = compose.replace(
+    "volumes:",
+    `volumes:\n      - ./:/app\n      - ./in.txt:/$\{COMPOSE_PROJECT_NAME}`,
+  );
+  const { directory, read: found } = await read({
+    "docker-compose.yaml": mounting,
+    "docker-compose.yml": "x",
+  });
+  if (found.kind !== "task") throw new Error(JSON.stringify(found.faults));
+  const { copies = [] } = found.task.environment;
+  expect(copies).toMatchObject([
+    { source: directory, target: "/app", isReadOnly: false },
+    { source: join(directory, "in.txt"), target: expect.stringMatching(/^\/tb__.+__client$/) },
+  ]);
+  expect(copies[0]?.exclude.toSorted()).toEqual([
+    "run-tests.sh",
+    "solution.sh",
+    "tests",
+    "tests/test_outputs.py",
+  ]);
+});
+
 it("readTasks finds such directories by their task.yaml", async () => {
   const root = await directoryWith(
     Object.fromEntries(Object.entries(files).map(([path, text]) => [`tasks/sort/${path}`, text])),

@@ -1,0 +1,27 @@
+import { neutraliseLine } from "../../lib/terminal/terminal.js";
+import {
+  type ReadSelectedOptions,
+  readSelected,
+  type SelectedTasks,
+} from "../../runs/batch/read-selected.js";
+import type { CliContext } from "../context.js";
+import { say } from "../render.js";
+
+const SHOWN_SKIPPED = 50;
+
+/** Reads the tasks that a command is to work on, and says which of them it leaves out. */
+export async function readChosen(
+  paths: readonly string[],
+  options: Pick<ReadSelectedOptions, "selection" | "skipsUnusable">,
+  { cwd, environment, signal, stderr }: CliContext,
+): Promise<SelectedTasks> {
+  const selected = await readSelected(paths, { cwd, variables: environment.variables, signal, ...options });
+  const left = selected.skipped.length - SHOWN_SKIPPED;
+  const lines = [
+    ...selected.warnings,
+    ...selected.skipped.slice(0, SHOWN_SKIPPED).map((reason) => `left out: ${reason}`),
+    ...(left > 0 ? [`and ${left} more faults`] : []),
+  ];
+  for (const line of lines) await say(stderr, `brig: ${neutraliseLine(line)}\n`);
+  return selected;
+}

@@ -1,0 +1,10 @@
+import type { TaskPart } from "../task.js";
+
+/** To which part of a task a file belongs. */
+export function partOf(path: string): TaskPart {
+  const inner = path.replace(/^steps\/[^/]+\//, "");
+  if (inner === "instruction.md") return "instruction";
+  const [first] = inner.split("/");
+  if (first === "tests" || first === "solution" || first === "environment") return first;
+  return first === "workdir" ? "environment" : "settings";
+}
