@@ -38,6 +38,6 @@ function quoted(value: string): string {
     .replace(/["\\]/g, "\\$&")
     .replace(/\n/g, "\\n")
     .replace(/\t/g, "\\t")
-    .replace(/\x08/g, "\\b");
+    .replaceAll("\b", "\\b");
   return `"${escaped}"`;
 }

@@ -1,7 +1,7 @@
 import { type BigIntStats, lstatSync } from "node:fs";
-import type { ProtectedPath } from "../git/protected-set.js";
 import { isAbandonedPlaceholder } from "./placeholders.js";
 import type { Identity, SandboxPlan } from "./plan.js";
+import type { FoundProtection } from "./protected-paths.js";
 import type { CheckedDirectory } from "./workspace.js";
 
 /**
@@ -12,8 +12,8 @@ import type { CheckedDirectory } from "./workspace.js";
 export async function sameProtection(
   plan: SandboxPlan,
   roots: readonly { directory: CheckedDirectory }[],
-): Promise<ProtectedPath[] | null> {
-  const { overlay, mounts, absentNames } = plan;
+): Promise<FoundProtection | null> {
+  const { overlay, mounts, absentNames, knownDirectories } = plan;
   const isSameRoot = ({ directory: { path, identity } }: { directory: CheckedDirectory }) => {
     const mount = mounts.find((one) => one.path === path && one.kind !== "protected" && one.kind !== "pin");
     return isSame(overlay?.path === path ? overlay.identity : (mount?.identity ?? null), identity);
@@ -24,7 +24,7 @@ export async function sameProtection(
     ...absentNames.map((path) => ({ path, identity: null })),
   ];
   for (const { path, identity } of paths) if (!isSame(identity, await identityNow(path))) return null;
-  return paths;
+  return { paths, knownDirectories };
 }
 
 /** Null for what does not exist, or only as the placeholder of a sandbox. */
