@@ -26,8 +26,20 @@ describe("settings that can do no harm", () => {
 
   it.each([
     ...["core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand", "include.path", "alias.st"],
-    ...["includeIf.gitdir:/x.path", "filter.x.clean", "gc.recentObjectsHook", "init.templateDir", "hook.x.command"],
-    ...["extensions.worktreeConfig", "credential.helper", "remote.o.uploadpack", "submodule.x.update", "unknown.key"],
+    ...[
+      "includeIf.gitdir:/x.path",
+      "filter.x.clean",
+      "gc.recentObjectsHook",
+      "init.templateDir",
+      "hook.x.command",
+    ],
+    ...[
+      "extensions.worktreeConfig",
+      "credential.helper",
+      "remote.o.uploadpack",
+      "submodule.x.update",
+      "unknown.key",
+    ],
   ])("are not %s", (name) => {
     const parts = name.split(".");
     const sub = parts.slice(1, -1).join(".");

@@ -44,7 +44,13 @@ function gitWith(cwd: string, args: readonly string[], input = "", settings: Rec
     [`GIT_CONFIG_VALUE_${at}`, settings[name]],
   ]);
   const env = {
-    ...{ PATH: process.env.PATH, HOME: folder.path, GIT_CONFIG_NOSYSTEM: "1", GIT_TERMINAL_PROMPT: "0", LC_ALL: "C" },
+    ...{
+      PATH: process.env.PATH,
+      HOME: folder.path,
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_TERMINAL_PROMPT: "0",
+      LC_ALL: "C",
+    },
     ...{ GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a@b", GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a@b" },
     ...{ GIT_CONFIG_COUNT: String(names.length), ...Object.fromEntries(variables) },
   };
@@ -74,7 +80,12 @@ const cases: readonly Case[] = [
   { setting: "core.gitProxy", args: ["ls-remote", "git://x.invalid/y"] },
   { setting: "core.sshCommand", args: ["ls-remote", "ssh://x.invalid/y"] },
   { setting: "credential.helper", value: "!$PWD/tools/run", args: ["credential", "fill"], input: credential },
-  { setting: "credential.https://x.invalid.helper", value: "!$PWD/tools/run", args: ["credential", "fill"], input: credential },
+  {
+    setting: "credential.https://x.invalid.helper",
+    value: "!$PWD/tools/run",
+    args: ["credential", "fill"],
+    input: credential,
+  },
   { setting: "diff.external", args: ["diff"], change: true },
   { setting: "diff.d.command", args: ["diff"], change: true },
   { setting: "diff.d.textconv", args: ["diff"], change: true },
@@ -84,7 +95,11 @@ const cases: readonly Case[] = [
   { setting: "filter.d.smudge", args: ["checkout", "HEAD~", "--", "a.x"] },
   { setting: "filter.d.process", args: ["add", "a.x"], change: true },
   { setting: "gpg.program", args: ["commit", "-S", "--allow-empty", "-m", "x"] },
-  { setting: "gpg.x509.program", others: { "gpg.format": "x509" }, args: ["commit", "-S", "--allow-empty", "-m", "x"] },
+  {
+    setting: "gpg.x509.program",
+    others: { "gpg.format": "x509" },
+    args: ["commit", "-S", "--allow-empty", "-m", "x"],
+  },
   {
     setting: "gpg.ssh.program",
     others: { "gpg.format": "ssh", "user.signingKey": "a.txt" },
@@ -98,8 +113,16 @@ const cases: readonly Case[] = [
   { setting: "man.mine.cmd", others: { "man.viewer": "mine" }, args: ["help", "-m", "status"] },
   { setting: "man.man.path", others: { "man.viewer": "man" }, args: ["help", "-m", "status"] },
   { setting: "merge.d.driver", args: ["merge", "-q", "other"] },
-  { setting: "mergetool.mine.cmd", first: ["merge", "-q", "other"], args: ["mergetool", "-y", "--tool=mine"] },
-  { setting: "mergetool.kdiff3.path", first: ["merge", "-q", "other"], args: ["mergetool", "-y", "--tool=kdiff3"] },
+  {
+    setting: "mergetool.mine.cmd",
+    first: ["merge", "-q", "other"],
+    args: ["mergetool", "-y", "--tool=mine"],
+  },
+  {
+    setting: "mergetool.kdiff3.path",
+    first: ["merge", "-q", "other"],
+    args: ["mergetool", "-y", "--tool=kdiff3"],
+  },
   { setting: "remote.o.uploadpack", others: { "remote.o.url": "." }, args: ["fetch", "o"] },
   { setting: "remote.o.receivepack", others: { "remote.o.url": "." }, args: ["push", "o", "main:new"] },
   { setting: "sequence.editor", args: ["rebase", "-i", "HEAD~"] },
@@ -110,8 +133,22 @@ const cases: readonly Case[] = [
 
 /** These need a terminal, a newer git, or a part of git or another program that need not be installed. */
 const notTried = [
-  ...["core.alternateRefsCommand", "core.pager", "pager.log", "gc.recentObjectsHook", "guitool.x.cmd", "hook.x.command"],
-  ...["imap.tunnel", "instaweb.httpd", "interactive.diffFilter", "sendemail.toCmd", "submodule.x.update", "svn.authorsProg"],
+  ...[
+    "core.alternateRefsCommand",
+    "core.pager",
+    "pager.log",
+    "gc.recentObjectsHook",
+    "guitool.x.cmd",
+    "hook.x.command",
+  ],
+  ...[
+    "imap.tunnel",
+    "instaweb.httpd",
+    "interactive.diffFilter",
+    "sendemail.toCmd",
+    "submodule.x.update",
+    "svn.authorsProg",
+  ],
   ...["uploadpack.packObjectsHook", "lfs.customtransfer.x.path", "lfs.extension.x.clean", "annex.x-command"],
   ...["remote.o.annex-x-hook"],
 ];
@@ -132,7 +169,10 @@ describe("a setting that is said to name a program", () => {
     const all = [...cases.map(({ setting }) => setting), ...notTried];
     for (const setting of notTried) expect(namedBy(setting), setting).toEqual(["tools/run"]);
     for (const pattern of commandSettings)
-      expect(all.filter((setting) => pattern.test(lowered(setting))), String(pattern)).not.toEqual([]);
+      expect(
+        all.filter((setting) => pattern.test(lowered(setting))),
+        String(pattern),
+      ).not.toEqual([]);
   });
 
   it("is hooks in a template that git copies", () => {
@@ -146,7 +186,9 @@ describe("a setting that is said to name a program", () => {
 
 function lowered(setting: string): string {
   const [first, last] = [setting.indexOf("."), setting.lastIndexOf(".")];
-  return setting.slice(0, first).toLowerCase() + setting.slice(first, last) + setting.slice(last).toLowerCase();
+  return (
+    setting.slice(0, first).toLowerCase() + setting.slice(first, last) + setting.slice(last).toLowerCase()
+  );
 }
 
 /** What brig takes from a configuration with this setting. */
@@ -154,5 +196,7 @@ function namedBy(setting: string): string[] {
   const [first, last] = [setting.indexOf("."), setting.lastIndexOf(".")];
   const sub = first === last ? "" : ` "${setting.slice(first + 1, last)}"`;
   const text = `[${setting.slice(0, first)}${sub}]\n\t${setting.slice(last + 1)} = "!tools/run"\n`;
-  return readRepositoryConfig(Buffer.from(text), { directory: "/w", home: null }).paths.map(({ path }) => path);
+  return readRepositoryConfig(Buffer.from(text), { directory: "/w", home: null }).paths.map(
+    ({ path }) => path,
+  );
 }
