@@ -8,7 +8,7 @@ import { findConfigPaths, missingConfigPath } from "./config-directories.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import { isAbandonedPlaceholder } from "./placeholders.js";
 import type { Identity, KnownDirectory, PlannedMount, SandboxPlan } from "./plan.js";
-import { sameProtection } from "./same-protection.js";
+import { type FoundProtection, sameProtection } from "./same-protection.js";
 import type { CheckedDirectory, HostDirectories } from "./workspace.js";
 
 /** A directory of the host that is visible in the sandbox. */
@@ -96,12 +96,6 @@ export interface ProtectionOptions extends Partial<HostDirectories> {
   repository?: { path: string; volume: string | undefined } | undefined;
   /** Of a sandbox with the same settings: what it protects is not searched for again, if it is as it was. */
   like?: SandboxPlan | undefined;
-}
-
-/** What a search has found. Of the paths to protect one may lie below another. */
-export interface FoundProtection {
-  paths: ProtectedPath[];
-  knownDirectories: readonly KnownDirectory[];
 }
 
 async function search(

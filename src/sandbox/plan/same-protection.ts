@@ -1,8 +1,14 @@
 import { type BigIntStats, lstatSync } from "node:fs";
+import type { ProtectedPath } from "../git/protected-set.js";
 import { isAbandonedPlaceholder } from "./placeholders.js";
-import type { Identity, SandboxPlan } from "./plan.js";
-import type { FoundProtection } from "./protected-paths.js";
+import type { Identity, KnownDirectory, SandboxPlan } from "./plan.js";
 import type { CheckedDirectory } from "./workspace.js";
+
+/** What a search has found. Of the paths to protect one may lie below another. */
+export interface FoundProtection {
+  paths: ProtectedPath[];
+  knownDirectories: readonly KnownDirectory[];
+}
 
 /**
  * What a sandbox protects, for another one with the same settings, which need not search the same directories
