@@ -93,6 +93,8 @@ async function takeExecution(file: string, place: Place): Promise<boolean> {
   const { context, signal } = place;
   const done = await attempt(async () => {
     const data = await read(file, HOOK_MAX_BYTES, place);
+    // A file that is there keeps its mode.
+    await run(context, { operation: "remove", path: file, refuseSymlinks: true, signal });
     await writeFile(context, { path: file, data, mode: 0o644, refuseSymlinks: true, signal });
     return true;
   });

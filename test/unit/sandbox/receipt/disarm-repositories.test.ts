@@ -27,9 +27,9 @@ async function disarm(tree: PlayedTree, findings = [finding("/w/sub/.git", "repo
   const place = { context: tree.context, roots: ["/w"], signal: new AbortController().signal };
   const found = await disarmRepositories(findings, place);
   const done = tree.files.requests
-    .filter(({ operation }) => operation === "rename" || operation === "write")
+    .filter(({ operation }) => operation === "rename" || operation === "remove" || operation === "write")
     .map(({ operation, path, mode, second }) =>
-      operation === "write" ? `write ${path} ${mode.toString(8)} ${second}` : `rename ${path}`,
+      operation === "write" ? `write ${path} ${mode.toString(8)} ${second}` : `${operation} ${path}`,
     );
   return { done, neutralised: found.filter(({ isNeutralised }) => isNeutralised).map(({ path }) => path) };
 }
@@ -53,6 +53,7 @@ describe("a repository that was not there when the session began", () => {
       done: [
         "rename /w/sub/.git/config",
         'write /w/sub/.git/config 644 [core]\n\tbare = "false"\n',
+        "remove /w/sub/.git/hooks/pre-commit",
         "write /w/sub/.git/hooks/pre-commit 644 #!/bin/sh\n",
       ],
       neutralised: ["/w/sub/.git/config", "/w/sub/.git/hooks/pre-commit"],
