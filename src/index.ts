@@ -87,6 +87,7 @@ export type {
   ForkDiff,
   ForkOptions,
   ForkPathOptions,
+  ObeyedPath,
   PathReason,
   Snapshot,
   SnapshotOptions,
@@ -108,6 +109,7 @@ export type { NotProvable, Proof } from "./sandbox/proof/proof.js";
 export type {
   BranchArrival,
   Finding,
+  FindingCount,
   FindingReason,
   KeptChanges,
   Receipt,

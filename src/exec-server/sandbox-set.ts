@@ -3,6 +3,7 @@ import type { LoadedPolicy } from "../policy/policy.js";
 import { openSandbox, type StartOptions } from "../sandbox/open-sandbox.js";
 import { commandEnvironment } from "../sandbox/plan/image-settings.js";
 import { isAtOrBelow } from "../sandbox/plan/paths.js";
+import type { Receipt } from "../sandbox/receipt/receipt.js";
 import { type Sandbox, sandboxFrom } from "../sandbox/sandbox.js";
 import { resolveSettings, type UnresolvedSettings } from "../sandbox/settings/resolve-settings.js";
 import type { SandboxSettings } from "../sandbox/settings/sandbox-settings.js";
@@ -21,7 +22,10 @@ export interface ServedSandbox {
 /** What all sandboxes of a server have in common. */
 export interface CommonOptions
   extends Pick<UnresolvedSettings, "image" | "runtime" | "environment">,
-    Pick<StartOptions, "engine" | "onWarning" | "toolboxVolume"> {}
+    Pick<StartOptions, "engine" | "onWarning" | "toolboxVolume"> {
+  /** Called with what a sandbox has left on the host when it ends. */
+  onReceipt?: ((receipt: Receipt) => void) | undefined;
+}
 
 interface Kept {
   need: SandboxNeed;
@@ -84,11 +88,16 @@ export class SandboxSet {
     const closed = await Promise.allSettled(
       all.map(async ({ opening }) => {
         const served = await opening.catch(() => null);
-        await served?.sandbox.close();
+        if (served !== null) await this.#close(served.sandbox);
       }),
     );
     await Promise.all(this.#leaving);
     for (const result of closed) if (result.status === "rejected") throw result.reason;
+  }
+
+  async #close(sandbox: Sandbox): Promise<void> {
+    const receipt = await sandbox.close();
+    this.#options.onReceipt?.(receipt);
   }
 
   async #settings(need: SandboxNeed): Promise<SandboxSettings> {
@@ -108,7 +117,9 @@ export class SandboxSet {
     // A sandbox that has ended by itself is of no use to the next one who asks.
     opened.link.onGone = () => {
       this.#kept.delete(key);
-      const leaving = sandbox[Symbol.asyncDispose]().finally(() => this.#leaving.delete(leaving));
+      const leaving = this.#close(sandbox)
+        .catch(() => sandbox[Symbol.asyncDispose]())
+        .finally(() => this.#leaving.delete(leaving));
       this.#leaving.add(leaving);
     };
     const { plan } = opened;

@@ -5,6 +5,8 @@ export interface SessionReceipt {
   readonly findings: readonly ReceiptFinding[];
   /** The number of further findings, which are not listed. */
   readonly omitted: number;
+  /** How many findings there are of each name, or for each other reason, of which some are not listed. */
+  readonly counts?: readonly { readonly name: string; readonly count: number }[] | undefined;
   /** Why not everything was examined; null if it was. */
   readonly incomplete: string | null;
   /** What became of the commits that were made in a copy of the repository. Absent if there was no copy. */
@@ -29,6 +31,8 @@ export type SessionBranchArrival =
 export interface ReceiptFinding {
   readonly path: string;
   readonly reasons: readonly string[];
+  /** Who runs or obeys a file of this name, and when. */
+  readonly obeyedBy?: string | undefined;
   readonly sha256: string | null;
   readonly isNeutralised: boolean;
 }
@@ -36,6 +40,7 @@ export interface ReceiptFinding {
 /** Joins the receipts of a session's sandboxes, which may have worked in the same directories. */
 export class Receipts {
   readonly #findings = new Map<string, ReceiptFinding>();
+  readonly #counts = new Map<string, number>();
   #omitted = 0;
   #incomplete: string | null = null;
   #branch: SessionBranchArrival | undefined;
@@ -52,6 +57,8 @@ export class Receipts {
       });
     }
     this.#omitted += receipt.omitted;
+    for (const { name, count } of receipt.counts ?? [])
+      this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
     this.#incomplete ??= receipt.incomplete;
     this.#branch = receipt.branch ?? this.#branch;
     this.#changes = receipt.changes ?? this.#changes;
@@ -60,12 +67,14 @@ export class Receipts {
   /** Null if there is nothing to report. */
   get all(): SessionReceipt | null {
     const findings = [...this.#findings.values()];
+    const counts = [...this.#counts].map(([name, count]) => ({ name, count }));
     const [branch, changes] = [this.#branch, this.#changes];
     const isEmpty = findings.length === 0 && this.#omitted === 0 && this.#incomplete === null;
     if (isEmpty && branch === undefined && changes === undefined) return null;
     return {
       findings,
       omitted: this.#omitted,
+      ...(counts.length > 0 && { counts }),
       incomplete: this.#incomplete,
       ...(branch && { branch }),
       ...(changes && { changes }),

@@ -56,9 +56,18 @@ describe("the receipt of a session", () => {
     const done = await start(["exec", "--", "sh", "-c", writes]);
     expect(done.exitCode).toBe(0);
     expect(done.stderr).toMatch(
-      /^brig: this session made or changed .*\n {2}\/.*Makefile: can run .*\(sha256 [0-9a-f]{12}…\)\n {2}\/.*tasks\.json: .*\n$/m,
+      /^brig: this session made or changed .*\n {2}\/.*tasks\.json: can run .*: VS Code, .*\(sha256 [0-9a-f]{12}…\)\n {2}\/.*Makefile: .*: make .*\n$/m,
     );
     expect((await start(["exec", "--", "true"])).stderr).toBe("");
+  });
+
+  it("is shown after a call of one tool, and in the object that it prints with --json", async () => {
+    const call = ["shell_command", JSON.stringify({ command: writes })];
+    const shown = await start(["tool", ...call]);
+    expect(shown.stderr).toMatch(/tasks\.json: can run by itself/);
+    const done = await start(["tool", "--json", ...call]);
+    expect(done.stderr).toBe("");
+    expect(JSON.parse(done.stdout)).toMatchObject({ success: true, receipt: { findings: expected } });
   });
 
   it("is in the object that exec prints with --json", async () => {

@@ -181,6 +181,8 @@ enum remove_flag {
 #define RECEIPT_DIGEST_AT 24u
 #define RECEIPT_RECORDS_MAX 500u
 #define RECEIPT_RESULT_BYTES 16u
+#define RECEIPT_COUNT_BYTES 8u
+#define RECEIPT_RULES_MAX 480u
 
 enum receipt_flag {
     RECEIPT_STRIPS = 1,

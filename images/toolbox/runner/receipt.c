@@ -8,52 +8,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "io.h"
-#include "sha256.h"
+#include "receipt-known.h"
+#include "receipt-list.h"
+#include "receipt-rules.h"
+#include "receipt-strip.h"
+#include "repository-parts.h"
 
 #define DEPTH_MAX 200
-#define HASH_FILE_MAX (4u << 20)
-#define HASH_ALL_MAX (32u << 20)
 #define CLOCK_CHECK 256
 
 static struct timespec session_start;
 
 void receipt_note_start(void) { clock_gettime(CLOCK_REALTIME_COARSE, &session_start); }
 
-/* Programs run or obey files of these names without being asked to. */
-static const char *const file_names[] = {
-    ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".bazelrc", ".devcontainer.json", ".dir-locals.el", ".drone.yml",
-    ".envrc", ".exrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitlab-ci.yml", ".gitmodules", ".irbrc", ".lldbinit",
-    ".mcp.json", ".mise.toml", ".npmrc", ".nvim.lua", ".nvimrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".profile", ".pryrc",
-    ".tmux.conf", ".travis.yml", ".vimrc", ".yarnrc", ".yarnrc.yml", ".zlogin", ".zprofile", ".zshenv", ".zshrc", "GNUmakefile",
-    "Jenkinsfile", "Justfile", "Makefile", "Rakefile", "Taskfile.yml", "appveyor.yml", "azure-pipelines.yml", "binding.gyp",
-    "bitbucket-pipelines.yml", "build.gradle", "build.gradle.kts", "build.rs", "conftest.py", "justfile", "lefthook.yml",
-    "makefile", "mise.toml", "noxfile.py", "package.json", "settings.gradle", "setup.py", "sitecustomize.py", "tox.ini",
-    "usercustomize.py",
-};
-
-/* Every file in a directory of one of these names is reported, whatever its own name is. */
-static const char *const directory_names[] = {
-    ".cargo", ".circleci", ".claude", ".cursor", ".devcontainer", ".githooks", ".husky", ".idea", ".vscode", "actions", "hooks", "workflows",
-};
-
 struct walk {
-    int out;
     const volatile uint32_t *cancelled;
     uint64_t deadline_ms;
     uid_t user;
     bool strips;
     const char *skipped; /* paths with line breaks between them */
-    uint64_t seen, hashed;
-    uint32_t records, omitted;
+    struct known_directories known;
+    struct rules rules;
+    struct receipt_list list;
+    uint64_t seen;
     uint8_t unfinished;
     char path[PATH_MAX];
-    size_t length;
+    size_t length, name_of_root; /* of the path, and where in it the root's own name begins */
+};
+
+/* What is known of a directory by the way that led to it. */
+struct level {
+    int depth;
+    uint32_t below;   /* the rule about everything below it, or 0 */
+    bool has_changed; /* it or a directory above it, but for the root */
+    bool has_arrived; /* it has had its name only since the session began, or has been replaced: what is in it is new at its place */
 };
 
 static uint64_t clock_ms(void) {
@@ -67,111 +61,42 @@ static bool changed(const struct stat *st) {
     return st->st_ctim.tv_nsec >= session_start.tv_nsec;
 }
 
-static bool is_in(const char *const *names, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
+static const char *relative(const struct walk *w) { return w->path + w->name_of_root; }
+static size_t relative_length(const struct walk *w) { return w->length - w->name_of_root; }
+
+static bool is_telling(const struct walk *w) {
+    return rules_below(&w->rules, relative(w), relative_length(w)) || rules_by_way_of(&w->rules, relative(w), relative_length(w));
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), wanted = strlen(end);
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
-/* Whether the path lies below a directory of such a name, however deep. */
-static bool lies_in_directory(const struct walk *w) {
-    const char *at = w->path;
-    for (size_t i = 0; i < sizeof directory_names / sizeof *directory_names; i++) {
-        const char *name = directory_names[i], *found = at;
-        size_t length = strlen(name);
-        while ((found = strstr(found, name))) {
-            if (found > at && found[-1] == '/' && found[length] == '/') {
-                if (name[0] == '.') return true;
-                /* "actions" and "workflows" count only below .github, "hooks" only in a repository. */
-                if (strcmp(name, "hooks") != 0 && strstr(at, "/.github/")) return true;
-                if (strcmp(name, "hooks") == 0 && !ends_with(at, ".sample") && strstr(at, ".git/")) return true;
-            }
-            found += length;
-        }
+/* The rule about what is here, or 0. A link may also stand for a directory, and so for everything in it. */
+static uint32_t rule_here(const struct walk *w, const struct stat *st, const struct level *level) {
+    const char *path = relative(w);
+    size_t length = relative_length(w);
+    uint32_t rule = rules_first(level->below, rules_of_file(&w->rules, path, length));
+    if (S_ISLNK(st->st_mode)) {
+        uint32_t directory = rules_first(rules_below(&w->rules, path, length), rules_by_way_of(&w->rules, path, length));
+        rule = rules_first(rule, directory);
     }
-    return false;
-}
-
-static bool runs_by_itself(const struct walk *w, const char *name) {
-    if (is_in(file_names, sizeof file_names / sizeof *file_names, name) || ends_with(name, ".pth")) return true;
-    if (strcmp(name, "config") == 0 && strstr(w->path, ".git/")) return true;
-    return lies_in_directory(w);
-}
-
-/* False when there is no digest: the file is too large, or it is not a regular one any more. */
-static bool hash_file(struct walk *w, int directory, const char *name, uint8_t digest[32]) {
-    static uint8_t chunk[64u << 10];
-    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return false;
-    struct stat st;
-    bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= HASH_FILE_MAX && w->hashed + (uint64_t)st.st_size <= HASH_ALL_MAX;
-    struct sha256 hash;
-    sha256_begin(&hash);
-    uint64_t size = 0;
-    ssize_t n = 0;
-    while (fits && (n = read(fd, chunk, sizeof chunk)) > 0) {
-        size += (uint64_t)n;
-        fits = size <= HASH_FILE_MAX;
-        sha256_add(&hash, chunk, (size_t)n);
-    }
-    close(fd);
-    w->hashed += size;
-    if (!fits || n < 0) return false;
-    sha256_end(&hash, digest);
-    return true;
-}
-
-static void write_record(struct walk *w, int directory, const char *name, const struct stat *st, uint16_t why) {
-    if (w->records >= RECEIPT_RECORDS_MAX) {
-        w->omitted++;
-        return;
-    }
-    uint8_t head[RECEIPT_RECORD_BYTES] = {0};
-    if (S_ISREG(st->st_mode) && hash_file(w, directory, name, head + RECEIPT_DIGEST_AT)) why |= RECEIPT_HASHED;
-    put16(head, why);
-    put16(head + 2, (uint16_t)w->length);
-    put32(head + 4, st->st_mode);
-    put32(head + 8, st->st_uid);
-    put32(head + 12, st->st_gid);
-    put64(head + 16, (uint64_t)st->st_size);
-    w->records++;
-    if (write_all(w->out, head, sizeof head) != 0 || write_all(w->out, w->path, w->length) != 0) w->unfinished = RECEIPT_NO_STREAM;
-}
-
-/* Takes away special rights, and removes a device. Only root in a container can have made these; the seccomp filter of others refuses it. */
-static void strip(int directory, const char *name, const struct stat *st, uint16_t *why) {
-    bool is_device = *why & RECEIPT_DEVICE;
-    if (is_device && unlinkat(directory, name, 0) == 0) *why |= RECEIPT_STRIPPED;
-    if (is_device || !(*why & (RECEIPT_SETID | RECEIPT_CAPABILITIES)) || !S_ISREG(st->st_mode)) return;
-    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return;
-    struct stat now;
-    bool is_same = fstat(fd, &now) == 0 && now.st_ino == st->st_ino && now.st_dev == st->st_dev;
-    bool done = is_same && fchmod(fd, now.st_mode & 0777) == 0;
-    if (done && *why & RECEIPT_CAPABILITIES) done = fremovexattr(fd, "security.capability") == 0;
-    if (done) *why |= RECEIPT_STRIPPED;
-    close(fd);
+    return w->rules.is_exempt[rule] ? 0 : rule;
 }
 
 static bool has_capabilities(const struct walk *w) { return lgetxattr(w->path, "security.capability", NULL, 0) > 0; }
 
-static void judge(struct walk *w, int directory, const char *name, const struct stat *st) {
+static void judge(struct walk *w, int directory, const char *name, const struct stat *st, const struct level *level) {
     uint16_t why = 0;
     bool is_file = S_ISREG(st->st_mode);
-    if ((is_file || S_ISLNK(st->st_mode)) && runs_by_itself(w, name)) why |= RECEIPT_RUNS;
-    if (is_file && st->st_mode & (S_ISUID | S_ISGID)) why |= RECEIPT_SETID;
-    if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode)) why |= RECEIPT_DEVICE;
-    if (is_file && st->st_mode & 0111 && has_capabilities(w)) why |= RECEIPT_CAPABILITIES;
-    if (st->st_uid != w->user) why |= RECEIPT_FOREIGN;
-    if (strcmp(name, ".git") == 0) why |= RECEIPT_REPOSITORY;
+    uint32_t rule = is_file || S_ISLNK(st->st_mode) ? rule_here(w, st, level) : 0;
+    if (rule) why |= RECEIPT_RUNS;
+    if (changed(st)) {
+        if (is_file && st->st_mode & (S_ISUID | S_ISGID)) why |= RECEIPT_SETID;
+        if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode)) why |= RECEIPT_DEVICE;
+        if (is_file && st->st_mode & 0111 && has_capabilities(w)) why |= RECEIPT_CAPABILITIES;
+        if (st->st_uid != w->user) why |= RECEIPT_FOREIGN;
+    }
+    if (strcasecmp(name, ".git") == 0) why |= RECEIPT_REPOSITORY;
     if (!why) return;
-    if (w->strips) strip(directory, name, st, &why);
-    write_record(w, directory, name, st, why);
+    if (w->strips) why |= receipt_strip(directory, name, st, why);
+    list_add(&w->list, w->path, st, why, rule);
 }
 
 static bool is_skipped(const struct walk *w) {
@@ -184,7 +109,7 @@ static bool is_skipped(const struct walk *w) {
 }
 
 static bool goes_on(struct walk *w) {
-    if (w->unfinished == RECEIPT_NO_STREAM || w->unfinished == RECEIPT_NO_TIME) return false;
+    if (w->unfinished == RECEIPT_NO_TIME) return false;
     if (++w->seen % CLOCK_CHECK == 0 && (*w->cancelled || clock_ms() > w->deadline_ms)) w->unfinished = RECEIPT_NO_TIME;
     return w->unfinished != RECEIPT_NO_TIME;
 }
@@ -193,40 +118,94 @@ static void note_closed(struct walk *w) {
     if (w->unfinished == RECEIPT_FINISHED) w->unfinished = RECEIPT_CLOSED;
 }
 
-static void walk_directory(struct walk *w, int fd, int depth);
+static struct level level_below(const struct walk *w, const struct level *above, const struct stat *st) {
+    struct level level = {.depth = above->depth + 1, .has_changed = above->has_changed || changed(st)};
+    level.below = rules_first(above->below, rules_below(&w->rules, relative(w), relative_length(w)));
+    level.has_arrived = above->has_arrived || (level.has_changed && is_telling(w) && !known_has(&w->known, w->path, w->length, st->st_ino));
+    return level;
+}
 
-static void enter(struct walk *w, int directory, const char *name, int depth) {
-    int fd = depth < DEPTH_MAX ? openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (fd >= 0) walk_directory(w, fd, depth + 1);
+static void walk_directory(struct walk *w, int fd, const struct level *level);
+
+static void enter(struct walk *w, int directory, const char *name, const struct level *level) {
+    int fd = level->depth <= DEPTH_MAX ? openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (fd >= 0) walk_directory(w, fd, level);
     else note_closed(w);
 }
 
-static int part_of_repository(const char *name) {
-    return (strcmp(name, "HEAD") == 0) | (strcmp(name, "objects") == 0) << 1 | (strcmp(name, "refs") == 0) << 2;
+/* What is in one directory, besides files that are judged and directories that are entered at once. */
+struct contents {
+    unsigned repository; /* its parts, as bits */
+    bool has_others;     /* directories that are entered later */
+};
+
+static bool look_at(struct walk *w, int directory, const char *name, struct stat *st) {
+    if (is_skipped(w)) return false;
+    if (fstatat(directory, name, st, AT_SYMLINK_NOFOLLOW) == 0) return true;
+    if (errno != ENOENT) note_closed(w);
+    return false;
 }
 
-/* Returns which part of a repository the entry is, or 0. */
-static int walk_entry(struct walk *w, int directory, const char *name, int depth) {
+static void judge_entry(struct walk *w, int directory, const char *name, const struct level *level, struct contents *contents) {
     struct stat st;
-    if (is_skipped(w)) return 0;
-    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno != ENOENT) note_closed(w);
-        return 0;
+    if (!look_at(w, directory, name, &st)) return;
+    contents->repository |= repository_part(name);
+    if (changed(&st) || level->has_arrived) judge(w, directory, name, &st, level);
+    if (!S_ISDIR(st.st_mode)) return;
+    if (!level->below && !is_telling(w)) {
+        contents->has_others = true;
+        return;
     }
-    if (changed(&st)) judge(w, directory, name, &st);
-    if (S_ISDIR(st.st_mode)) enter(w, directory, name, depth);
-    return part_of_repository(name);
+    struct level below = level_below(w, level, &st);
+    enter(w, directory, name, &below);
 }
 
-/* Git takes a directory with these three names in it for a repository, whatever it is called. */
-static void judge_bare(struct walk *w, int fd, int found) {
+static void enter_other(struct walk *w, int directory, const struct dirent *entry, const struct level *level) {
     struct stat st;
-    if (found != 7 || fstat(fd, &st) != 0 || !changed(&st) || ends_with(w->path, "/.git")) return;
-    write_record(w, fd, ".", &st, RECEIPT_REPOSITORY);
+    if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) return;
+    if (is_telling(w) || !look_at(w, directory, entry->d_name, &st) || !S_ISDIR(st.st_mode)) return;
+    struct level below = level_below(w, level, &st);
+    enter(w, directory, entry->d_name, &below);
 }
 
-/* Closes the descriptor. */
-static void walk_directory(struct walk *w, int fd, int depth) {
+/* Git takes a directory with these names in it for a repository, whatever it is called. */
+static void judge_bare(struct walk *w, int fd, const struct level *level, unsigned found) {
+    struct stat st;
+    if (!repository_is_whole(found) || fstat(fd, &st) != 0 || strcasecmp(strrchr(w->path, '/'), "/.git") == 0) return;
+    if (changed(&st) || level->has_arrived) list_add(&w->list, w->path, &st, RECEIPT_REPOSITORY, 0);
+}
+
+/* Appends the name to the path. False if that is too long. */
+static bool go_to(struct walk *w, size_t length, const char *name) {
+    size_t size = strlen(name);
+    if (length + 1 + size >= sizeof w->path) {
+        note_closed(w);
+        return false;
+    }
+    w->path[length] = '/';
+    memcpy(w->path + length + 1, name, size + 1);
+    w->length = length + 1 + size;
+    return true;
+}
+
+static void go_back(struct walk *w, size_t length) {
+    w->length = length;
+    w->path[length] = 0;
+}
+
+static struct dirent *next_entry(DIR *directory) {
+    struct dirent *entry;
+    do {
+        errno = 0;
+        entry = readdir(directory);
+    } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+    return entry;
+}
+
+/*
+ * Closes the descriptor. Directories of telling names are entered first, so that no number of others leaves too little time for them.
+ */
+static void walk_directory(struct walk *w, int fd, const struct level *level) {
     DIR *directory = fdopendir(fd);
     if (!directory) {
         close(fd);
@@ -234,57 +213,86 @@ static void walk_directory(struct walk *w, int fd, int depth) {
         return;
     }
     size_t length = w->length;
+    struct contents contents = {0};
     struct dirent *entry;
-    int repository = 0;
-    while ((errno = 0, entry = readdir(directory)) && goes_on(w)) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-        size_t size = strlen(name);
-        if (length + 1 + size >= sizeof w->path) {
-            note_closed(w);
-            continue;
-        }
-        w->path[length] = '/';
-        memcpy(w->path + length + 1, name, size + 1);
-        w->length = length + 1 + size;
-        repository |= walk_entry(w, fd, name, depth);
-        w->length = length;
-        w->path[length] = 0;
+    while ((entry = next_entry(directory)) && goes_on(w)) {
+        if (!go_to(w, length, entry->d_name)) continue;
+        judge_entry(w, fd, entry->d_name, level, &contents);
+        go_back(w, length);
     }
     if (!entry && errno != 0) note_closed(w);
-    judge_bare(w, fd, repository);
+    judge_bare(w, fd, level, contents.repository);
+    if (contents.has_others) rewinddir(directory);
+    while (contents.has_others && w->unfinished != RECEIPT_NO_TIME && (entry = next_entry(directory))) {
+        if (!go_to(w, length, entry->d_name)) continue;
+        enter_other(w, fd, entry, level);
+        go_back(w, length);
+    }
+    if (!entry && errno != 0) note_closed(w);
     closedir(directory);
 }
 
 static void walk_root(struct walk *w, const char *root, size_t length) {
-    if (length == 0 || length >= sizeof w->path) return;
+    if (length == 0 || length >= sizeof w->path || *root != '/') return;
     memcpy(w->path, root, length);
     w->path[length] = 0;
     w->length = length;
+    w->name_of_root = (size_t)(strrchr(w->path, '/') + 1 - w->path);
     int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) walk_directory(w, fd, 0);
+    const struct level level = {.below = rules_below(&w->rules, relative(w), relative_length(w))};
+    if (fd >= 0) walk_directory(w, fd, &level);
     else note_closed(w);
+}
+
+/* Cuts off the lines up to the next empty one. */
+static char *take_lines(char **rest) {
+    char *lines = *rest, *end = strstr(lines, "\n\n");
+    *rest = end ? end + 2 : lines + strlen(lines);
+    if (end) *end = 0;
+    return lines;
+}
+
+static bool begin_walk(struct walk *w, char *parts) {
+    char *rest = parts;
+    w->skipped = take_lines(&rest);
+    const char *rules = take_lines(&rest);
+    return rules_read(&w->rules, rules, strlen(rules)) && known_read(&w->known, rest) && list_begin(&w->list, w->rules.count);
+}
+
+static void find_all(struct walk *w, const char *roots) {
+    for (const char *at = roots; *at;) {
+        size_t length = strcspn(at, "\n");
+        walk_root(w, at, length);
+        at += length + (at[length] == '\n');
+    }
+}
+
+static void write_result(struct walk *w, int out, struct file_result *result) {
+    uint32_t omitted;
+    if (!list_write(&w->list, out)) w->unfinished = RECEIPT_NO_STREAM;
+    result->length = RECEIPT_RESULT_BYTES + list_counts(&w->list, result->bytes + RECEIPT_RESULT_BYTES, RESULT_MAX - RECEIPT_RESULT_BYTES, &omitted);
+    put64(result->bytes, w->seen);
+    put32(result->bytes + 8, omitted);
+    put32(result->bytes + 12, w->unfinished);
 }
 
 uint32_t receipt_run(const struct file_job *job, const struct file_request *request, struct file_result *result) {
     static struct walk w;
-    w = (struct walk){.out = job->stream, .cancelled = job->cancelled, .user = (uid_t)request->offset};
+    w = (struct walk){.cancelled = job->cancelled, .user = (uid_t)request->offset};
     w.deadline_ms = clock_ms() + request->mode;
     w.strips = request->flags & RECEIPT_STRIPS;
     char *roots = strndup((const char *)request->path, request->path_length);
-    char *skipped = strndup((const char *)request->second, request->second_length);
-    w.skipped = skipped;
-    for (const char *at = roots; at && *at;) {
-        size_t length = strcspn(at, "\n");
-        walk_root(&w, at, length);
-        at += length + (at[length] == '\n');
+    char *parts = strndup((const char *)request->second, request->second_length);
+    uint32_t error = roots && parts && begin_walk(&w, parts) ? 0 : ENOMEM;
+    if (!error && w.rules.count > RECEIPT_RULES_MAX) error = EINVAL;
+    if (!error) {
+        find_all(&w, roots);
+        write_result(&w, job->stream, result);
     }
-    bool failed = !roots || !skipped;
+    list_free(&w.list);
+    rules_free(&w.rules);
+    known_free(&w.known);
     free(roots);
-    free(skipped);
-    put64(result->bytes, w.seen);
-    put32(result->bytes + 8, w.omitted);
-    put32(result->bytes + 12, w.unfinished);
-    result->length = RECEIPT_RESULT_BYTES;
-    return failed ? ENOMEM : 0;
+    free(parts);
+    return error;
 }

@@ -22,7 +22,8 @@ export function defineApply(command: Command, context: CliContext): void {
 
 const help = `
 Either all of it is applied or nothing: if you have changed one of the files since, brig says which, exits with 1, and
-changes none. Git's own files, protected names, FIFOs, sockets and devices are never applied.`;
+changes none. Git's own files, whatever git would take for a repository, protected names, FIFOs, sockets and devices
+are never applied.`;
 
 async function apply(paths: string[], flags: ApplyFlags, context: CliContext): Promise<void> {
   const { sandbox, kept, apply: applyKept } = await openKept(flags, context);
@@ -34,7 +35,7 @@ async function apply(paths: string[], flags: ApplyFlags, context: CliContext): P
     dryRun: isDry,
     signal,
   });
-  const { applied, conflicts, skipped } = result;
+  const { applied, conflicts, skipped, findings = [] } = result;
   if (conflicts.length > 0) context.setExitStatus(CONFLICT_STATUS);
   if (flags.json === true)
     return await writeJson(stdout, { id: kept.id, workspace: kept.workspace, dryRun: isDry, ...result });
@@ -49,6 +50,11 @@ async function apply(paths: string[], flags: ApplyFlags, context: CliContext): P
     stderr,
     `brig: ${number} ${isDry ? "would be " : ""}applied to ${neutraliseLine(kept.workspace)}\n`,
   );
+  const obeyed = findings.map(({ path, obeyedBy }) => ({
+    path,
+    reason: `can run by itself, or change what runs: ${obeyedBy}`,
+  }));
+  await listReasons(context, "review these before you run anything there", obeyed);
 }
 
 async function listReasons(

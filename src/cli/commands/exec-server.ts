@@ -1,8 +1,10 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
+import type { Receipt } from "../../sandbox/receipt/receipt.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
+import { receiptText } from "../display/receipt-text.js";
 import { fitted, write } from "../render.js";
 import { clientInput } from "../services/client-input.js";
 
@@ -52,6 +54,7 @@ async function serve(flags: ExecServerFlags, context: CliContext): Promise<void>
     environment,
     image: flags.containerImage,
     runtime: flags.runtime,
+    onReceipt: (receipt: Receipt) => void context.stderr.write(receiptText(receipt)),
     onWarning: (warning: BrigError) => {
       context.stderr.write(fitted(context.stderr, describeError(warning, { showsCauses: false })));
     },

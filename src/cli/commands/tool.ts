@@ -2,11 +2,13 @@ import type { Command } from "commander";
 import { BrigError } from "../../errors.js";
 import { neutralise } from "../../lib/terminal/terminal.js";
 import { withoutMark } from "../../lib/utf8.js";
+import type { Receipt } from "../../sandbox/receipt/receipt.js";
 import { createToolRegistry } from "../../tools/registry.js";
 import type { ToolOutput } from "../../tools/tool.js";
 import type { CliContext } from "../context.js";
-import { write, writeJson } from "../render.js";
-import { openFlaggedSandbox } from "../setup/open-sandbox.js";
+import { receiptText } from "../display/receipt-text.js";
+import { say, write, writeJson } from "../render.js";
+import { keptNote, openFlaggedSandbox } from "../setup/open-sandbox.js";
 import {
   addSandboxOptions,
   commandDirectory,
@@ -30,24 +32,41 @@ export function defineTool(command: Command, context: CliContext): void {
     .addHelpText("after", READS_ONLY_EGRESS)
     .action(async (name: string, source: string, flags: ToolFlags) => {
       requireTool(name);
-      const output = await callTool({ name, args: await readArguments(source, context) }, flags, context);
-      await printOutput(output, { asJson: flags.json === true, context });
-      context.setExitStatus(output.success ? 0 : 1);
+      const called = await callTool({ name, args: await readArguments(source, context) }, flags, context);
+      await printOutput(called, { asJson: flags.json === true, context });
+      context.setExitStatus(called.output.success ? 0 : 1);
     });
+}
+
+interface CalledTool {
+  output: ToolOutput;
+  /** Null if the container was kept. */
+  receipt: Receipt | null;
 }
 
 async function callTool(
   call: { name: string; args: unknown },
   flags: ToolFlags,
   context: CliContext,
-): Promise<ToolOutput> {
+): Promise<CalledTool> {
   await using sandbox = await openFlaggedSandbox(flags, context);
   const registry = createToolRegistry(sandbox, { cwd: commandDirectory(flags) ?? sandbox.workingDirectory });
+  let output: ToolOutput;
   try {
-    return await registry.get(call.name).execute(call.args, { signal: context.signal });
-  } finally {
-    await registry.close();
+    output = await registry.get(call.name).execute(call.args, { signal: context.signal });
+  } catch (error) {
+    // A call that failed may have left files all the same.
+    const receipt = await registry
+      .close()
+      .then(() => sandbox.close())
+      .catch(() => null);
+    if (receipt !== null) await say(context.stderr, receiptText(receipt));
+    throw error;
   }
+  await registry.close();
+  const receipt = await sandbox.close();
+  if (flags.keep === true) await say(context.stderr, keptNote(sandbox));
+  return { output, receipt: flags.keep === true ? null : receipt };
 }
 
 async function readArguments(source: string, context: CliContext): Promise<unknown> {
@@ -76,15 +95,16 @@ async function readText(context: CliContext): Promise<string> {
 }
 
 async function printOutput(
-  output: ToolOutput,
+  { output, receipt }: CalledTool,
   { asJson, context }: { asJson: boolean; context: CliContext },
 ): Promise<void> {
-  const { stdout, environment } = context;
-  if (asJson) return await writeJson(stdout, output);
+  const { stdout, stderr, environment } = context;
+  if (asJson) return await writeJson(stdout, { ...output, receipt });
   const text =
     output.content.endsWith("\n") || output.content === "" ? output.content : `${output.content}\n`;
   await write(
     stdout,
     stdout.isTTY === true ? neutralise(text, { colours: !environment.forbidsColor }) : text,
   );
+  if (receipt !== null) await say(stderr, receiptText(receipt));
 }

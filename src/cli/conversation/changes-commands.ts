@@ -57,7 +57,12 @@ export async function applyToHost({ argument, signal }: SlashCall, parts: SlashP
   if (sandbox === null) return show(needsCopyOnWrite("apply"));
   if (parts.hasBusyAgents()) return show(agentsAtWork("apply"));
   const paths = splitPaths(argument);
-  const { applied, conflicts, skipped } = await sandbox.apply({
+  const {
+    applied,
+    conflicts,
+    skipped,
+    findings = [],
+  } = await sandbox.apply({
     paths: paths.length === 0 ? undefined : paths,
     signal,
   });
@@ -68,6 +73,8 @@ export async function applyToHost({ argument, signal }: SlashCall, parts: SlashP
   }
   if (applied.length > 0) show(listing(`applied to your files: ${plural(applied.length, "path")}`, applied));
   else if (skipped.length === 0) show(notice(NOTHING_DIFFERS));
+  const obeyed = findings.map(({ path, obeyedBy }) => reasonText({ path, reason: obeyedBy }));
+  if (obeyed.length > 0) show(listing("review these: programs run or obey them by themselves", obeyed));
 }
 
 /** Undoes the last call that changed a copy-on-write workspace and is not undone yet. */

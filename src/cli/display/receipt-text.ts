@@ -13,6 +13,13 @@ const reasonWords: Readonly<Record<string, string>> = {
   owner: "belongs to another user",
 };
 
+/** For findings that have no name; see `FindingCount`. */
+const countWords: Readonly<Record<string, string>> = {
+  setuid: "files with special rights",
+  repository: "git repositories",
+  owner: "files of other users",
+};
+
 const incompleteWords: Readonly<Record<string, string>> = {
   time: "there was not enough time to check everything",
   closed: "some directories could not be read",
@@ -57,19 +64,39 @@ function changesText({ changes }: Pick<SessionReceipt, "changes">): string {
   );
 }
 
+type Finding = SessionReceipt["findings"][number];
+
 /** Lists files to review before anything in the workspace is run. */
 function findingsText(receipt: SessionReceipt): string {
-  const { findings, omitted } = receipt;
+  const { findings, counts = [] } = receipt;
   const incomplete = receipt.incomplete === null ? undefined : incompleteWords[receipt.incomplete];
-  const hidden = Math.max(findings.length - SHOWN, 0) + omitted;
-  const lines = findings.slice(0, SHOWN).map(({ path, reasons, sha256, isNeutralised }) => {
-    const words = reasons.map((reason) => reasonWords[reason] ?? reason).join(", ");
-    const digest = sha256 === null ? "" : ` (sha256 ${sha256.slice(0, 12)}…)`;
-    return `  ${neutraliseLine(path)}: ${words}${isNeutralised ? "; taken away" : ""}${digest}`;
-  });
+  const shown = shownFindings(findings);
+  const lines = shown.map(findingLine);
+  const hidden = findings.length - shown.length + receipt.omitted;
   if (hidden > 0) lines.push(`  and ${hidden} more`);
+  for (const { name, count } of counts)
+    lines.push(`  in all ${count} of ${countWords[name] ?? neutraliseLine(name)}`);
   if (incomplete !== undefined) lines.push(`  this list is incomplete: ${incomplete}`);
   if (lines.length === 0) return "";
   const title = "brig: this session made or changed these files; review them before you run anything there:";
   return [title, ...lines, ""].join("\n");
+}
+
+/** If there are too many, still the first of each kind, so that none is hidden behind many of another. */
+function shownFindings(findings: readonly Finding[]): readonly Finding[] {
+  if (findings.length <= SHOWN) return findings;
+  const kinds = new Set<string>();
+  return findings.filter(({ reasons, obeyedBy }, at) => {
+    const kind = `${reasons.join()} ${obeyedBy}`;
+    const isNew = !kinds.has(kind);
+    kinds.add(kind);
+    return at < SHOWN || isNew;
+  });
+}
+
+function findingLine({ path, reasons, obeyedBy, sha256, isNeutralised }: Finding): string {
+  const words = reasons.map((reason) => reasonWords[reason] ?? reason).join(", ");
+  const by = obeyedBy === undefined ? "" : `: ${obeyedBy}`;
+  const digest = sha256 === null ? "" : ` (sha256 ${sha256.slice(0, 12)}…)`;
+  return `  ${neutraliseLine(path)}: ${words}${by}${isNeutralised ? "; taken away" : ""}${digest}`;
 }

@@ -1,8 +1,10 @@
 import { functionGates } from "../../agent/function-gates.js";
 import type { OpenClient } from "../../mcp/server/served-client.js";
+import { Receipts } from "../../session/receipts.js";
 import { mergeGates, nobodyToAsk, type ToolGates } from "../../tools/tool-gates.js";
 import { readVersion } from "../../version.js";
 import type { CliContext } from "../context.js";
+import { receiptText } from "../display/receipt-text.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
 import { openSandbox } from "../setup/open-sandbox.js";
 import { resolveRun } from "../setup/run-settings.js";
@@ -16,6 +18,11 @@ export async function toolClients(flags: AgentFlags, context: CliContext): Promi
   const { serveTools } = await import("../../mcp/server/tools/serve-tools.js");
   return serveTools({
     openSandbox: async (signal) => await openSandbox(() => sandbox, { environment, stderr, signal }),
+    onReceipt(receipt) {
+      const text = textOf(receipt);
+      stderr.write(text);
+      return text;
+    },
     cwd: setting.cwd,
     gates: servedGates(configuredGates(config)),
     allowsLoginShell: config.allow_login_shell,
@@ -23,6 +30,12 @@ export async function toolClients(flags: AgentFlags, context: CliContext): Promi
     canWrite: policy.workspace.access === "rw",
     version: readVersion(),
   });
+}
+
+function textOf(receipt: unknown): string {
+  const receipts = new Receipts();
+  receipts.add(receipt);
+  return receipts.all === null ? "" : receiptText(receipts.all);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isBrigError } from "../../errors.js";
 import { fileContent } from "../files/file-content.js";
 import { readFile } from "../files/file-reads.js";
 import { listDirectory, readLink, statFile } from "../files/files.js";
@@ -83,6 +84,21 @@ export class LiveChanges {
     const [keeper, file] = [await this.#tree.keeper(), below(MERGED_PATH, path)];
     if (lengthBytes > SHORT_BYTES) return fileContent(keeper, file, { lengthBytes, signal });
     return await readFile(keeper, file, { lengthBytes, signal, refuseSymlinks: true });
+  }
+
+  /** The names in a directory, byte for byte as Latin-1; none if there is no directory. Errors: `file.*`. */
+  async namesAt(
+    path: Buffer,
+    { in: side, signal }: { in: "sandbox" | "host"; signal: AbortSignal | undefined },
+  ): Promise<string[]> {
+    const directory = below(side === "sandbox" ? MERGED_PATH : BASE_PATH, path);
+    try {
+      const entries = await listDirectory(await this.#tree.keeper(), directory, { signal });
+      return entries.map(({ nameBytes }) => Buffer.from(nameBytes).toString("latin1"));
+    } catch (error) {
+      if (isBrigError(error, "file.not-found") || isBrigError(error, "file.not-directory")) return [];
+      throw error;
+    }
   }
 
   /** The paths of the directories in a directory. Errors: `file.*`. */

@@ -73,14 +73,25 @@ export interface PathReason {
   reason: string;
 }
 
+/** A path that programs run or obey without being asked to, and who does. */
+export interface ObeyedPath {
+  path: string;
+  obeyedBy: string;
+}
+
 /** The result of an apply. All paths are relative to the workspace, in the order of their bytes. */
 export interface ApplyResult {
   /** The paths that now have the same state on the host as in the sandbox. */
   applied: string[];
   /** The paths that the host has changed, too. If there are any, nothing was written. */
   conflicts: PathReason[];
-  /** The changes that are never made on the host: those of protected names, FIFOs, sockets and devices. */
+  /**
+   * The changes that are never made on the host: those of protected names, of what git would take for a repository,
+   * FIFOs, sockets and devices.
+   */
   skipped: PathReason[];
+  /** Of those that were applied, what programs run or obey by themselves. Absent if there is nothing. */
+  findings?: ObeyedPath[] | undefined;
 }
 
 /** Options for storing the state of a workspace. */

@@ -132,6 +132,8 @@ export const RECEIPT_RECORD_BYTES = 56;
 export const RECEIPT_DIGEST_AT = 24;
 export const RECEIPT_RECORDS_MAX = 500;
 export const RECEIPT_RESULT_BYTES = 16;
+export const RECEIPT_COUNT_BYTES = 8;
+export const RECEIPT_RULES_MAX = 480;
 
 export const ReceiptFlag = { strips: 1 } as const;
 

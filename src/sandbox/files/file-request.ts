@@ -66,10 +66,10 @@ export async function runUnless(
 
 /** Returns the outcome, also of a failed or aborted operation. */
 export async function perform(context: CommandContext, request: FileRequest): Promise<ExitRecord> {
-  const { operation, signal, input = Buffer.alloc(0) } = request;
+  const { signal, input = Buffer.alloc(0) } = request;
   const command = new Command(
     context.link,
-    { type: FrameType.file, payload: encodeFileRequest(request), isLast: operation === "receipt", signal },
+    { type: FrameType.file, payload: encodeFileRequest(request), isLast: context.isLast, signal },
     { onOutput: (data) => request.onOutput?.(data), onStuck: context.onStuck },
   );
   const written = input instanceof Uint8Array ? command.writeAll(input) : writePieces(command, input);

@@ -2,13 +2,17 @@ import { lstatSync, type Stats } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
+import { isTelling } from "../receipt/obeyed/obeyed-names.js";
 import { type BytePath, countsSubdirectories, listNames, quoteBytePath } from "./byte-paths.js";
+import { isRepository, isRepositoryPart } from "./repository-parts.js";
 
 export interface FoundRepositories {
   /** Everything named `.git`, whether file, directory or link. */
   dotGits: BytePath[];
-  /** Directories with HEAD, objects and refs: git treats one as a repository when it is started there. */
+  /** Directories with the parts of a repository: git treats one as such when it is started there. */
   bare: BytePath[];
+  /** Directories whose names make something obeyed that is in them. */
+  telling: BytePath[];
 }
 
 const MAX_BLOCKED_MS = 10;
@@ -20,7 +24,8 @@ const MAX_SEARCH_MS = 60_000;
  * that cannot be searched although a command could write to it.
  */
 export async function findRepositories(root: BytePath): Promise<FoundRepositories> {
-  const found: FoundRepositories = { dotGits: [], bare: [] };
+  const found: FoundRepositories = { dotGits: [], bare: [], telling: [] };
+  const start = root.lastIndexOf("/") + 1;
   const device = countsSubdirectories(root) ? lstatDirectory(root)?.dev : undefined;
   const started = performance.now();
   let sliceEnd = started + MAX_BLOCKED_MS;
@@ -31,7 +36,7 @@ export async function findRepositories(root: BytePath): Promise<FoundRepositorie
       await nextTurn();
       sliceEnd = performance.now() + MAX_BLOCKED_MS;
     }
-    searchDirectory(path, { found, open, device });
+    searchDirectory(path, { found, open, device, start });
   }
   return found;
 }
@@ -41,9 +46,11 @@ interface Search {
   open: BytePath[];
   /** Where a link count of 2 means that a directory has no subdirectories. */
   device: number | undefined;
+  /** Where in every path the name of the root begins. */
+  start: number;
 }
 
-function searchDirectory(path: BytePath, { found, open, device }: Search): void {
+function searchDirectory(path: BytePath, { found, open, device, start }: Search): void {
   try {
     const stat = device === undefined ? undefined : lstatDirectory(path);
     if (stat !== undefined && stat.nlink === 2 && stat.dev === device) {
@@ -51,14 +58,17 @@ function searchDirectory(path: BytePath, { found, open, device }: Search): void 
       if (lstatDirectory(`${path}/.git`) !== undefined) found.dotGits.push(`${path}/.git`);
       return;
     }
-    let repositoryNames = 0;
+    const parts = new Set<string>();
     for (const entry of listNames(path)) {
       const { name } = entry;
       if (name === ".git") found.dotGits.push(`${path}/.git`);
-      else if (entry.isDirectory()) open.push(`${path}/${name}`);
-      if (name === "HEAD" || name === "objects" || name === "refs") repositoryNames += 1;
+      else if (entry.isDirectory()) {
+        open.push(`${path}/${name}`);
+        if (isTelling(`${path}/${name}`.slice(start))) found.telling.push(`${path}/${name}`);
+      }
+      if (isRepositoryPart(name)) parts.add(name.toLowerCase());
     }
-    if (repositoryNames === 3) found.bare.push(path);
+    if (isRepository(parts)) found.bare.push(path);
   } catch (error) {
     refuseUnlessInaccessible(path, error);
   }

@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { directoriesAbove, isAtOrBelow } from "../plan/paths.js";
+import type { KnownDirectory } from "../plan/plan.js";
 import {
   type BytePath,
   fromBytePath,
@@ -9,24 +10,30 @@ import {
   readSmallFile,
   toBytePath,
 } from "./byte-paths.js";
+import { ConfigFiles } from "./config-files.js";
 import { type FoundRepositories, findRepositories } from "./find-repositories.js";
 import { type HardLinkedFile, parseAlternates, readGitDirectory, readPointer } from "./git-directory.js";
 import { type GitIndex, parseGitIndex } from "./git-index.js";
 import { refuseHardLinks } from "./hard-links.js";
 import { cannotProtect, type ProtectedPath, ProtectedSet } from "./protected-set.js";
-import { type RepositoryConfig, readRepositoryConfig } from "./repository-config.js";
+import type { ConfigPath } from "./repository-config.js";
+import type { UserGitConfig } from "./user-config.js";
 
 export interface GitPathRequest {
   writable: readonly string[];
   /** Paths protected anyway; `.git` at the top of each writable directory is one, existing or not. */
   protectedPaths: readonly ProtectedPath[];
   homeDirectory: string | null;
+  /** What applies to every repository; undefined if nothing does. */
+  userConfig?: UserGitConfig | undefined;
+  /** Called with each directory whose name makes something obeyed that is in it. */
+  onTelling?: ((directory: KnownDirectory) => void) | undefined;
 }
 
-const CONFIG_MAX_BYTES = 1024 * 1024;
 const INDEX_MAX_BYTES = 1024 * 1024 * 1024;
-/** Far more than git itself follows: ten levels of includes and five of alternates. */
-const MAX_FILES = 1000;
+/** Far more than the five levels that git itself follows. */
+const MAX_ALTERNATES = 1000;
+const USER_CONFIG = "git's own configuration of this user";
 
 /**
  * Finds every path in the writable directories whose content git on the host would obey, so that all of them
@@ -35,7 +42,8 @@ const MAX_FILES = 1000;
  *
  * - each `.git`, also that of a submodule that is not checked out yet, and each bare repository;
  * - what these refer to: the repository behind a `.git` file, included configuration files, `core.hooksPath`,
- *   programs named by settings, alternate object directories, and the targets of symbolic links.
+ *   programs named by settings, alternate object directories, and the targets of symbolic links;
+ * - what the user's and the machine's own configuration refers to, in each work tree.
  *
  * Changes nothing and runs nothing. Returns the paths that were protected anyway as well. Errors:
  * `policy.not-enforced` for a path that cannot be protected, `workspace.invalid` for a tree that cannot be
@@ -46,7 +54,9 @@ export async function findGitPaths(request: GitPathRequest): Promise<ProtectedPa
   const known = request.protectedPaths.map(({ path, identity }) => ({ path: toBytePath(path), identity }));
   const home = request.homeDirectory === null ? null : toBytePath(request.homeDirectory);
   const found = new ProtectedSet(writable, known);
-  await new GitPathSearch(found, { writable, home }).run();
+  const search = new GitPathSearch(found, { writable, home, userConfig: request.userConfig });
+  await search.run();
+  for (const path of search.telling) noteTelling(path, request.onTelling);
   return found.all.map(({ path, identity }) => {
     const text = fromBytePath(path);
     if (text === null) throw cannotProtect(path, "its path is not UTF-8, which the engine's API needs");
@@ -54,27 +64,41 @@ export async function findGitPaths(request: GitPathRequest): Promise<ProtectedPa
   });
 }
 
+function noteTelling(path: BytePath, onTelling: GitPathRequest["onTelling"]): void {
+  const [text, stat] = [fromBytePath(path), lstatOrNull(path)];
+  if (text !== null && stat !== null) onTelling?.({ path: text, ino: String(stat.ino) });
+}
+
+interface SearchOptions extends Pick<GitPathRequest, "userConfig"> {
+  writable: readonly BytePath[];
+  home: BytePath | null;
+}
+
 class GitPathSearch {
+  readonly telling: BytePath[] = [];
   readonly #found: ProtectedSet;
   readonly #writable: readonly BytePath[];
-  readonly #home: BytePath | null;
+  readonly #configs: ConfigFiles;
+  /** What the user's own configuration names. */
+  readonly #userPaths: readonly ConfigPath[];
   /** Keys of work tree and git directory together, since several repositories may share either of them. */
   readonly #readRepositories = new Set<string>();
+  readonly #workTrees = new Set<BytePath>();
   readonly #walked = new Set<BytePath>();
   readonly #hardLinked: HardLinkedFile[] = [];
   /** HEAD files under version control: the bare repository around one is somebody's test data. */
   readonly #trackedHeads = new Set<BytePath>();
 
-  constructor(
-    found: ProtectedSet,
-    { writable, home }: { writable: readonly BytePath[]; home: BytePath | null },
-  ) {
+  constructor(found: ProtectedSet, { writable, home, userConfig }: SearchOptions) {
     this.#found = found;
     this.#writable = writable;
-    this.#home = home;
+    this.#configs = new ConfigFiles(found, home);
+    this.#userPaths = userConfig === undefined ? [] : this.#configs.userPaths(userConfig);
   }
 
   async run(): Promise<void> {
+    const outside = this.#userPaths.filter(({ isInWorkTree }) => !isInWorkTree);
+    this.#followPaths(outside, { workTrees: [], from: USER_CONFIG });
     const above = new Set(this.#writable.flatMap((root) => [root, ...directoriesAbove(root)]));
     for (const directory of above) this.#readDotGit(directory === "/" ? "/.git" : `${directory}/.git`);
     await nextTurn();
@@ -86,15 +110,27 @@ class GitPathSearch {
       this.#found.protect(directory);
       this.#readRepository(null, directory);
     }
+    // A repository may be made there later.
+    for (const root of this.#writable) if (!this.#isInRepository(root)) this.#followUserSettings(root);
     for (const { path } of this.#found.all) this.#collectHardLinks(path);
     await refuseHardLinks(this.#hardLinked, this.#writable, (path) => this.#found.isWritable(path));
   }
 
-  async #findRepositories(): Promise<FoundRepositories> {
+  #followUserSettings(workTree: BytePath): void {
+    const inWorkTree = this.#userPaths.filter(({ isInWorkTree }) => isInWorkTree);
+    this.#followPaths(inWorkTree, { workTrees: [workTree], from: USER_CONFIG });
+  }
+
+  #isInRepository(root: BytePath): boolean {
+    return [root, ...directoriesAbove(root)].some((directory) => this.#workTrees.has(directory));
+  }
+
+  async #findRepositories(): Promise<Omit<FoundRepositories, "telling">> {
     const isOpen = (path: BytePath) => this.#found.isWritable(path) && !this.#writable.includes(path);
-    const all: FoundRepositories = { dotGits: [], bare: [] };
+    const all: Omit<FoundRepositories, "telling"> = { dotGits: [], bare: [] };
     for (const root of this.#writable) {
-      const { dotGits, bare } = await findRepositories(root);
+      const { dotGits, bare, telling } = await findRepositories(root);
+      this.telling.push(...telling);
       all.dotGits.push(...dotGits.filter(isOpen));
       all.bare.push(...bare.filter(isOpen));
     }
@@ -122,18 +158,22 @@ class GitPathSearch {
     this.#readRepositories.add(key);
     const common = this.#commonDirectory(directory);
     const configs = [
-      ...this.#readConfig(`${common}/config`),
-      ...this.#readConfig(`${common}/config.worktree`),
-      ...(common === directory ? [] : this.#readConfig(`${directory}/config.worktree`)),
+      ...this.#configs.read(`${common}/config`),
+      ...this.#configs.read(`${common}/config.worktree`),
+      ...(common === directory ? [] : this.#configs.read(`${directory}/config.worktree`)),
     ];
     const configured = configs.findLast((config) => config.workTree !== null)?.workTree;
     const workTrees = [...new Set([workTree, configured && resolve(directory, configured)])].filter(
       (tree) => typeof tree === "string",
     );
-    this.#followSettings(configs, {
-      workTrees: workTrees.length === 0 ? [directory] : workTrees,
-      from: common,
-    });
+    this.#followPaths(
+      configs.flatMap(({ paths }) => paths),
+      { workTrees: workTrees.length === 0 ? [directory] : workTrees, from: `${common}/config` },
+    );
+    for (const tree of workTrees) {
+      this.#workTrees.add(tree);
+      this.#followUserSettings(tree);
+    }
     this.#followAlternates(`${common}/objects`);
     this.#walk(directory);
     this.#walk(common);
@@ -150,45 +190,19 @@ class GitPathSearch {
     return this.#found.follow({ path: target, from: file, whenAbsent: "refuse" }) ?? directory;
   }
 
-  #readConfig(file: BytePath): RepositoryConfig[] {
-    const configs: RepositoryConfig[] = [];
-    const open = [{ path: file, from: file }];
-    const known = new Set([file]);
-    for (let next = open.pop(); next !== undefined; next = open.pop()) {
-      const bytes = this.#readConfigFile(next.path, next.from);
-      if (bytes === null) continue;
-      if (known.size > MAX_FILES) throw cannotProtect(file, "it includes more files than git would follow");
-      const config = readRepositoryConfig(bytes, { directory: dirname(next.path), home: this.#home });
-      configs.push(config);
-      for (const { kind, path } of config.paths) {
-        if (kind !== "include" || known.has(path)) continue;
-        known.add(path);
-        open.push({ path, from: next.path });
-      }
-    }
-    return configs;
-  }
-
-  #readConfigFile(path: BytePath, from: BytePath): Buffer | null {
-    const target = this.#found.follow({ path, from, whenAbsent: "protect" });
-    if (target === null) return null;
-    const bytes = this.#ifReadable(target, () => readSmallFile(target, CONFIG_MAX_BYTES));
-    if (typeof bytes === "string")
-      throw cannotProtect(from, "it is not a small regular file, or does not lead to one");
-    return bytes;
-  }
-
-  #followSettings(
-    configs: readonly RepositoryConfig[],
+  #followPaths(
+    paths: readonly ConfigPath[],
     { workTrees, from }: { workTrees: readonly BytePath[]; from: BytePath },
   ): void {
-    for (const { path, kind, isInWorkTree } of configs.flatMap(({ paths }) => paths)) {
+    for (const { path, kind, isInWorkTree } of paths) {
       if (kind === "include") continue;
       for (const named of isInWorkTree ? workTrees.map((tree) => `${tree}/${path}`) : [path]) {
+        // No program is a directory that a command works in.
+        if (kind !== "hooks" && this.#writable.some((root) => isAtOrBelow(root, resolve(named)))) continue;
         const isArgument = kind === "argument";
         const target = this.#found.follow({
           path: named,
-          from: `${from}/config`,
+          from,
           whenAbsent: isArgument ? "ignore" : "protect",
           onlyFiles: isArgument,
         });
@@ -204,7 +218,7 @@ class GitPathSearch {
       const file = `${next}/info/alternates`;
       for (const line of parseAlternates(readPointer(file) ?? "")) {
         const target = this.#found.follow({ path: resolve(next, line), from: file, whenAbsent: "protect" });
-        if (target === null || known.has(target) || known.size > MAX_FILES) continue;
+        if (target === null || known.has(target) || known.size > MAX_ALTERNATES) continue;
         known.add(target);
         open.push(target);
         this.#walk(target);
@@ -214,7 +228,7 @@ class GitPathSearch {
 
   #collectHardLinks(path: BytePath): void {
     if (this.#isWalked(path)) return;
-    const contents = this.#ifReadable(path, () => readGitDirectory(path));
+    const contents = this.#found.ifReadable(path, () => readGitDirectory(path));
     this.#hardLinked.push(...(contents?.hardLinked ?? []));
   }
 
@@ -222,12 +236,12 @@ class GitPathSearch {
   #walk(directory: BytePath): void {
     if (this.#isWalked(directory) || lstatOrNull(directory)?.isDirectory() !== true) return;
     this.#walked.add(directory);
-    const contents = this.#ifReadable(directory, () => readGitDirectory(directory));
+    const contents = this.#found.ifReadable(directory, () => readGitDirectory(directory));
     if (contents === null) return;
     this.#hardLinked.push(...contents.hardLinked);
     for (const link of contents.links) {
       const target = this.#found.follow({ path: link, from: link, whenAbsent: "protect" });
-      if (target !== null && this.#isInWritable(target)) this.#walk(target);
+      if (target !== null && this.#found.isInWritable(target)) this.#walk(target);
     }
     for (const repository of contents.repositories)
       if (repository !== directory) this.#readRepository(null, repository);
@@ -235,10 +249,6 @@ class GitPathSearch {
 
   #isWalked(path: BytePath): boolean {
     return [...this.#walked].some((walked) => isAtOrBelow(path, walked));
-  }
-
-  #isInWritable(path: BytePath): boolean {
-    return this.#writable.some((root) => isAtOrBelow(path, root));
   }
 
   #readIndexes(directory: BytePath, hashBytes: number): GitIndex[] {
@@ -250,7 +260,7 @@ class GitPathSearch {
   }
 
   #readIndex(file: BytePath, hashBytes: number): GitIndex | null {
-    const bytes = this.#ifReadable(file, () => readSmallFile(file, INDEX_MAX_BYTES));
+    const bytes = this.#found.ifReadable(file, () => readSmallFile(file, INDEX_MAX_BYTES));
     if (bytes === null) return null;
     const index = typeof bytes === "string" ? null : parseGitIndex(bytes, hashBytes);
     if (index?.isSparse)
@@ -279,16 +289,6 @@ class GitPathSearch {
     else if (this.#found.isWritable(dotGit)) {
       this.#found.protect(dotGit);
       this.#readDotGit(dotGit);
-    }
-  }
-
-  /** Returns null for what git, run by the same user outside the writable directories, cannot read either. */
-  #ifReadable<T>(path: BytePath, read: () => T): T | null {
-    try {
-      return read();
-    } catch (cause) {
-      if (!this.#isInWritable(path)) return null;
-      throw cannotProtect(path, "it cannot be read, so where it leads is unknown", cause);
     }
   }
 }

@@ -39,12 +39,26 @@ export class ProtectedSet {
 
   /** Whether a command could put something else at this path. */
   isWritable(path: BytePath): boolean {
-    if (!this.#writable.some((root) => isAtOrBelow(path, root))) return false;
+    if (!this.isInWritable(path)) return false;
     return this.all.every(
       (outer) =>
         !isAtOrBelow(path, outer.path) ||
         this.#writable.some((root) => isBelow(root, outer.path) && isAtOrBelow(path, root)),
     );
+  }
+
+  isInWritable(path: BytePath): boolean {
+    return this.#writable.some((root) => isAtOrBelow(path, root));
+  }
+
+  /** Returns null for what git, run by the same user outside the writable directories, cannot read either. */
+  ifReadable<T>(path: BytePath, read: () => T): T | null {
+    try {
+      return read();
+    } catch (cause) {
+      if (!this.isInWritable(path)) return null;
+      throw cannotProtect(path, "it cannot be read, so where it leads is unknown", cause);
+    }
   }
 
   /** Adds a path. No directory on the way to it may be a symbolic link. */

@@ -1,8 +1,9 @@
 import type { BytePath } from "./byte-paths.js";
 import { type GitSetting, parseGitConfig } from "./git-config.js";
+import { commandSettings, hookDirectorySettings } from "./obeyed-settings.js";
 
 /** A path in a git configuration file that git obeys or runs. It need not exist. */
-interface ConfigPath {
+export interface ConfigPath {
   /** Relative to the work tree when `isInWorkTree`, else absolute. */
   path: BytePath;
   isInWorkTree: boolean;
@@ -18,35 +19,19 @@ export interface RepositoryConfig {
   usesSha256: boolean;
 }
 
-/** Settings whose value git runs by itself, directly or through a shell. */
-const COMMANDS = [
-  /^core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)$/,
-  /^sequence\.editor$/,
-  /^diff\.(?:.*\.)?(?:external|command|textconv)$/,
-  /^filter\..*\.(?:clean|smudge|process)$/,
-  /^merge\..*\.driver$/,
-  /^(?:merge|diff)tool\..*\.(?:cmd|path)$/,
-  /^gpg\.(?:.*\.)?(?:program|defaultkeycommand)$/,
-  /^credential\.(?:.*\.)?helper$/,
-  /^interactive\.difffilter$/,
-  /^pager\./,
-  /^alias\./,
-  /^uploadpack\.packobjectshook$/,
-  /^remote\..*\.(?:uploadpack|receivepack)$/,
-  /^trailer\..*\.(?:command|cmd)$/,
-  /^sendemail\..*(?:cmd|smtpserver)$/,
-  /^browser\..*\.(?:cmd|path)$/,
-  /^man\..*\.(?:cmd|path)$/,
-  /^submodule\..*\.update$/,
-  /^hook\..*\.command$/,
-];
-
 /** Parses a configuration file in `directory`. Treats the condition of every `includeIf` as true. */
 export function readRepositoryConfig(
   bytes: Buffer,
   { directory, home }: { directory: BytePath; home: BytePath | null },
 ): RepositoryConfig {
-  const settings = parseGitConfig(bytes.toString("latin1"));
+  return configOf(parseGitConfig(bytes.toString("latin1")), { directory, home });
+}
+
+/** The same for settings that are in no file; then paths are relative to `directory`. */
+export function configOf(
+  settings: readonly GitSetting[],
+  { directory, home }: { directory: BytePath; home: BytePath | null },
+): RepositoryConfig {
   const values = (name: string) => settings.filter((setting) => setting.name === name).map(textOf);
   const expand = (path: string) => expandHome(path, home);
   return {
@@ -69,11 +54,15 @@ function pathsIn(setting: GitSetting, { directory, expand }: PathContext): Confi
     const path = expand(value);
     return path === null ? [] : [{ path: absolute(path, directory), isInWorkTree: false, kind: "include" }];
   }
-  if (name === "core.hookspath") {
+  if (hookDirectorySettings.some((pattern) => pattern.test(name))) {
     const path = expand(value);
     return path === null ? [] : [{ path, isInWorkTree: !path.startsWith("/"), kind: "hooks" }];
   }
-  return COMMANDS.some((pattern) => pattern.test(name)) ? pathsInCommand(value, expand) : [];
+  if (!commandSettings.some((pattern) => pattern.test(name))) return [];
+  const paths = pathsInCommand(value, expand);
+  // Without "!" an alias is one of git's own commands, some of which take a program as an argument.
+  const isOwnCommand = name.startsWith("alias.") && !value.startsWith("!");
+  return isOwnCommand ? paths.filter(({ path }) => path.includes("/")) : paths;
 }
 
 /** The words of a command that could be paths, as far as this can be decided without a shell. */

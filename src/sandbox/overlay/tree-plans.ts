@@ -105,6 +105,7 @@ function treeContainerPlan(plan: OverlaidPlan, labels: Readonly<Record<string, s
     parents: [],
     placeholders: [],
     absentNames: [],
+    knownDirectories: [],
     network: "none",
     egress: null,
     noNewPrivileges: true,

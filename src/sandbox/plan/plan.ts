@@ -30,6 +30,11 @@ export interface SandboxPlan {
   placeholders: string[];
   /** Absent protected names of a copy-on-write workspace: an empty read-only tmpfs is mounted at each. */
   absentNames: string[];
+  /**
+   * Directories of the host whose names make something obeyed that is in them, as they were before the start. A
+   * receipt tells by them what was renamed. Empty where no directory is searched.
+   */
+  knownDirectories: readonly KnownDirectory[];
   user: { uid: number; gid: number };
   network: "none" | "bridge";
   /** The hosts that programs reach through the runner's stream, without any network; null if there is no such list. */
@@ -94,6 +99,12 @@ export interface OverlayLayers {
 /** A file's device and inode numbers on the host, in decimal. */
 export interface Identity {
   dev: string;
+  ino: string;
+}
+
+export interface KnownDirectory {
+  path: string;
+  /** In decimal. */
   ino: string;
 }
 

@@ -7,8 +7,8 @@ import type { ProtectedPath } from "../git/protected-set.js";
 import { findConfigPaths, missingConfigPath } from "./config-directories.js";
 import { depth, directoriesBetween, isAtOrBelow, isBelow } from "./paths.js";
 import { isAbandonedPlaceholder } from "./placeholders.js";
-import type { Identity, PlannedMount, SandboxPlan } from "./plan.js";
-import { sameProtection } from "./same-protection.js";
+import type { Identity, KnownDirectory, PlannedMount, SandboxPlan } from "./plan.js";
+import { type FoundProtection, sameProtection } from "./same-protection.js";
 import type { CheckedDirectory, HostDirectories } from "./workspace.js";
 
 /** A directory of the host that is visible in the sandbox. */
@@ -28,6 +28,7 @@ export interface Protection {
    * directory is needed on the host.
    */
   absentNames: string[];
+  knownDirectories: readonly KnownDirectory[];
 }
 
 /**
@@ -59,7 +60,8 @@ export async function planProtection(
   const { overlayVolume, repository, like } = options;
   const writable = roots.filter((root) => root.access === "rw").map((root) => root.directory.path);
   const known = like === undefined ? null : await sameProtection(like, roots);
-  const covering = known ?? withoutCovered(await search(writable, names, options), writable);
+  const found = known ?? (await search(writable, names, options));
+  const covering = known?.paths ?? withoutCovered(found.paths, writable);
   refuseRootsInsideProtected(roots, covering);
   const outermost = covering.filter(({ path }) => path !== repository?.path);
   const isInOverlay = (path: string) =>
@@ -80,6 +82,7 @@ export async function planProtection(
     ]),
     placeholders: absent.filter((path) => !isInOverlay(path)),
     absentNames,
+    knownDirectories: found.knownDirectories,
   };
 }
 
@@ -95,20 +98,21 @@ export interface ProtectionOptions extends Partial<HostDirectories> {
   like?: SandboxPlan | undefined;
 }
 
-/** Everything to protect. One of these paths may lie below another. */
 async function search(
   writable: readonly string[],
   names: readonly string[],
-  { configDirectories = [], homeDirectory = null }: ProtectionOptions,
-): Promise<ProtectedPath[]> {
+  { configDirectories = [], homeDirectory = null, gitConfig }: ProtectionOptions,
+): Promise<FoundProtection> {
   const named: ProtectedPath[] = [];
   for (const root of writable) for (const name of names) named.push(await protectName(root, name));
+  const knownDirectories: KnownDirectory[] = [];
+  const onTelling = (directory: KnownDirectory) => void knownDirectories.push(directory);
   const all = names.includes(".git")
-    ? await findGitPaths({ writable, protectedPaths: named, homeDirectory })
+    ? await findGitPaths({ writable, protectedPaths: named, homeDirectory, userConfig: gitConfig, onTelling })
     : named;
   for (const path of findConfigPaths(configDirectories, writable))
     if (!all.some((outer) => isAtOrBelow(path, outer.path))) all.push(protectConfigPath(path));
-  return all;
+  return { paths: all, knownDirectories };
 }
 
 function innermost(roots: readonly Root[], path: string): Root | undefined {

@@ -1,8 +1,14 @@
 import { type BigIntStats, lstatSync } from "node:fs";
 import type { ProtectedPath } from "../git/protected-set.js";
 import { isAbandonedPlaceholder } from "./placeholders.js";
-import type { Identity, SandboxPlan } from "./plan.js";
+import type { Identity, KnownDirectory, SandboxPlan } from "./plan.js";
 import type { CheckedDirectory } from "./workspace.js";
+
+/** What a search has found. Of the paths to protect one may lie below another. */
+export interface FoundProtection {
+  paths: ProtectedPath[];
+  knownDirectories: readonly KnownDirectory[];
+}
 
 /**
  * What a sandbox protects, for another one with the same settings, which need not search the same directories
@@ -12,8 +18,8 @@ import type { CheckedDirectory } from "./workspace.js";
 export async function sameProtection(
   plan: SandboxPlan,
   roots: readonly { directory: CheckedDirectory }[],
-): Promise<ProtectedPath[] | null> {
-  const { overlay, mounts, absentNames } = plan;
+): Promise<FoundProtection | null> {
+  const { overlay, mounts, absentNames, knownDirectories } = plan;
   const isSameRoot = ({ directory: { path, identity } }: { directory: CheckedDirectory }) => {
     const mount = mounts.find((one) => one.path === path && one.kind !== "protected" && one.kind !== "pin");
     return isSame(overlay?.path === path ? overlay.identity : (mount?.identity ?? null), identity);
@@ -24,7 +30,7 @@ export async function sameProtection(
     ...absentNames.map((path) => ({ path, identity: null })),
   ];
   for (const { path, identity } of paths) if (!isSame(identity, await identityNow(path))) return null;
-  return paths;
+  return { paths, knownDirectories };
 }
 
 /** Null for what does not exist, or only as the placeholder of a sandbox. */

@@ -3,6 +3,7 @@ import { lstat, open, readFile, realpath } from "node:fs/promises";
 import { dirname, isAbsolute } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
+import type { UserGitConfig } from "../git/user-config.js";
 import { type MountEntry, parseMountinfo } from "../proof/mountinfo.js";
 import { isAtOrBelow, isBelow } from "./paths.js";
 import type { Identity } from "./plan.js";
@@ -18,6 +19,8 @@ export interface CheckedDirectory {
 export interface HostDirectories {
   /** The user's home directory, absolute; null if there is none. */
   homeDirectory: string | null;
+  /** Configuration of git that applies to every repository; undefined if it is not to be obeyed. */
+  gitConfig?: UserGitConfig | undefined;
   /** Brig's and Codex's. No sandbox may write to them, nor read one that contains a login. */
   configDirectories?: readonly string[] | undefined;
   /** Default: `/proc`. A machine without it cannot list submounts and sockets. */

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { isBrigError } from "../../errors.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
@@ -5,6 +6,8 @@ import { ReceiptFlag } from "../channel/protocol.js";
 import { run } from "../files/file-request.js";
 import type { SandboxPlan } from "../plan/plan.js";
 import type { CommandContext } from "../process/start-command.js";
+import { disarmRepositories } from "./disarm-repositories.js";
+import { obeyedNames } from "./obeyed/obeyed-names.js";
 import { parseReceipt } from "./parse-receipt.js";
 import { emptyReceipt, type Receipt } from "./receipt.js";
 
@@ -40,20 +43,39 @@ async function ask(
 ): Promise<Receipt> {
   using limit = new TimeLimit(LIMIT_MS);
   const pieces: Buffer[] = [];
-  const answer = run(context, {
+  const last: CommandContext = { ...context, isLast: true };
+  const answer = run(last, {
     operation: "receipt",
     path: roots.join("\n"),
-    second: plan.mounts
-      .filter(({ kind, source }) => kind === "protected" || source !== undefined)
-      .map(({ path }) => path)
-      .join("\n"),
+    second: searchText(plan),
     flags: ReceiptFlag.strips,
     mode: SEARCH_MS,
     offsetBytes: ownerOfFiles(plan),
     onOutput: (data) => void pieces.push(Buffer.from(data)),
   });
   const { result } = await beforeAbort(answer, limit.signal);
-  return parseReceipt(Buffer.concat(pieces), result, roots);
+  const receipt = parseReceipt(Buffer.concat(pieces), result, roots);
+  if (!protectsRepositories(plan)) return receipt;
+  const { signal } = limit;
+  const disarming = disarmRepositories(receipt.findings, { context: last, roots, signal });
+  // Without them the receipt is still true.
+  const findings = await beforeAbort(disarming, signal).catch(() => receipt.findings);
+  return { ...receipt, findings };
+}
+
+/** Then no repository in a receipt was there at the start, for nothing of those can be changed. */
+function protectsRepositories({ mounts }: SandboxPlan): boolean {
+  return mounts.some(
+    ({ kind, path, source }) => basename(path) === ".git" && (kind === "protected" || source !== undefined),
+  );
+}
+
+/** What is left out, the names to look for, and the directories that were there before, with empty lines between them. */
+function searchText({ mounts, knownDirectories }: SandboxPlan): string {
+  const leftOut = mounts.filter(({ kind, source }) => kind === "protected" || source !== undefined);
+  const known = knownDirectories.map(({ path, ino }) => `${ino} ${path}`);
+  const parts = [leftOut.map(({ path }) => path), obeyedNames.map(([name]) => name), known];
+  return parts.map((lines) => lines.filter((line) => !line.includes("\n")).join("\n")).join("\n\n");
 }
 
 /** The expected owner of new files. Root inside the container is not expected, unless brig runs as root. */

@@ -1,5 +1,6 @@
 import { protocolError } from "../channel/frames.js";
 import {
+  RECEIPT_COUNT_BYTES,
   RECEIPT_DIGEST_AT,
   RECEIPT_RECORD_BYTES,
   RECEIPT_RECORDS_MAX,
@@ -8,7 +9,8 @@ import {
   ReceiptReason,
 } from "../channel/protocol.js";
 import { isBelow } from "../plan/paths.js";
-import type { Finding, FindingReason, Receipt } from "./receipt.js";
+import { obeyedNames } from "./obeyed/obeyed-names.js";
+import type { Finding, FindingCount, FindingReason, Receipt } from "./receipt.js";
 
 const REASONS: readonly (readonly [number, FindingReason])[] = [
   [ReceiptReason.runs, "runs"],
@@ -27,7 +29,9 @@ const ENDS: ReadonlyMap<number, Receipt["incomplete"]> = new Map([
 
 /** Parses the runner's records, as PROTOCOL.md defines them. Error: `protocol.invalid`. */
 export function parseReceipt(records: Buffer, result: Buffer, roots: readonly string[]): Receipt {
-  const incomplete = result.length === RECEIPT_RESULT_BYTES ? ENDS.get(result.readUInt32LE(12)) : undefined;
+  const isWhole = (result.length - RECEIPT_RESULT_BYTES) % RECEIPT_COUNT_BYTES === 0;
+  const hasEnd = isWhole && result.length >= RECEIPT_RESULT_BYTES;
+  const incomplete = hasEnd ? ENDS.get(result.readUInt32LE(12)) : undefined;
   if (incomplete === undefined) throw protocolError("a receipt without a proper end");
   const findings: Finding[] = [];
   for (let at = 0; at < records.length; ) {
@@ -38,17 +42,36 @@ export function parseReceipt(records: Buffer, result: Buffer, roots: readonly st
     findings.push(parseFinding(records.subarray(at, end), roots));
     at = end;
   }
-  return { findings, omitted: result.readUInt32LE(8), incomplete };
+  const counts = parseCounts(result.subarray(RECEIPT_RESULT_BYTES));
+  return {
+    findings,
+    omitted: result.readUInt32LE(8),
+    ...(counts.length > 0 && { counts }),
+    incomplete,
+  };
+}
+
+/** The runner's kinds of findings: those with special rights, repositories, one for each name, and files of others. */
+const KINDS: readonly string[] = ["setuid", "repository", ...obeyedNames.map(([name]) => name), "owner"];
+
+function parseCounts(counts: Buffer): FindingCount[] {
+  return Array.from({ length: counts.length / RECEIPT_COUNT_BYTES }, (_, at) => {
+    const name = KINDS[counts.readUInt32LE(at * RECEIPT_COUNT_BYTES)];
+    if (name === undefined) throw protocolError("a receipt counts what nobody has asked for");
+    return { name, count: counts.readUInt32LE(at * RECEIPT_COUNT_BYTES + 4) };
+  });
 }
 
 function parseFinding(record: Buffer, roots: readonly string[]): Finding {
   const flags = record.readUInt16LE(0);
   const path = record.toString("utf8", RECEIPT_RECORD_BYTES);
   if (!roots.some((root) => isBelow(path, root))) throw protocolError("a receipt for another directory");
+  const obeyedBy = obeyedNames[record.readUInt32LE(12) - 1]?.[1];
   const isHashed = (flags & ReceiptReason.hashed) !== 0;
   return {
     path,
     reasons: REASONS.flatMap(([bit, reason]) => ((flags & bit) === 0 ? [] : [reason])),
+    ...(obeyedBy !== undefined && { obeyedBy }),
     mode: record.readUInt32LE(4) & 0o7777,
     uid: record.readUInt32LE(8),
     sizeBytes: Number(record.readBigUInt64LE(16)),

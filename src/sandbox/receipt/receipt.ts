@@ -1,9 +1,11 @@
 /** Files that a session left on the host, and that deserve a look before anything there is run. */
 export interface Receipt {
-  /** In the order in which they were found; at most 500. */
+  /** The dangerous first; at most 500. Of each name the one that lies highest is always among them. */
   findings: Finding[];
   /** The number of further findings that are not listed. */
   omitted: number;
+  /** How many findings there are of each name, or for each other reason, of which some are not listed. */
+  counts?: FindingCount[] | undefined;
   /**
    * Why not everything was looked at. "time": the tree is too large; "closed": a directory could not be
    * entered; "gone": the container had ended; "kept": the sandbox goes on; "failed": the runner gave no
@@ -36,11 +38,19 @@ export type BranchArrival =
   | { kind: "nothing-new"; notTaken: string[] }
   | { kind: "failed"; message: string; hint: string | null };
 
-/** A file that was made or changed during the session. */
+/** `name` is a name as in `.vscode/` or `*.pth`, or the reason for findings that have no such name. */
+export interface FindingCount {
+  name: string;
+  count: number;
+}
+
+/** A file that was made or changed during the session, or has got its place by a renamed directory. */
 export interface Finding {
   /** On the host and in the sandbox. Bytes that are not UTF-8 are replaced. */
   path: string;
   reasons: FindingReason[];
+  /** For the reason "runs": who runs or obeys it, and when. */
+  obeyedBy?: string | undefined;
   /** Permission bits with setuid, setgid and sticky, as found. */
   mode: number;
   uid: number;

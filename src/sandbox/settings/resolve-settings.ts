@@ -4,6 +4,7 @@ import { BrigError } from "../../errors.js";
 import type { EgressSettings } from "../../policy/egress/egress-schema.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import { SessionBranch } from "../branch/session-branch.js";
+import { userGitConfig } from "../git/user-config.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import { DEFAULT_IMAGE } from "../plan/missing-image.js";
 import { checkRoots } from "../plan/plan-sandbox.js";
@@ -145,8 +146,9 @@ export function holdTree({ overlay }: SandboxSettings): (() => Promise<void>) | 
 }
 
 /** The directories of the host that no sandbox may be given, besides those of every machine. */
-export function hostDirectories({ home, brigHome, codexHome }: Environment): HostDirectories {
-  return { homeDirectory: home, configDirectories: [brigHome, codexHome] };
+export function hostDirectories({ home, brigHome, codexHome, variables }: Environment): HostDirectories {
+  const gitConfig = userGitConfig(variables, home);
+  return { homeDirectory: home, gitConfig, configDirectories: [brigHome, codexHome] };
 }
 
 /** Error: `usage.invalid` for an unknown kind, which only a caller without types can pass. */

@@ -129,6 +129,75 @@ describe("the receipt of a session", () => {
     },
   );
 
+  sandboxTest("names what links and renamed directories bring", async ({ open, directory }) => {
+    for (const path of ["build", ".vscode", "sub/.husky"])
+      await mkdir(join(directory, path), { recursive: true });
+    for (const path of ["build/tasks.json", ".vscode/mine.json", "sub/.husky/x", "plain"])
+      await writeFile(join(directory, path), "{}");
+    const first = await open({ workspace: directory });
+    await first.exec(["sh", "-c", `cd ${directory}; touch .vscode/x && rm .vscode/x; echo >.vscode/new`]);
+    expect(lines(await first.close(), directory)).toEqual({ ".vscode/new": "runs" });
+    const second = await open({ workspace: directory });
+    await second.exec([
+      "sh",
+      "-c",
+      `cd ${directory}; mv .vscode old; mv build .vscode; touch .vscode/x && rm .vscode/x; mv sub other; ln -s old .github; ln -s old vscode`,
+    ]);
+    expect(lines(await second.close(), directory)).toEqual({
+      ".github": "runs",
+      ".vscode/tasks.json": "runs",
+      "other/.husky/x": "runs",
+    });
+  });
+
+  sandboxTest("names each kind once, however many there are of another", async ({ open, directory }) => {
+    const sandbox = await open({ workspace: directory });
+    await sandbox.exec([
+      "sh",
+      "-c",
+      `cd ${directory}; mkdir -p a z/.vscode; i=0; while [ $i -lt 700 ]; do : >a/$i.pth; i=$((i+1)); done; : >z/.vscode/tasks.json; : >z/CLAUDE.md`,
+    ]);
+    const { findings, omitted, counts } = await sandbox.close();
+    expect(findings).toHaveLength(500);
+    expect(findings[0]?.path).toBe(join(directory, "z/.vscode/tasks.json"));
+    expect(findings.at(-1)).toMatchObject({
+      path: join(directory, "z/CLAUDE.md"),
+      obeyedBy: expect.stringMatching(/Claude/),
+    });
+    expect([omitted, counts]).toEqual([202, [{ name: "*.pth", count: 700 }]]);
+  });
+
+  sandboxTest(
+    "leaves a repository that the user made meanwhile without what git would run",
+    async ({ open, directory }) => {
+      const git = (...args: string[]) =>
+        spawnSync("git", ["-c", "safe.directory=*", "-C", join(directory, "sub"), ...args], {
+          env: { PATH: process.env.PATH, HOME: directory, GIT_CONFIG_NOSYSTEM: "1" },
+        });
+      const sandbox = await open({ workspace: directory });
+      await sandbox.exec(["true"]);
+      await mkdir(join(directory, "sub"));
+      git("init", "-q");
+      const canary = join(directory, "canary");
+      await sandbox.exec([
+        "sh",
+        "-c",
+        `cd ${directory}/sub/.git; printf '[core]\\n\\tfsmonitor = touch ${canary}; false\\n' >>config
+       mkdir -p hooks; printf '#!/bin/sh\\ntouch ${canary}\\n' >hooks/post-commit; chmod +x hooks/post-commit`,
+      ]);
+      const { findings } = await sandbox.close();
+      const neutralised = findings.filter(({ isNeutralised }) => isNeutralised).map(({ path }) => path);
+      expect(neutralised.toSorted()).toEqual([
+        join(directory, "sub/.git/config"),
+        join(directory, "sub/.git/hooks/post-commit"),
+      ]);
+      git("status");
+      git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x");
+      await expect(lstat(canary)).rejects.toMatchObject({ code: "ENOENT" });
+      expect(String(git("log", "--format=%s").stdout)).toBe("x\n");
+    },
+  );
+
   sandboxTest("is made when nothing can change any more: what ran is ended", async ({ open, directory }) => {
     const sandbox = await open({ workspace: directory });
     const running = sandbox.exec(["sleep", "600"]);

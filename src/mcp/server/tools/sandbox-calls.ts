@@ -35,6 +35,8 @@ export class SandboxCalls {
   #opening: Promise<Opened> | undefined;
   #current: Opened | undefined;
   #calls = 0;
+  /** What sandboxes have left on the host. */
+  #left = "";
 
   constructor(service: ToolService, count: SandboxCount) {
     this.#service = service;
@@ -76,12 +78,16 @@ export class SandboxCalls {
     }
   }
 
-  /** Ends what runs. Resolves when the sandbox is gone, even one that was still starting. */
-  async close(): Promise<void> {
+  /**
+   * Ends what runs. Resolves when the sandbox is gone, even one that was still starting, to what it left on the host,
+   * as text.
+   */
+  async close(): Promise<string> {
     this.#closing.abort(new BrigError("the sandbox is closing", { code: "aborted" }));
     const opened = await this.#opening?.catch(() => undefined);
     if (opened !== undefined) this.#leave(opened);
     await Promise.all(this.#leaving);
+    return this.#left;
   }
 
   #opened(): Promise<Opened> {
@@ -126,12 +132,18 @@ export class SandboxCalls {
     const { sandbox, registry, release } = opened;
     const leaving = registry
       .close()
-      .then(() => sandbox[Symbol.asyncDispose]())
+      .then(() => this.#end(sandbox))
       .finally(() => {
         release();
         this.#leaving.delete(leaving);
       });
     this.#leaving.add(leaving);
+  }
+
+  async #end(sandbox: ServedSandbox): Promise<void> {
+    if (sandbox.close === undefined) return await sandbox[Symbol.asyncDispose]();
+    const receipt = await sandbox.close();
+    this.#left += this.#service.onReceipt?.(receipt) ?? "";
   }
 }
 

@@ -38,7 +38,7 @@ function ownClient(service: ToolService, count: SandboxCount, tools: ListedTool[
     tools,
     call: async (name, args, options) => callResult(await calls.call(name, args, options)),
   };
-  return { createServer: () => toolServer(service, callable), close: () => calls.close() };
+  return { createServer: () => toolServer(service, callable), close: async () => void (await calls.close()) };
 }
 
 function sharedClient(service: ToolService, count: SandboxCount, tools: ListedTool[]): ServedClient {

@@ -2,12 +2,17 @@ import type { ToolGates } from "../../../tools/tool-gates.js";
 import type { ToolSandbox } from "../../../tools/tool-sandbox.js";
 
 /** What the served tools work in. */
-export interface ServedSandbox extends ToolSandbox, AsyncDisposable {}
+export interface ServedSandbox extends ToolSandbox, AsyncDisposable {
+  /** Ends it, and resolves to a receipt of what it left on the host. Absent if it can leave nothing there. */
+  close?(): Promise<unknown>;
+}
 
 /** What the tools need of the program that serves them. */
 export interface ToolService {
   /** Aborting ends the start. */
   openSandbox(signal: AbortSignal): Promise<ServedSandbox>;
+  /** Called with what `close` of a sandbox resolves to. Returns the same as text for the client, "" for nothing. */
+  onReceipt?: ((receipt: unknown) => string) | undefined;
   /** Absolute path inside the sandbox that relative paths start from. */
   cwd: string;
   gates: ToolGates;

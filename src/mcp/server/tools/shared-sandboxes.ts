@@ -52,7 +52,7 @@ export class SharedSandboxes {
   readonly #service: ToolService;
   readonly #count: SandboxCount;
   readonly #named = new Map<string, Named>();
-  readonly #closing = new Set<Promise<void>>();
+  readonly #closing = new Set<Promise<string>>();
   #isClosed = false;
 
   constructor(service: ToolService, count: SandboxCount) {
@@ -97,8 +97,8 @@ export class SharedSandboxes {
   async closeOne(name: unknown): Promise<ToolOutput> {
     const named = typeof name === "string" ? this.#named.get(name) : undefined;
     if (typeof name !== "string" || named === undefined) return unknownSandbox(name);
-    await this.#end(name, named);
-    return { content: "the sandbox is closed", success: true };
+    const left = await this.#end(name, named);
+    return { content: `the sandbox is closed\n${left}`.trimEnd(), success: true };
   }
 
   async close(): Promise<void> {
@@ -117,12 +117,12 @@ export class SharedSandboxes {
     named.idle = setTimeout(() => void this.#end(name, named), idleMs);
   }
 
-  async #end(name: string, named: Named): Promise<void> {
+  async #end(name: string, named: Named): Promise<string> {
     this.#named.delete(name);
     clearTimeout(named.idle);
     const closing = named.calls.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
-    await closing;
+    return await closing;
   }
 }
 

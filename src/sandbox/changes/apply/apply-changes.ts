@@ -1,6 +1,8 @@
+import { basename, join } from "node:path";
 import { isBrigError } from "../../../errors.js";
 import { BASE_PATH, type WorkspaceTree } from "../../overlay/workspace-tree.js";
 import type { CommandContext } from "../../process/start-command.js";
+import { whoObeys } from "../../receipt/obeyed/obeyed-names.js";
 import type { Expected, TreeRecord } from "../../tree/commit-records.js";
 import { type CommitStage, makeStage, newStage } from "../../tree/commit-stage.js";
 import { commitTree, recoverTree } from "../../tree/tree-commit.js";
@@ -11,8 +13,9 @@ import { hostConflict } from "../host-conflict.js";
 import type { LiveChanges } from "../live-changes.js";
 import { type PathChoice, pathFilter } from "../path-filter.js";
 import type { SeenChange } from "../seen-change.js";
-import type { ApplyOptions, ApplyResult, PathReason } from "../workspace-change.js";
+import type { ApplyOptions, ApplyResult, ObeyedPath, PathReason } from "../workspace-change.js";
 import { noteApply, unfinishedApplies } from "./apply-records.js";
+import { isInRepository, repositoriesAmong } from "./repositories.js";
 import { type Protection, whyNotApplied } from "./unapplied.js";
 
 export interface ApplyRequest {
@@ -33,10 +36,12 @@ export async function applyChanges(request: ApplyRequest): Promise<ApplyResult> 
     options,
     protection: { protectedNames, leftOut: tree.leftOut },
   });
-  const { wanted, conflicts, skipped } = sorted;
+  const { wanted, conflicts, skipped } = await withoutRepositories(changes, sorted, signal);
   if (conflicts.length > 0) return { applied: [], conflicts, skipped };
   const applied = wanted.map(({ path }) => path.toString("utf8"));
-  if (dryRun || wanted.length === 0) return { applied, conflicts, skipped };
+  const obeyed = obeyedPaths(wanted, changes.workspace);
+  const result = { applied, conflicts, skipped, ...(obeyed.length > 0 && { findings: obeyed }) };
+  if (dryRun || wanted.length === 0) return result;
   const applier = await tree.openApplier({ signal });
   try {
     const found = await commitChanges(wanted, { ...request, context: applier.context });
@@ -47,7 +52,7 @@ export async function applyChanges(request: ApplyRequest): Promise<ApplyResult> 
   const paths = wanted.map(({ path }) => path);
   await changes.rebase(paths);
   await request.onApplied?.(paths);
-  return { applied, conflicts, skipped };
+  return result;
 }
 
 interface SortedChanges {
@@ -93,6 +98,39 @@ function sortOne(change: SeenChange, { wanted, conflicts, skipped }: SortedChang
   const conflict = hostConflict(change);
   if (conflict === null) wanted.push(change);
   else conflicts.push({ path, reason: conflict });
+}
+
+/** Changes by which git would take a directory for a repository are as those of a `.git`. */
+async function withoutRepositories(
+  changes: LiveChanges,
+  sorted: SortedChanges,
+  signal: AbortSignal | undefined,
+): Promise<SortedChanges> {
+  const made = sorted.wanted.filter(({ now }) => now !== null).map(({ path }) => path);
+  const repositories = await repositoriesAmong(changes, made, signal);
+  if (repositories.length === 0) return sorted;
+  const isRefused = ({ path, now }: SeenChange) =>
+    now !== null && isInRepository(path.toString("latin1"), repositories);
+  const refused = sorted.wanted.filter(isRefused).map(({ path }) => ({
+    path: path.toString("utf8"),
+    reason: "git would take its directory for a repository, and obey it",
+  }));
+  return {
+    ...sorted,
+    wanted: sorted.wanted.filter((change) => !isRefused(change)),
+    skipped: [...sorted.skipped, ...refused].toSorted((a, b) =>
+      Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)),
+    ),
+  };
+}
+
+function obeyedPaths(wanted: readonly SeenChange[], workspace: string): ObeyedPath[] {
+  return wanted.flatMap(({ path: bytes, now }) => {
+    if (now?.type !== "file" && now?.type !== "symlink") return [];
+    const path = bytes.toString("utf8");
+    const obeyedBy = whoObeys(join(basename(workspace), path), now.type);
+    return obeyedBy === null ? [] : [{ path, obeyedBy }];
+  });
 }
 
 function isInside(path: Buffer, directory: Buffer): boolean {

@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { linkSync, readFileSync } from "node:fs";
+import { linkSync, lstatSync, readFileSync } from "node:fs";
 import { chmod, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { parseGitIndex } from "../../../../src/sandbox/git/git-index.js";
 import { findGitPaths } from "../../../../src/sandbox/git/git-paths.js";
+import { userGitConfig } from "../../../../src/sandbox/git/user-config.js";
 import { compiledFixture } from "../../../support/compiled-fixture.js";
 import { temporaryDirectory } from "../../../support/sandbox.js";
 
@@ -31,17 +32,20 @@ async function make(path: string, content = ""): Promise<void> {
 }
 
 /** Held paths of the writable directory, with `?` behind what is not there yet. */
-async function held(root = work): Promise<string[]> {
+async function held(root = work, variables: Record<string, string> = {}): Promise<string[]> {
   const top = { path: join(root, ".git"), identity: null };
-  const places = await findGitPaths({ writable: [root], protectedPaths: [top], homeDirectory: folder });
+  const places = await findGitPaths({
+    ...{ writable: [root], protectedPaths: [top], homeDirectory: folder },
+    userConfig: userGitConfig(variables, folder),
+  });
   const lines = places.map(
     ({ path, identity }) => path.slice(root.length + 1) + (identity === null ? "?" : ""),
   );
   return lines.filter((line) => line !== ".git?").sort();
 }
 
-const refusal = (root = work) =>
-  held(root).then(
+const refusal = (root = work, variables: Record<string, string> = {}) =>
+  held(root, variables).then(
     () => "held",
     (error: Error) => error.message,
   );
@@ -108,10 +112,13 @@ describe("a repository further down", () => {
     git("init", "-q", "a/b/nested");
     git("init", "-q", "--bare", "store.git");
     git("init", "-q", "--bare", "test/data.git");
+    await make("work/apart/HEAD", "ref: refs/heads/main\n");
+    await make("work/apart/commondir", "data\n");
+    await make("work/apart/data/config");
     git("add", "-f", "test");
     await make("work/leaf/.git", "gitdir: ../a/b/nested/.git/worktrees/x\n");
     await mkdir(join(work, "a/b/nested/.git/worktrees/x"), { recursive: true });
-    expect(await held()).toEqual(["a/b/nested/.git", "leaf/.git", "store.git"]);
+    expect(await held()).toEqual(["a/b/nested/.git", "apart", "leaf/.git", "store.git"]);
   });
 
   it("is not the workspace itself, and not a part of one that is held", async () => {
@@ -209,6 +216,89 @@ describe("what a repository's files lead to", () => {
     expect(await refusal()).toMatch(/held|not a small regular file/);
     await config(`[include]\npath = ../../outside/config\n[core]\nhooksPath = ${folder}/hooks\n`);
     expect(await held()).toEqual([]);
+  });
+});
+
+describe("the user's own configuration of git", () => {
+  const userConfig = (text: string) => make(".gitconfig", text);
+
+  it.each([
+    [".gitconfig", {}],
+    [".config/git/config", {}],
+    ["xdg/git/config", { XDG_CONFIG_HOME: "xdg" }],
+    ["global", { GIT_CONFIG_GLOBAL: "global" }],
+    ["system", { GIT_CONFIG_SYSTEM: "system" }],
+  ])("is obeyed in %s", async (file, variables) => {
+    git("init", "-q");
+    await make(file, "[core]\nhooksPath = .hooks-of-ours\n");
+    const absolute = Object.fromEntries(
+      Object.entries(variables).map(([name, path]) => [name, join(folder, path)]),
+    );
+    expect(await held(work, absolute)).toEqual([".hooks-of-ours?"]);
+  });
+
+  it("is obeyed in every work tree, and where a repository may be made later", async () => {
+    await userConfig(
+      '[core]\nhooksPath = .hooks\nfsmonitor = tools/watch\n[alias]\nx = !scripts/x now\n[filter "y"]\nclean = sh y.sh\n',
+    );
+    await make("work/y.sh");
+    await make("work/tools/other");
+    expect(await held()).toEqual([".hooks?", "scripts?", "tools/watch?", "y.sh"]);
+    git("init", "-q", "nested");
+    expect(await held()).toEqual([
+      ".hooks?",
+      "nested/.git",
+      "nested/.hooks?",
+      "nested/scripts?",
+      "nested/tools?",
+      "scripts?",
+      "tools/watch?",
+      "y.sh",
+    ]);
+    git("init", "-q", "..");
+    expect(await held()).toEqual(["nested/.git", "nested/.hooks?", "nested/scripts?", "nested/tools?"]);
+  });
+
+  it("is obeyed with what it includes and in variables, and held where it lies in the workspace", async () => {
+    git("init", "-q");
+    await userConfig(`[include]\npath = ${work}/dotfiles/gitconfig\n[includeIf "gitdir:x"]\npath = more\n`);
+    await make("work/dotfiles/gitconfig", "[core]\nsshCommand = bin/ssh\n");
+    await make("more", "[diff]\nexternal = bin/diff\n");
+    const variables = {
+      GIT_CONFIG_COUNT: "2",
+      GIT_CONFIG_KEY_0: "Core.PAGER",
+      GIT_CONFIG_VALUE_0: "bin/pager",
+    };
+    await make("work/bin/x");
+    expect(await held(work, { ...variables, GIT_CONFIG_KEY_1: "x.y" })).toEqual([
+      "bin/diff?",
+      "bin/pager?",
+      "bin/ssh?",
+      "dotfiles/gitconfig",
+    ]);
+  });
+
+  it("keeps nothing from being changed that is no path, or outside", async () => {
+    git("init", "-q");
+    await userConfig(
+      `[core]\neditor = vim\npager = less -R\n[alias]\nlg = log --graph\nroot = !./ && pwd\n[filter "lfs"]\nclean = git-lfs clean -- %f\n[gpg]\nprogram = ${folder}/gpg\n`,
+    );
+    for (const name of ["vim", "less", "log", "clean", "git-lfs", "pwd"]) await make(`work/${name}`);
+    expect(await held(work, { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_COUNT: "many" })).toEqual([]);
+  });
+});
+
+describe("directories of telling names", () => {
+  it("are found with their inode numbers, and nothing below a repository", async () => {
+    for (const name of [".vscode/x", "a/.github/workflows/y", ".git/.vscode/z", "plain/z"])
+      await make(`work/${name}`);
+    const found: [string, string][] = [];
+    await findGitPaths({
+      ...{ writable: [work], protectedPaths: [], homeDirectory: null },
+      onTelling: ({ path, ino }) => void found.push([path.slice(work.length + 1), ino]),
+    });
+    const expected = [".vscode", "a/.github", "a/.github/workflows"];
+    expect(found.toSorted()).toEqual(expected.map((path) => [path, String(lstatSync(join(work, path)).ino)]));
   });
 });
 

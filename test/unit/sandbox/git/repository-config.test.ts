@@ -34,6 +34,9 @@ describe("the configuration of a repository", () => {
     ["core.pager", "'/a b' $HOME/c; ${HOME}/d", ["program /a b", "argument /home/a/c", "argument /home/a/d"]],
     ["alias.x", "!/run/it now", ["program /run/it", "argument w now"]],
     ["core.other", "/bin/x", []],
+    ["alias.x", "log src", []],
+    ["alias.x", "rebase --exec ./check main", ["argument w ./check"]],
+    ["init.templateDir", "~/template", ["hooks /home/a/template"]],
   ])("says by %s = %s what git obeys or runs", (name, value, expected) => {
     expect(lines(setting(name, value))).toEqual(expected);
   });
@@ -46,7 +49,10 @@ describe("the configuration of a repository", () => {
     ...["credential.https://x.helper", "interactive.diffFilter", "pager.log", "uploadpack.packObjectsHook"],
     ...["remote.o.uploadpack", "remote.o.receivepack", "trailer.x.command", "trailer.x.cmd"],
     ...["sendemail.x.smtpserver", "sendemail.toCmd", "browser.x.cmd", "browser.x.path", "man.x.cmd"],
-    ...["man.x.path", "submodule.x.update", "hook.x.command"],
+    ...["man.x.path", "submodule.x.update", "hook.x.command", "tar.tar.xz.command", "guitool.x y.cmd"],
+    ...["imap.tunnel", "instaweb.httpd", "instaweb.modulePath", "gc.recentObjectsHook", "svn.authorsProg"],
+    ...["lfs.customtransfer.x.path", "lfs.customtransfer.x.args", "lfs.extension.x.clean"],
+    ...["lfs.extension.x.smudge", "annex.freezecontent-command", "remote.o.annex-post-store-hook"],
   ])("has a program in %s", (name) => {
     expect(lines(setting(name, "/run/it"))).toEqual(["program /run/it"]);
   });

@@ -4,6 +4,7 @@ import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import type { PlannedMount, SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
 import { endCommands } from "../../../../src/sandbox/receipt/end-commands.js";
 import { makeReceipt } from "../../../../src/sandbox/receipt/make-receipt.js";
+import { obeyedNames } from "../../../../src/sandbox/receipt/obeyed/obeyed-names.js";
 import { emptyReceipt } from "../../../../src/sandbox/receipt/receipt.js";
 import { type PlayedAnswer, playedFiles } from "../channel/played-files.js";
 import { findingRecord, receiptResult } from "./receipt-records.js";
@@ -11,7 +12,12 @@ import { findingRecord, receiptResult } from "./receipt-records.js";
 const mount = (path: string, given: Partial<PlannedMount> = {}): PlannedMount =>
   ({ kind: "writable-root", path, access: "rw", identity: null, ...given }) as PlannedMount;
 const planOf = (mounts: readonly PlannedMount[], capabilities = "none") =>
-  ({ mounts, capabilities, user: { uid: 1234, gid: 5 } }) as unknown as SandboxPlan;
+  ({
+    mounts,
+    knownDirectories: [{ path: "/repo/.vscode", ino: "7" }],
+    capabilities,
+    user: { uid: 1234, gid: 5 },
+  }) as unknown as SandboxPlan;
 const closed = new BrigError("closed", { code: "sandbox.gone", reason: "closed" });
 const source = { kind: "volume", volume: "v" } as const;
 
@@ -44,8 +50,13 @@ describe("a receipt is made", () => {
     expect(made.requests).toMatchObject([
       {
         ...{ operation: "receipt", path: Buffer.from("/repo\n/repos"), flags: 1, mode: 3000, offset: 1234n },
-        second: Buffer.from("/repo/.git\n/volume\n/protected"),
       },
+    ]);
+    const parts = String(made.requests[0]?.second).split("\n\n");
+    expect(parts).toEqual([
+      "/repo/.git\n/volume\n/protected",
+      obeyedNames.map(([name]) => name).join("\n"),
+      "7 /repo/.vscode",
     ]);
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { obeyedNames } from "../../../../src/sandbox/receipt/obeyed/obeyed-names.js";
 import { parseReceipt } from "../../../../src/sandbox/receipt/parse-receipt.js";
 import { findingRecord, receiptResult } from "./receipt-records.js";
 
@@ -38,6 +39,25 @@ describe("a receipt", () => {
       ...{ omitted: 0, incomplete: null },
     });
     expect(parse([])).toEqual({ findings: [], omitted: 0, incomplete: null });
+  });
+
+  it("says who obeys a finding, and how many there are where some are left out", () => {
+    const counts = [
+      [0, 3],
+      [1, 4],
+      [3, 700],
+      [obeyedNames.length + 2, 5],
+    ] as const;
+    const receipt = parse([findingRecord("/repo/a", { rule: 2 })], receiptResult({ omitted: 9, counts }));
+    expect(receipt.findings[0]?.obeyedBy).toBe(obeyedNames[1]?.[1]);
+    expect(receipt.counts).toEqual([
+      { name: "setuid", count: 3 },
+      { name: "repository", count: 4 },
+      { name: obeyedNames[1]?.[0], count: 700 },
+      { name: "owner", count: 5 },
+    ]);
+    const unknown = receiptResult({ counts: [[obeyedNames.length + 3, 1]] });
+    expect(() => parse([], unknown)).toThrow(invalid);
   });
 
   it.each([

@@ -264,6 +264,31 @@ describe("the tools of clients without a session", () => {
     expect(tools.sandboxes.map(({ isClosed }) => isClosed)).toEqual([true, true]);
   });
 
+  it("tell what a sandbox leaves on the host when it is closed, by the client or with it", async () => {
+    const told: unknown[] = [];
+    const onReceipt = (receipt: unknown) => {
+      told.push(receipt);
+      return "brig: review .vscode/tasks.json\n";
+    };
+    const sandboxes = ["first", "second"].map((name) => {
+      const sandbox = new TestSandbox();
+      return Object.assign(sandbox, { close: async () => ({ name }) });
+    });
+    const openSandbox = async () => sandboxes.shift() ?? new TestSandbox();
+    const tools = await openTools({ isShared: true, openSandbox, onReceipt });
+    const open = async () => await tools.client.callTool({ name: "open_sandbox", arguments: {} });
+    const { structuredContent } = await open();
+    await open();
+    const closed = await tools.client.callTool({
+      name: "close_sandbox",
+      arguments: { ...Object(structuredContent) },
+    });
+    expect(textOf(closed)).toBe("the sandbox is closed\nbrig: review .vscode/tasks.json");
+    expect(told).toEqual([{ name: "first" }]);
+    await tools[Symbol.asyncDispose]();
+    expect(told).toEqual([{ name: "first" }, { name: "second" }]);
+  });
+
   it.each<[string, unknown, RegExp]>([
     ["no sandbox", undefined, /^the argument `sandbox` is missing: call open_sandbox first/],
     ["an invented sandbox", "3", /^there is no such sandbox/],
