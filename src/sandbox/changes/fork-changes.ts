@@ -114,7 +114,8 @@ async function patchOf(
       side(then, () => parentChanges.read(change, limit)),
       side(now, () => fork.changes.read(change, limit)),
     ]);
-    return old === null && current === null ? "" : unifiedText(path.toString("utf8"), old, current).text;
+    if (old === null && current === null) return "";
+    return unifiedText({ path, before: old, after: current }, { binary: "named" }).text;
   } catch (error) {
     // The file was replaced or removed meanwhile.
     if (error instanceof BrigError && error.code.startsWith("file.")) return "";

@@ -1,5 +1,7 @@
-import { formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
+import { formatPatch, OMIT_HEADERS, type StructuredPatchHunk, structuredPatch } from "diff";
 import { decodeUtf8 } from "../../lib/utf8.js";
+import { binaryPatch } from "./binary-patch.js";
+import { gitName } from "./git-names.js";
 
 /** A file or a symbolic link before or after a change. */
 export interface PatchSide {
@@ -8,48 +10,79 @@ export interface PatchSide {
   content: Buffer;
 }
 
-/** The part of a patch that is about one path. */
-export type UnifiedText =
-  | { kind: "text"; text: string }
-  /** If true, `text` says only that the files differ, as git does for binary files. */
-  | { kind: "binary"; text: string };
+export interface PatchedPath {
+  /** Relative, as bytes or as text. */
+  path: Uint8Array | string;
+  /** Null stands for a file that does not exist; one of both must exist. */
+  before: PatchSide | null;
+  after: PatchSide | null;
+}
 
+/** The part of a patch that is about one path. Binary is what has a NUL or is not UTF-8, on either side. */
+export interface UnifiedText {
+  kind: "text" | "binary";
+  text: string;
+}
+
+const NOTHING = "/dev/null";
 const CONTEXT_LINES = 3;
 /** Beyond this many added and removed lines, the search for the shortest difference takes too long. */
 const MOST_EDITS = 4_000;
-/** How much of a file git looks at to find out that it is binary. */
-const BINARY_SAMPLE_BYTES = 8_000;
 
 /**
- * One file of a patch in git's format, which `git apply` takes. Null stands for a file that does not exist; one
- * of both must exist. Very different texts are shown as wholly removed and wholly added.
+ * One path of a patch in git's format, which `git apply` takes. Very different texts are shown as wholly removed and
+ * wholly added. A file that has become a symbolic link, or the other way round, is a deletion and an addition, as git
+ * writes it. With `binary: "named"`, for people and models, binary contents are left out.
  */
-export function unifiedText(path: string, before: PatchSide | null, after: PatchSide | null): UnifiedText {
-  const [removed, added] = [textOf(before), textOf(after)];
-  const hunks = removed === null || added === null ? null : hunksOf(removed, added);
-  const text = formatPatch({
-    isGit: true,
-    oldFileName: before === null ? "/dev/null" : `a/${path}`,
-    newFileName: after === null ? "/dev/null" : `b/${path}`,
-    oldHeader: undefined,
-    newHeader: undefined,
-    hunks: hunks ?? [],
-    ...(before === null && { isCreate: true }),
-    ...(after === null && { isDelete: true }),
-    ...(before?.gitMode !== after?.gitMode && { oldMode: before?.gitMode, newMode: after?.gitMode }),
-  });
-  if (hunks !== null) return { kind: "text", text };
-  const [from, to] = [
-    before === null ? "/dev/null" : `a/${path}`,
-    after === null ? "/dev/null" : `b/${path}`,
-  ];
-  return { kind: "binary", text: `${text}Binary files ${from} and ${to} differ\n` };
+export function unifiedText(
+  { path, before, after }: PatchedPath,
+  { binary = "whole" }: { binary?: "whole" | "named" } = {},
+): UnifiedText {
+  if (before !== null && after !== null && isLink(before) !== isLink(after)) {
+    const parts = [
+      unifiedText({ path, before, after: null }, { binary }),
+      unifiedText({ path, before: null, after }, { binary }),
+    ];
+    const kind = parts.some((part) => part.kind === "binary") ? "binary" : "text";
+    return { kind, text: parts.map(({ text }) => text).join("") };
+  }
+  const [from, to] = [gitName("a/", path), gitName("b/", path)];
+  const head = `diff --git ${from} ${to}\n${modeLines(before, after)}`;
+  const [old, current] = [textOf(before), textOf(after)];
+  if (old === null || current === null) {
+    const body =
+      binary === "whole"
+        ? binaryPatch(before?.content ?? null, after?.content ?? null)
+        : `Binary files ${before ? from : NOTHING} and ${after ? to : NOTHING} differ\n`;
+    return { kind: "binary", text: head + body };
+  }
+  const hunks = hunksOf(old, current);
+  if (hunks.length === 0) return { kind: "text", text: head };
+  const names = `--- ${fileName(from, before)}\n+++ ${fileName(to, after)}\n`;
+  const omitted = { oldFileName: "", newFileName: "", oldHeader: undefined, newHeader: undefined };
+  return { kind: "text", text: head + names + formatPatch({ ...omitted, hunks }, OMIT_HEADERS) };
+}
+
+function isLink({ gitMode }: PatchSide): boolean {
+  return gitMode === "120000";
+}
+
+function modeLines(before: PatchSide | null, after: PatchSide | null): string {
+  if (before === null) return `new file mode ${after?.gitMode}\n`;
+  if (after === null) return `deleted file mode ${before.gitMode}\n`;
+  return before.gitMode === after.gitMode ? "" : `old mode ${before.gitMode}\nnew mode ${after.gitMode}\n`;
+}
+
+/** A tab ends a name that has blanks in it, as git writes it for other programs. */
+function fileName(name: string, side: PatchSide | null): string {
+  if (side === null) return NOTHING;
+  return name.includes(" ") ? `${name}\t` : name;
 }
 
 /** Null for what is not text. */
 function textOf(side: PatchSide | null): string | null {
   if (side === null) return "";
-  if (side.content.subarray(0, BINARY_SAMPLE_BYTES).includes(0)) return null;
+  if (side.content.includes(0)) return null;
   const decoded = decodeUtf8(side.content);
   return decoded.kind === "text" ? decoded.text : null;
 }
