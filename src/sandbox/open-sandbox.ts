@@ -163,7 +163,10 @@ async function withTree(
   const warn = warner(options);
   shared.hold();
   try {
-    const opened = await open(await shared.open({ ...start, plan, warn }));
+    const tree = await shared.open({ ...start, plan, warn });
+    const opened = await open(tree);
+    const { undoLeftApplies } = await import("./changes/apply/left-applies.js");
+    await undoLeftApplies(tree, settings.environment.brigHome).catch(warn);
     const release: OpenedSandbox["release"] = async (how) => {
       await opened.release(how);
       await shared.release();
