@@ -233,18 +233,8 @@ async function startProved(
         return await connect();
       };
       return {
-        ...{
-          plan,
-          engine,
-          containerId: container.id,
-          ...running,
-          egress,
-          settings,
-          options,
-          release,
-          restart,
-          warn,
-        },
+        ...{ plan, engine, containerId: container.id, ...running, egress, settings, options },
+        ...{ release, restart, warn },
         tree: plan.overlay?.path === plan.workspace ? tree : null,
         branch: writesRepository(settings) ? settings.branch : null,
         isKept: keep,

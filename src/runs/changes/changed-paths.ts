@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { ContainerChange } from "../../docker/engine-types.js";
-import { isRefusedByGit } from "../../sandbox/changes/git-names.js";
+import { isRefusedByGit } from "../../sandbox/changes/patch/git-names.js";
 import { isReserved } from "../artifacts/artifact-paths.js";
 
 /** Where containers of tasks have what is no work on the task, if the working directory is `/`. */

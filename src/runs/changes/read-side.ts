@@ -4,7 +4,7 @@ import { buffer } from "node:stream/consumers";
 import { type ReceivedEntry, readTar } from "../../docker/calls/tar.js";
 import type { Engine } from "../../docker/engine-types.js";
 import { readStart } from "../../lib/bounded-file.js";
-import type { PatchSide } from "../../sandbox/changes/unified-text.js";
+import type { PatchSide } from "../../sandbox/changes/patch/unified-text.js";
 
 /** A longer file is only named. */
 const MAX_FILE_BYTES = 1024 * 1024;

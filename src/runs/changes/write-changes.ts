@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { ContainerChange, Engine } from "../../docker/engine-types.js";
-import { isRefusedByGit } from "../../sandbox/changes/git-names.js";
-import { type PatchSide, unifiedText } from "../../sandbox/changes/unified-text.js";
+import { isRefusedByGit } from "../../sandbox/changes/patch/git-names.js";
+import { type PatchSide, unifiedText } from "../../sandbox/changes/patch/unified-text.js";
 import { neverStarted } from "../place/never-started.js";
 import { type ChangedPath, changedPaths, isUnnamed } from "./changed-paths.js";
 import { type FoundSide, filesOnHost, sideInContainer, sideOnHost, sidesBelow } from "./read-side.js";

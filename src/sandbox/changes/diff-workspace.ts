@@ -1,7 +1,7 @@
 import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import type { FileState } from "../tree/tree-state.js";
-import { hasPatch, type MadePatch, patchOf } from "./change-patch.js";
 import type { LiveChanges } from "./live-changes.js";
+import { hasPatch, type MadePatch, patchOf } from "./patch/change-patch.js";
 import { type PathChoice, pathFilter } from "./path-filter.js";
 import type { SeenChange } from "./seen-change.js";
 import type { DiffOptions, FileVersion, WorkspaceChange, WorkspaceDiff } from "./workspace-change.js";

@@ -14,9 +14,9 @@ import {
   statesOf,
 } from "./fork/since-fork.js";
 import type { LiveChanges } from "./live-changes.js";
+import { type PatchSide, unifiedText } from "./patch/unified-text.js";
 import { keyOf } from "./path-key.js";
 import type { SeenChange } from "./seen-change.js";
-import { type PatchSide, unifiedText } from "./unified-text.js";
 import type { ForkApplied, ForkChange, ForkDiff, ForkPathOptions } from "./workspace-change.js";
 
 /** The longest patch of all changes, and the largest file in it. */

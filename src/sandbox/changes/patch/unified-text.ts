@@ -1,5 +1,5 @@
 import { formatPatch, OMIT_HEADERS, type StructuredPatchHunk, structuredPatch } from "diff";
-import { decodeUtf8 } from "../../lib/utf8.js";
+import { decodeUtf8 } from "../../../lib/utf8.js";
 import { binaryPatch } from "./binary-patch.js";
 import { gitName } from "./git-names.js";
 

@@ -1,4 +1,4 @@
-import { decodeUtf8 } from "../../lib/utf8.js";
+import { decodeUtf8 } from "../../../lib/utf8.js";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

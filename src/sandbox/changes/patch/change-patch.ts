@@ -1,10 +1,10 @@
-import type { SecretMask } from "../../egress/secrets/secret-mask.js";
-import { isBrigError } from "../../errors.js";
-import { isGone } from "../files/file-request.js";
-import type { FileState } from "../tree/tree-state.js";
+import type { SecretMask } from "../../../egress/secrets/secret-mask.js";
+import { isBrigError } from "../../../errors.js";
+import { isGone } from "../../files/file-request.js";
+import type { FileState } from "../../tree/tree-state.js";
+import type { HostFile, LiveChanges } from "../live-changes.js";
+import type { ReadLimit, SeenChange } from "../seen-change.js";
 import { isRefusedByGit } from "./git-names.js";
-import type { HostFile, LiveChanges } from "./live-changes.js";
-import type { ReadLimit, SeenChange } from "./seen-change.js";
 import { type PatchedPath, type PatchSide, unifiedText } from "./unified-text.js";
 
 /** What a diff has of one change. */
