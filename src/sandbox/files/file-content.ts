@@ -22,6 +22,15 @@ export async function* fileContent(
   const content = new PassThrough();
   // The loop over the pieces throws it. At this moment the reader may be busy with the piece before.
   content.on("error", () => undefined);
+  // Several pieces may wait for the same room.
+  let room: Promise<void> | undefined;
+  const offer = (data: Buffer) => {
+    if (content.write(Buffer.from(data))) return undefined;
+    room ??= drained(content).finally(() => {
+      room = undefined;
+    });
+    return room;
+  };
   const reading = run(context, {
     operation: "read",
     path,
@@ -29,7 +38,7 @@ export async function* fileContent(
     lengthBytes,
     refuseSymlinks: true,
     signal: stops.signal,
-    onOutput: (data) => (content.write(Buffer.from(data)) ? undefined : drained(content)),
+    onOutput: offer,
   }).then(
     () => void content.end(),
     (error: Error) => void content.destroy(error),

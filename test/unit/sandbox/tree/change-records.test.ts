@@ -25,7 +25,15 @@ describe("the records of a scan", () => {
     expect(one).toMatchObject({
       change: "added",
       path: Buffer.from("a/new"),
-      now: { type: "file", mode: 0o644, sizeBytes: 5, allocatedBytes: 4, ino: 7n, links: 2, linkTarget: null },
+      now: {
+        type: "file",
+        mode: 0o644,
+        sizeBytes: 5,
+        allocatedBytes: 4,
+        ino: 7n,
+        links: 2,
+        linkTarget: null,
+      },
       before: null,
     });
     expect(two).toMatchObject({
