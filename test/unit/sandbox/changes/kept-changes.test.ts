@@ -10,7 +10,7 @@ import {
 } from "../../../../src/sandbox/changes/sandbox-changes.js";
 import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import { takeRestorePoint } from "../../../../src/sandbox/points/sandbox-points.js";
-import { readRescues } from "../../../../src/sandbox/snapshots/rescued.js";
+import { noteRescue, readRescues } from "../../../../src/sandbox/snapshots/rescued.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { added, deleted } from "../overlay/played-tree.js";
 import { playedPoints, storedAt } from "../points/played-points.js";
@@ -63,6 +63,17 @@ describe("the changes of a sandbox that closes", () => {
         "call",
         "end",
       ]);
+    }
+  });
+
+  it("are the last state again, if that of an earlier sandbox could not be stored", async () => {
+    const { sandbox, tree, brigHome } = await opened();
+    for (const records of [[added("a", { size: 3n })], []]) {
+      await noteRescue(brigHome, { id: "tree", home: null });
+      tree.scans = [{ records }];
+      tree.contents.set("/merged/a", "one");
+      await keepChanges(sandbox);
+      expect(await readRescues(brigHome)).toEqual([]);
     }
   });
 
