@@ -29,7 +29,7 @@ export async function sideInContainer(
   return { kind: "none" };
 }
 
-/** The files in a directory of a container that does not run, by their paths in it; at most `limit`. */
+/** All that is in a directory of a container that does not run, by its paths in it; at most `limit`. */
 export async function sidesBelow(
   { engine, id }: { engine: Pick<Engine, "readArchive">; id: string },
   path: string,
@@ -40,8 +40,8 @@ export async function sidesBelow(
   if (archive === null) return sides;
   for await (const entry of readTar(archive)) {
     if (sides.size >= limit) break;
-    if (entry.kind === "directory") continue;
-    sides.set(posix.join(posix.dirname(path), entry.path), await sideOf(entry));
+    const inside = posix.join(posix.dirname(path), entry.path).replace(/\/$/, "");
+    sides.set(inside, await sideOf(entry));
   }
   return sides;
 }

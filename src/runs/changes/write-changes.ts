@@ -93,16 +93,24 @@ async function addChange(patch: Patch, { kind, path, name }: ChangedPath, source
   const copied = await sideCopied(sources.copied, name);
   const isNew = kind === "added" ? { kind: "none" as const } : null;
   const before = copied ?? isNew ?? (await sideInContainer(await image.container(), path, signal));
-  if (copied === null && before.kind === "directory" && after.kind !== "directory")
-    await addDeleted(patch, path, sources);
+  if (copied === null && before.kind === "directory" && after.kind !== "directory") {
+    const isEmptied = await addDeleted(patch, path, sources);
+    // Git makes no file where a directory is left.
+    if (after.kind === "side" && !isEmptied) return patch.leaveOut();
+  }
   patch.add(name, before, after);
 }
 
-/** Deletes a file of the image, or all files in one of its directories. */
-async function addDeleted(patch: Patch, path: string, { image, cwd, signal }: Sources): Promise<void> {
-  const limit = patch.filesLeft;
-  for (const [each, side] of await sidesBelow(await image.container(), path, { limit, signal }))
-    patch.add(posix.relative(cwd, each), side, { kind: "none" });
+/** Deletes a file of the image, or all files in one of its directories. Returns whether git then leaves nothing of it. */
+async function addDeleted(patch: Patch, path: string, { image, cwd, signal }: Sources): Promise<boolean> {
+  const limit = patch.filesLeft + 1;
+  const sides = await sidesBelow(await image.container(), path, { limit, signal });
+  for (const [each, side] of sides) patch.add(posix.relative(cwd, each), side, { kind: "none" });
+  if (sides.size >= limit) patch.leaveOut();
+  const isKnown = ([each, { kind }]: [string, FoundSide]) =>
+    kind === "directory" ? [...sides.keys()].some((one) => one.startsWith(`${each}/`)) : kind === "side";
+  const isRefused = ([each]: [string, FoundSide]) => isRefusedByGit(Buffer.from(each), { isLink: true });
+  return sides.size < limit && [...sides].every((one) => isKnown(one) && !isRefused(one));
 }
 
 /** What the last of the directories had under this name; null if none had. */

@@ -109,6 +109,24 @@ export class LiveChanges {
     return found;
   }
 
+  /**
+   * Whether the host has nothing in a directory but files, symbolic links and directories with such in them: git knows
+   * nothing else. Errors: `file.*`.
+   */
+  async hasOnlyFiles(directory: Buffer, signal: AbortSignal | undefined): Promise<boolean> {
+    const path = below(BASE_PATH, directory);
+    const entries = await listDirectory(await this.#tree.keeper(), path, { signal });
+    for (const { type, nameBytes } of entries) {
+      const inside = Buffer.concat([directory, Buffer.from("/"), nameBytes]);
+      const isKnown =
+        type === "directory"
+          ? await this.hasOnlyFiles(inside, signal)
+          : type === "file" || type === "symlink";
+      if (!isKnown) return false;
+    }
+    return entries.length > 0;
+  }
+
   /** The content of one of the host's files. Errors: `file.*`. */
   async readHostFile(path: Buffer, { maxBytes, signal }: ReadLimit): Promise<Buffer> {
     const file = below(BASE_PATH, path);

@@ -38,7 +38,7 @@ export function hasPatch({ path, before, now }: SeenChange): boolean {
 
 /**
  * Makes the patch of one change. Where the host's directory is gone it deletes each file in it, since git knows no
- * directories. Errors: those of reading.
+ * directories. Nothing can take the place of one that git does not empty. Errors: those of reading.
  */
 export async function patchOf(
   source: LiveChanges,
@@ -53,6 +53,10 @@ export async function patchOf(
     const lost = losesDirectory(change) ? await lostFiles(source, change.path, request) : [];
     if (lost === null) return { kind: "too-large" };
     const own = await sidesOf(source, change, { maxBytes: maxFileBytes, signal });
+    if (own !== null && losesDirectory(change)) {
+      const isLeft = lost.some(({ text }) => text === null);
+      if (isLeft || !(await source.hasOnlyFiles(change.path, signal))) return noPatch;
+    }
     return joined([...lost, ...(own === null ? [] : [patchPiece(own, request.mask)])], request);
   } catch (error) {
     // The file has grown since the scan.

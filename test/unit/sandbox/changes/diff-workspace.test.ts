@@ -3,7 +3,7 @@ import { SecretMask } from "../../../../src/egress/secrets/secret-mask.js";
 import { diffWorkspace } from "../../../../src/sandbox/changes/diff-workspace.js";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import type { WorkspaceChange } from "../../../../src/sandbox/changes/workspace-change.js";
-import { added, deleted, modified, type PlayedTree, playedTree } from "../overlay/played-tree.js";
+import { added, deleted, entry, modified, type PlayedTree, playedTree } from "../overlay/played-tree.js";
 
 const MIB = 2 ** 20;
 
@@ -136,9 +136,10 @@ describe("a diff", () => {
     const gone =
       /^# left out: "d\/.git\/config"\ndiff --git a\/d\/l b\/d\/l\ndeleted file mode 120000[\s\S]*-to\n[\s\S]*a\/d\/x b\/d\/x\ndeleted[\s\S]*-x\n/;
     expect((await patches(deleted("d", { type: 2 }))).changes[0]?.patch).toMatch(gone);
-    const replaced = (await patches(modified("d", { size: 4n }, { type: 2 }))).changes[0]?.patch ?? "";
-    expect(replaced).toMatch(gone);
-    expect(replaced).toMatch(/new file mode 100644\n[\s\S]*\+now\n$/);
+    // Git leaves the repository, so no file can be made there.
+    expect((await patches(modified("d", { size: 4n }, { type: 2 }))).changes).toMatchObject([
+      { patch: null },
+    ]);
     expect((await patches(modified("d", { type: 5 }, { type: 2 }))).changes[0]?.patch).toMatch(gone);
     for (const options of [{ maxFileBytes: 1 }, { maxPatchBytes: 100 }])
       expect(await patches(deleted("d", { type: 2 }), options)).toMatchObject({
@@ -146,6 +147,31 @@ describe("a diff", () => {
         changes: [{ patch: null }],
       });
   });
+
+  it.each<[string, Record<string, Buffer[]>, boolean]>([
+    [
+      "files and directories of files",
+      { d: [entry(2, "sub"), entry(3, "l")], "d/sub": [entry(1, "x")] },
+      true,
+    ],
+    ["an empty directory", { d: [entry(2, "sub"), entry(3, "l")], "d/sub": [] }, false],
+    ["a FIFO", { d: [entry(4, "p"), entry(3, "l")] }, false],
+    ["nothing", { d: [] }, false],
+  ])(
+    "puts a file in the place of a directory with %s only if git empties that",
+    async (_name, lists, has) => {
+      const tree = await treeWith([modified("d", { size: 4n }, { type: 2 })], { "/merged/d": "now\n" });
+      for (const [path, entries] of Object.entries(lists)) tree.lists.set(`/base/${path}`, entries);
+      const below = [added("l", { type: 3, target: "to" })];
+      tree.answer = ({ operation, path }) =>
+        operation === "changes" && path.toString() === "/base/d"
+          ? { output: below, result: scanOf(below.length) }
+          : null;
+      const [change] = (await diff(tree)).changes;
+      const whole = /deleted file mode 120000[\s\S]*-to\n[\s\S]*new file mode 100644\n[\s\S]*\+now\n$/;
+      expect(change?.patch ?? "").toMatch(has ? whole : /^$/);
+    },
+  );
 
   it("leaves out a file that is removed or replaced meanwhile", async () => {
     for (const errno of [2, 20, 40, 4096 + 2]) {

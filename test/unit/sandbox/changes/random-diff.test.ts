@@ -19,7 +19,7 @@ import { diffWorkspace } from "../../../../src/sandbox/changes/diff-workspace.js
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import { changeRecord, type RecordState } from "../../../support/change-records.js";
 import { runs } from "../../../support/fuzz.js";
-import { scanResult } from "../channel/played-files.js";
+import { listEntry, scanResult } from "../channel/played-files.js";
 import { playedTree } from "../overlay/played-tree.js";
 
 /** Names and contents are bytes as latin1. */
@@ -95,6 +95,16 @@ function withoutTarget(node: Node): RecordState {
   return state;
 }
 
+const types = { file: 1, directory: 2, link: 3 };
+
+function entriesIn(tree: Tree, directory: string): Buffer[] {
+  return [...tree].flatMap(([path, { kind }]) => {
+    const slash = path.lastIndexOf("/");
+    const isInside = path.slice(0, Math.max(0, slash)) === directory;
+    return isInside ? [listEntry(types[kind], Buffer.from(path.slice(slash + 1), "latin1"))] : [];
+  });
+}
+
 async function patchBetween(before: Tree, after: Tree): Promise<string> {
   const played = await playedTree();
   played.scans = [{ records: recordsOf(before, after) }];
@@ -103,6 +113,8 @@ async function patchBetween(before: Tree, after: Tree): Promise<string> {
       if (node.kind === "file") played.contents.set(`${side}/${path}`, Buffer.from(node.content, "latin1"));
       else if (node.kind === "link")
         played.stats.set(`${side}/${path}`, { type: 3, target: Buffer.from(node.target, "latin1") });
+  for (const [path, node] of before)
+    if (node.kind === "directory") played.lists.set(`/base/${path}`, entriesIn(before, path));
   played.answer = ({ operation, path }) => {
     const inside = path.toString("latin1");
     if (operation !== "changes" || !inside.startsWith("/base/")) return null;
