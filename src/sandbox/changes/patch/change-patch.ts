@@ -16,7 +16,7 @@ export type MadePatch =
   /** One of the two files was removed or replaced since the scan, so this is no change any more, or another one. */
   | { kind: "gone" };
 
-export interface PatchRequest {
+interface PatchRequest {
   maxFileBytes: number;
   /** The most bytes of the whole patch. */
   maxBytes: number;
