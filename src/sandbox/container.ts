@@ -57,6 +57,8 @@ export class SandboxContainer {
   #id: string | undefined;
   #attached: EngineStream | undefined;
   #isDiscarded = false;
+  /** The engine may have created it, but has not said so, or it could not be removed. */
+  #mayExist = false;
 
   constructor(engine: Engine, { plan, keep, warn, recordFor, name }: ContainerOptions) {
     this.#recordFor = recordFor;
@@ -69,6 +71,11 @@ export class SandboxContainer {
 
   get id(): string {
     return this.#id ?? "";
+  }
+
+  /** Whether the engine may still have it, so that its record has to stay. */
+  get mayExist(): boolean {
+    return this.#mayExist;
   }
 
   async start(body: ContainerBody, { imageId, signal, whileStarting }: StartOptions): Promise<void> {
@@ -123,10 +130,19 @@ export class SandboxContainer {
     this.#isDiscarded = true;
     this.#attached?.stream.destroy();
     const ending = { isEnding: how?.isEnding === true, staysAtEnd: this.#plan.outlivesProcesses };
-    if (this.#id !== undefined) await removeAndConfirm(this.#engine, this.#id, ending);
+    if (this.#id !== undefined) {
+      this.#mayExist = true;
+      await removeAndConfirm(this.#engine, this.#id, ending);
+      this.#mayExist = false;
+    }
     const placeholders = this.#placeholders;
     if (placeholders !== undefined && placeholders.made.length > 0)
       await this.#removePlaceholders(placeholders);
+    if (this.#mayExist) this.#record([]);
+    else this.#forget();
+  }
+
+  #forget(): void {
     if (this.#recordFor === null) return;
     const { brigHome, owner } = this.#recordFor;
     try {
@@ -210,11 +226,19 @@ export class SandboxContainer {
     } catch (error) {
       if (isDefiniteFailure(error)) throw error;
       await this.#adoptUnanswered(name);
-      // An engine that answers even later has created what nobody else removes.
-      if (this.#id === undefined)
-        creating.then((id) => this.#engine.removeContainer(id)).catch(() => undefined);
+      if (this.#id === undefined) {
+        this.#mayExist = true;
+        // An engine that answers even later has created what nobody else removes before this program has ended.
+        creating.then((id) => this.#removeLate(id)).catch(() => undefined);
+      }
       throw error;
     }
+  }
+
+  async #removeLate(id: string): Promise<void> {
+    await this.#engine.removeContainer(id);
+    this.#mayExist = false;
+    if (this.#isDiscarded) this.#forget();
   }
 
   async #adoptUnanswered(name: string): Promise<void> {

@@ -27,6 +27,8 @@ export async function createSandbox(
   const { toolboxVolume, resolve, environment = readEnvironment() } = surroundings;
   const connecting =
     options.engine === undefined ? connectEngine({ env: environment }) : engineOf(options.engine);
+  // A failure is reported where the engine is needed, which a snapshot has to be read for first.
+  connecting.catch(() => undefined);
   const start = { ...options, engine: connecting, toolboxVolume, resolve };
   if (options.from !== undefined) return await openFrom(options.from, options, { environment, start });
   if (options.at !== undefined)

@@ -163,7 +163,10 @@ async function withTree(
   const warn = warner(options);
   shared.hold();
   try {
-    const opened = await open(await shared.open({ ...start, plan, warn }));
+    const tree = await shared.open({ ...start, plan, warn });
+    const opened = await open(tree);
+    const { undoLeftApplies } = await import("./changes/apply/left-applies.js");
+    await undoLeftApplies(tree, settings.environment.brigHome).catch(warn);
     const release: OpenedSandbox["release"] = async (how) => {
       await opened.release(how);
       await shared.release();
@@ -230,18 +233,8 @@ async function startProved(
         return await connect();
       };
       return {
-        ...{
-          plan,
-          engine,
-          containerId: container.id,
-          ...running,
-          egress,
-          settings,
-          options,
-          release,
-          restart,
-          warn,
-        },
+        ...{ plan, engine, containerId: container.id, ...running, egress, settings, options },
+        ...{ release, restart, warn },
         tree: plan.overlay?.path === plan.workspace ? tree : null,
         branch: writesRepository(settings) ? settings.branch : null,
         isKept: keep,

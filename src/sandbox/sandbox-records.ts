@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../docker/engine-types.js";
-import { BrigError } from "../errors.js";
+import { BrigError, isBrigError } from "../errors.js";
 import { readTextFile } from "../lib/bounded-file.js";
 import { errnoOf, systemReason } from "../lib/errno.js";
 import { fullDiskOfBrig } from "../lib/files/full-disk.js";
@@ -30,6 +30,7 @@ import {
 } from "../lib/json/json-shape.js";
 import { parseJson } from "../lib/json/parse-json.js";
 import { type HostProcesses, hasProcess, type Owner, ownerState } from "../lib/owner.js";
+import { LABELS } from "./labels.js";
 import { reclaimTreeVolumes } from "./overlay/tree-volumes.js";
 import { isAbandonedPlaceholder, removeAbandonedPlaceholders } from "./plan/placeholders.js";
 import { inTime } from "./removal.js";
@@ -164,18 +165,38 @@ async function readRecord(file: string): Promise<SandboxRecord | null> {
   return read.kind === "text" ? readOrNull(recordShape, parseJson(read.text)) : null;
 }
 
+type ReclaimingEngine = Pick<
+  Engine,
+  "endpoint" | "inspectContainer" | "listContainers" | "removeContainer" | "listVolumes" | "removeVolume"
+>;
+
 /**
- * Removes the placeholders, volumes and records of sessions whose process and container are certainly gone. Returns
+ * Removes the containers of a session that were created and not started before its process was killed: nobody is left
+ * to start them. One that the engine does not remove stays for the next time.
+ */
+async function removeNeverStarted(engine: ReclaimingEngine, sessionId: string): Promise<void> {
+  const left = await inTime(() => engine.listContainers([`${LABELS.session}=${sessionId}`]));
+  for (const { id, state } of left) {
+    if (state !== "created") continue;
+    await inTime((signal) => engine.removeContainer(id, { signal })).catch((error: unknown) => {
+      if (!isBrigError(error, "engine.failed")) throw error;
+    });
+  }
+}
+
+/**
+ * Removes the placeholders, volumes and records of sessions whose process and container are certainly gone, and containers of theirs that were never started. Returns
  * the removed directories, without those that other sessions use. Errors: the engine's.
  */
 export async function reclaimPlaceholders(
-  engine: Pick<Engine, "inspectContainer" | "listVolumes" | "removeVolume" | "endpoint">,
+  engine: ReclaimingEngine,
   { brigHome, processes }: { brigHome: string; processes: HostProcesses },
 ): Promise<string[]> {
   const removed: string[] = [];
   for (const record of await readRecords(brigHome, (pid) => pid !== process.pid)) {
     if (record.endpoint !== engine.endpoint) continue;
     if ((await ownerState(record.owner, processes)) !== "gone") continue;
+    await removeNeverStarted(engine, record.sessionId);
     const name = record.containerId ?? `brig-${record.sessionId}`;
     if ((await inTime((signal) => engine.inspectContainer(name, { signal }))) !== null) continue;
     // Nothing is waited for from here to the removal: another session could take the directories over meanwhile.

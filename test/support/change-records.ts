@@ -4,6 +4,8 @@ export interface RecordState {
   type: number;
   mode?: number;
   size?: bigint;
+  /** Default: the size. */
+  allocated?: bigint;
   ino?: bigint;
   links?: number;
   uid?: number;
@@ -51,5 +53,6 @@ export function changeRecord({
   head.writeBigUInt64LE(before?.ino ?? 0n, 96);
   head.writeBigUInt64LE(before?.dev ?? 0n, 104);
   head.writeBigUInt64LE(below, 112);
+  head.writeBigUInt64LE(now?.allocated ?? now?.size ?? 0n, 120);
   return Buffer.concat([head, pathBytes, target]);
 }

@@ -12,6 +12,8 @@
 
 /* As much as a pipe takes at once. The longest record fits into it several times. */
 #define CHUNK_BYTES (64u << 10)
+/* Whatever the file system's own blocks are. */
+#define STAT_BLOCK_BYTES 512u
 static uint8_t chunk[CHUNK_BYTES];
 
 void changes_output_begin(struct changes_output *o, int out, int64_t since) {
@@ -61,6 +63,7 @@ static void encode(uint8_t *record, const struct change *change) {
         put32(record + 24, (uint32_t)now->st_nlink);
         put_state(record + 32, now);
         put64(record + 64, (uint64_t)now->st_rdev);
+        put64(record + 120, (uint64_t)now->st_blocks * STAT_BLOCK_BYTES);
     }
     if (before) {
         record[2] = file_type(before->st_mode);

@@ -8,6 +8,7 @@
 
 #include "file-stat.h"
 #include "io.h"
+#include "wire.h"
 
 #define COPY_BYTES (64u << 10)
 
@@ -60,6 +61,46 @@ static uint64_t skip_hole(int fd, uint64_t offset, uint64_t size) {
     return (uint64_t)data > offset ? (uint64_t)data : offset;
 }
 
+/* The offset of the hole behind the data at `offset`. */
+static uint64_t end_of_data(int fd, uint64_t offset, uint64_t end) {
+    off_t hole = lseek(fd, (off_t)offset, SEEK_HOLE);
+    return hole > (off_t)offset && (uint64_t)hole < end ? (uint64_t)hole : end;
+}
+
+static uint32_t write_extent(int out, uint8_t *extent, uint64_t offset, size_t length) {
+    put64(extent, offset);
+    put32(extent + 8, (uint32_t)length);
+    return write_all(out, extent, EXTENT_HEAD_BYTES + length) == 0 ? 0 : (uint32_t)errno;
+}
+
+/* The end is fixed before, so that a file that grows meanwhile is not read for ever. One that shrinks ends where it was found to. */
+static uint32_t read_extents(int fd, int out, uint64_t offset, uint64_t end) {
+    static uint8_t extent[EXTENT_HEAD_BYTES + EXTENT_BYTES_MAX];
+    uint64_t data_end = offset;
+    while (offset < end) {
+        if (offset == data_end) {
+            offset = skip_hole(fd, offset, end);
+            if (offset >= end) break;
+            data_end = end_of_data(fd, offset, end);
+        }
+        uint64_t left = data_end - offset;
+        ssize_t n = pread(fd, extent + EXTENT_HEAD_BYTES, left < EXTENT_BYTES_MAX ? (size_t)left : EXTENT_BYTES_MAX, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (n == 0) end = offset;
+        uint32_t error = n == 0 ? 0 : write_extent(out, extent, offset, (size_t)n);
+        if (error) return error;
+        offset += (uint64_t)n;
+    }
+    return write_extent(out, extent, end, 0);
+}
+
+/* The end of what was asked for. A length of zero is all. */
+static uint64_t end_of_request(const struct file_request *request, uint64_t size) {
+    bool is_shorter = request->length > 0 && request->offset < size && size - request->offset > request->length;
+    return is_shorter ? request->offset + request->length : size;
+}
+
 static bool is_longer_than_asked(const struct file_request *request, uint64_t size) {
     return size > request->offset && size - request->offset > request->length;
 }
@@ -71,6 +112,7 @@ static uint32_t read_open_file(const struct file_request *request, int fd, int o
     if (start > INT64_MAX) return EINVAL;
     if (request->flags & READ_SKIP_HOLE) start = skip_hole(fd, start, size);
     put64(result->bytes + 8, start);
+    if (request->flags & READ_EXTENTS) return read_extents(fd, out, start, end_of_request(request, size));
     return request->flags & READ_INLINE ? read_inline(fd, start, request->length, result) : copy_range(fd, out, start, request->length);
 }
 

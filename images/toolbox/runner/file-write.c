@@ -13,6 +13,7 @@
 
 #include "file-stat.h"
 #include "io.h"
+#include "wire.h"
 
 #define COPY_BYTES (64u << 10)
 #define MAX_LINKS 40
@@ -41,6 +42,37 @@ static uint32_t copy_input(const struct file_job *job, int fd) {
         if (*job->cancelled) return ECANCELED; /* the stream may have ended before the data did */
         if (n == 0) return 0;
         if (write_all(fd, chunk, (size_t)n) != 0) return (uint32_t)errno;
+    }
+}
+
+/* Fails with EINVAL where the input ends before. */
+static uint32_t take_exactly(const struct file_job *job, uint8_t *bytes, size_t size) {
+    for (size_t taken = 0; taken < size;) {
+        ssize_t n = read(job->stream, bytes + taken, size - taken);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return (uint32_t)errno;
+        if (*job->cancelled) return ECANCELED;
+        if (n == 0) return EINVAL;
+        taken += (size_t)n;
+    }
+    return 0;
+}
+
+/* What is between the extents, and behind the last one, becomes holes. */
+static uint32_t write_extents(const struct file_job *job, int fd) {
+    static uint8_t chunk[EXTENT_BYTES_MAX];
+    for (uint64_t end = 0;;) {
+        uint8_t head[EXTENT_HEAD_BYTES];
+        uint32_t error = take_exactly(job, head, sizeof head);
+        if (error) return error;
+        uint64_t offset = get64(head);
+        uint32_t length = get32(head + 8);
+        if (offset < end || offset > INT64_MAX - EXTENT_BYTES_MAX || length > sizeof chunk) return EINVAL;
+        if (length == 0) return ftruncate(fd, (off_t)offset) == 0 ? 0 : (uint32_t)errno;
+        error = take_exactly(job, chunk, length);
+        if (error) return error;
+        if (lseek(fd, (off_t)offset, SEEK_SET) < 0 || write_all(fd, chunk, length) != 0) return (uint32_t)errno;
+        end = offset + length;
     }
 }
 
@@ -88,7 +120,7 @@ static uint32_t take_place(const struct temporary *new, const char *path, bool o
 }
 
 static uint32_t take_input(const struct file_job *job, const struct file_request *request, int fd) {
-    if (file_has_input(request)) return copy_input(job, fd);
+    if (file_has_input(request)) return request->flags & WRITE_EXTENTS ? write_extents(job, fd) : copy_input(job, fd);
     if (*job->cancelled) return ECANCELED;
     return write_all(fd, request->second, request->second_length) == 0 ? 0 : (uint32_t)errno;
 }

@@ -146,11 +146,13 @@ enum read_flag {
     READ_ALL_OR_NONE = 1,
     READ_INLINE = 2,
     READ_SKIP_HOLE = 4,
+    READ_EXTENTS = 8,
 };
 
 enum write_flag {
     WRITE_NEW = 1,
     WRITE_INLINE = 2,
+    WRITE_EXTENTS = 4,
 };
 
 enum stat_flag {
@@ -171,6 +173,9 @@ enum remove_flag {
 };
 
 #define READ_RESULT_BYTES 16u
+/* Files with their holes, as extents: a head and as many bytes as it says. A head without bytes is the end, at the size of the file. */
+#define EXTENT_HEAD_BYTES 12u
+#define EXTENT_BYTES_MAX (64u << 10)
 #define STAT_RECORD_BYTES 52u
 #define LIST_ENTRY_HEAD_BYTES 4u
 #define SEQUENCE_RESULT_BYTES 4u
@@ -207,7 +212,7 @@ enum receipt_end {
 };
 
 /* Changes of a tree */
-#define CHANGES_RECORD_BYTES 120u
+#define CHANGES_RECORD_BYTES 128u
 #define CHANGES_RESULT_BYTES 64u
 
 enum changes_flag {

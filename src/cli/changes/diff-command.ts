@@ -25,8 +25,11 @@ export function defineDiff(command: Command, context: CliContext): void {
 
 const help = `
 Compares what a session with --workspace overlay has changed with your files as they are now. The patch is in git's
-format: brig diff | git apply does the same as brig apply, but for binary files and for secrets of [egress.secrets], which
-are masked in the patch.`;
+format: brig diff | git apply does the same as brig apply, but for empty directories, files of more than 16 MiB, and
+secrets of [egress.secrets], which are masked in the patch.`;
+
+/** Of a patch that goes to a program. A person gets those of 1 MiB, and of binary files only the names. */
+const PIPED = { maxFileBytes: 16 * 1024 * 1024, maxPatchBytes: Number.MAX_SAFE_INTEGER };
 
 async function list({ json }: DiffFlags, { environment, stdout }: CliContext): Promise<void> {
   const all = await allKept(environment.brigHome);
@@ -55,7 +58,8 @@ async function diff(paths: string[], flags: DiffFlags, context: CliContext): Pro
     return await writeJson(stdout, { id: kept.id, workspace: kept.workspace, ...counts, changes: shown });
   }
   const onChange = (change: WorkspaceChange) => show(change, { isShort, context });
-  const { count, tooLarge, notEntered } = await sandbox.diff({ ...options, onChange });
+  const limits = stdout.isTTY === true ? {} : PIPED;
+  const { count, tooLarge, notEntered } = await sandbox.diff({ ...options, ...limits, onChange });
   if (count === 0) await say(stderr, "brig: nothing differs from your files\n");
   if (tooLarge > 0) await say(stderr, `brig: ${tooLarge} changed files are too large to be shown\n`);
   if (notEntered > 0) await say(stderr, `brig: ${notEntered} directories could not be looked into\n`);
@@ -80,12 +84,14 @@ async function configuredMask({ environment, stderr }: CliContext): Promise<Secr
 
 /** If standard output is not a terminal, the patch is written unchanged, so that `git apply` can read it. */
 async function show(
-  { path, change, before, after, patch }: WorkspaceChange,
+  { path, change, before, after, patch, isBinary }: WorkspaceChange,
   { isShort, context: { stdout } }: { isShort: boolean; context: CliContext },
 ): Promise<void> {
   const shown = (text: string) => (stdout.isTTY === true ? neutralise(text) : text);
   if (isShort) return await write(stdout, `${change.padEnd(8)} ${neutraliseLine(path)}\n`);
-  if (patch !== null) return await write(stdout, shown(patch));
+  const isForProgram = stdout.isTTY !== true;
+  if (patch !== null && (isForProgram || !isBinary)) return await write(stdout, shown(patch));
   const type = (after ?? before)?.type ?? "file";
-  await write(stdout, shown(`# ${change} ${type} ${JSON.stringify(path)}\n`));
+  const what = isBinary && type === "file" ? "binary file" : type;
+  await write(stdout, shown(`# ${change} ${what} ${JSON.stringify(path)}\n`));
 }

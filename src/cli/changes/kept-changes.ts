@@ -3,10 +3,11 @@ import type { SecretMask } from "../../egress/secrets/secret-mask.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import type { ApplyOptions, ApplyResult } from "../../sandbox/changes/workspace-change.js";
 import type { Sandbox } from "../../sandbox/sandbox.js";
+import { readRescues } from "../../sandbox/snapshots/rescued.js";
 import { describeSnapshot, listSnapshots } from "../../sandbox/snapshots/snapshot-store.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
-import { fitted } from "../render.js";
+import { fitted, say } from "../render.js";
 
 /** The options that `brig diff` and `brig apply` share. */
 export interface ChangesFlags {
@@ -32,13 +33,18 @@ export function addChangesOptions(command: Command): Command {
     .option("--json", "print JSON");
 }
 
-/** The kept changes of all sessions, the latest first. Unreadable ones are left out. */
+/**
+ * The kept changes of all sessions, the latest first, also those of which only a rescue knows. Unreadable ones are left
+ * out.
+ */
 export async function allKept(brigHome: string): Promise<KeptState[]> {
   const all = await Promise.all(
     (await listSnapshots(brigHome)).map(async (id) => await describeSnapshot(brigHome, id).catch(() => null)),
   );
-  const known = all.flatMap((one) => (one === null ? [] : [one]));
-  return known
+  const rescued = (await readRescues(brigHome)).flatMap(({ state }) => state ?? []);
+  const newer = new Set(rescued.map(({ id }) => id));
+  const known = all.flatMap((one) => (one === null || newer.has(one.id) ? [] : [one]));
+  return [...known, ...rescued]
     .map(({ owner, ...kept }) => kept)
     .sort((one, other) => (one.changedAt < other.changedAt ? 1 : -1));
 }
@@ -61,10 +67,14 @@ export async function openKept(
 ): Promise<OpenedState> {
   const { brigHome } = environment;
   const kept = await choose(await allKept(brigHome), { id, cwd, brigHome });
+  await requireLast(kept, { brigHome, isAsked: id !== undefined, stderr });
   const { applyKept, openFromSnapshot } = await import("../../sandbox/changes/sandbox-changes.js");
   const { resolveSettings } = await import("../../sandbox/settings/resolve-settings.js");
   const { connectEngine } = await import("../../docker/connect.js");
   const { sandboxFrom } = await import("../../sandbox/sandbox.js");
+  const engine = connectEngine({ env: environment });
+  // A failure is reported where the engine is needed, when the snapshot is read.
+  engine.catch(() => undefined);
   const opened = await openFromSnapshot(
     async (workspace) => {
       const settings = await resolveSettings({ workspace, workspaceKind: "overlay", environment });
@@ -74,7 +84,7 @@ export async function openKept(
       id: kept.id,
       brigHome,
       start: {
-        engine: connectEngine({ env: environment }),
+        engine,
         signal,
         onWarning: (warning) => {
           stderr.write(fitted(stderr, describeError(warning, { showsCauses: false })));
@@ -87,6 +97,34 @@ export async function openKept(
     kept,
     apply: async (options) => await applyKept(opened, kept.id, options),
   };
+}
+
+/**
+ * Refuses a state if its session has left a newer one that could not be stored here, so that nobody takes one for the
+ * other. If the newer one is gone, the earlier one can be had by its id.
+ */
+async function requireLast(
+  { id }: KeptState,
+  { brigHome, isAsked, stderr }: { brigHome: string; isAsked: boolean } & Pick<CliContext, "stderr">,
+): Promise<void> {
+  const rescue = (await readRescues(brigHome)).find((one) => one.id === id);
+  if (rescue === undefined) return;
+  const short = id.slice(0, 8);
+  if (rescue.state !== null)
+    throw new BrigError(
+      `the last state of these changes could not be stored here, and is in ${rescue.home}`,
+      {
+        code: "snapshot.unknown",
+        hint: `BRIG_HOME=${rescue.home} brig diff --id ${short} shows it, BRIG_HOME=${rescue.home} brig apply --id ${short} brings it to your files`,
+      },
+    );
+  const gone =
+    "the last state of these changes could not be stored, and is gone; what is kept is an earlier one";
+  if (isAsked) return await say(stderr, `brig: ${gone}\n`);
+  throw new BrigError(gone, {
+    code: "snapshot.unknown",
+    hint: `brig diff --id ${short} shows the earlier one, brig apply --id ${short} brings it to your files`,
+  });
 }
 
 async function choose(

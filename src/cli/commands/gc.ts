@@ -13,7 +13,7 @@ import { openSandbox } from "../../sandbox/open-sandbox.js";
 import { treeLabel } from "../../sandbox/overlay/tree-volumes.js";
 import { readRecords, reclaimPlaceholders } from "../../sandbox/sandbox-records.js";
 import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
-import { removeOldSnapshots } from "../../sandbox/snapshots/old-snapshots.js";
+import { removeOldSnapshots, removeUnfinishedContents } from "../../sandbox/snapshots/old-snapshots.js";
 import { removeUnfinishedSnapshots } from "../../sandbox/snapshots/snapshot-store.js";
 import {
   REMOVABLE,
@@ -70,6 +70,8 @@ interface GarbageReport extends SweepReport {
   undoneApplies: string[];
   /** How many incomplete snapshots of killed processes were removed. */
   incompleteSnapshots: number;
+  /** How many incomplete contents were removed from other snapshots of killed processes. */
+  incompleteContents: number;
   /** The ids of kept changes that were removed, or with `--dry-run` would be, because of their age. */
   oldSnapshots: string[];
   /** How many images built for tasks the engine has. They stay: they save later runs the time to build them. */
@@ -105,7 +107,8 @@ async function collectGarbage(
           dryRun: dryRun === true,
         });
   const taskImages = (await new TaskImageStore(engine).list()).length;
-  const nothingElse = { placeholders: [], undoneApplies: [], incompleteSnapshots: 0, quarantines: 0 };
+  const nothing = { incompleteSnapshots: 0, incompleteContents: 0, quarantines: 0 };
+  const nothingElse = { placeholders: [], undoneApplies: [], ...nothing };
   if (dryRun === true) return { ...report, oldSnapshots, taskImages, ...nothingElse };
   await forgetEndedOwners(brigHome);
   return {
@@ -118,6 +121,7 @@ async function collectGarbage(
       return await openSandbox(settings, { engine, signal });
     }),
     incompleteSnapshots: await removeUnfinishedSnapshots(brigHome, processes),
+    incompleteContents: await removeUnfinishedContents(brigHome, processes),
     quarantines: await removeLeftQuarantines(brigHome, processes),
   };
 }
@@ -158,16 +162,8 @@ async function writeReport(
       "an empty directory of a dead session",
     ]),
     ...report.undoneApplies.map((path) => ["apply", path, "undone", "brig apply was killed"]),
-    ...(report.incompleteSnapshots === 0
-      ? []
-      : [
-          [
-            "snapshots",
-            String(report.incompleteSnapshots),
-            "removed",
-            "never complete, and their program has ended",
-          ],
-        ]),
+    ...rowOfIncomplete("snapshots", report.incompleteSnapshots),
+    ...rowOfIncomplete("contents", report.incompleteContents),
     ...report.oldSnapshots.map((id) => [
       "changes",
       id,
@@ -185,6 +181,10 @@ async function writeReport(
       stdout,
       `${report.taskImages} ${report.taskImages === 1 ? "image" : "images"} of tasks stay; those that nobody needs are removed by: brig image prune --tasks\n`,
     );
+}
+
+function rowOfIncomplete(what: string, count: number): string[][] {
+  return count === 0 ? [] : [[what, String(count), "removed", "never complete, and their program has ended"]];
 }
 
 function describeObject(

@@ -44,10 +44,11 @@ async function showDiffWithHost(
   if (notEntered > 0) show(warning(`directories that could not be looked into: ${notEntered}`));
 }
 
-function linesOf({ path, change, before, after, patch }: WorkspaceChange): ListingLine[] {
-  if (patch !== null) return diffLines(patch);
+function linesOf({ path, change, before, after, patch, isBinary }: WorkspaceChange): ListingLine[] {
+  if (patch !== null && !isBinary) return diffLines(patch);
   const type = (after ?? before)?.type ?? "file";
-  return [{ text: `${change} ${type} ${neutraliseLine(path)}`, tone: "quiet" }];
+  const what = isBinary && type === "file" ? "binary file" : type;
+  return [{ text: `${change} ${what} ${neutraliseLine(path)}`, tone: "quiet" }];
 }
 
 /** Makes the changes of a copy-on-write workspace on the host: all of them, or those at the given paths. */

@@ -42,12 +42,16 @@ export type TarEntry = {
  * error of a file's content ends the stream.
  */
 export function streamTar(entries: Iterable<TarEntry> | AsyncIterable<TarEntry>): Readable {
+  return Readable.from(packed(entries));
+}
+
+/** Takes the first entry when somebody reads, so that a failure does not come before anybody listens. */
+async function* packed(entries: Iterable<TarEntry> | AsyncIterable<TarEntry>): AsyncGenerator<Uint8Array> {
   const tar = pack();
-  // The reader gets the error from the stream.
+  // The loop over the archive throws it.
   tar.on("error", () => undefined);
-  const stream = Readable.from(tar);
-  packEntries(tar, entries).catch((error: Error) => stream.destroy(error));
-  return stream;
+  packEntries(tar, entries).catch((error: Error) => tar.destroy(error));
+  yield* tar as AsyncIterable<Uint8Array>;
 }
 
 async function packEntries(tar: Pack, entries: Iterable<TarEntry> | AsyncIterable<TarEntry>): Promise<void> {
@@ -85,7 +89,10 @@ async function packFile(tar: Pack, header: Headers, content: AsyncIterable<Uint8
 
 /** Reads one regular file of a gzipped tar archive. Throws if the archive lacks it. */
 export async function readTarFile(archive: string, path: string): Promise<Buffer> {
-  const entries = createReadStream(archive).pipe(createGunzip()).pipe(extract());
+  const entries = extract();
+  const fed = pipeline(createReadStream(archive), createGunzip(), entries);
+  // The loop over the entries throws it.
+  fed.catch(() => undefined);
   for await (const entry of entries) {
     if (entry.header.name === path && entry.header.type === "file") return await buffer(entry);
     entry.resume();

@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { ContainerChange } from "../../docker/engine-types.js";
-import { isReserved, splitName } from "../artifacts/artifact-paths.js";
+import { isRefusedByGit } from "../../sandbox/changes/patch/git-names.js";
+import { isReserved } from "../artifacts/artifact-paths.js";
 
 /** Where containers of tasks have what is no work on the task, if the working directory is `/`. */
 const UNINTERESTING = ["/logs", "/tmp", "/run", "/var/log", "/var/cache", "/root/.cache"];
@@ -16,20 +17,30 @@ export interface ChangedPath {
 /**
  * The changed files below the working directory; of directories only what is in them, and what was deleted. The
  * administrative files of git are left out. Changed and deleted ones come first: of added ones there may be thousands,
- * such as installed packages.
+ * such as installed packages. Last come directories with changes in them, which may have been files or links before.
  */
 export function changedPaths(changes: readonly ContainerChange[], cwd: string): ChangedPath[] {
   const root = cwd === "/" ? "/" : `${cwd}/`;
-  const directories = new Set(changes.map(({ path }) => posix.dirname(path)));
+  const present = changes.filter(({ kind }) => kind !== "deleted");
+  const directories = new Set(present.map(({ path }) => posix.dirname(path)));
   const found = changes.flatMap(({ kind, path }): ChangedPath[] => {
     if (!path.startsWith(root) || isReserved(path)) return [];
-    if (kind !== "deleted" && directories.has(path)) return [];
+    if (kind === "added" && directories.has(path)) return [];
     const name = path.slice(root.length);
-    const names = splitName(name);
-    if (names === null || names.includes(".git")) return [];
+    if (!isBelow(name) || isRefusedByGit(Buffer.from(name), { isLink: false })) return [];
     if (cwd === "/" && UNINTERESTING.some((one) => path === one || path.startsWith(`${one}/`))) return [];
     return [{ kind, path, name }];
   });
-  const rank = ({ kind }: ChangedPath) => (kind === "added" ? 1 : 0);
+  const rank = ({ kind, path }: ChangedPath) =>
+    kind === "changed" && directories.has(path) ? 2 : kind === "added" ? 1 : 0;
   return found.toSorted((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1));
+}
+
+function isBelow(name: string): boolean {
+  return name.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+}
+
+/** The engine writes U+FFFD in place of bytes that are no text, so nobody can tell which file it is. */
+export function isUnnamed({ name }: Pick<ChangedPath, "name">): boolean {
+  return name.includes("\uFFFD");
 }

@@ -4,15 +4,15 @@ import { buffer } from "node:stream/consumers";
 import { type ReceivedEntry, readTar } from "../../docker/calls/tar.js";
 import type { Engine } from "../../docker/engine-types.js";
 import { readStart } from "../../lib/bounded-file.js";
-import type { PatchSide } from "../../sandbox/changes/unified-text.js";
-import { splitName } from "../artifacts/artifact-paths.js";
+import type { PatchSide } from "../../sandbox/changes/patch/unified-text.js";
 
 /** A longer file is only named. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 export type FoundSide =
   | { kind: "none" }
-  /** A directory, device, FIFO or socket, which a patch cannot show. */
+  | { kind: "directory" }
+  /** A device, FIFO or socket, which a patch cannot show. */
   | { kind: "other" }
   | { kind: "too-large"; sizeBytes: number }
   | { kind: "side"; side: PatchSide };
@@ -29,7 +29,7 @@ export async function sideInContainer(
   return { kind: "none" };
 }
 
-/** The files in a directory of a container that does not run, by their paths in it; at most `limit`. */
+/** All that is in a directory of a container that does not run, by its paths in it; at most `limit`. */
 export async function sidesBelow(
   { engine, id }: { engine: Pick<Engine, "readArchive">; id: string },
   path: string,
@@ -40,14 +40,15 @@ export async function sidesBelow(
   if (archive === null) return sides;
   for await (const entry of readTar(archive)) {
     if (sides.size >= limit) break;
-    if (entry.kind === "directory" || splitName(entry.path) === null) continue;
-    sides.set(posix.join(posix.dirname(path), entry.path), await sideOf(entry));
+    const inside = posix.join(posix.dirname(path), entry.path).replace(/\/$/, "");
+    sides.set(inside, await sideOf(entry));
   }
   return sides;
 }
 
 async function sideOf({ kind, sizeBytes, mode, target, content }: ReceivedEntry): Promise<FoundSide> {
-  if (kind === "symbolic-link") return { kind: "side", side: linkSide(target ?? "") };
+  if (kind === "directory") return { kind };
+  if (kind === "symbolic-link") return { kind: "side", side: linkSide(Buffer.from(target ?? "")) };
   if (kind !== "file") return { kind: "other" };
   if (sizeBytes > MAX_FILE_BYTES) return { kind: "too-large", sizeBytes };
   return { kind: "side", side: { gitMode: gitModeOf(mode), content: await buffer(content) } };
@@ -57,7 +58,9 @@ async function sideOf({ kind, sizeBytes, mode, target, content }: ReceivedEntry)
 export async function sideOnHost(path: string): Promise<FoundSide> {
   const found = await lstat(path).catch(() => null);
   if (found === null) return { kind: "none" };
-  if (found.isSymbolicLink()) return { kind: "side", side: linkSide(await readlink(path)) };
+  if (found.isDirectory()) return { kind: "directory" };
+  if (found.isSymbolicLink())
+    return { kind: "side", side: linkSide(await readlink(path, { encoding: "buffer" })) };
   if (!found.isFile()) return { kind: "other" };
   if (found.size > MAX_FILE_BYTES) return { kind: "too-large", sizeBytes: found.size };
   const file = await open(path, "r");
@@ -79,9 +82,9 @@ export async function* filesOnHost(directory: string, below = ""): AsyncGenerato
 }
 
 function gitModeOf(mode: number): PatchSide["gitMode"] {
-  return (mode & 0o111) === 0 ? "100644" : "100755";
+  return (mode & 0o100) === 0 ? "100644" : "100755";
 }
 
-function linkSide(target: string): PatchSide {
-  return { gitMode: "120000", content: Buffer.from(target) };
+function linkSide(target: Buffer): PatchSide {
+  return { gitMode: "120000", content: target };
 }

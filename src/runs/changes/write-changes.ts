@@ -1,9 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { ContainerChange, Engine } from "../../docker/engine-types.js";
-import { type PatchSide, unifiedText } from "../../sandbox/changes/unified-text.js";
+import { isRefusedByGit } from "../../sandbox/changes/patch/git-names.js";
+import { type PatchSide, unifiedText } from "../../sandbox/changes/patch/unified-text.js";
 import { neverStarted } from "../place/never-started.js";
-import { type ChangedPath, changedPaths } from "./changed-paths.js";
+import { type ChangedPath, changedPaths, isUnnamed } from "./changed-paths.js";
 import { type FoundSide, filesOnHost, sideInContainer, sideOnHost, sidesBelow } from "./read-side.js";
 
 export const CHANGES_FILE = "changes.diff";
@@ -49,7 +50,7 @@ export async function writeChanges(stopped: StoppedContainer, request: ChangesRe
   const until = performance.now() + LONGEST_MS;
   for (const one of changed) {
     signal?.throwIfAborted();
-    if (patch.isFull || performance.now() > until) patch.leaveOut();
+    if (patch.isFull || performance.now() > until || isUnnamed(one)) patch.leaveOut();
     else await addChange(patch, one, sources);
   }
   await addDeletedCopies(patch, sources, new Set(changed.map(({ name }) => name)));
@@ -86,18 +87,30 @@ class ImageFiles implements AsyncDisposable {
 }
 
 async function addChange(patch: Patch, { kind, path, name }: ChangedPath, sources: Sources): Promise<void> {
-  const { engine, image, stoppedId, signal, cwd } = sources;
-  if (kind === "deleted") {
-    const limit = patch.filesLeft;
-    for (const [each, side] of await sidesBelow(await image.container(), path, { limit, signal }))
-      patch.add(posix.relative(cwd, each), side, { kind: "none" });
-    return;
-  }
+  const { engine, image, stoppedId, signal } = sources;
+  if (kind === "deleted") return await addDeleted(patch, path, sources);
   const after = await sideInContainer({ engine, id: stoppedId }, path, signal);
   const copied = await sideCopied(sources.copied, name);
   const isNew = kind === "added" ? { kind: "none" as const } : null;
   const before = copied ?? isNew ?? (await sideInContainer(await image.container(), path, signal));
+  if (copied === null && before.kind === "directory" && after.kind !== "directory") {
+    const isEmptied = await addDeleted(patch, path, sources);
+    // Git makes no file where a directory is left.
+    if (after.kind === "side" && !isEmptied) return patch.leaveOut();
+  }
   patch.add(name, before, after);
+}
+
+/** Deletes a file of the image, or all files in one of its directories. Returns whether git then leaves nothing of it. */
+async function addDeleted(patch: Patch, path: string, { image, cwd, signal }: Sources): Promise<boolean> {
+  const limit = patch.filesLeft + 1;
+  const sides = await sidesBelow(await image.container(), path, { limit, signal });
+  for (const [each, side] of sides) patch.add(posix.relative(cwd, each), side, { kind: "none" });
+  if (sides.size >= limit) patch.leaveOut();
+  const isKnown = ([each, { kind }]: [string, FoundSide]) =>
+    kind === "directory" ? [...sides.keys()].some((one) => one.startsWith(`${each}/`)) : kind === "side";
+  const isRefused = ([each]: [string, FoundSide]) => isRefusedByGit(Buffer.from(each), { isLink: true });
+  return sides.size < limit && [...sides].every((one) => isKnown(one) && !isRefused(one));
 }
 
 /** What the last of the directories had under this name; null if none had. */
@@ -118,7 +131,7 @@ async function addDeletedCopies(
   const names = new Set<string>();
   for (const directory of copied) for await (const name of filesOnHost(directory)) names.add(name);
   for (const name of names) {
-    if (changed.has(name) || name.split("/").includes(".git")) continue;
+    if (changed.has(name)) continue;
     if (patch.isFull) patch.leaveOut();
     else patch.add(name, (await sideCopied(copied, name)) ?? { kind: "none" }, { kind: "none" });
   }
@@ -126,7 +139,8 @@ async function addDeletedCopies(
 
 class Patch {
   readonly #limits: { files: number; bytes: number };
-  #pieces: { name: string; text: string }[] = [];
+  /** By their names. What was in a directory may be found both with it and by itself. */
+  readonly #pieces = new Map<string, string>();
   #bytes = 0;
   #leftOut = 0;
 
@@ -139,11 +153,11 @@ class Patch {
   }
 
   get filesLeft(): number {
-    return Math.max(0, this.#limits.files - this.#pieces.length);
+    return Math.max(0, this.#limits.files - this.#pieces.size);
   }
 
   get isEmpty(): boolean {
-    return this.#pieces.length === 0 && this.#leftOut === 0;
+    return this.#pieces.size === 0 && this.#leftOut === 0;
   }
 
   leaveOut(): void {
@@ -154,24 +168,26 @@ class Patch {
     const isTooLarge = before.kind === "too-large" || after.kind === "too-large";
     const [old, current] = [patchSide(before), patchSide(after)];
     const isSame = (old === null && current === null) || areEqual(old, current);
-    if (isSame && !isTooLarge) return;
-    const text = isTooLarge ? "" : unifiedText(name, old, current).text;
+    const isLink = [old, current].some((side) => side?.gitMode === "120000");
+    if ((isSame && !isTooLarge) || this.#pieces.has(name)) return;
+    if (isRefusedByGit(Buffer.from(name), { isLink })) return;
+    const text = isTooLarge ? "" : unifiedText({ path: name, before: old, after: current }).text;
     const bytes = Buffer.byteLength(text);
     if (isTooLarge || this.#bytes + bytes > this.#limits.bytes) {
       this.leaveOut();
       return;
     }
     this.#bytes += bytes;
-    this.#pieces.push({ name, text });
+    this.#pieces.set(name, text);
   }
 
   text(): string {
-    const sorted = this.#pieces.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    const sorted = [...this.#pieces].toSorted(([one], [other]) => (one < other ? -1 : 1));
     const note =
       this.#leftOut === 0
         ? ""
         : `# ${this.#leftOut} more changes are left out, because they are too large or too many\n`;
-    return sorted.map(({ text }) => text).join("") + note;
+    return sorted.map(([, text]) => text).join("") + note;
   }
 }
 

@@ -14,9 +14,9 @@ import {
   statesOf,
 } from "./fork/since-fork.js";
 import type { LiveChanges } from "./live-changes.js";
+import { type PatchSide, unifiedText } from "./patch/unified-text.js";
 import { keyOf } from "./path-key.js";
 import type { SeenChange } from "./seen-change.js";
-import { type PatchSide, unifiedText } from "./unified-text.js";
 import type { ForkApplied, ForkChange, ForkDiff, ForkPathOptions } from "./workspace-change.js";
 
 /** The longest patch of all changes, and the largest file in it. */
@@ -114,7 +114,8 @@ async function patchOf(
       side(then, () => parentChanges.read(change, limit)),
       side(now, () => fork.changes.read(change, limit)),
     ]);
-    return old === null && current === null ? "" : unifiedText(path.toString("utf8"), old, current).text;
+    if (old === null && current === null) return "";
+    return unifiedText({ path, before: old, after: current }, { binary: "named" }).text;
   } catch (error) {
     // The file was replaced or removed meanwhile.
     if (error instanceof BrigError && error.code.startsWith("file.")) return "";

@@ -7,7 +7,7 @@ import { scanChanges, type TreeScan } from "../tree/tree-changes.js";
 import type { BaseState, PresentState, TreeChange } from "../tree/tree-state.js";
 import { type Content, SHORT_BYTES } from "./commit/stage-contents.js";
 import { baseOf } from "./host-conflict.js";
-import { keyOf } from "./path-key.js";
+import { keyOf, relativeTo } from "./path-key.js";
 import type { HostBase, ReadLimit, ScanOptions, SeenChange, TouchedPath } from "./seen-change.js";
 
 /**
@@ -101,6 +101,54 @@ export class LiveChanges {
     }
   }
 
+  /**
+   * The host's files and symbolic links below a directory, at any depth, in the order of their paths. Errors: those of
+   * a scan.
+   */
+  async hostFilesBelow(directory: Buffer, signal: AbortSignal | undefined): Promise<HostFile[]> {
+    const found: HostFile[] = [];
+    const path = below(BASE_PATH, directory);
+    await scanChanges(await this.#tree.keeper(), {
+      // Whatever that directory has, each file of the other is reported: as another one, or as the same.
+      base: UPPER_PATH,
+      listSame: true,
+      merged: path,
+      upper: path,
+      leftOut: this.#tree.leftOut.flatMap((name) => relativeTo(directory, Buffer.from(name)) ?? []),
+      signal,
+      onChanges(changes) {
+        for (const { path: inside, now } of changes)
+          if (now?.type === "file" || now?.type === "symlink")
+            found.push({ path: Buffer.concat([directory, Buffer.from("/"), inside]), state: now });
+      },
+    });
+    return found;
+  }
+
+  /**
+   * Whether the host has nothing in a directory but files, symbolic links and directories with such in them: git knows
+   * nothing else. Errors: `file.*`.
+   */
+  async hasOnlyFiles(directory: Buffer, signal: AbortSignal | undefined): Promise<boolean> {
+    const path = below(BASE_PATH, directory);
+    const entries = await listDirectory(await this.#tree.keeper(), path, { signal });
+    for (const { type, nameBytes } of entries) {
+      const inside = Buffer.concat([directory, Buffer.from("/"), nameBytes]);
+      const isKnown =
+        type === "directory"
+          ? await this.hasOnlyFiles(inside, signal)
+          : type === "file" || type === "symlink";
+      if (!isKnown) return false;
+    }
+    return entries.length > 0;
+  }
+
+  /** The content of one of the host's files. Errors: `file.*`. */
+  async readHostFile(path: Buffer, { maxBytes, signal }: ReadLimit): Promise<Buffer> {
+    const file = below(BASE_PATH, path);
+    return await readFile(await this.#tree.keeper(), file, { maxBytes, signal, refuseSymlinks: true });
+  }
+
   /** The paths of the directories in a directory. Errors: `file.*`. */
   async subdirectories(path: Buffer, signal: AbortSignal | undefined): Promise<Buffer[]> {
     const entries = await listDirectory(await this.#tree.keeper(), below(MERGED_PATH, path), { signal });
@@ -123,10 +171,9 @@ export class LiveChanges {
   }
 
   async readHost(change: SeenChange, { maxBytes, signal }: ReadLimit): Promise<Buffer> {
-    const path = below(BASE_PATH, change.path);
-    const keeper = await this.#tree.keeper();
-    if (change.before?.type === "symlink") return await readLink(keeper, path, { signal });
-    return await readFile(keeper, path, { maxBytes, signal, refuseSymlinks: true });
+    if (change.before?.type === "symlink")
+      return await readLink(await this.#tree.keeper(), below(BASE_PATH, change.path), { signal });
+    return await this.readHostFile(change.path, { maxBytes, signal });
   }
 
   /** What the sandbox's version of a path was made from; undefined if it was never seen changed. */
@@ -167,6 +214,12 @@ export class LiveChanges {
     this.#bases.set(key, base);
     return { ...change, base };
   }
+}
+
+/** One of the host's files or symbolic links, which no scan has compared with the sandbox's. */
+export interface HostFile {
+  path: Buffer;
+  state: PresentState;
 }
 
 type SeenTreeChange = Exclude<TreeChange, { change: "same" }>;

@@ -9,3 +9,9 @@ export function isBelowOneOf(path: string, directories: ReadonlySet<string>): bo
     if (directories.has(path.slice(0, end))) return true;
   return false;
 }
+
+/** The rest of a path that is below a directory; null for any other path. */
+export function relativeTo(directory: Buffer, path: Buffer): Buffer | null {
+  const start = Buffer.concat([directory, Buffer.from("/")]);
+  return path.subarray(0, start.length).equals(start) ? path.subarray(start.length) : null;
+}

@@ -2,7 +2,8 @@ import { mkdtemp, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BrigError, isBrigError } from "../../errors.js";
-import type { Opened } from "./opened-tree.js";
+import { noteRescue } from "../snapshots/rescued.js";
+import { type Opened, requireTree } from "./opened-tree.js";
 import { storeChangesIn } from "./sandbox-changes.js";
 import { DEFAULT_MAX_BYTES } from "./take-snapshot.js";
 
@@ -11,7 +12,15 @@ import { DEFAULT_MAX_BYTES } from "./take-snapshot.js";
  * temporary directory instead: with the sandbox they would be gone. Returns the error to show, which says where they are.
  */
 export async function rescueChanges(opened: Opened, error: unknown): Promise<unknown> {
-  if (!isBrigError(error, "snapshot.failed")) return error;
+  // What is in $BRIG_HOME is an earlier state then. If even this cannot be written there, the error still says it.
+  const note = async (home: string | null) => {
+    const { id } = requireTree(opened, "close");
+    await noteRescue(opened.settings.environment.brigHome, { id, home }).catch(() => undefined);
+  };
+  if (!isBrigError(error, "snapshot.failed")) {
+    await note(null);
+    return error;
+  }
   const { message, code, errno, disk, hint } = error;
   const about = { code, errno, disk, cause: error };
   const home = await mkdtemp(join(tmpdir(), "brig-rescued-")).catch(() => null);
@@ -19,12 +28,14 @@ export async function rescueChanges(opened: Opened, error: unknown): Promise<unk
     if (home === null) throw error;
     const maxBytes = await mostBytes(home);
     const id = (await storeChangesIn(home, opened, { maxBytes })).slice(0, 8);
+    await note(home);
     return new BrigError(`${message}\nthey are in ${home} instead`, {
       ...about,
       hint: `BRIG_HOME=${home} brig diff --id ${id} shows them, BRIG_HOME=${home} brig apply --id ${id} brings them to your files; then remove the directory`,
     });
   } catch {
     if (home !== null) await rm(home, { recursive: true, force: true }).catch(() => undefined);
+    await note(null);
     return new BrigError(`${message}\nthey could not be stored in ${tmpdir()} either, and are lost`, {
       ...about,
       hint,

@@ -12,6 +12,7 @@ import { startOfFork } from "../points/start/start-of-fork.js";
 import type { CommandContext } from "../process/start-command.js";
 import type { KeptChanges } from "../receipt/receipt.js";
 import type { SandboxSettings } from "../settings/sandbox-settings.js";
+import { forgetRescue } from "../snapshots/rescued.js";
 import { openSnapshot, removeSnapshot, type StoredSnapshot, storing } from "../snapshots/snapshot-store.js";
 import { applyChanges, undoApply } from "./apply/apply-changes.js";
 import { unfinishedApplies } from "./apply/apply-records.js";
@@ -95,8 +96,11 @@ export async function keepChanges(opened: Opened): Promise<KeptChanges | null> {
   const { brigHome } = opened.settings.environment;
   const { id } = requireTree(opened, "close");
   const points = pointsOf(opened, "close");
+  // An earlier sandbox of the session may have failed to store its state.
+  const forget = async () => await forgetRescue(brigHome, id).catch(() => undefined);
   if (points.taken.length > 0) {
     const count = await points.alone(() => points.takeLast());
+    await forget();
     const repositoryCount = [...points.state.values()].filter(({ change }) =>
       isOfRepository(change.path),
     ).length;
@@ -104,6 +108,7 @@ export async function keepChanges(opened: Opened): Promise<KeptChanges | null> {
   }
   const kept = keptChanges(opened, await take(opened, { id, method: "close" }));
   if (kept === null) await removeSnapshot(brigHome, id);
+  await forget();
   return kept;
 }
 

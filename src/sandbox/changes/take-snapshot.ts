@@ -1,6 +1,7 @@
-import { BrigError, isBrigError } from "../../errors.js";
+import { BrigError } from "../../errors.js";
 import { formatBytes } from "../../lib/bytes.js";
 import { Gate } from "../../lib/time/gate.js";
+import { isGone } from "../files/file-request.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
 import {
   createSnapshot,
@@ -8,6 +9,7 @@ import {
   type StoredSnapshot,
   storing,
 } from "../snapshots/snapshot-store.js";
+import { occupiedBytes } from "../tree/tree-state.js";
 import { FILES_AT_ONCE } from "./commit/stage-contents.js";
 import type { LiveChanges } from "./live-changes.js";
 import { isOfRepository } from "./path-filter.js";
@@ -64,11 +66,14 @@ async function storeChanges(
   await source.scan({
     signal,
     async onChanges(changes) {
-      bytes += changes.reduce((sum, { now }) => sum + (now?.type === "file" ? now.sizeBytes : 0), 0);
+      bytes += changes.reduce((sum, { now }) => sum + occupiedBytes(now), 0);
       if (bytes > maxBytes) throw tooLarge(changes, maxBytes);
       const store = (change: SeenChange) =>
         gate.pass(() => storeContent(change, { source, writer, signal }), { width: FILES_AT_ONCE, signal });
-      for (const entry of await Promise.all(changes.map(store))) {
+      const stored = changes.map(store);
+      // After a failure nothing may be written any more to what is removed then.
+      await Promise.allSettled(stored);
+      for (const entry of await Promise.all(stored)) {
         if (entry === null) continue;
         await writer.add(entry);
         count++;
@@ -101,22 +106,16 @@ async function storeContent(
   }
 }
 
-/** Whether the error means that a regular file was removed or replaced after the scan. */
-function isGone(error: unknown): boolean {
-  const codes = ["file.not-found", "file.not-regular", "file.not-directory", "file.symlink"] as const;
-  return codes.some((code) => isBrigError(error, code));
-}
-
 export function tooLarge(changes: readonly SeenChange[], maxBytes: number): BrigError {
   const files = changes.filter(({ now }) => now?.type === "file");
   const largest = files.reduce<SeenChange | undefined>(
-    (one, other) => ((one?.now?.sizeBytes ?? -1) >= (other.now?.sizeBytes ?? 0) ? one : other),
+    (one, other) => (one && occupiedBytes(one.now) >= occupiedBytes(other.now) ? one : other),
     undefined,
   );
   const example =
     largest?.now == null
       ? ""
-      : `; one of them is ${JSON.stringify(largest.path.toString())} with ${formatBytes(largest.now.sizeBytes)}`;
+      : `; one of them is ${JSON.stringify(largest.path.toString())} with ${formatBytes(occupiedBytes(largest.now))}`;
   return new BrigError(
     `the files that were changed in the workspace have more than ${formatBytes(maxBytes)}${example}`,
     { code: "file.too-large", hint: "remove large files that need not be kept" },

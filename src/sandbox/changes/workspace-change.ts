@@ -21,9 +21,9 @@ export interface WorkspaceChange {
   /** What the sandbox has there; null for nothing. */
   after: FileVersion | null;
   /**
-   * The change as a patch in git's format, which `git apply` accepts. For binary files it says only that they
-   * differ. Null if no patches were asked for, if a side is too large, or if git's format has no such change,
-   * as for a directory or a FIFO.
+   * The change as a patch in git's format, which `git apply` accepts, also for binary files. Of a directory that
+   * was deleted it deletes each file. Null if no patches were asked for, if a side is too large, if git has no such
+   * change, as for an empty directory, a FIFO or a path of a repository's own, or if a binary file has a secret.
    */
   patch: string | null;
   /** Whether the file is binary on either side. False if the contents were not compared. */
@@ -45,7 +45,9 @@ export interface DiffOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What a sandbox has changed in its workspace. */
+/**
+ * What a sandbox has changed in its workspace. A file that a command removes or replaces meanwhile may be left out.
+ */
 export interface WorkspaceDiff {
   /** In the order of the paths' bytes. */
   changes: WorkspaceChange[];
@@ -139,7 +141,10 @@ export interface ForkChange {
 export interface ForkDiff {
   /** In the order of the paths' bytes. */
   files: ForkChange[];
-  /** A patch in git's format. It leaves out files of more than 1 MiB, and ends after about 1 MiB. */
+  /**
+   * A patch in git's format, to be read: binary files are only named, directories, links and files of more than 1 MiB
+   * are left out, and it ends after about 1 MiB.
+   */
   text: string;
 }
 

@@ -115,14 +115,16 @@ export const EntryType = {
 
 /** For operations 1 to 7, except list. */
 export const PathFlag = { withoutLinks: 128 } as const;
-export const ReadFlag = { allOrNone: 1, inline: 2, skipHole: 4 } as const;
-export const WriteFlag = { new: 1, inline: 2 } as const;
+export const ReadFlag = { allOrNone: 1, inline: 2, skipHole: 4, extents: 8 } as const;
+export const WriteFlag = { new: 1, inline: 2, extents: 4 } as const;
 export const StatFlag = { linkItself: 1 } as const;
 export const ListFlag = { inline: 1 } as const;
 export const MkdirFlag = { parents: 1 } as const;
 export const RemoveFlag = { recursive: 1, missingIsFine: 2 } as const;
 
 export const READ_RESULT_BYTES = 16;
+export const EXTENT_HEAD_BYTES = 12;
+export const EXTENT_BYTES_MAX = 64 * 1024;
 export const STAT_RECORD_BYTES = 52;
 export const LIST_ENTRY_HEAD_BYTES = 4;
 export const SEQUENCE_RESULT_BYTES = 4;
@@ -150,7 +152,7 @@ export const ReceiptReason = {
 
 export const ReceiptEnd = { finished: 0, noTime: 1, closed: 2, noStream: 3 } as const;
 
-export const CHANGES_RECORD_BYTES = 120;
+export const CHANGES_RECORD_BYTES = 128;
 export const CHANGES_RESULT_BYTES = 64;
 
 export const ChangesFlag = { countBelow: 1, listSame: 2 } as const;

@@ -1,37 +1,56 @@
 import { once } from "node:events";
-import { PassThrough, type Readable } from "node:stream";
+import { PassThrough } from "node:stream";
 import { AnySignal } from "../../lib/time/any-signal.js";
+import { ReadFlag } from "../channel/protocol.js";
 import type { CommandContext } from "../process/start-command.js";
+import { type ContentPiece, ExtentParser } from "./extents.js";
 import { run } from "./file-request.js";
 
 /**
- * Reads the first bytes of a regular file in pieces, at the pace of its reader. It ends there even if somebody goes
- * on writing to the file. A symbolic link in the path is an error. The stream fails with `file.*`, also in the
- * middle, or with the signal's reason. Destroying it ends the request.
+ * Reads the first bytes of a regular file in pieces, without its holes, at the pace of its reader. It ends there even
+ * if somebody goes on writing to the file. A symbolic link in the path is an error. The request is made when the first
+ * piece is asked for, so that a failure always has a reader who gets it; breaking off ends the request. Errors:
+ * `file.*`, also in the middle; the signal's reason.
  */
-export function fileContent(
+export async function* fileContent(
   context: CommandContext,
   path: string | Uint8Array,
   { lengthBytes, signal }: { lengthBytes: number; signal?: AbortSignal | undefined },
-): Readable {
+): AsyncGenerator<ContentPiece> {
   const left = new AbortController();
-  const stops = new AnySignal([signal, left.signal]);
+  using stops = new AnySignal([signal, left.signal]);
   const content = new PassThrough();
-  content.once("close", () => left.abort());
-  run(context, {
+  // The loop over the pieces throws it. At this moment the reader may be busy with the piece before.
+  content.on("error", () => undefined);
+  // Several pieces may wait for the same room.
+  let room: Promise<void> | undefined;
+  const offer = (data: Buffer) => {
+    if (content.write(Buffer.from(data))) return undefined;
+    room ??= drained(content).finally(() => {
+      room = undefined;
+    });
+    return room;
+  };
+  const reading = run(context, {
     operation: "read",
     path,
+    flags: ReadFlag.extents,
     lengthBytes,
     refuseSymlinks: true,
     signal: stops.signal,
-    onOutput: (data) => (content.write(Buffer.from(data)) ? undefined : drained(content)),
-  })
-    .then(
-      () => content.end(),
-      (error: Error) => content.destroy(error),
-    )
-    .finally(() => stops[Symbol.dispose]());
-  return content;
+    onOutput: offer,
+  }).then(
+    () => void content.end(),
+    (error: Error) => void content.destroy(error),
+  );
+  const parser = new ExtentParser();
+  try {
+    for await (const bytes of content as AsyncIterable<Buffer>) yield* parser.push(bytes);
+    parser.end();
+  } finally {
+    left.abort();
+    await reading;
+  }
 }
 
 /**

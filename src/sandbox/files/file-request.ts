@@ -165,6 +165,12 @@ export function tooLarge(path: string | Uint8Array): BrigError {
   return new BrigError(`cannot read ${pathText(path)}: ${text}`, { code, hint });
 }
 
+/** Whether the error means that a regular file was removed or replaced since somebody saw it. */
+export function isGone(error: unknown): boolean {
+  const gone = ["file.not-found", "file.not-regular", "file.not-directory", "file.symlink"] as const;
+  return gone.some((code) => isBrigError(error, code));
+}
+
 const failureOf: ReadonlyMap<string, Failure> = new Map(Object.entries(codes));
 
 export function fileError(request: FileRequest, record: ExitRecord): BrigError {

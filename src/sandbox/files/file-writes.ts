@@ -3,6 +3,7 @@ import { INLINE_BYTES, SEQUENCE_RESULT_BYTES, WriteFlag } from "../channel/proto
 import { lengthPrefixed } from "../process/spawn-request.js";
 import type { CommandContext } from "../process/start-command.js";
 import type { FileWrite, PathOptions, WritesDone } from "../sandbox-types.js";
+import { type ContentPiece, encodeExtents } from "./extents.js";
 import { checkedPath, encodeFileRequest, type FileRequest, fileError, perform, run } from "./file-request.js";
 
 const MAX_SEQUENCE_BYTES = 1024 * 1024;
@@ -12,7 +13,7 @@ export async function writeFile(context: CommandContext, file: FileWrite & PathO
   await run(context, { ...writeRequest(file, file), signal: file.signal });
 }
 
-/** As `writeFile`, for a content of any size that comes in pieces. */
+/** As `writeFile`, for a content of any size that comes in pieces. Its holes stay holes. */
 export async function writeContent(
   context: CommandContext,
   {
@@ -20,9 +21,11 @@ export async function writeContent(
     content,
     mode,
     signal,
-  }: { path: string; content: AsyncIterable<Uint8Array>; mode: number; signal?: AbortSignal | undefined },
+  }: { path: string; content: AsyncIterable<ContentPiece>; mode: number; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  await run(context, { operation: "write", path, mode, refuseSymlinks: true, input: content, signal });
+  const input = encodeExtents(content);
+  const flags = WriteFlag.extents;
+  await run(context, { operation: "write", path, flags, mode, refuseSymlinks: true, input, signal });
 }
 
 function writeRequest({ path, data, mode = 0o644 }: FileWrite, { refuseSymlinks }: PathOptions): FileRequest {

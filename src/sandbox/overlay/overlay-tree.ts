@@ -34,6 +34,8 @@ export class OverlayTree implements WorkspaceTree {
   readonly workspace: string;
   /** Whether its first keeper could not be started, or could not make the fork. */
   isBroken = false;
+  /** Whether the engine may have a container that nobody here knows of, so that the record of the tree has to stay. */
+  mayHaveLeft = false;
   readonly #options: TreeOptions;
   readonly #leftOut = new Set<string>();
   readonly #protectedMounts = new Map<string, PlannedMount>();
@@ -60,16 +62,11 @@ export class OverlayTree implements WorkspaceTree {
 
   /**
    * Creates the volumes. The keeper is still being started then: `ready` says when the tree can be used.
-   * Errors: the engine's; a failure leaves nothing behind.
+   * Errors: the engine's, after which the caller removes the volumes.
    */
   static async create(options: TreeOptions): Promise<OverlayTree> {
-    const { engine, plan, labels, warn } = options;
-    try {
-      await createTreeVolumes(engine, plan.overlay, labels);
-    } catch (error) {
-      await removeTreeVolumes(engine, plan.overlay.id).catch(warn);
-      throw error;
-    }
+    const { engine, plan, labels } = options;
+    await createTreeVolumes(engine, plan.overlay, labels);
     return new OverlayTree(options);
   }
 
@@ -144,7 +141,7 @@ export class OverlayTree implements WorkspaceTree {
     const user = this.#applyingUser();
     const applier = await openTreeContainer(
       applierPlan(plan, { protectedMounts, labels, user }),
-      { ...this.#options, name: this.#containerName("applier") },
+      { ...this.#options, name: this.#containerName("applier"), onLeft: this.#onLeft },
       { signal },
     );
     this.#appliers.add(applier);
@@ -172,8 +169,13 @@ export class OverlayTree implements WorkspaceTree {
     const { plan, labels, origin } = this.#options;
     const name = this.#containerName("keeper");
     const from = isFirst ? origin?.tree.id : undefined;
-    return await openTreeContainer(keeperPlan(plan, { isFirst, labels, from }), { ...this.#options, name });
+    const start = { ...this.#options, name, onLeft: this.#onLeft };
+    return await openTreeContainer(keeperPlan(plan, { isFirst, labels, from }), start);
   }
+
+  readonly #onLeft = () => {
+    this.mayHaveLeft = true;
+  };
 
   async #replaceKeeper(ended: OpenedTreeContainer): Promise<OpenedTreeContainer> {
     await ended.close();

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { isDefiniteFailure } from "../../docker/engine-failure.js";
 import type { Engine } from "../../docker/engine-types.js";
 import type { Toolbox } from "../../images/toolbox-volume.js";
 import type { Owner } from "../../lib/owner.js";
@@ -9,6 +10,7 @@ import type { CommandContext } from "../process/start-command.js";
 import { notRecorded, removeRecord, writeRecord } from "../sandbox-records.js";
 import type { Warn } from "../warnings.js";
 import type { OverlayTree } from "./overlay-tree.js";
+import { removeTreeVolumes } from "./tree-volumes.js";
 import type { WorkspaceTree } from "./workspace-tree.js";
 
 /** What the tree takes over from the sandbox that opens it first. */
@@ -126,7 +128,13 @@ export class SharedTree {
     if (current === null || tree?.isBroken !== true || this.#open !== current) return;
     this.#open = null;
     this.#closing = closeTree(current, { keep: false });
-    await this.#closing;
+    try {
+      await this.#closing;
+    } catch (error) {
+      // The next one tries again to remove it. With its volumes it would get what is in them, too.
+      this.#open = current;
+      throw error;
+    }
   }
 }
 
@@ -161,8 +169,21 @@ async function createTree(
   try {
     return await OverlayTree.create({ ...opening, plan: { ...plan, overlay }, labels, origin: begun });
   } catch (error) {
-    forget(id, opening);
+    const areRemoved = await removeVolumes(id, opening);
+    // An engine that did not answer may create a volume only now.
+    if (areRemoved && isDefiniteFailure(error)) forget(id, opening);
     throw error;
+  }
+}
+
+/** Only warns of a failure, not to hide the error before it. */
+async function removeVolumes(id: string, { engine, warn }: TreeOpening): Promise<boolean> {
+  try {
+    await removeTreeVolumes(engine, id);
+    return true;
+  } catch (error) {
+    warn(error);
+    return false;
   }
 }
 
@@ -173,7 +194,7 @@ async function closeTree(
   const tree = await creating.catch(() => null);
   if (tree === null) return;
   await tree.close({ keep });
-  if (!keep) forget(tree.id, opening);
+  if (!keep && !tree.mayHaveLeft) forget(tree.id, opening);
   await origin?.shared.release();
 }
 

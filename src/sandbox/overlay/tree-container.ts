@@ -18,6 +18,8 @@ export interface TreeStart {
   toolbox: Toolbox;
   imageId: string;
   warn: Warn;
+  /** Called if the engine may still have a container after its start has failed. */
+  onLeft?: (() => void) | undefined;
 }
 
 export interface OpenedTreeContainer extends TreeContainer {
@@ -58,6 +60,7 @@ export async function openTreeContainer(
     };
   } catch (error) {
     await container.giveUp();
+    if (container.mayExist) start.onLeft?.();
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-import { asRefusal } from "../../docker/engine-failure.js";
+import { asRefusal, isDefiniteFailure } from "../../docker/engine-failure.js";
 import type { Engine } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { pause } from "../../lib/time/pause.js";
@@ -69,7 +69,12 @@ export async function createTreeVolumes(
     engine.createVolume(names.merged, { ...all, [treeLabel]: "merged" }, options),
   ] as const;
   // One that is created after the others were removed would stay.
-  await Promise.allSettled(creating);
+  const failures = (await Promise.allSettled(creating)).flatMap((one) =>
+    one.status === "rejected" ? [one.reason] : [],
+  );
+  // After a failure without an answer a volume may still come.
+  const failure = failures.find((reason) => !isDefiniteFailure(reason)) ?? failures[0];
+  if (failures.length > 0) throw failure;
   const [upper, work] = await Promise.all(creating);
   if (upper.mountpoint === layers.upper && work.mountpoint === layers.work) return;
   throw new BrigError(

@@ -1,4 +1,5 @@
 import type { Content } from "../changes/commit/stage-contents.js";
+import { relativeTo } from "../changes/path-key.js";
 import { fileContent } from "../files/file-content.js";
 import { BASE_PATH, below, MERGED_PATH } from "../overlay/workspace-tree.js";
 import { makeStage, newStage } from "../tree/commit-stage.js";
@@ -49,8 +50,3 @@ export async function hostContent(
 }
 
 const slash = Buffer.from("/");
-
-function relativeTo(directory: Buffer, path: Buffer): Buffer | null {
-  const start = Buffer.concat([directory, slash]);
-  return path.subarray(0, start.length).equals(start) ? path.subarray(start.length) : null;
-}

@@ -1,7 +1,9 @@
 import { isBrigError } from "../../errors.js";
+import type { Content } from "../changes/commit/stage-contents.js";
 import { isSameBase } from "../changes/host-conflict.js";
 import type { LiveChanges } from "../changes/live-changes.js";
 import type { SeenChange } from "../changes/seen-change.js";
+import { isGone } from "../files/file-request.js";
 import type { ContentStore } from "../snapshots/content-store.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
 import type { PresentState } from "../tree/tree-state.js";
@@ -68,16 +70,10 @@ async function storeBase(
   }
 }
 
-async function add(content: AsyncIterable<Buffer> | Buffer, store: EntryStore): Promise<string> {
+async function add(content: Content, store: EntryStore): Promise<string> {
   const { sha256, sizeBytes, isNew } = await store.contents.add(content);
   if (isNew) store.onStored(sizeBytes);
   return sha256;
-}
-
-/** What was a regular file at the time of the scan was removed or replaced meanwhile. */
-export function isGone(error: unknown): boolean {
-  const codes = ["file.not-found", "file.not-regular", "file.not-directory", "file.symlink"] as const;
-  return codes.some((code) => isBrigError(error, code));
 }
 
 /** Whether two entries have the same content, mode and owner. Times and inode numbers are not compared. */

@@ -10,6 +10,7 @@ import type { WorkspaceTree } from "../overlay/workspace-tree.js";
 import type { ManifestEntry } from "../snapshots/manifest.js";
 import { type PointEntry, type PointHead, type PointKind, pathOfEntry } from "../snapshots/point-lines.js";
 import { createSnapshot, openPointLog, type SnapshotLog, storing } from "../snapshots/snapshot-store.js";
+import { occupiedBytes } from "../tree/tree-state.js";
 import type { Warn } from "../warnings.js";
 import { summarise } from "./point-changes.js";
 import type { RestorePoint } from "./restore-point.js";
@@ -251,7 +252,7 @@ function isDifferent(path: TouchedPath): path is SeenChange {
 }
 
 function sizeOf(changes: readonly SeenChange[]): number {
-  return changes.reduce((sum, { now }) => sum + (now?.type === "file" ? now.sizeBytes : 0), 0);
+  return changes.reduce((sum, { now }) => sum + occupiedBytes(now), 0);
 }
 
 export function tooLarge(consequence: string): BrigError {

@@ -1,5 +1,6 @@
 import { BrigError, isBrigError } from "../../errors.js";
 import { keyOf } from "../changes/path-key.js";
+import type { ContentPiece } from "../files/extents.js";
 import { statFile } from "../files/files.js";
 import { BASE_PATH, below, MERGED_PATH } from "../overlay/workspace-tree.js";
 import type { FileStat } from "../sandbox-types.js";
@@ -81,9 +82,10 @@ async function presentState(
 
 const root = { uid: 0, gid: 0 };
 
-async function whole(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
+/** The target of a link, which is short and has no holes. */
+async function whole(pieces: AsyncIterable<ContentPiece>): Promise<Buffer> {
   const all: Buffer[] = [];
-  for await (const piece of pieces) all.push(piece);
+  for await (const { data } of pieces) all.push(data);
   return Buffer.concat(all);
 }
 

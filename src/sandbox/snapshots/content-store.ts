@@ -1,22 +1,32 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, type Hash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, type FileHandle, link, open, rename, rm } from "node:fs/promises";
+import { access, type FileHandle, link, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { BrigError } from "../../errors.js";
 import { errnoOf } from "../../lib/errno.js";
 import { makeDirectory } from "../../lib/files/make-directory.js";
+import type { ContentPiece } from "../files/extents.js";
+import { addExtent, type Extent, encodeLayout, type Layout, piecesOf, readLayout } from "./content-layout.js";
 
 /** A content that was added to a store. */
 export interface AddedContent {
-  /** The SHA-256 of the content, in lower-case hex, which is also its name in the store. */
+  /**
+   * Its name in the store: the SHA-256 of what is stored, in lower-case hex. Of a content with holes that is its data
+   * and where they belong, and the name begins with `SPARSE`.
+   */
   sha256: string;
+  /** What it takes in the store. */
   sizeBytes: number;
   /** False if the store had it already. */
   isNew: boolean;
 }
 
+/** Tells a content with holes from another one that is as what is stored of it. */
+const SPARSE = "sparse-";
+
 /**
- * Stores contents of files in a directory, each once, under its SHA-256. A stored content is never changed.
+ * Stores contents of files in a directory, each once, under its SHA-256 and without its holes. A stored content is
+ * never changed.
  */
 export class ContentStore {
   readonly #directory: string;
@@ -26,7 +36,7 @@ export class ContentStore {
   }
 
   /** Stores a content, completely or not at all. Throws the errors of the source and of the file system. */
-  async add(source: AsyncIterable<Uint8Array> | Uint8Array): Promise<AddedContent> {
+  async add(source: AsyncIterable<ContentPiece> | Uint8Array): Promise<AddedContent> {
     if (source instanceof Uint8Array) {
       const stored = { sha256: createHash("sha256").update(source).digest("hex"), sizeBytes: source.length };
       // Writing nothing is much faster than writing what is there already.
@@ -53,6 +63,17 @@ export class ContentStore {
       await rm(unfinished, { force: true });
       throw error;
     }
+  }
+
+  /** Removes what a killed process has not written to its end, and returns the number. Nobody may be writing. */
+  async removeUnfinished(): Promise<number> {
+    const names = await readdir(this.#directory).catch((error: unknown) => {
+      if (errnoOf(error) === "ENOENT") return [];
+      throw error;
+    });
+    const left = names.filter((name) => name.startsWith("."));
+    for (const name of left) await rm(join(this.#directory, name), { force: true });
+    return left.length;
   }
 
   async has(sha256: string): Promise<boolean> {
@@ -82,23 +103,26 @@ export class ContentStore {
    * Reads a content in pieces. Error: `snapshot.invalid` if it is missing, or, after its last piece, if it
    * does not have its SHA-256.
    */
-  async *read(sha256: string): AsyncGenerator<Buffer> {
+  async *read(sha256: string): AsyncGenerator<ContentPiece> {
     const path = this.#pathOf(sha256);
+    const isSparse = sha256.startsWith(SPARSE);
     const hash = createHash("sha256");
     try {
-      for await (const piece of createReadStream(path)) {
-        hash.update(piece);
-        yield piece;
-      }
+      const layout = isSparse ? await readLayout(path) : await withoutHoles(path);
+      if (layout === null) throw damaged(path, "has been changed");
+      yield* piecesOf(storedData(path, layout, hash), layout);
+      if (isSparse) hash.update(encodeLayout(layout));
     } catch (cause) {
+      if (cause instanceof BrigError) throw cause;
       const reason = errnoOf(cause) === "ENOENT" ? "is missing" : `cannot be read: ${errnoOf(cause)}`;
       throw damaged(path, reason, cause);
     }
-    if (hash.digest("hex") !== sha256) throw damaged(path, "has been changed");
+    if (nameOf(hash, { isSparse }) !== sha256) throw damaged(path, "has been changed");
   }
 
   #pathOf(sha256: string): string {
-    return join(this.#directory, sha256.slice(0, 2), sha256.slice(2));
+    const [hex, ending] = sha256.startsWith(SPARSE) ? [sha256.slice(SPARSE.length), ".sparse"] : [sha256, ""];
+    return join(this.#directory, hex.slice(0, 2), `${hex.slice(2)}${ending}`);
   }
 }
 
@@ -119,18 +143,45 @@ async function inDirectory<T>(directory: string, create: () => Promise<T>): Prom
  */
 const cannotLink = new Set(["ENOENT", "EXDEV", "EPERM", "ENOTSUP", "EOPNOTSUPP", "EMLINK", "ENOSYS"]);
 
+function nameOf(hash: Hash, { isSparse }: { isSparse: boolean }): string {
+  return `${isSparse ? SPARSE : ""}${hash.digest("hex")}`;
+}
+
 async function writeAll(
   file: FileHandle,
-  source: AsyncIterable<Uint8Array>,
+  source: AsyncIterable<ContentPiece>,
 ): Promise<Omit<AddedContent, "isNew">> {
   const hash = createHash("sha256");
-  let sizeBytes = 0;
+  const extents: Extent[] = [];
+  let [sizeBytes, storedBytes] = [0, 0];
+  const write = async (bytes: Buffer) => {
+    hash.update(bytes);
+    await file.writeFile(bytes);
+    storedBytes += bytes.length;
+  };
   for await (const piece of source) {
-    hash.update(piece);
-    sizeBytes += piece.length;
-    await file.writeFile(piece);
+    sizeBytes = piece.offset + piece.data.length;
+    if (piece.data.length === 0) continue;
+    addExtent(extents, piece);
+    await write(piece.data);
   }
-  return { sha256: hash.digest("hex"), sizeBytes };
+  const isSparse = storedBytes < sizeBytes;
+  if (isSparse) await write(encodeLayout({ extents, sizeBytes }));
+  return { sha256: nameOf(hash, { isSparse }), sizeBytes: storedBytes };
+}
+
+async function withoutHoles(path: string): Promise<Layout> {
+  const { size } = await stat(path);
+  return { extents: [{ offset: 0, bytes: size }], sizeBytes: size };
+}
+
+async function* storedData(path: string, { extents }: Layout, hash: Hash): AsyncGenerator<Buffer> {
+  const dataBytes = extents.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (dataBytes === 0) return;
+  for await (const bytes of createReadStream(path, { end: dataBytes - 1 }) as AsyncIterable<Buffer>) {
+    hash.update(bytes);
+    yield bytes;
+  }
 }
 
 function damaged(path: string, reason: string, cause?: unknown): BrigError {

@@ -74,7 +74,8 @@ const presentState: Shape<PresentState> = object({
 });
 const baseState: Shape<BaseState> = object({ ...fileState, dev: integer });
 
-const sha256 = stringLike(/^[0-9a-f]{64}$/);
+/** A version of brig that does not know contents with holes refuses their names. */
+const sha256 = stringLike(/^(sparse-)?[0-9a-f]{64}$/);
 
 export const manifestBase: Shape<ManifestBase> = object({
   state: (value: unknown, path: string) => (value === "unknown" ? value : nullable(baseState)(value, path)),

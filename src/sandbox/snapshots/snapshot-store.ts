@@ -46,6 +46,9 @@ export interface SnapshotLog {
   readonly points: PointLog;
 }
 
+/** A snapshot and when it last changed. */
+export type DescribedSnapshot = ManifestHead & { changedAt: string };
+
 /** A snapshot that is being made. */
 export interface SnapshotWriter {
   readonly contents: ContentStore;
@@ -126,10 +129,7 @@ export async function openSnapshot(
  * What a snapshot is of, and when its last point was taken, or it was made if it has none. Errors:
  * `snapshot.unknown`, `snapshot.invalid`.
  */
-export async function describeSnapshot(
-  brigHome: string,
-  id: string,
-): Promise<ManifestHead & { changedAt: string }> {
+export async function describeSnapshot(brigHome: string, id: string): Promise<DescribedSnapshot> {
   const path = pathOf(brigHome, id);
   const head = await readHeadIn(path);
   const points = await stat(join(path, POINTS)).catch(() => null);
@@ -220,7 +220,7 @@ export async function removeUnfinishedSnapshots(brigHome: string, processes: Hos
   return removed;
 }
 
-function directoryIn(brigHome: string): string {
+export function directoryIn(brigHome: string): string {
   return join(brigHome, "snapshots");
 }
 

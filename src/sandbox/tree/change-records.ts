@@ -86,6 +86,7 @@ function parseNow(record: Buffer, target: Buffer): PresentState | null {
   if (type === null) {
     requireZeros(record.subarray(12, 28));
     requireZeros(record.subarray(32, 72));
+    requireZeros(record.subarray(120, CHANGES_RECORD_BYTES));
     return null;
   }
   return {
@@ -93,6 +94,7 @@ function parseNow(record: Buffer, target: Buffer): PresentState | null {
     uid: record.readUInt32LE(16),
     gid: record.readUInt32LE(20),
     links: record.readUInt32LE(24),
+    allocatedBytes: safeNumber(record.readBigUInt64LE(120)),
     rdev: record.readBigUInt64LE(64),
     linkTarget: type === "symlink" ? requireWithoutNul(target) : null,
   };

@@ -17,10 +17,18 @@ export interface PresentState extends FileState {
   gid: number;
   /** The number of names the file has. Those with the same `ino` are names of one file. */
   links: number;
+  /** Of a file, as far as it is known: less than its size if it has holes. */
+  allocatedBytes?: number | undefined;
   /** The device number of a device file; otherwise 0. */
   rdev: bigint;
   /** Null for everything that is not a symbolic link. May hold any bytes but NUL. */
   linkTarget: Buffer | null;
+}
+
+/** How much a file occupies. Holes do not count, nor what the file system rounds it up to. */
+export function occupiedBytes(state: PresentState | null): number {
+  if (state?.type !== "file") return 0;
+  return Math.min(state.sizeBytes, state.allocatedBytes ?? state.sizeBytes);
 }
 
 /** Tells whether a file or a symbolic link is the one it was, as it was. */

@@ -12,14 +12,18 @@ import { attemptAt, openBare, shellAgent, taskOf } from "../../support/task-atte
 describe("what an agent has changed", () => {
   sandboxTest("is a patch that git applies to what it was given", async ({ directory }) => {
     const given = join(directory, "given");
-    await mkdir(join(given, "src"), { recursive: true });
-    const files = { "src/main.py": "one\ntwo\n", removed: "gone\n", untouched: "same\n" };
+    for (const name of ["src", "was-directory"]) await mkdir(join(given, name), { recursive: true });
+    const files = {
+      ...{ "src/main.py": "one\ntwo\n", removed: "gone\n", untouched: "same\n" },
+      ...{ "was-directory/x": "x\n", "was-file": "file\n" },
+    };
     for (const [name, text] of Object.entries(files)) await writeFile(join(given, name), text);
     const task = await taskOf(directory, { environment: { files: given } });
     const script = [
       "sed -i s/two/three/ src/main.py; rm removed; mkdir new; echo hi > new/file; chmod +x new/file",
       "ln -s /etc/passwd new/link; head -c 2000000 /dev/zero > new/large; mkfifo new/pipe; echo x > $'new/a\\nb'",
-      "mkdir .git; echo config > .git/config; echo 42 > answer.txt",
+      "mkdir .git; echo config > .git/config; echo 42 > answer.txt; printf '\\0\\1' > binary",
+      "rm -r was-directory; echo f > was-directory; rm was-file; mkdir was-file; echo y > was-file/y",
     ];
     const attempt = await attemptAt(directory, { task, agent: shellAgent(script.join("\n")) });
     const { files: written, status } = await runAttempt(attempt);
@@ -32,13 +36,19 @@ describe("what an agent has changed", () => {
     expect(await readFile(patch, "utf8")).toMatch(/^# 1 more changes are left out/m);
     await execa("git", ["apply", patch], { cwd: given });
     expect(await readFile(join(given, "src/main.py"), "utf8")).toBe("one\nthree\n");
-    const { stdout } = await execa("find", [".", "-type", "f", "-o", "-type", "l"], { cwd: given });
-    expect(stdout.split("\n").toSorted()).toEqual([
+    expect(await readFile(join(given, "binary"))).toEqual(Buffer.from([0, 1]));
+    const leaves = ["(", "-type", "f", "-o", "-type", "l", ")", "-print0"];
+    const { stdout } = await execa("find", [".", ...leaves], { cwd: given });
+    expect(stdout.split("\0").filter(Boolean).toSorted()).toEqual([
       "./answer.txt",
+      "./binary",
+      "./new/a\nb",
       "./new/file",
       "./new/link",
       "./src/main.py",
       "./untouched",
+      "./was-directory",
+      "./was-file/y",
     ]);
     const proof = JSON.parse(await readFile(join(attempt.folder, "proof.json"), "utf8"));
     expect(proof).toMatchObject({

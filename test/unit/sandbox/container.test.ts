@@ -57,7 +57,7 @@ describe("a create request", () => {
   }
 
   it("that got no answer and made no container has what was made for it removed by its name", async () => {
-    const { engine, warnings, open } = await playedPlace();
+    const { engine, brigHome, warnings, open } = await playedPlace();
     engine.createContainer = async () => {
       throw unanswered;
     };
@@ -73,10 +73,12 @@ describe("a create request", () => {
       expect.anything(),
     );
     expect(warnings).toEqual([]);
+    // The engine may make it later, when this program has ended.
+    expect(await recordNames(brigHome)).toHaveLength(1);
   });
 
-  it("that is answered after all of that has its container removed", async () => {
-    const { engine, open } = await playedPlace();
+  it("that is answered after all of that has its container and its record removed", async () => {
+    const { engine, brigHome, open } = await playedPlace();
     const create = engine.createContainer;
     const controller = new AbortController();
     let answer!: () => Promise<void>;
@@ -95,10 +97,11 @@ describe("a create request", () => {
     vi.useRealTimers();
     await answer();
     await expect.poll(() => engine.container.state).toBe("gone");
+    await expect.poll(() => recordNames(brigHome)).toEqual([]);
   });
 
-  it("about which the engine says nothing any more leaves a warning, and the first error", async () => {
-    const { engine, warnings, open } = await playedPlace();
+  it("about which the engine says nothing any more leaves a record, a warning and the first error", async () => {
+    const { engine, brigHome, warnings, open } = await playedPlace();
     const broken = new BrigError("still broken", { code: "engine.unreachable" });
     engine.createContainer = async () => {
       throw unanswered;
@@ -115,6 +118,7 @@ describe("a create request", () => {
         cause: broken,
       }),
     ]);
+    expect(await recordNames(brigHome)).toHaveLength(1);
   });
 });
 

@@ -27,3 +27,9 @@ it("an engine that is none of brig's connections is refused before anything is a
     hint: expect.stringContaining("engine property of another sandbox"),
   });
 });
+
+it("an engine that fails before anybody needs it ends no program", async () => {
+  const engine = Promise.reject(new Error("no engine"));
+  await expect(createSandbox({ engine, at: 1 })).rejects.toMatchObject({ code: "usage.invalid" });
+  await new Promise((resolve) => setImmediate(resolve));
+});

@@ -1,8 +1,13 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { recordedNow, writeRecord } from "../../../src/sandbox/sandbox-records.js";
+import { RefusedRequest } from "../../../src/docker/engine-failure.js";
+import { BrigError } from "../../../src/errors.js";
+import { ownerOf, readHostProcesses } from "../../../src/lib/owner.js";
+import { reclaimPlaceholders, recordedNow, writeRecord } from "../../../src/sandbox/sandbox-records.js";
 import { temporaryFolder } from "../../support/batch-runs.js";
 
 const id = (last: number) => `00000000-0000-4000-8000-00000000000${last}`;
@@ -18,4 +23,53 @@ it("only what is a record is read of what is among the records", async () => {
   await writeFile(join(folder, `1.${id(4)}.json`), "{");
   await writeFile(join(folder, "other.json"), JSON.stringify({ ...record, sessionId: id(5) }));
   expect(recordedNow(home)).toEqual([record]);
+});
+
+async function ended() {
+  const child = spawn("sleep", ["60"]);
+  const owner = await ownerOf(child.pid ?? 0, await readHostProcesses(hostname()));
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  return owner;
+}
+
+const refused = new BrigError("cannot remove the container", {
+  code: "engine.failed",
+  cause: new RefusedRequest(500, "busy"),
+});
+
+it.each<[string, { states: Record<string, string>; fails?: Error }, string[], number]>([
+  ["and the record goes with it", { states: { one: "created" } }, ["one"], 0],
+  [
+    "also one that works on the tree of the session",
+    { states: { one: "created", two: "created" } },
+    ["one", "two"],
+    0,
+  ],
+  ["but not one that runs", { states: { one: "running" } }, [], 1],
+  ["but the record stays if it cannot be removed", { states: { one: "created" }, fails: refused }, [], 1],
+])("a container that a killed process has not started is removed by the next start, %s", async (...given) => {
+  const [, { states, fails }, gone, recordsLeft] = given;
+  const home = await temporaryFolder();
+  const record = { sessionId: id(1), owner: await ended(), endpoint: "unix:///e" };
+  writeRecord(home, { ...record, containerId: null, placeholders: [] });
+  const left = new Map(Object.entries(states));
+  const removed: string[] = [];
+  const engine = {
+    endpoint: "unix:///e",
+    listContainers: async (labels: string[]) => {
+      expect(labels).toEqual([`brig.session=${id(1)}`]);
+      return [...left].map(([id, state]) => ({ id, state }));
+    },
+    inspectContainer: async () => (left.has("one") ? {} : null),
+    removeContainer: async (id: string) => {
+      if (fails !== undefined) throw fails;
+      left.delete(id);
+      removed.push(id);
+    },
+    listVolumes: async () => [],
+    removeVolume: async () => undefined,
+  } as unknown as Parameters<typeof reclaimPlaceholders>[0];
+  await reclaimPlaceholders(engine, { brigHome: home, processes: await readHostProcesses(hostname()) });
+  expect([removed, recordedNow(home).length]).toEqual([gone, recordsLeft]);
 });

@@ -201,9 +201,8 @@ async function undoUnfinished(
   workspace: string,
   { brigHome, context }: { brigHome: string; context: CommandContext },
 ): Promise<void> {
-  for (const apply of await unfinishedApplies(brigHome)) {
-    if (apply.workspace !== workspace) continue;
-    await recoverTree(context, { target: BASE_PATH, stage: apply.stage });
-    apply.forget();
+  for (const { stage, forget } of await unfinishedApplies(brigHome, workspace)) {
+    await recoverTree(context, { target: BASE_PATH, stage });
+    forget();
   }
 }

@@ -66,15 +66,18 @@ export async function noteApply(
   return () => rmSync(file, { force: true });
 }
 
-/** Returns the applies whose process is certainly gone. */
-export async function unfinishedApplies(brigHome: string): Promise<UnfinishedApply[]> {
+/** Returns the applies whose process is certainly gone: all of them, or those to one workspace. */
+export async function unfinishedApplies(brigHome: string, workspace?: string): Promise<UnfinishedApply[]> {
+  const names = namesIn(directoryIn(brigHome)).filter((one) => one.endsWith(".json"));
+  if (names.length === 0) return [];
   const processes = await readHostProcesses(hostname());
   const found: UnfinishedApply[] = [];
-  for (const name of namesIn(directoryIn(brigHome)).filter((one) => one.endsWith(".json"))) {
+  for (const name of names) {
     const file = join(directoryIn(brigHome), name);
     const read = await readTextFile(file, RECORD_MAX_BYTES);
     const record = read.kind === "text" ? readOrNull(recordShape, parseJson(read.text)) : null;
-    if (record === null || (await ownerState(record.owner, processes)) !== "gone") continue;
+    if (record === null || (workspace !== undefined && record.workspace !== workspace)) continue;
+    if ((await ownerState(record.owner, processes)) !== "gone") continue;
     const stage = { name: record.stage, key: Buffer.from(record.key, "hex") };
     found.push({ workspace: record.workspace, stage, forget: () => rmSync(file, { force: true }) });
   }

@@ -1,4 +1,5 @@
 import { Gate } from "../../../lib/time/gate.js";
+import type { ContentPiece } from "../../files/extents.js";
 import { writeContent, writeFile } from "../../files/file-writes.js";
 import type { CommandContext } from "../../process/start-command.js";
 import { type CommitStage, stagedPath } from "../../tree/commit-stage.js";
@@ -8,8 +9,8 @@ export const SHORT_BYTES = 60 * 1024;
 /** How many files are read or written at the same time. More do not make it faster. */
 export const FILES_AT_ONCE = 8;
 
-/** The content of a file: all of it, or a stream of its pieces. */
-export type Content = Buffer | AsyncIterable<Buffer>;
+/** The content of a file: all of it, or its pieces without its holes. */
+export type Content = Buffer | AsyncIterable<ContentPiece>;
 
 /**
  * Writes contents to a commit's stage. The name of each is its index in the list. Errors: those of reading a

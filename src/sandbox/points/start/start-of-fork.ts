@@ -4,9 +4,9 @@ import type { NewFork } from "../../changes/fork/make-fork.js";
 import { keyOf } from "../../changes/path-key.js";
 import type { SeenChange } from "../../changes/seen-change.js";
 import { fileContent } from "../../files/file-content.js";
+import { isGone } from "../../files/file-request.js";
 import { below, FROM_PATH, type WorkspaceTree } from "../../overlay/workspace-tree.js";
 import type { ManifestEntry } from "../../snapshots/manifest.js";
-import { isGone } from "../store-entry.js";
 import { statIn } from "../wanted-base.js";
 import type { StartRequest, StartState } from "./start-state.js";
 
@@ -24,10 +24,12 @@ export function startOfFork(tree: WorkspaceTree, fork: NewFork): StartState {
       const sha256 = isFile ? await storeContent(seen, { ...request, tree, fork }) : null;
       return { change, sha256, base, baseSha256: null };
     };
-    const entries = [...fork.entries.values()];
-    return await Promise.all(
-      entries.map((seen) => gate.pass(() => read(seen), { width: FILES_AT_ONCE, signal })),
+    const entries = [...fork.entries.values()].map((seen) =>
+      gate.pass(() => read(seen), { width: FILES_AT_ONCE, signal }),
     );
+    // After a failure nothing may be written any more to what is removed then.
+    await Promise.allSettled(entries);
+    return await Promise.all(entries);
   };
 }
 

@@ -29,7 +29,10 @@ export function startOfSnapshot(snapshot: StoredSnapshot, written: readonly Earl
     const entries: ManifestEntry[] = [];
     for await (const entry of snapshot.entries()) entries.push(entry);
     for (const base of written) entries.push(...writtenEntry(base, scan));
-    return await Promise.all(entries.map((entry) => takeOver(entry, { from: snapshot.contents, contents })));
+    const taken = entries.map((entry) => takeOver(entry, { from: snapshot.contents, contents }));
+    // After a failure nothing may be written any more to what is removed then.
+    await Promise.allSettled(taken);
+    return await Promise.all(taken);
   };
 }
 

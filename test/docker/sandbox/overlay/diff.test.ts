@@ -75,10 +75,12 @@ describe("what a sandbox changed in a copy-on-write workspace", () => {
     const sandbox = await open({ workspace: directory.path, workspaceKind: "overlay" });
     await sandbox.exec(["sh", "-c", script]);
     const { changes } = await sandbox.diff();
-    const patch = changes.filter(({ isBinary }) => !isBinary).map((change) => change.patch ?? "");
+    const patch = changes.map((change) => change.patch ?? "");
     await execa("git", ["apply", "-"], { cwd: copy.path, input: patch.join("") });
     expect(readFileSync(join(copy.path, "file"), "utf8")).toBe("changed\n");
-    expect(existsSync(join(copy.path, "removed"))).toBe(false);
+    expect(["removed", "folder"].filter((name) => existsSync(join(copy.path, name)))).toEqual([]);
+    expect(readFileSync(join(copy.path, "renamed/below"), "utf8")).toBe("below\n");
+    expect(readFileSync(join(copy.path, "binary"), "utf8")).toBe("a\0b");
     expect(readFileSync(join(copy.path, "whole/one"), "utf8")).toBe("only\n");
     expect(readFileSync(join(copy.path, "becomes/x"), "utf8")).toBe("x\n");
   });
@@ -118,6 +120,19 @@ describe("what a sandbox changed in a copy-on-write workspace", () => {
     const together = await sandbox.diff({ paths: ["b", "c"], maxPatchBytes: bytes });
     expect(together.changes.map(({ patch }) => patch !== null)).toEqual([true, false]);
     expect(together.tooLarge).toBe(1);
+  });
+
+  it("may be made while files vanish", async ({ open }) => {
+    await using directory = await temporaryDirectory();
+    const sandbox = await open({ workspace: directory.path, workspaceKind: "overlay" });
+    const script =
+      "while :; do for j in 1 2 3 4 5 6 7 8 9; do head -c 200000 /dev/zero > f$j; done; rm -f f*; done";
+    const running = await sandbox.spawn(["sh", "-c", script], { stdin: "closed" });
+    for (let made = 0; made < 30; made++) {
+      expect((await sandbox.diff()).count).toBeLessThan(10);
+      await sandbox.restorePoint();
+    }
+    await running.kill();
   });
 
   it("goes through names that are not UTF-8", async ({ open }) => {

@@ -1,12 +1,23 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { cp } from "node:fs/promises";
 import { join } from "node:path";
+import { execa } from "execa";
 import { expect } from "vitest";
 import type { Sandbox } from "../../../../src/sandbox/sandbox.js";
+import { readTree } from "../../../support/host-tree.js";
 import { describeTree, randomCommands, randomNumbers, testSeeds } from "../../../support/random-changes.js";
 import { newSandboxTest, temporaryDirectory } from "../../../support/sandbox.js";
 
 const it = newSandboxTest();
+
+/** Without directories, of which git knows none, and without what a patch could not have. */
+function knownToGit(tree: Record<string, string | null>, leftOut: readonly string[]) {
+  const isLeftOut = (path: string) => leftOut.some((one) => path === one || path.startsWith(`${one}/`));
+  return Object.fromEntries(
+    Object.entries(tree).filter(([path, content]) => content !== null && !isLeftOut(path)),
+  );
+}
 
 async function run(sandbox: Sandbox, script: string): Promise<string> {
   return (await sandbox.exec(["bash", "-c", script])).stdout;
@@ -36,8 +47,21 @@ it.for(testSeeds())(
     expect(await run(parent, describeTree)).toBe(wanted);
 
     expect(onHost(describeTree)).toBe(before);
+    await using copy = await temporaryDirectory();
+    await cp(workspace, copy.path, { recursive: true, verbatimSymlinks: true });
+    const { changes } = await parent.diff();
+    const input = changes.map(({ patch }) => patch ?? "").join("");
+    if (input !== "") await execa("git", ["apply", "--whitespace=nowarn", "-"], { cwd: copy.path, input });
     expect(await parent.apply()).toMatchObject({ conflicts: [], skipped: [] });
     expect(onHost(describeTree)).toBe(wanted);
+    // In the place of a directory with empty ones in it, git makes no file.
+    const leftOut = changes.flatMap(({ path, patch, before, after }) =>
+      patch === null && before?.type === "directory" && after !== null && after.type !== "directory"
+        ? [path]
+        : [],
+    );
+    const [is, wantedOnHost] = [await readTree(copy.path), await readTree(workspace)];
+    expect(knownToGit(is, leftOut)).toEqual(knownToGit(wantedOnHost, leftOut));
     expect((await parent.diff({ patches: false })).count).toBe(0);
   },
 );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changedPaths } from "../../../../src/runs/changes/changed-paths.js";
+import { changedPaths, isUnnamed } from "../../../../src/runs/changes/changed-paths.js";
 
 const added = (path: string) => ({ kind: "added", path }) as const;
 
@@ -21,17 +21,37 @@ describe("the paths of a patch", () => {
     ]);
   });
 
-  it("are none of git's own, of brig's or of the kernel's, and none that a patch or a host could not name", () => {
+  it("are also what has become a directory, and what a directory has become", () => {
+    const changes = [
+      { kind: "changed", path: "/app/was-file" },
+      added("/app/was-file/x"),
+      { kind: "changed", path: "/app/was-directory" },
+      { kind: "deleted", path: "/app/was-directory/y" },
+    ] as const;
+    expect(changedPaths(changes, "/app").map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      "changed was-directory",
+      "deleted was-directory/y",
+      "added was-file/x",
+      "changed was-file",
+    ]);
+  });
+
+  it("are none of git's own, of brig's or of the kernel's, and none that git would not name", () => {
     const paths = [
       "/.git/config",
       "/src/.git",
       "/tests/test.sh",
       "/logs/agent/x",
       "/proc/1",
+      "/a\\.git\\b",
+      "/a/../b",
       "/a\nb",
-      "/a\\b",
       "/kept",
     ];
-    expect(changedPaths(paths.map(added), "/").map(({ path }) => path)).toEqual(["/kept"]);
+    expect(changedPaths(paths.map(added), "/").map(({ path }) => path)).toEqual(["/a\nb", "/kept"]);
+  });
+
+  it("are no names if the engine could not write them", () => {
+    expect(["caf\uFFFD", "café"].map((name) => isUnnamed({ name }))).toEqual([true, false]);
   });
 });

@@ -7,6 +7,7 @@ import { ConflictReason } from "../../../../src/sandbox/channel/protocol.js";
 import type { TreeRecord } from "../../../../src/sandbox/tree/commit-records.js";
 import { commitResult } from "../channel/played-files.js";
 import { playedTree, presentState } from "../overlay/played-tree.js";
+import { contentIn } from "../snapshots/content-text.js";
 
 const put = (path: string, content: number): TreeRecord => ({
   ...{ action: "put", path, content, mode: 0o644, expects: "any" },
@@ -91,11 +92,7 @@ describe("staged contents", () => {
 
   it("are written in one piece, or as they come, for nobody else to read", async () => {
     const tree = await playedTree();
-    const pieces = async () =>
-      (async function* () {
-        yield Buffer.from("a");
-        yield Buffer.from("b");
-      })();
+    const pieces = async () => contentIn("a", "b");
     await stageContents(tree.context, { target: "/t", stage, contents: [text("whole"), pieces] });
     expect(tree.staged()).toEqual({ 0: "whole", 1: "ab" });
     expect(tree.files.requests.map(({ mode }) => mode)).toEqual([0o600, 0o600]);
@@ -123,7 +120,7 @@ describe("staged contents", () => {
     const slow = async () => {
       reads++;
       return (async function* () {
-        yield Buffer.from("x");
+        yield* contentIn("x");
         await new Promise((resolve) => setImmediate(resolve));
         written++;
       })();

@@ -3,7 +3,7 @@ import { SecretMask } from "../../../../src/egress/secrets/secret-mask.js";
 import { diffWorkspace } from "../../../../src/sandbox/changes/diff-workspace.js";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import type { WorkspaceChange } from "../../../../src/sandbox/changes/workspace-change.js";
-import { added, deleted, modified, type PlayedTree, playedTree } from "../overlay/played-tree.js";
+import { added, deleted, entry, modified, type PlayedTree, playedTree } from "../overlay/played-tree.js";
 
 const MIB = 2 ** 20;
 
@@ -56,9 +56,10 @@ describe("a diff", () => {
     expect(Object.keys(found.changes[0]?.after ?? {}).sort()).toEqual(["mode", "sizeBytes", "type"]);
   });
 
-  it("says that binary files differ", async () => {
+  it("has binary files whole", async () => {
     const found = await diff(await treeWith([added("a")], { "/merged/a": Buffer.from([0, 1]) }));
-    expect(found.changes).toMatchObject([{ isBinary: true, patch: expect.stringContaining("Binary files") }]);
+    const patch = expect.stringContaining("GIT binary patch\nliteral 2\n");
+    expect(found.changes).toMatchObject([{ isBinary: true, patch }]);
     const whenDeleted = await diff(await treeWith([deleted("a")], { "/base/a": Buffer.from([0, 1]) }));
     expect(whenDeleted.changes).toMatchObject([{ isBinary: true }]);
   });
@@ -100,7 +101,8 @@ describe("a diff", () => {
   it.each([
     ["a directory", added("a", { type: 2 })],
     ["a FIFO", added("a", { type: 4 })],
-    ["a directory that is a socket now", modified("a", { type: 5 }, { type: 2 })],
+    ["a file of a repository's own", added("a/.git/x")],
+    ["a link that git would refuse", added(".gitmodules", { type: 3, target: "x" })],
   ])("has no patch for %s, and reads nothing of it", async (_name, record) => {
     const tree = await treeWith([record]);
     expect((await diff(tree)).changes).toMatchObject([{ patch: null, isBinary: false }]);
@@ -108,9 +110,76 @@ describe("a diff", () => {
     expect(tree.done()).toEqual(["changes /merged", "changes /merged"]);
   });
 
-  it("shows what takes the place of something without a patch of its own", async () => {
-    const found = await diff(await treeWith([modified("a", {}, { type: 2 })], { "/merged/a": "x\n" }));
-    expect(found.changes).toMatchObject([{ patch: expect.stringContaining("new file mode") }]);
+  it("deletes each file of a directory that is gone, or is something else now", async () => {
+    const below = [
+      added(".git/config"),
+      added("empty", { type: 2 }),
+      added("l", { type: 3, target: "to" }),
+      added("x", { size: 2n }),
+    ];
+    const patches = async (record: Buffer, options: Options = {}) => {
+      const tree = await treeWith([record], {
+        ...{ "/base/d/x": "x\n", "/merged/d": "now\n" },
+        ...{ "/base/d/.git/config": "" },
+      });
+      tree.leftOut = ["d/mounted", "other"];
+      tree.answer = ({ operation, path }) =>
+        operation === "changes" && path.toString() === "/base/d"
+          ? { output: below, result: scanOf(below.length) }
+          : null;
+      const found = await diff(tree, options);
+      const scanned = tree.files.requests.filter(({ path }) => path.toString() === "/base/d");
+      for (const { second, flags } of scanned)
+        expect([second.toString(), flags]).toEqual(["/upper\0/base/d\0mounted\0", 2]);
+      return found;
+    };
+    const gone =
+      /^# left out: "d\/.git\/config"\ndiff --git a\/d\/l b\/d\/l\ndeleted file mode 120000[\s\S]*-to\n[\s\S]*a\/d\/x b\/d\/x\ndeleted[\s\S]*-x\n/;
+    expect((await patches(deleted("d", { type: 2 }))).changes[0]?.patch).toMatch(gone);
+    // Git leaves the repository, so no file can be made there.
+    expect((await patches(modified("d", { size: 4n }, { type: 2 }))).changes).toMatchObject([
+      { patch: null },
+    ]);
+    expect((await patches(modified("d", { type: 5 }, { type: 2 }))).changes[0]?.patch).toMatch(gone);
+    for (const options of [{ maxFileBytes: 1 }, { maxPatchBytes: 100 }])
+      expect(await patches(deleted("d", { type: 2 }), options)).toMatchObject({
+        ...{ tooLarge: 1, count: 1 },
+        changes: [{ patch: null }],
+      });
+  });
+
+  it.each<[string, Record<string, Buffer[]>, boolean]>([
+    [
+      "files and directories of files",
+      { d: [entry(2, "sub"), entry(3, "l")], "d/sub": [entry(1, "x")] },
+      true,
+    ],
+    ["an empty directory", { d: [entry(2, "sub"), entry(3, "l")], "d/sub": [] }, false],
+    ["a FIFO", { d: [entry(4, "p"), entry(3, "l")] }, false],
+    ["nothing", { d: [] }, false],
+  ])(
+    "puts a file in the place of a directory with %s only if git empties that",
+    async (_name, lists, has) => {
+      const tree = await treeWith([modified("d", { size: 4n }, { type: 2 })], { "/merged/d": "now\n" });
+      for (const [path, entries] of Object.entries(lists)) tree.lists.set(`/base/${path}`, entries);
+      const below = [added("l", { type: 3, target: "to" })];
+      tree.answer = ({ operation, path }) =>
+        operation === "changes" && path.toString() === "/base/d"
+          ? { output: below, result: scanOf(below.length) }
+          : null;
+      const [change] = (await diff(tree)).changes;
+      const whole = /deleted file mode 120000[\s\S]*-to\n[\s\S]*new file mode 100644\n[\s\S]*\+now\n$/;
+      expect(change?.patch ?? "").toMatch(has ? whole : /^$/);
+    },
+  );
+
+  it("leaves out a file that is removed or replaced meanwhile", async () => {
+    for (const errno of [2, 20, 40, 4096 + 2]) {
+      const tree = await treeWith([added("a"), modified("b"), added("c")], { "/merged/c": "c\n" });
+      tree.answer = ({ path }) => (path.includes("/c") ? null : path.includes("/merged/") ? { errno } : null);
+      const found = await diff(tree);
+      expect(found).toMatchObject({ count: 1, tooLarge: 0, changes: [{ path: "c" }] });
+    }
   });
 
   it("may be without patches, and then reads nothing", async () => {
@@ -152,8 +221,22 @@ describe("a diff", () => {
     ]);
   });
 
+  it("leaves out a binary file with a secret, which cannot be hidden in it", async () => {
+    const mask = new SecretMask([{ value: "supersecretvalue" }]);
+    for (const [record, path] of [
+      [added("a"), "/merged/a"],
+      [deleted("a"), "/base/a"],
+    ] as const) {
+      const tree = await treeWith([record], { [path]: "\0supersecretvalue" });
+      expect((await diff(tree, { mask })).changes).toMatchObject([{ patch: null, isBinary: true }]);
+      expect((await diff(tree)).changes).toMatchObject([{ patch: expect.stringContaining("literal") }]);
+    }
+  });
+
   it("fails if a file cannot be read, or the signal is aborted", async () => {
-    await expect(diff(await treeWith([added("a")]))).rejects.toMatchObject({ code: "file.not-found" });
+    const unreadable = await treeWith([added("a")]);
+    unreadable.answer = ({ operation }) => (operation === "read" ? { errno: 5 } : null);
+    await expect(diff(unreadable)).rejects.toMatchObject({ code: "file.failed", errno: "EIO" });
     const signal = AbortSignal.abort(new Error("stop"));
     await expect(diff(await treeWith([added("a")]), { signal })).rejects.toThrow("stop");
   });

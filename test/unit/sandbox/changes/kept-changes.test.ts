@@ -10,6 +10,7 @@ import {
 } from "../../../../src/sandbox/changes/sandbox-changes.js";
 import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import { takeRestorePoint } from "../../../../src/sandbox/points/sandbox-points.js";
+import { noteRescue, readRescues } from "../../../../src/sandbox/snapshots/rescued.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { added, deleted } from "../overlay/played-tree.js";
 import { playedPoints, storedAt } from "../points/played-points.js";
@@ -65,6 +66,17 @@ describe("the changes of a sandbox that closes", () => {
     }
   });
 
+  it("are the last state again, if that of an earlier sandbox could not be stored", async () => {
+    const { sandbox, tree, brigHome } = await opened();
+    for (const records of [[added("a", { size: 3n })], []]) {
+      await noteRescue(brigHome, { id: "tree", home: null });
+      tree.scans = [{ records }];
+      tree.contents.set("/merged/a", "one");
+      await keepChanges(sandbox);
+      expect(await readRescues(brigHome)).toEqual([]);
+    }
+  });
+
   it("may be stored somewhere else", async () => {
     const { sandbox, tree, brigHome } = await opened();
     tree.scans = [{ records: [added("a", { size: 3n })] }];
@@ -86,18 +98,20 @@ describe("changes that could not be kept", () => {
   });
 
   it("are stored in a temporary directory, which the error names", async () => {
-    const { sandbox, tree } = await opened();
+    const { sandbox, tree, brigHome } = await opened();
     tree.scans = [{ records: [deleted("a")] }];
     const error = (await rescueChanges(sandbox, full)) as BrigError;
     const home = /^the disk is full\nthey are in (.*) instead$/.exec(error.message)?.[1] ?? "";
     expect(error).toMatchObject({ code: "snapshot.failed", errno: "ENOSPC", cause: full });
     expect(error.hint).toContain(`BRIG_HOME=${home} brig apply --id tree`);
     expect(await storedAt(home)).toEqual(["deleted a"]);
+    expect(await readRescues(brigHome)).toMatchObject([{ id: "tree", home, state: { workspace: "/repo" } }]);
     rmSync(home, { recursive: true });
+    expect(await readRescues(brigHome)).toEqual([{ id: "tree", home, state: null }]);
   });
 
   it("are lost if they cannot be stored there either", async () => {
-    const { sandbox, tree } = await opened();
+    const { sandbox, tree, brigHome } = await opened();
     tree.scans = [];
     expect(await rescueChanges(sandbox, full)).toMatchObject({
       message: expect.stringMatching(
@@ -105,12 +119,15 @@ describe("changes that could not be kept", () => {
       ),
       ...{ code: "snapshot.failed", errno: "ENOSPC", hint: "make room", cause: full },
     });
+    expect(await readRescues(brigHome)).toEqual([{ id: "tree", home: null, state: null }]);
   });
 
   it("for another reason are not stored elsewhere", async () => {
     const other = new BrigError("too large", { code: "file.too-large" });
-    const { sandbox } = await opened();
+    const { sandbox, brigHome } = await opened();
     expect(await rescueChanges(sandbox, other)).toBe(other);
+    // Earlier states may be there, and are not the last.
+    expect(await readRescues(brigHome)).toEqual([{ id: "tree", home: null, state: null }]);
     const plain = new Error("x");
     expect(await rescueChanges(sandbox, plain)).toBe(plain);
   });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import { changesOf } from "../../../../src/sandbox/changes/opened-tree.js";
 import type { SeenChange, TouchedPath } from "../../../../src/sandbox/changes/seen-change.js";
+import type { ContentPiece } from "../../../../src/sandbox/files/extents.js";
 import { readResult } from "../channel/played-files.js";
 import { added, deleted, entry, modified, playedTree, presentState, same } from "../overlay/played-tree.js";
 
@@ -157,7 +158,7 @@ describe("the files of a tree", () => {
     const long = await changes.content(present("a", 60 * 1024 + 1), signal);
     expect(Buffer.isBuffer(long)).toBe(false);
     let length = 0;
-    for await (const piece of long as AsyncIterable<Buffer>) length += piece.length;
+    for await (const { data } of long as AsyncIterable<ContentPiece>) length += data.length;
     expect(length).toBe(60 * 1024 + 1);
     tree.stats.set("/merged/a", { type: 3 });
     expect(await changes.content({ ...deletedLink(), path: Buffer.from("a") }, signal)).toHaveLength(0);

@@ -1,12 +1,12 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import type { SeenChange } from "../../../../src/sandbox/changes/seen-change.js";
 import { takeSnapshot, tooLarge } from "../../../../src/sandbox/changes/take-snapshot.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
+import { extent } from "../channel/played-files.js";
 import {
   added,
   deleted,
@@ -15,6 +15,7 @@ import {
   playedTree,
   presentState,
 } from "../overlay/played-tree.js";
+import { contentText } from "../snapshots/content-text.js";
 
 const createdAt = new Date("2026-01-02T03:04:05.678Z");
 
@@ -44,7 +45,7 @@ async function stored(brigHome: string) {
   const snapshot = await openSnapshot(brigHome, "snap");
   const found: string[] = [];
   for await (const { change, sha256 } of snapshot.entries()) {
-    const content = sha256 === null ? "none" : await text(snapshot.contents.read(sha256));
+    const content = sha256 === null ? "none" : await contentText(snapshot.contents.read(sha256));
     found.push(`${change.change} ${change.path} ${content}`);
   }
   return found;
@@ -114,11 +115,31 @@ describe("a snapshot of a tree", () => {
       message: expect.stringContaining("more than 4 B"),
     });
     expect(readdirSync(join(brigHome, "snapshots"))).toEqual([]);
-    const tree = await treeWith([added("a", { size: 10n * 1024n ** 3n + 1n })]);
-    await expect(take(tree)).rejects.toMatchObject({
+    const size = 10n * 1024n ** 3n + 1n;
+    await expect(take(await treeWith([added("a", { size })]))).rejects.toMatchObject({
       code: "file.too-large",
       message: expect.stringContaining("10"),
     });
+    const withHoles = [added("a", { size, allocated: 4096n }), added("b", { size: 3n })];
+    const sparse = await treeWith(withHoles, { a: "x", b: "123" });
+    expect((await take(sparse, { maxBytes: 4096 + 3 })).count).toBe(2);
+    await expect(take(await treeWith(withHoles), { maxBytes: 4096 + 2 })).rejects.toMatchObject({
+      code: "file.too-large",
+    });
+  });
+
+  it("keeps the holes of a file, and takes as much as its data", async () => {
+    const tree = await treeWith([added("a", { size: 2n ** 40n, allocated: 4096n })]);
+    tree.answer = ({ operation }) =>
+      operation === "read" ? { output: [extent(4096, "x"), extent(2 ** 40)] } : null;
+    const { snapshot, brigHome } = await take(tree);
+    expect(await stored(brigHome)).toEqual(["added a x"]);
+    for await (const { sha256 } of snapshot.entries()) {
+      expect(sha256).toMatch(/^sparse-/);
+      const pieces = [];
+      for await (const { offset } of snapshot.contents.read(sha256 ?? "")) pieces.push(offset);
+      expect(pieces).toEqual([4096, 2 ** 40]);
+    }
   });
 
   it("stops with its signal", async () => {

@@ -122,6 +122,28 @@ export function readResult(start: number | bigint = 0, data: Uint8Array = Buffer
   return Buffer.concat([head, data]);
 }
 
+/** A part of a file as the runner writes and reads it; without bytes, the end of the file. */
+export function extent(offset: number, data: Uint8Array | string = ""): Buffer {
+  const head = Buffer.alloc(12);
+  const bytes = Buffer.from(data as string);
+  head.writeBigUInt64LE(BigInt(offset), 0);
+  head.writeUInt32LE(bytes.length, 8);
+  return Buffer.concat([head, bytes]);
+}
+
+/** What a file gets by these extents, with its holes. */
+export function contentOf(extents: Buffer): Buffer {
+  const pieces: { offset: number; data: Buffer }[] = [];
+  for (let at = 0; at < extents.length; ) {
+    const end = at + 12 + extents.readUInt32LE(at + 8);
+    pieces.push({ offset: Number(extents.readBigUInt64LE(at)), data: extents.subarray(at + 12, end) });
+    at = end;
+  }
+  const content = Buffer.alloc(pieces.at(-1)?.offset ?? 0);
+  for (const { offset, data } of pieces) data.copy(content, offset);
+  return content;
+}
+
 export interface PlayedStat {
   type: number;
   mode?: number;

@@ -1,7 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { writeContent, writeEach, writeFile } from "../../../../src/sandbox/files/file-writes.js";
 import { uint32 } from "../channel/fake-runner.js";
-import { type PlayedAnswer, type PlayedRequest, parseRequest, playedFiles } from "../channel/played-files.js";
+import {
+  contentOf,
+  extent,
+  type PlayedAnswer,
+  type PlayedRequest,
+  parseRequest,
+  playedFiles,
+} from "../channel/played-files.js";
+import { contentIn } from "../snapshots/content-text.js";
 
 const INLINE = 60 * 1024;
 const done = (count: number): PlayedAnswer => ({ result: uint32(count) });
@@ -44,19 +52,27 @@ describe("one file", () => {
 
   it("may come in pieces, and never goes through a link", async () => {
     const played = await answers();
+    const content = contentIn("one ", "two");
+    await writeContent(played.context, { path: "/p", content, mode: 0o600 });
+    expect(played.requests.map(described)).toEqual(["write /p flags 132 mode 600, 43 bytes of input"]);
+    expect(contentOf(played.requests[0]?.input ?? Buffer.alloc(0)).toString()).toBe("one two");
+  });
+
+  it("may have holes, and comes in extents of 64 KiB", async () => {
+    const played = await answers();
     const content = (async function* () {
-      yield Buffer.from("one ");
-      yield Buffer.from("two");
+      yield { offset: 7, data: Buffer.alloc(64 * 1024 + 1, "x") };
+      yield { offset: 2 ** 40, data: Buffer.alloc(0) };
     })();
     await writeContent(played.context, { path: "/p", content, mode: 0o600 });
-    expect(played.requests.map(described)).toEqual(["write /p flags 128 mode 600, 7 bytes of input"]);
-    expect(played.requests[0]?.input.toString()).toBe("one two");
+    const extents = [extent(7, "x".repeat(64 * 1024)), extent(7 + 64 * 1024, "x"), extent(2 ** 40)];
+    expect(played.requests[0]?.input).toEqual(Buffer.concat(extents));
   });
 
   it("of which a piece cannot be read is given up", async () => {
     const played = await answers();
     const content = (async function* () {
-      yield Buffer.from("one");
+      yield { offset: 0, data: Buffer.from("one") };
       throw new Error("no more");
     })();
     await expect(writeContent(played.context, { path: "/p", content, mode: 0o600 })).rejects.toThrow(
@@ -70,9 +86,7 @@ describe("one file", () => {
     const played = await answers();
     const signal = AbortSignal.abort(new Error("before"));
     await expect(writeFile(played.context, { path: "/p", data: "x", signal })).rejects.toThrow("before");
-    const content = (async function* () {
-      yield Buffer.from("x");
-    })();
+    const content = contentIn("x");
     await expect(writeContent(played.context, { path: "/p", content, mode: 0o600, signal })).rejects.toThrow(
       "before",
     );

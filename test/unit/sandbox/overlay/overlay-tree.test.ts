@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { create, id, nameOf, volume } from "./created-tree.js";
-import type { TreeEngine } from "./tree-engine.js";
 
 describe("a tree", () => {
   it("has its volumes and a keeper, which is proved", async () => {
@@ -67,21 +66,6 @@ describe("a tree", () => {
 });
 
 describe("a tree that cannot be made", () => {
-  it.each(["upper", "work", "merged"])("leaves no volume if %s cannot be created", async (kind) => {
-    const engines: TreeEngine[] = [];
-    const creating = create({
-      change(engine) {
-        engines.push(engine);
-        engine.before = (what, name) => {
-          if (what === "create volume" && name === volume(kind)) throw new Error("full");
-        };
-      },
-    });
-    await expect(creating).rejects.toThrow("full");
-    expect(engines[0]?.volumes.removed).toEqual([volume("merged"), volume("upper"), volume("work")]);
-    expect(engines[0]?.containers).toEqual([]);
-  });
-
   it.each([
     ["another owner", "77 5 40755 1 1001 4242"],
     ["another group", "77 5 40755 1000 1 4242"],

@@ -5,6 +5,8 @@ import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-
 import { changeRecord, type RecordState } from "../../../support/change-records.js";
 import {
   commitResult,
+  contentOf,
+  extent,
   listEntry,
   type PlayedAnswer,
   type PlayedFiles,
@@ -72,7 +74,7 @@ export async function playedTree({ workspace = "/repo" }: { workspace?: string }
           .filter(({ operation, path }) => operation === "write" && path.includes(".brig-stage-"))
           .map(({ path, flags, second, input }) => [
             path.toString("latin1").split("/").at(-1),
-            (flags & 2 ? second : input).toString("latin1"),
+            (flags & 2 ? second : flags & 4 ? contentOf(input) : input).toString("latin1"),
           ]),
       ),
   };
@@ -119,8 +121,13 @@ function readAnswer(
   const data = whole.subarray(Number(offset), Number(offset + length));
   if ((flags & 1) !== 0 && whole.length > Number(offset + length)) return { errno: EFBIG };
   if ((flags & 2) !== 0) return { result: readResult(offset, data) };
+  const hasExtents = (flags & 8) !== 0;
   const output = [];
-  for (let at = 0; at < data.length; at += 60_000) output.push(data.subarray(at, at + 60_000));
+  for (let at = 0; at < data.length; at += 60_000) {
+    const piece = data.subarray(at, at + 60_000);
+    output.push(hasExtents ? extent(at, piece) : piece);
+  }
+  if (hasExtents) output.push(extent(data.length));
   return { output, result: readResult(offset) };
 }
 

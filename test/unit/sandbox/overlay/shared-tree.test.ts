@@ -10,6 +10,7 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { RefusedRequest } from "../../../../src/docker/engine-failure.js";
 import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
 import { SharedTree, type TreeOrigin } from "../../../../src/sandbox/overlay/shared-tree.js";
 import { keeperPlan, type OverlaidPlan } from "../../../../src/sandbox/overlay/tree-plans.js";
@@ -131,12 +132,86 @@ describe("the tree of a session", () => {
     const { shared, engine, opening, records } = await sharing();
     shared.hold();
     engine.before = (what) => {
-      if (what === "create volume") throw new Error("full");
+      if (what === "create volume") throw new RefusedRequest(500, "full");
     };
     await expect(shared.open(opening)).rejects.toThrow("full");
     expect([shared.isOpen, records().length]).toEqual([false, 0]);
     engine.before = () => undefined;
     await (await shared.open(opening)).ready();
+    await shared.release();
+  });
+
+  it.each<[string, (what: string) => void, number]>([
+    [
+      "the engine did not answer, and may create a volume later",
+      (what) => {
+        if (what === "create volume") throw new Error("cut");
+      },
+      0,
+    ],
+    [
+      "a volume could not be removed again",
+      (what) => {
+        if (what === "create volume" || what === "remove volume") throw new RefusedRequest(500, "full");
+      },
+      1,
+    ],
+  ])("keeps its record if %s", async (_name, before, warned) => {
+    const { shared, engine, opening, records, warnings } = await sharing();
+    shared.hold();
+    engine.before = before;
+    await expect(shared.open(opening)).rejects.toThrow(/full|cut/);
+    expect([records().length, warnings.length]).toEqual([1, warned]);
+  });
+
+  it.each(["upper", "work", "merged"])(
+    "leaves no volume and no record if %s cannot be created",
+    async (kind) => {
+      const { shared, engine, opening, records } = await sharing();
+      shared.hold();
+      engine.before = (what, name) => {
+        if (what === "create volume" && name?.endsWith(kind)) throw new RefusedRequest(500, "full");
+      };
+      await expect(shared.open(opening)).rejects.toThrow("full");
+      expect(engine.volumes.removed).toEqual(
+        ["merged", "upper", "work"].map((one) => `brig-${shared.id}-${one}`),
+      );
+      expect([records(), engine.containers]).toEqual([[], []]);
+    },
+  );
+
+  it.each(["keeper", "applier"])("keeps its record if the engine may still have its %s", async (kind) => {
+    const { shared, engine, opening, records, warnings } = await sharing();
+    shared.hold();
+    const { createContainer, inspectContainer } = engine;
+    const fails = () => Promise.reject(new Error("cut"));
+    const cut = () => Object.assign(engine, { createContainer: fails, inspectContainer: fails });
+    if (kind === "keeper") cut();
+    const tree = await shared.open(opening);
+    if (kind === "applier") {
+      await tree.ready();
+      cut();
+    }
+    await expect(kind === "applier" ? tree.openApplier() : tree.ready()).rejects.toThrow("cut");
+    Object.assign(engine, { createContainer, inspectContainer });
+    await shared.release();
+    expect(volumes(engine)).toEqual([3, 3]);
+    expect([records().length, warnings.length]).toEqual([1, 1]);
+  });
+
+  it("that is broken is removed by the next sandbox, also if that has failed once", async () => {
+    const { shared, engine, opening } = await sharing();
+    shared.hold();
+    engine.before = (what) => {
+      if (what === "start container") throw new Error("cannot start");
+      if (what === "remove volume") throw new Error("busy");
+    };
+    await expect((await shared.open(opening)).ready()).rejects.toThrow("cannot start");
+    await expect(shared.open(opening)).rejects.toThrow("busy");
+    expect(volumes(engine)).toEqual([3, 0]);
+    engine.before = () => undefined;
+    await (await shared.open(opening)).ready();
+    expect(volumes(engine)).toEqual([6, 3]);
     await shared.release();
   });
 

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import { TreePoints } from "../../../../src/sandbox/points/tree-points.js";
@@ -10,6 +9,7 @@ import { ChangeParser } from "../../../../src/sandbox/tree/change-records.js";
 import { leftOutOf } from "../../../../src/sandbox/tree/tree-changes.js";
 import type { TreeChange } from "../../../../src/sandbox/tree/tree-state.js";
 import { type PlayedTree, playedTree } from "../overlay/played-tree.js";
+import { contentText } from "../snapshots/content-text.js";
 
 export interface PlayedPoints {
   tree: PlayedTree;
@@ -73,7 +73,7 @@ export async function storedAt(brigHome: string, point?: number, id = "tree"): P
   const snapshot = await openSnapshot(brigHome, id, { point });
   const found: string[] = [];
   for await (const { change, sha256 } of snapshot.entries()) {
-    const content = sha256 === null ? "" : `=${await text(snapshot.contents.read(sha256))}`;
+    const content = sha256 === null ? "" : `=${await contentText(snapshot.contents.read(sha256))}`;
     found.push(`${change.change} ${change.path.toString("latin1")}${content}`);
   }
   return found;

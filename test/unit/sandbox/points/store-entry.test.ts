@@ -1,15 +1,16 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveChanges } from "../../../../src/sandbox/changes/live-changes.js";
 import type { SeenChange } from "../../../../src/sandbox/changes/seen-change.js";
-import { isGone, isSameEntry, storeEntry } from "../../../../src/sandbox/points/store-entry.js";
+import { isGone } from "../../../../src/sandbox/files/file-request.js";
+import { isSameEntry, storeEntry } from "../../../../src/sandbox/points/store-entry.js";
 import { ContentStore } from "../../../../src/sandbox/snapshots/content-store.js";
 import type { ManifestEntry } from "../../../../src/sandbox/snapshots/manifest.js";
 import type { PresentState } from "../../../../src/sandbox/tree/tree-state.js";
 import { baseState, playedTree, presentState } from "../overlay/played-tree.js";
+import { contentText } from "../snapshots/content-text.js";
 
 const MIB16 = 16 * 2 ** 20;
 
@@ -26,7 +27,7 @@ async function storing() {
     signal: undefined,
   };
   const read = async (sha256: string | null | undefined) =>
-    typeof sha256 === "string" ? await text(contents.read(sha256)) : sha256;
+    typeof sha256 === "string" ? await contentText(contents.read(sha256)) : sha256;
   return { tree, store, stored, read, directory };
 }
 

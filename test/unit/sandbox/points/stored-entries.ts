@@ -6,6 +6,7 @@ import type { EarlierBase } from "../../../../src/sandbox/snapshots/snapshot-sta
 import type { StoredSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import type { PresentState } from "../../../../src/sandbox/tree/tree-state.js";
 import { baseState } from "../overlay/played-tree.js";
+import { contentText } from "../snapshots/content-text.js";
 import { newHome } from "./played-points.js";
 
 export const bytes = (path: string) => Buffer.from(path, "latin1");
@@ -19,11 +20,7 @@ export async function storeWith(...contents: string[]) {
   return { store, ids };
 }
 
-export const has = async (store: ContentStore, sha256: string) => {
-  const pieces = [];
-  for await (const piece of store.read(sha256)) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
-};
+export const has = async (store: ContentStore, sha256: string) => await contentText(store.read(sha256));
 
 export const entryOf = (
   path: string,

@@ -1,4 +1,3 @@
-import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import type { TreeNow, Wanted } from "../../../../src/sandbox/points/wanted.js";
 import { wantedPaths } from "../../../../src/sandbox/points/wanted-paths.js";
@@ -8,6 +7,7 @@ import type { EarlierBase } from "../../../../src/sandbox/snapshots/snapshot-sta
 import type { StoredSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import type { BaseState, PresentState } from "../../../../src/sandbox/tree/tree-state.js";
 import { added, baseState, type PlayedTree, playedTree, presentState } from "../overlay/played-tree.js";
+import { contentText } from "../snapshots/content-text.js";
 import { newHome } from "./played-points.js";
 
 const bytes = (path: string) => Buffer.from(path, "latin1");
@@ -71,7 +71,7 @@ async function lineOf({ path, now, content }: Wanted): Promise<string> {
 
 async function contentOf(open: NonNullable<Wanted["content"]>): Promise<string> {
   const content = await open();
-  return Buffer.isBuffer(content) ? content.toString() : await text(content);
+  return Buffer.isBuffer(content) ? content.toString() : await contentText(content);
 }
 
 const lines = async (given: Given) => await Promise.all((await wanted(given)).map(lineOf));

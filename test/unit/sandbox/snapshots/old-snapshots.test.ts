@@ -1,9 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
-import { removeOldSnapshots } from "../../../../src/sandbox/snapshots/old-snapshots.js";
+import {
+  removeOldSnapshots,
+  removeUnfinishedContents,
+} from "../../../../src/sandbox/snapshots/old-snapshots.js";
 import { createSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 
 const old = new Date("2026-01-02T03:04:05Z");
@@ -42,4 +45,18 @@ it("removes old snapshots, but not those that are young, damaged, or still writt
   expect(await listSnapshots(home)).toHaveLength(5);
   expect(await removeOldSnapshots(home, { before, processes, dryRun: false })).toEqual(["old", "old-ended"]);
   expect(await listSnapshots(home)).toEqual(["damaged", "old-running", "young"]);
+});
+
+it("removes contents that a killed process was writing, and none of a running one", async () => {
+  const home = await store();
+  const objects = (id: string) => join(home, "snapshots", id, "objects");
+  for (const id of ["old", "old-ended", "old-running"]) {
+    mkdirSync(join(objects(id), "ab"), { recursive: true });
+    for (const name of [".half", "ab/whole"]) writeFileSync(join(objects(id), name), "");
+  }
+  const processes = await readHostProcesses(hostname());
+  expect(await removeUnfinishedContents(home, processes)).toBe(1);
+  expect(await removeUnfinishedContents(home, processes)).toBe(0);
+  expect(readdirSync(objects("old-ended"), { recursive: true }).toSorted()).toEqual(["ab", "ab/whole"]);
+  expect(readdirSync(objects("old-running"))).toContain(".half");
 });

@@ -7,7 +7,7 @@ import { changeRecord } from "../../../support/change-records.js";
 const added = changeRecord({
   change: 1,
   path: "a/new",
-  now: { type: 1, mode: 0o644, size: 5n, ino: 7n, links: 2 },
+  now: { type: 1, mode: 0o644, size: 5n, allocated: 4n, ino: 7n, links: 2 },
 });
 const modified = changeRecord({ change: 2, path: "b", now: { type: 3, target: "to" }, before: { type: 2 } });
 const deleted = changeRecord({ change: 3, path: "c", before: { type: 2 }, below: 12n });
@@ -25,7 +25,15 @@ describe("the records of a scan", () => {
     expect(one).toMatchObject({
       change: "added",
       path: Buffer.from("a/new"),
-      now: { type: "file", mode: 0o644, sizeBytes: 5, ino: 7n, links: 2, linkTarget: null },
+      now: {
+        type: "file",
+        mode: 0o644,
+        sizeBytes: 5,
+        allocatedBytes: 4,
+        ino: 7n,
+        links: 2,
+        linkTarget: null,
+      },
       before: null,
     });
     expect(two).toMatchObject({

@@ -159,6 +159,7 @@ static size_t entries(const char *name) {
 struct operation {
     uint8_t what, flags;
     const char *path, *second, *input;
+    size_t input_length; /* of an input with NULs in it; otherwise 0 */
     bool cancelled;
     uint64_t offset, length;
 };
@@ -177,7 +178,7 @@ static uint32_t perform(const struct operation *o, char *output) {
     memcpy(request + 32 + path_length, second, second_length);
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
-    if (o->input) REQUIRE(write_all(ends[1], o->input, strlen(o->input)) == 0);
+    if (o->input) REQUIRE(write_all(ends[1], o->input, o->input_length ? o->input_length : strlen(o->input)) == 0);
     if (o->what == FILE_WRITE) close(ends[1]);
     uint32_t cancelled = o->cancelled;
     struct worker_report report = {0};
@@ -226,6 +227,71 @@ static void a_hole_is_skipped_on_request(void) {
     REQUIRE(close(fd) == 0);
     struct operation o = {.what = FILE_READ, .flags = READ_SKIP_HOLE, .path = in_root("sparse"), .offset = 7, .length = 4};
     REQUIRE(perform(&o, output) == 0 && strcmp(output, "data") == 0);
+}
+
+static size_t put_extent(char *at, uint64_t offset, const char *bytes, size_t length) {
+    put64((uint8_t *)at, offset);
+    put32((uint8_t *)at + 8, (uint32_t)length);
+    memcpy(at + EXTENT_HEAD_BYTES, bytes, length);
+    return EXTENT_HEAD_BYTES + length;
+}
+
+static void a_file_is_read_and_written_with_its_holes(void) {
+    char output[256], expected[256];
+    struct stat st;
+    int fd = open(in_root("holes"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0 && pwrite(fd, "data", 4, 1 << 20) == 4 && pwrite(fd, "more", 4, 1 << 29) == 4 && ftruncate(fd, 1 << 30) == 0);
+    REQUIRE(lseek(fd, 0, SEEK_DATA) == 1 << 20 && fstat(fd, &st) == 0 && close(fd) == 0);
+    long block = st.st_blksize;
+    struct operation o = {.what = FILE_READ, .flags = READ_EXTENTS, .path = in_root("holes"), .length = (1 << 20) + 2};
+    REQUIRE(perform(&o, output) == 0);
+    size_t size = put_extent(expected, 1 << 20, "da", 2);
+    size += put_extent(expected + size, (1 << 20) + 2, "", 0);
+    REQUIRE(memcmp(output, expected, size) == 0);
+
+    size = put_extent(expected, 3, "data", 4);
+    size += put_extent(expected + size, 7, "!", 1);
+    size += put_extent(expected + size, 1 << 29, "more", 4);
+    size += put_extent(expected + size, 1 << 30, "", 0);
+    struct operation w = {.what = FILE_WRITE, .flags = WRITE_EXTENTS, .path = in_root("written"), .input = expected, .input_length = size};
+    REQUIRE(perform(&w, NULL) == 0 && stat(in_root("written"), &st) == 0);
+    REQUIRE(st.st_size == 1 << 30 && st.st_blocks * 512 <= 4 * block);
+    fd = open(in_root("written"), O_RDONLY | O_CLOEXEC);
+    REQUIRE(fd >= 0 && pread(fd, output, 9, 0) == 9 && memcmp(output, "\0\0\0data!", 9) == 0);
+    REQUIRE(pread(fd, output, 5, 1 << 29) == 5 && memcmp(output, "more", 5) == 0 && close(fd) == 0);
+}
+
+static void an_empty_file_has_only_an_end(void) {
+    char output[256], expected[256];
+    put_file("nothing", "", 0600);
+    memset(output, 1, sizeof output);
+    REQUIRE(perform(&(struct operation){.what = FILE_READ, .flags = READ_EXTENTS, .path = in_root("nothing"), .length = 5}, output) == 0);
+    size_t size = put_extent(expected, 0, "", 0);
+    REQUIRE(memcmp(output, expected, size) == 0);
+    struct operation w = {.what = FILE_WRITE, .flags = WRITE_EXTENTS, .path = in_root("nothing"), .input = expected, .input_length = size};
+    REQUIRE(perform(&w, NULL) == 0);
+    require_file("nothing", "");
+}
+
+static void extents_that_are_none_change_nothing(void) {
+    char input[256];
+    put_file("same", "before", 0600);
+    struct operation w = {.what = FILE_WRITE, .flags = WRITE_EXTENTS, .path = in_root("same"), .input = input};
+    size_t whole = put_extent(input, 5, "abc", 3);
+    /* No end, half an extent, half a head. */
+    for (size_t size = 1; size <= whole; size++) {
+        w.input_length = size;
+        REQUIRE(perform(&w, NULL) == EINVAL);
+    }
+    w.input_length = whole + put_extent(input + whole, 7, "", 0);
+    REQUIRE(perform(&w, NULL) == EINVAL);
+    w.input_length = whole + put_extent(input + whole, UINT64_MAX, "", 0);
+    REQUIRE(perform(&w, NULL) == EINVAL);
+    put32((uint8_t *)input + 8, EXTENT_BYTES_MAX + 1);
+    REQUIRE(perform(&w, NULL) == EINVAL);
+    w.cancelled = true;
+    REQUIRE(perform(&w, NULL) == ECANCELED);
+    require_file("same", "before");
 }
 
 static void a_short_list_comes_with_its_result(void) {
@@ -977,6 +1043,9 @@ static const struct {
     TEST(a_range_of_a_file_is_read),
     TEST(a_short_read_comes_with_its_result),
     TEST(a_hole_is_skipped_on_request),
+    TEST(a_file_is_read_and_written_with_its_holes),
+    TEST(an_empty_file_has_only_an_end),
+    TEST(extents_that_are_none_change_nothing),
     TEST(a_short_list_comes_with_its_result),
     TEST(a_list_goes_to_its_stream_and_an_empty_one_is_no_error),
     TEST(a_short_write_comes_with_its_request),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BrigError } from "../../../../../src/errors.js";
 import { undoApply } from "../../../../../src/sandbox/changes/apply/apply-changes.js";
+import { undoLeftApplies } from "../../../../../src/sandbox/changes/apply/left-applies.js";
 import { FrameType } from "../../../../../src/sandbox/channel/protocol.js";
 import type { PlayedRequest } from "../../channel/played-files.js";
 import { added, type PlayedTree, playedTree } from "../../overlay/played-tree.js";
@@ -138,5 +139,28 @@ describe("an apply that was cut off", () => {
     await expect(undoApply(tree, stage)).rejects.toMatchObject({ errno: "EIO" });
     expect(tree.appliers).toEqual({ opened: 2, closed: 2 });
     expect(tree.files.runner.frames.every(({ type }) => type !== FrameType.kill)).toBe(true);
+  });
+});
+
+describe("an apply whose process was killed", () => {
+  it("is undone by the next start on the same workspace, and by no other", async () => {
+    const [tree, brigHome] = [await playedTree(), newHome()];
+    await recordOfKilled(brigHome);
+    const other = await recordOfKilled(brigHome, { workspace: "/elsewhere" });
+    await undoLeftApplies(tree, brigHome);
+    expect(tree.done()).toEqual(["recover /base"]);
+    expect(tree.appliers).toEqual({ opened: 1, closed: 1 });
+    expect(notesIn(brigHome)).toEqual([other]);
+    await undoLeftApplies(tree, brigHome);
+    expect(tree.appliers.opened).toBe(1);
+  });
+
+  it("keeps its note if it cannot be undone", async () => {
+    const [tree, brigHome] = [await playedTree(), newHome()];
+    await recordOfKilled(brigHome);
+    tree.answer = ({ operation }) => (operation === "recover" ? { errno: 13 } : null);
+    await expect(undoLeftApplies(tree, brigHome)).rejects.toMatchObject({ code: "file.not-permitted" });
+    expect(tree.appliers).toEqual({ opened: 1, closed: 1 });
+    expect(notesIn(brigHome)).toHaveLength(1);
   });
 });

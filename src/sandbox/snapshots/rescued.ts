@@ -1,0 +1,56 @@
+import { lstat, mkdir, readdir, readlink, rm, symlink } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import { errnoOf } from "../../lib/errno.js";
+import { type DescribedSnapshot, describeSnapshot, directoryIn } from "./snapshot-store.js";
+
+const PREFIX = ".rescued.";
+const LOST = "lost";
+
+/** The last state of a session, which could not be stored in `$BRIG_HOME`. */
+export interface Rescue {
+  /** Of the session's snapshot, which has earlier states in it if it exists. */
+  id: string;
+  /** Where the state is instead; null if it could not be stored there either. */
+  home: string | null;
+  /** The state there; null if it is lost or was removed since. */
+  state: DescribedSnapshot | null;
+}
+
+/**
+ * Notes that the snapshot does not have its session's last state, which is below `home`. As a symbolic link, since a
+ * disk without room for a file has often room for one. Throws the file system's own errors.
+ */
+export async function noteRescue(brigHome: string, { id, home }: Pick<Rescue, "id" | "home">): Promise<void> {
+  await mkdir(directoryIn(brigHome), { recursive: true, mode: 0o700 });
+  await forgetRescue(brigHome, id);
+  await symlink(home ?? LOST, join(directoryIn(brigHome), PREFIX + id));
+}
+
+/** Call it when the earlier states are removed. */
+export async function forgetRescue(brigHome: string, id: string): Promise<void> {
+  await rm(join(directoryIn(brigHome), PREFIX + id), { force: true });
+}
+
+/** All that were noted, also those whose state is gone. */
+export async function readRescues(brigHome: string): Promise<Rescue[]> {
+  const names = await readdir(directoryIn(brigHome)).catch((error: unknown) => {
+    if (errnoOf(error) === "ENOENT") return [];
+    throw error;
+  });
+  const noted = names.filter((name) => name.startsWith(PREFIX));
+  return await Promise.all(noted.map((name) => readRescue(brigHome, name.slice(PREFIX.length))));
+}
+
+async function readRescue(brigHome: string, id: string): Promise<Rescue> {
+  const target = await readlink(join(directoryIn(brigHome), PREFIX + id)).catch(() => LOST);
+  const home = isAbsolute(target) ? target : null;
+  const state =
+    home !== null && (await isOwn(home)) ? await describeSnapshot(home, id).catch(() => null) : null;
+  return { id, home, state };
+}
+
+/** In a directory for temporary files, another user may have made one of the same name since. */
+async function isOwn(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(() => null);
+  return found?.isDirectory() === true && found.uid === process.getuid?.();
+}
