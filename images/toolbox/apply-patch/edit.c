@@ -214,7 +214,7 @@ static struct text place_chunk(struct search *s, const struct chunk *chunk, stru
     }
     struct block block = block_of(chunk);
     if (block.old_count == 0) {
-        replace_block(all, &block, s->lines.count);
+        replace_block(all, &block, chunk->anchor.at && !chunk->is_at_end ? *cursor : s->lines.count);
         return NO_TEXT;
     }
     size_t start = find_block(s, block.old, block.old_count, *cursor, chunk->is_at_end);

@@ -45,7 +45,8 @@ function editLines(text: string, chunks: readonly Chunk[], fileName: string): Ed
     }
     const block = blockOf(chunk);
     if (block.old.length === 0) {
-      replacements.push(replacementsOf(block, lines.length));
+      const isAnchored = chunk.anchor !== null && !chunk.isAtEnd;
+      replacements.push(replacementsOf(block, isAnchored ? cursor : lines.length));
       continue;
     }
     const place = locate(search, block, { from: cursor, isAtEnd: chunk.isAtEnd });

@@ -97,7 +97,7 @@ describe("the place of a chunk", () => {
 
   it.each([
     ["without an anchor", "a\nb\n", ["@@", "+c"], text("a\nb\nc\n")],
-    ["whatever the anchor", "a\nb\n", ["@@ a", "+c"], text("a\nb\nc\n")],
+    ["after an anchor", "a\nb\n", ["@@ a", "+c", "*** End of File"], text("a\nb\nc\n")],
     ["after blank lines at the end", "a\n\n\n", ["@@", "+c"], text("a\n\n\nc\n")],
     ["of an empty file", "", ["@@", "+c"], text("c\n")],
     ["in the order of the chunks", "a\n", ["@@", "+b", "@@", "-a", "+x", "@@", "+c"], text("x\nb\nc\n")],
@@ -108,6 +108,16 @@ describe("the place of a chunk", () => {
       text("a\nb\nc\n"),
     ],
   ])("that only adds is the end %s", (_, before, chunk, after) => {
+    expect(edit(before, ...chunk)).toEqual(after);
+  });
+
+  it.each([
+    ["the anchor", "a\nb\n", ["@@ a", "+c"], text("a\nc\nb\n")],
+    ["the last line, if that is the anchor", "a\nb", ["@@ b", "+c"], text("a\nb\nc\n")],
+    ["each anchor its own", "a\nb\n", ["@@ a", "+c", "@@ b", "+d"], text("a\nc\nb\nd\n")],
+    ["the anchor behind earlier changes", "x\na\nb\n", ["-x", "@@ a", "+c"], text("a\nc\nb\n")],
+    ["the anchor, before later changes", "a\nb\n", ["@@ a", "+c", "@@", "-b"], text("a\nc\n")],
+  ])("that only adds is after %s", (_, before, chunk, after) => {
     expect(edit(before, ...chunk)).toEqual(after);
   });
 
