@@ -88,7 +88,10 @@ class ImageFiles implements AsyncDisposable {
 
 async function addChange(patch: Patch, { kind, path, name }: ChangedPath, sources: Sources): Promise<void> {
   const { engine, image, stoppedId, signal } = sources;
-  if (kind === "deleted") return await addDeleted(patch, path, sources);
+  if (kind === "deleted") {
+    await addDeleted(patch, path, sources);
+    return;
+  }
   const after = await sideInContainer({ engine, id: stoppedId }, path, signal);
   const copied = await sideCopied(sources.copied, name);
   const isNew = kind === "added" ? { kind: "none" as const } : null;

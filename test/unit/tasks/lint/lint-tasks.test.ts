@@ -41,8 +41,7 @@ const open = toml('environment = { network_mode = "public" }\n');
 
 describe("lint", () => {
   it("needs no variable of this machine, such as a key", async () => {
-    const environment =
-      `environment = { network_mode = "no-network", env = { KEY = "$\{SOME_KEY}", ODD = "$\{__proto__}" } }\n`;
+    const environment = `environment = { network_mode = "no-network", env = { KEY = "$\{SOME_KEY}", ODD = "$\{__proto__}" } }\n`;
     expect(await findings(toml(environment))).toEqual(["warning reader-warning", "warning reader-warning"]);
   });
 
