@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, vi } from "vitest";
 import { readEnvironment } from "../../../../src/config/env.js";
-import type { BrigError } from "../../../../src/errors.js";
 import { openSnapshot } from "../../../../src/sandbox/snapshots/snapshot-store.js";
 import { testEngine } from "../../../support/engine.js";
 import { sandboxTest as it, type TemporaryDirectory, temporaryDirectory } from "../../../support/sandbox.js";
@@ -52,25 +51,6 @@ it("keeps names of any bytes, and leaves out what is no file", async ({ open }) 
   await sandbox.restorePoint();
   await sandbox.restore(1);
   expect((await sandbox.exec(["sh", "-c", list])).stdout).toBe(before);
-});
-
-it("takes no point of more than can be kept, says so once, and goes on when it is gone", async ({ open }) => {
-  await using directory = await temporaryDirectory();
-  const warnings: BrigError[] = [];
-  const onWarning = (warning: BrigError) => void warnings.push(warning);
-  const sandbox = await open({ workspace: directory.path, workspaceKind: "overlay", onWarning });
-  await sandbox.exec(["sh", "-c", "echo 1 > file"]);
-  expect(await sandbox.restorePoint()).toMatchObject({ number: 1 });
-  await sandbox.exec(["sh", "-c", "truncate -s 1T giant; echo 2 > file"]);
-  expect(await sandbox.restorePoint()).toBeNull();
-  expect(await sandbox.restorePoint()).toBeNull();
-  expect(warnings.map(({ code }) => code)).toEqual(["file.too-large"]);
-  await expect(sandbox.undo()).rejects.toMatchObject({ code: "file.too-large" });
-  await sandbox.exec(["rm", "giant"]);
-  expect(await sandbox.restorePoint()).toMatchObject({
-    number: 2,
-    changes: [{ path: "file", change: "modified" }],
-  });
 });
 
 it("takes one point for calls at the same time, also while the workspace is compared and forked", async ({
