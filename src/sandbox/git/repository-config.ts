@@ -55,7 +55,8 @@ function pathsIn(setting: GitSetting, { directory, expand }: PathContext): Confi
     return path === null ? [] : [{ path: absolute(path, directory), isInWorkTree: false, kind: "include" }];
   }
   if (hookDirectorySettings.some((pattern) => pattern.test(name))) {
-    const path = expand(value);
+    // The scripts in husky's directory `_` run those of the same names beside it.
+    const path = expand(value.replace(/(?<=[^/])\/_\/*$/, ""));
     return path === null ? [] : [{ path, isInWorkTree: !path.startsWith("/"), kind: "hooks" }];
   }
   if (!commandSettings.some((pattern) => pattern.test(name))) return [];

@@ -26,6 +26,7 @@ describe("the configuration of a repository", () => {
     ["include.path", "", []],
     ["core.hooksPath", "hooks", ["hooks w hooks"]],
     ["core.hooksPath", "/hooks", ["hooks /hooks"]],
+    ["core.hooksPath", ".husky/_", ["hooks w .husky"]],
     ["core.hooksPath", "~/hooks", ["hooks /home/a/hooks"]],
     ["core.hooksPath", "~b/hooks", []],
     ["core.sshCommand", "ssh -i key", ["argument w ssh", "argument w key"]],
