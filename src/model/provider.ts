@@ -1,5 +1,3 @@
-import type { Proxies } from "../lib/proxy/proxies.js";
-
 /**
  * The caller's credentials. brig waits for both methods even after an abort, so that an implementation can
  * store a token for which it has just given up the old one.
@@ -31,8 +29,11 @@ export interface ModelProvider {
   maxStreamRetries: number;
   /** The longest time between two events of a response. Comments and parts of events do not count. */
   streamIdleTimeoutMs: number;
-  /** Through which requests are sent. Default: none. */
-  proxies?: Proxies | undefined;
+  /**
+   * The variables that name the proxies of its requests: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, also in lower case.
+   * Default: none.
+   */
+  proxyVariables?: Readonly<Record<string, string | undefined>> | undefined;
   /** How long one response may take, from its request to its end. Default: one hour. */
   responseTimeoutMs?: number | undefined;
 }

@@ -2,7 +2,7 @@ import type { Config, ProviderConfig } from "../config/config-schema.js";
 import type { Environment } from "../config/env.js";
 import { providerSchema } from "../config/provider-schema.js";
 import { BrigError } from "../errors.js";
-import { type Proxies, proxyFor, readProxies } from "../lib/proxy/proxies.js";
+import { type ProxyVariables, proxyFor, proxyVariables, readProxies } from "../lib/proxy/proxies.js";
 import { suggest } from "../lib/suggest.js";
 import type { LoginKind } from "./login/login-kind.js";
 import type { Credentials, ModelProvider, WireApi } from "./provider.js";
@@ -59,7 +59,7 @@ export function resolveProvider(
     id,
     wireApi: provider.wire_api,
     baseUrl,
-    proxies: proxiesFor(baseUrl, environment.variables),
+    proxyVariables: proxiesFor(baseUrl, environment.variables),
     credentials: usedLogin?.credentials ?? credentialsOf(id, provider, key),
     headers: { ...provider.http_headers, ...headersFromEnvironment(provider, environment.variables) },
     query: provider.query_params,
@@ -128,15 +128,14 @@ function providerConfig(id: string, config: ModelConfig): ProviderConfig {
 }
 
 /** The error does not quote the variable, because it may contain a password. */
-function proxiesFor(baseUrl: string, variables: Environment["variables"]): Proxies {
-  const proxies = readProxies(variables);
-  const proxy = proxyFor(proxies, new URL(baseUrl));
+function proxiesFor(baseUrl: string, variables: Environment["variables"]): ProxyVariables {
+  const proxy = proxyFor(readProxies(variables), new URL(baseUrl));
   if (proxy !== null && proxy.address === null)
     throw invalid(
       `${proxy.variable} of the environment is not the URL of a proxy that brig can use`,
       "write http://HOST:PORT, with USER:PASSWORD@ before the host if it asks for them; https:// and socks5:// work, too",
     );
-  return proxies;
+  return proxyVariables(variables);
 }
 
 interface Address {

@@ -37,12 +37,12 @@
  *   copy-content.c     copying the content of one file to another
  *   copy.c             copying paths from one tree to another
  *   report.c           what the kernel says of the container
- *   receipt.c          what a session leaves behind
  *   receipt-rules.c    names that programs obey by themselves
  *   receipt-known.c    directories that were there before
  *   receipt-list.c     which of it the host is told
  *   receipt-strip.c    taking special rights away
  *   repository-parts.c by what git knows a repository
+ *   receipt.c          what a session leaves behind
  *   socket-owners.c    which process has a connection
  *   processor-waits.c  how long threads have waited for a processor
  *   files.c            which file operation a request asks for

@@ -2,7 +2,10 @@ import { isIPv4 } from "node:net";
 import { NoProxy } from "./no-proxy.js";
 import { type ProxyAddress, parseProxyAddress } from "./proxy-address.js";
 
-type Variables = Readonly<Record<string, string | undefined>>;
+/** Variables of the environment, by their names. */
+export type ProxyVariables = Readonly<Record<string, string | undefined>>;
+
+const NAMES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
 /** What one variable says; `address` is null if it is not the URL of a proxy. */
 export interface ConfiguredProxy {
@@ -20,7 +23,7 @@ export interface Proxies {
 export const NO_PROXIES: Proxies = { http: null, https: null, noProxy: new NoProxy("") };
 
 /** Of a variable that is set in both, lower case counts, as for most programs. */
-export function readProxies(variables: Variables): Proxies {
+export function readProxies(variables: ProxyVariables): Proxies {
   const firstOf = (...names: string[]): ConfiguredProxy | null => {
     const variable = names.flatMap((name) => [name, name.toUpperCase()]).find((name) => variables[name]);
     const text = variable === undefined ? undefined : variables[variable];
@@ -32,6 +35,12 @@ export function readProxies(variables: Variables): Proxies {
     https: firstOf("https_proxy", "all_proxy"),
     noProxy: new NoProxy(variables.no_proxy || variables.NO_PROXY || ""),
   };
+}
+
+/** Those of the environment that name proxies. */
+export function proxyVariables(variables: ProxyVariables): ProxyVariables {
+  const names = NAMES.flatMap((name) => [name, name.toUpperCase()]);
+  return Object.fromEntries(names.map((name) => [name, variables[name]]));
 }
 
 /** The proxy for a URL; null if it is reached directly, as this machine itself always is. */

@@ -1,5 +1,5 @@
 import { isBrigError } from "../../errors.js";
-import { NO_PROXIES } from "../../lib/proxy/proxies.js";
+import { readProxies } from "../../lib/proxy/proxies.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { pause } from "../../lib/time/pause.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";
@@ -98,7 +98,7 @@ export class Connection {
       body: JSON.stringify(body),
       signal,
       silenceMs: provider.streamIdleTimeoutMs,
-      proxies: provider.proxies ?? NO_PROXIES,
+      proxies: readProxies(provider.proxyVariables ?? {}),
     });
     const outcome = await beforeAbort(sent, signal);
     signal.throwIfAborted();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../../src/config/config-schema.js";
 import { readEnvironment } from "../../../src/config/env.js";
-import { proxyFor } from "../../../src/lib/proxy/proxies.js";
+import { proxyFor, readProxies } from "../../../src/lib/proxy/proxies.js";
 import { createModelClient } from "../../../src/model/create-model-client.js";
 import type { ModelProvider } from "../../../src/model/provider.js";
 import {
@@ -38,8 +38,8 @@ describe("resolveProvider", () => {
 
   it("has the proxies of the environment, and refuses what is no proxy without repeating it", () => {
     const through = (variables: Record<string, string>) => {
-      const { proxies, baseUrl } = resolve({}, { OPENAI_API_KEY: "k", ...variables });
-      return proxies === undefined ? undefined : proxyFor(proxies, new URL(baseUrl));
+      const { proxyVariables = {}, baseUrl } = resolve({}, { OPENAI_API_KEY: "k", ...variables });
+      return proxyFor(readProxies(proxyVariables), new URL(baseUrl));
     };
     expect(through({})).toBeNull();
     expect(through({ HTTPS_PROXY: "http://p.test:1" })).toMatchObject({ address: { host: "p.test" } });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readEnvironment } from "../../../../src/config/env.js";
 import { BrigError } from "../../../../src/errors.js";
 import type { OpenedSandbox } from "../../../../src/sandbox/open-sandbox.js";
 import type { PlannedMount, SandboxPlan } from "../../../../src/sandbox/plan/plan.js";
@@ -99,6 +100,7 @@ describe("the end of a sandbox", () => {
       },
       ...{
         options: { keepsChanges: true },
+        settings: { environment: readEnvironment({ BRIG_HOME: "/dev/null/none" }) },
         warn: (warning: unknown) => void warnings.push(warning),
         ...given,
       },
