@@ -47,6 +47,7 @@ export async function openTask(
         agent.done();
         return await running;
       },
+      onEnding: null,
       close: end,
     };
   } catch (error) {

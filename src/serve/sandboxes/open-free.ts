@@ -96,9 +96,10 @@ async function placeIn(
   sandbox: Sandbox,
   { request, image, imageName, mode, signal }: PlaceOptions,
 ): Promise<OpenedPlace> {
+  const opened = openedSandboxOf(sandbox);
   try {
     // Where nothing can be written, a directory that the image does not have cannot be made.
-    if (openedSandboxOf(sandbox).settings.policy.policy.rootfs === "rw")
+    if (opened.settings.policy.policy.rootfs === "rw")
       await sandbox.files.mkdir(startDirectory(request, image), { recursive: true, signal });
   } catch (error) {
     await sandbox[Symbol.asyncDispose]();
@@ -112,6 +113,11 @@ async function placeIn(
     instruction: null,
     workingDirectory: startDirectory(request, image),
     grade: null,
+    onEnding(listener) {
+      // Only once the sandbox knows that it is being closed, so that the listener may ask for that too.
+      const told = { [Symbol.asyncDispose]: async () => queueMicrotask(listener) };
+      opened.closedFirst = [...(opened.closedFirst ?? []), told];
+    },
     close: async () => void (await sandbox.close()),
   };
 }

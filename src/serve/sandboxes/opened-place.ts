@@ -12,6 +12,8 @@ export interface OpenedPlace {
   workingDirectory: string;
   /** Ends the sandbox and grades what is left; null where there is nothing to grade. */
   grade: (() => Promise<AttemptResult>) | null;
+  /** Calls the listener when the sandbox begins to end, by itself as well. Null where its end is not the end of the container. */
+  onEnding: ((listener: () => void) => void) | null;
   /** Ends everything. May be called again. */
   close(): Promise<void>;
 }

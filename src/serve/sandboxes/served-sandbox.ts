@@ -52,6 +52,7 @@ export class ServedSandbox {
     this.client = options.client;
     this.#lifeTimer = setTimeout(options.onExpired, Math.min(options.maxLifeMs, LONGEST_TIMER_MS));
     this.#waitIdle();
+    options.opened.onEnding?.(() => void this.#leavePlace());
   }
 
   get record(): RemoteSandboxRecord {
@@ -119,6 +120,19 @@ export class ServedSandbox {
       this.#removing = undefined;
       this.#removeLater();
       throw error;
+    }
+    this.#options.seat[Symbol.dispose]();
+  }
+
+  /** Its container has ended by itself: until it expires its client is told so, but others may have its place. */
+  async #leavePlace(): Promise<void> {
+    if (this.#ending.signal.aborted) return;
+    this.#state = "ended";
+    try {
+      await this.#options.opened.close();
+    } catch {
+      // The container may still be there: its place stays taken until a removal succeeds.
+      return;
     }
     this.#options.seat[Symbol.dispose]();
   }

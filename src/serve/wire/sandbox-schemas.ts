@@ -93,8 +93,10 @@ export type RemoteSandboxOptions = z.input<typeof createSandboxSchema>;
 export const sandboxSchema = z.object({
   id: z.string(),
   state: z
-    .enum(["open", "grading", "graded"])
-    .describe("Only a sandbox of a task is graded; it takes no more calls then"),
+    .enum(["open", "grading", "graded", "ended"])
+    .describe(
+      "Only a sandbox of a task is graded; it takes no more calls then. One whose container has ended by itself takes none either, and no place",
+    ),
   image: z.string().describe("By name, or by id for a task"),
   mode: z.string().nullable().describe("Null for a task, whose limits are its own"),
   task: z.string().nullable(),

@@ -51,6 +51,18 @@ it("the place of a sandbox that could not be removed is free again once it can b
   expect(await ownContainers()).toEqual([]);
 });
 
+it("the place of a sandbox whose container was killed is free at once, and its client is told what became of it", async () => {
+  await using served = await openServed({ limits: { maxPlaces: 1 } });
+  const dead = await served.client.createSandbox();
+  const engine = await testEngine();
+  for (const id of await ownContainers()) await engine.killContainer(id);
+  const other = await served.client.createSandbox({ waitMs: 60_000 });
+  expect((await other.exec(["echo", "runs"])).stdout).toBe("runs\n");
+  await expect(dead.exec(["true"])).rejects.toMatchObject({ code: "sandbox.gone" });
+  expect((await served.client.listSandboxes()).map(({ record }) => record.state)).toEqual(["ended", "open"]);
+  expect((await served.client.health()).sandboxes).toBe(1);
+});
+
 it("a service that cannot remove what an episode has left closes its sandboxes all the same", async () => {
   const served = await openServed();
   await served.client.createSandbox();
