@@ -170,9 +170,9 @@ describe("brig run over Chat Completions", () => {
 
   it.each<[string, Reply, string, number]>([
     [
-      "a full context window",
+      "an answer that the endpoint cuts short",
       { kind: "stream", events: [chatDelta({ content: "h" }), chatFinish("length"), chatDone] },
-      "context window is full",
+      "Incomplete response returned, reason: length",
       1,
     ],
     [
