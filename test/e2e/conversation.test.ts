@@ -224,13 +224,13 @@ describe("a conversation", () => {
     await terminal.waitForScreen(/Change from read-only to workspace-write\?[\s\S]*y {4}yes/);
     await pause(600);
     terminal.type("y");
-    await terminal.waitForScreen(/the mode is now workspace-write[\s\S]*^›\s*\nworkspace-write/m);
+    await terminal.waitForScreen(/workspace-write from now on[\s\S]*^›\s*\nworkspace-write/m);
     terminal.type("again\r");
     await terminal.waitForScreen(/│ wrote[\s\S]*● Two\./);
     await stat(join(workspace, "b"));
     await expect(stat(join(workspace, "a"))).rejects.toThrow();
     terminal.type("/mode read-only\r");
-    await terminal.waitForScreen(/the mode is now read-only/);
+    await terminal.waitForScreen(/read-only from now on/);
     await leave(terminal);
     await expectCleanEnd(terminal);
   });
@@ -361,7 +361,7 @@ ${call}
     terminal.type("again\r");
     await terminal.waitForScreen(/│ 2\n[\s\S]*● Two\./);
     terminal.type("/mode read-only\r");
-    await terminal.waitForScreen(/the mode is now read-only[\s\S]*and so have\s+approvals/);
+    await terminal.waitForScreen(/read-only from now on[\s\S]*approvals\s+you\s+gave\s+are\s+forgotten/);
     terminal.type("and now\r");
     await terminal.waitForScreen(/● Two\.[\s\S]*Run it\?/);
     await pause(600);

@@ -287,7 +287,7 @@ it("the states go on in the container that another mode opens", async () => {
   terminal.type("first\r");
   await terminal.waitFor(/done/);
   terminal.type("/mode workspace-write\r");
-  await terminal.waitFor(/the mode is now workspace-write/);
+  await terminal.waitFor(/workspace-write from now on/);
   terminal.type("second\r");
   await terminal.waitFor(/echo 2 > file[\s\S]*done/);
   terminal.type("/quit\r");

@@ -163,7 +163,7 @@ for i in range(20100):
     ];
     const task = await taskOf(directory, { steps });
     const agent = agentOf(async ({ sandbox, cwd, step: { name } }) => {
-      const script = name === "one" ? "echo 42" : "ls -d /tests /logs/verifier 2> /dev/null; echo 42";
+      const script = name === "one" ? "echo 42" : "ls -d /tests /logs/verifier/* 2> /dev/null; echo 42";
       await sandbox.exec(["bash", "-c", `(${script}) > answer.txt`], { cwd });
     });
     const result = await runAttempt(await attemptAt(directory, { task, agent }));
@@ -315,7 +315,7 @@ END
       ];
       const agent = agentOf(async ({ sandbox, cwd }) => {
         await sandbox.exec(
-          ["bash", "-c", "(ls -d /tests /logs/verifier 2> /dev/null; echo 42) > answer.txt"],
+          ["bash", "-c", "(ls -d /tests /logs/verifier/* 2> /dev/null; echo 42) > answer.txt"],
           { cwd },
         );
       });

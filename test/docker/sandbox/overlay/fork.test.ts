@@ -237,13 +237,14 @@ describe("a snapshot", () => {
   it("is refused when it would be too large, and leaves nothing", async ({ open }) => {
     await using directory = await temporaryDirectory();
     const sandbox = await open({ workspace: directory.path, workspaceKind: "overlay" });
-    await sandbox.exec(["truncate", "-s", "1T", "giant"]);
-    const refused = sandbox.snapshot({ id: "giant" });
+    await sandbox.exec(["fallocate", "-l", "2M", "giant"]);
+    const id = `giant-${process.pid}`;
+    const refused = sandbox.snapshot({ id, maxBytes: 1024 * 1024 });
     await expect(refused).rejects.toMatchObject({
       code: "file.too-large",
       message: expect.stringContaining('"giant"'),
     });
-    await expect(Sandbox.create({ from: "giant" })).rejects.toMatchObject({ code: "snapshot.unknown" });
+    await expect(Sandbox.create({ from: id })).rejects.toMatchObject({ code: "snapshot.unknown" });
   });
 
   it("is of one workspace", async ({ open }) => {
