@@ -48,7 +48,7 @@ it("exec counts only the files outside the repository as changes that were kept"
   expect(one.stderr).toMatch(/^brig: 1 commit arrived as [^\n]*\n$/);
   expect(await readdir(join(directory.path, "home", "snapshots"))).toEqual([]);
   const two = await start(directory.path, [...overlay, `echo new > new; ${commit} two`]);
-  expect(two.stderr).toMatch(/^brig: 1 changed path was kept/m);
+  expect(two.stderr).toMatch(/^brig: 1 changed path is not applied yet/m);
   const shown = await start(directory.path, ["diff", "--name-only"]);
   expect(shown.stdout).toBe("added    new\n");
 });
