@@ -123,12 +123,18 @@ static bool write_record(const struct found *found, int out, uint64_t *hashed) {
     return write_all(out, head, sizeof head) == 0 && write_all(out, found->path, length) == 0;
 }
 
-bool list_write(const struct receipt_list *list, int out) {
+static bool write_all_records(const struct receipt_list *list, int out) {
     uint64_t hashed = 0;
     for (uint32_t i = 0; i < list->kind_count; i++)
         for (const struct found *found = list->kinds[i].first; found; found = found->next)
             if (!write_record(found, out, &hashed)) return false;
     return true;
+}
+
+bool list_write(const struct receipt_list *list, int out) {
+    bool is_written = write_all_records(list, out);
+    /* Files to be hashed are reached directory by directory. */
+    return chdir("/") == 0 && is_written;
 }
 
 uint32_t list_counts(const struct receipt_list *list, uint8_t *to, uint32_t room, uint32_t *omitted) {
