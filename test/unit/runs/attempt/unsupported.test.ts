@@ -44,8 +44,19 @@ describe.each(Object.entries(places))("the allowed hosts of a task's %s", (_, ta
   });
 
   it("may not name an address of this machine", () => {
-    for (const address of ownAddresses())
-      expect(() => refuseUnsupported(taskWith(allowing(address)))).toThrow(/is this machine/);
+    const allowed = ownAddresses().filter((address) => {
+      try {
+        refuseUnsupported(taskWith(allowing(address)));
+        return true;
+      } catch (error) {
+        expect(String(error)).toMatch(/is this machine/);
+        return false;
+      }
+    });
+    // A network of a container may have gone meanwhile, and its address with it.
+    const still = ownAddresses();
+    expect(still.length).toBeGreaterThan(0);
+    expect(allowed.filter((address) => still.includes(address))).toEqual([]);
   });
 
   it("may not be spelled so that two programs read two hosts", () => {
