@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -111,16 +111,14 @@ describe("an option that Node obeys even after --", () => {
 });
 
 it("is started with -- by every script, image and document", async () => {
-  const { stdout } = await execa(
-    "git",
-    ["ls-files", ".ci", "deploy", "docs", "examples", "scripts", "*.md"],
-    {
-      cwd: root,
-    },
-  );
-  const texts = await Promise.all(
-    stdout.split("\n").map(async (file) => [file, await readFile(join(root, file), "utf8")] as const),
-  );
+  const folders = [".ci", "deploy", "docs", "examples", "scripts"];
+  const inFolders = folders.map(async (folder) => {
+    const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  });
+  const documents = (await readdir(root)).filter((name) => name.endsWith(".md"));
+  const files = [...(await Promise.all(inFolders)).flat(), ...documents.map((name) => join(root, name))];
+  const texts = await Promise.all(files.map(async (file) => [file, await readFile(file, "utf8")] as const));
   const starts = texts.flatMap(([file, text]) =>
     [...text.matchAll(/(?:\bnode"?|execPath),?\s.{0,40}?dist\/cli\/(?:main|codex)\.js/gs)].map(([start]) => ({
       file,
