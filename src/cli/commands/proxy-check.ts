@@ -9,10 +9,10 @@ export function checkProxies({
   egressProxy,
 }: Pick<Environment, "variables" | "egressProxy">): Check {
   const { http, https } = readProxies(variables);
-  const noProxy = variables.no_proxy ?? variables.NO_PROXY;
+  const noProxy = variables.no_proxy || variables.NO_PROXY;
   const parts = [
     `for the model, login and MCP: ${describeWays(http, https)}`,
-    ...(noProxy === undefined ? [] : [`not for ${noProxy} (NO_PROXY)`]),
+    ...(!noProxy ? [] : [`not for ${noProxy} (NO_PROXY)`]),
     `for allow-lists of sandboxes: ${describeEgress(egressProxy)}`,
   ];
   const about = { id: "proxies", title: "proxies", found: parts.join("; ") };

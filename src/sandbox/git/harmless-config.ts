@@ -1,15 +1,18 @@
 import { type GitSetting, parseGitConfig } from "./git-config.js";
 
-/** Settings that run no program and lead git to no other file of settings, by their names in lower case. */
+/**
+ * Settings that run no program and lead git to no other files, by their names in lower case. `core.worktree` is none: git would write what a
+ * command has committed wherever it leads, also by a link. Submodules do without it.
+ */
 const HARMLESS: readonly RegExp[] = [
-  /^core\.(?:abbrev|autocrlf|bare|bigfilethreshold|compression|eol|filemode|ignorecase|logallrefupdates|precomposeunicode|protecthfs|protectntfs|quotepath|repositoryformatversion|safecrlf|sparsecheckout|sparsecheckoutcone|symlinks|worktree)$/,
+  /^core\.(?:abbrev|autocrlf|bare|bigfilethreshold|compression|eol|filemode|ignorecase|logallrefupdates|precomposeunicode|protecthfs|protectntfs|quotepath|repositoryformatversion|safecrlf|sparsecheckout|sparsecheckoutcone|symlinks)$/,
   /^extensions\.(?:compatobjectformat|objectformat|partialclone|preciousobjects|refstorage|relativeworktrees)$/,
   /^(?:advice|branch|color|column|fetch|gc|init|pull|push|rebase|rerere|status|user)\.(?!(?:.*\.)?(?:templatedir|recentobjectshook)$)/,
   /^remote\..*\.(?:fetch|mirror|partialclonefilter|promisor|prune|prunetags|push|tagopt)$/,
   /^submodule\.(?:.*\.)?(?:active|branch|ignore|recurse)$/,
 ];
 /** A URL can name a program as well: `ext::sh -c …`, or an option of one. */
-const HARMLESS_URL = /^(?:remote\..*\.(?:pushurl|url)|submodule\..*\.url)$/;
+const HARMLESS_URL = /^(?:branch\..*\.(?:pushremote|remote)|remote\..*\.(?:pushurl|url)|submodule\..*\.url)$/;
 
 /**
  * The text of a configuration file with nothing in it but settings that can do no harm. Null if there is nothing else

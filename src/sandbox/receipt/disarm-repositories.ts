@@ -6,7 +6,7 @@ import { run } from "../files/file-request.js";
 import { writeFile } from "../files/file-writes.js";
 import { listDirectory } from "../files/files.js";
 import { harmlessConfig } from "../git/harmless-config.js";
-import { isAtOrBelow, isBelow } from "../plan/paths.js";
+import { isAtOrBelow } from "../plan/paths.js";
 import type { CommandContext } from "../process/start-command.js";
 import type { Finding } from "./receipt.js";
 
@@ -60,7 +60,7 @@ async function commonDirectory(repository: string, place: Place): Promise<string
   const pointer = await attempt(async () => await read(`${repository}/commondir`, POINTER_MAX_BYTES, place));
   if (pointer === null) return null;
   const directory = resolve(repository, pointer.toString("utf8").replace(/[\r\n]+$/, ""));
-  return place.roots.some((root) => isBelow(directory, root)) ? directory : null;
+  return place.roots.some((root) => isAtOrBelow(directory, root)) ? directory : null;
 }
 
 async function disarmConfig(file: string, place: Place): Promise<string[]> {

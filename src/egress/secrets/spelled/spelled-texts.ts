@@ -33,7 +33,7 @@ export interface Step {
 }
 
 export const NEW = -1;
-/** So many matches are remembered in states, which are then forgotten and made anew as they are needed. */
+/** So many matches are remembered, in states and steps, which are then forgotten and made anew as they are needed. */
 const REMEMBERED_MATCHES_MAX = 50_000;
 
 /**
@@ -53,6 +53,8 @@ export class SpelledTexts {
   #remembered = 0;
   /** Without any match. */
   readonly nothing: State = { matches: [], steps: [] };
+  /** The step of most bytes in most states: whoever sends data can have one in each, so that they are all the same. */
+  readonly #toNothing: Step = { to: this.nothing, continued: [], found: [] };
 
   constructor(
     texts: readonly string[],
@@ -115,7 +117,9 @@ export class SpelledTexts {
     };
     for (const [at, match] of matches.entries()) take(match, at);
     for (const place of this.#beginnings) take({ place, bytes: 0, from: 0, to: 0 }, NEW);
+    if (next.size + found.size === 0) return this.#toNothing;
     const all = [...next.values()];
+    this.#remembered += all.length + found.size;
     return {
       to: this.#stateOf(
         [...next.keys()].join(),

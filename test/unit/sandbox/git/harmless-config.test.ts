@@ -8,14 +8,13 @@ import { temporaryDirectory } from "../../../support/sandbox.js";
 const usual = `[core]
 	repositoryformatversion = 0
 	bare = false
-	worktree = "../a\\"b\\\\ c"
 [remote "o\\"x"]
 	url = git@example.com:a/b.git
 	fetch = +refs/heads/*:refs/remotes/o/*
 [branch "main"]
 	remote = o
 [user]
-	name = A B
+	name = "A \\"b\\\\ c"
 `;
 
 describe("settings that can do no harm", () => {
@@ -25,7 +24,15 @@ describe("settings that can do no harm", () => {
   });
 
   it.each([
-    ...["core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand", "include.path", "alias.st"],
+    ...[
+      "core.fsmonitor",
+      "core.hooksPath",
+      "core.pager",
+      "core.sshCommand",
+      "include.path",
+      "alias.st",
+      "core.worktree",
+    ],
     ...[
       "includeIf.gitdir:/x.path",
       "filter.x.clean",
@@ -50,6 +57,7 @@ describe("settings that can do no harm", () => {
 
   it.each(["ext::sh -c x", "-u x", "fd::3"])("are no URL such as %s", (url) => {
     expect(harmlessConfig(`[remote "o"]\nurl = ${url}\n`)).toBe("");
+    expect(harmlessConfig(`[branch "b"]\nremote = ${url}\n`)).toBe("");
   });
 
   it("are read by git as they were", async () => {
