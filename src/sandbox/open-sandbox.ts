@@ -68,6 +68,11 @@ export interface OpenedSandbox {
   warn: Warn;
 }
 
+/** Has a sandbox dispose of something when it is closed, before its container ends. */
+export function closeFirst(sandbox: Pick<OpenedSandbox, "closedFirst">, resource: AsyncDisposable): void {
+  sandbox.closedFirst = [...(sandbox.closedFirst ?? []), resource];
+}
+
 /** How a sandbox is started, besides what it is to be. */
 export interface StartOptions
   extends Pick<

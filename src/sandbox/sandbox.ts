@@ -6,7 +6,7 @@ import { createSandbox } from "./create-sandbox.js";
 import type { EgressListener, WatchEgressOptions } from "./egress/sandbox-egress.js";
 import { setNetwork, watchEgress } from "./egress/set-network.js";
 import { sandboxFiles } from "./files/files.js";
-import type { OpenedSandbox } from "./open-sandbox.js";
+import { closeFirst, type OpenedSandbox } from "./open-sandbox.js";
 import { commandEnvironment } from "./plan/image-settings.js";
 import type { RestorePoint, RestorePointOptions, UndoneCall } from "./points/restore-point.js";
 import { closedByCaller, stuckTree } from "./process/ended-errors.js";
@@ -130,7 +130,7 @@ export class Sandbox {
     refuseUnknownOptions(options, known.forwardOptionNames, { of: "sandbox.forward" });
     const { forwardPort } = await import("./network/forward-port.js");
     const forwarded = await forwardPort(this.#opened.link, port, options);
-    this.#opened.closedFirst = [...(this.#opened.closedFirst ?? []), forwarded];
+    closeFirst(this.#opened, forwarded);
     if (this.#closing !== undefined) await forwarded.close();
     return forwarded;
   }

@@ -145,8 +145,8 @@ export interface TaskVerifier extends TaskPhase {
 /** How the outcome of the verifier becomes a reward. */
 export type TaskCheck =
   /**
-   * `script` in `directory`, which is copied to /tests, writes reward files to /logs/verifier. Null for a separate verifier
-   * whose image has /tests.
+   * The tests are files in `directory`, which is copied to /tests; `script` is the one that is run, and writes the reward to
+   * /logs/verifier. `directory` is null for a separate verifier whose image has its own /tests.
    */
   | {
       kind: "reward-files";

@@ -100,8 +100,8 @@ export async function openKept(
 }
 
 /**
- * Refuses a state if its session has left a newer one that could not be stored here, so that nobody takes one for the
- * other. If the newer one is gone, the earlier one can be had by its id.
+ * Throws if this is not the last state of its session: the last one could not be stored in $BRIG_HOME, and this one, which could,
+ * is older. If the last one does not exist any more, the older one is accepted where its id was given.
  */
 async function requireLast(
   { id }: KeptState,

@@ -43,16 +43,14 @@ export async function publishPorts(
   { stderr, environment }: Pick<CliContext, "stderr" | "environment">,
 ): Promise<void> {
   const { openedSandboxOf } = await import("../../sandbox/sandbox.js");
+  const { closeFirst } = await import("../../sandbox/open-sandbox.js");
   const ports = new SandboxPorts(sandbox, label, environment.brigHome);
   const opened = openedSandboxOf(sandbox);
-  const closeFirst = (one: AsyncDisposable) => {
-    opened.closedFirst = [...(opened.closedFirst ?? []), one];
-  };
-  closeFirst(ports);
+  closeFirst(opened, ports);
   for (const one of publish) {
     const { url } = await ports.open(one);
     await say(stderr, `brig: port ${one.sandboxPort} of the sandbox is at ${url}\n`);
   }
-  closeFirst(offerPorts(ports, environment.brigHome));
-  if (onClose !== undefined) closeFirst({ [Symbol.asyncDispose]: async () => onClose() });
+  closeFirst(opened, offerPorts(ports, environment.brigHome));
+  if (onClose !== undefined) closeFirst(opened, { [Symbol.asyncDispose]: async () => onClose() });
 }

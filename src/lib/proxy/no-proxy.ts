@@ -3,7 +3,7 @@ import { BlockList, isIP } from "node:net";
 /** What an entry of NO_PROXY names. */
 type Entry = { port: number | null } & (
   | { kind: "all" }
-  /** The name itself and all names below it. */
+  /** A domain, with all its subdomains. */
   | { kind: "name"; name: string }
   | { kind: "addresses"; list: BlockList }
 );

@@ -4,8 +4,8 @@ import { type Proxies, proxyFor } from "./proxies.js";
 import { responseOf } from "./response-of.js";
 
 /**
- * `fetch`, through the proxy of the environment if there is one for the URL. Then redirects are not followed, and answers are
- * asked for without compression.
+ * `fetch`, through the proxy of the environment if there is one for the URL. Unlike `fetch`, a request through a proxy follows no
+ * redirects and asks for no compression.
  */
 export async function proxiedFetch(
   url: string | URL,

@@ -7,7 +7,7 @@ export class BrokenStream extends Error {
 export class SilentStream extends BrokenStream {}
 
 /**
- * Something of the stream is not as it was sent. It must not be skipped: the rest could be a call without one
- * of its arguments.
+ * A part of the stream cannot be read. The stream ends there, instead of going on without that part: it may have been half of a
+ * call's arguments, and the call would then do something else.
  */
 export class DamagedStream extends BrokenStream {}

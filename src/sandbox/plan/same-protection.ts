@@ -4,7 +4,7 @@ import { isAbandonedPlaceholder } from "./placeholders.js";
 import type { Identity, KnownDirectory, SandboxPlan } from "./plan.js";
 import type { CheckedDirectory } from "./workspace.js";
 
-/** What a search has found. Of the paths to protect one may lie below another. */
+/** What a search through the workspace has found. `paths` are to be protected; one of them may be inside of another. */
 export interface FoundProtection {
   paths: ProtectedPath[];
   knownDirectories: readonly KnownDirectory[];

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { BrigError } from "../../errors.js";
 import { proveLink } from "../connect-and-prove.js";
 import { createSandbox } from "../create-sandbox.js";
-import type { OpenedSandbox } from "../open-sandbox.js";
+import { closeFirst, type OpenedSandbox } from "../open-sandbox.js";
 import { runnerPath } from "../plan/create-body.js";
 import { type Sandbox, sandboxFrom } from "../sandbox.js";
 import type { SandboxOptions } from "../sandbox-options.js";
@@ -33,8 +33,7 @@ export class IdleSandbox {
 
   /** Called when the caller that the sandbox was handed over to begins to close it. */
   set onClose(listener: () => void) {
-    const told = { [Symbol.asyncDispose]: async () => listener() };
-    this.#opened.closedFirst = [...(this.#opened.closedFirst ?? []), told];
+    closeFirst(this.#opened, { [Symbol.asyncDispose]: async () => listener() });
   }
 
   /**

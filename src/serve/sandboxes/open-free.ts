@@ -5,7 +5,7 @@ import type { SandboxMode } from "../../policy/modes.js";
 import type { LoadedPolicy, Policy } from "../../policy/policy.js";
 import type { TaskImages } from "../../runs/images/task-images.js";
 import { imageUser } from "../../runs/place/image-user.js";
-import { openSandbox } from "../../sandbox/open-sandbox.js";
+import { closeFirst, openSandbox } from "../../sandbox/open-sandbox.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import type { SandboxPool } from "../../sandbox/pool/pool-options.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
@@ -115,8 +115,7 @@ async function placeIn(
     grade: null,
     onEnding(listener) {
       // Only once the sandbox knows that it is being closed, so that the listener may ask for that too.
-      const told = { [Symbol.asyncDispose]: async () => queueMicrotask(listener) };
-      opened.closedFirst = [...(opened.closedFirst ?? []), told];
+      closeFirst(opened, { [Symbol.asyncDispose]: async () => queueMicrotask(listener) });
     },
     close: async () => void (await sandbox.close()),
   };
