@@ -88,13 +88,16 @@ export const PARTS = [
     after: [...OF_ENGINES, ".ci/docker-26", ".ci/debian.sh"],
     inCheck: [".ci/docker-26", "test/docker/sandbox/modes.test.ts", "test/docker/image-metadata.test.ts"],
   },
-  ...["podman", "podman-5"].map((name) => ({
-    name,
-    about: `sandboxes on ${name === "podman" ? "the installed Podman" : "Podman 5"}`,
-    command: [`.ci/${name}`],
-    after: [...OF_ENGINES, `.ci/${name}`],
-    inCheck: name === "podman" ? [".ci/podman", "podman", ".ci/podman", "test/docker/podman.test.ts"] : null,
-  })),
+  ...["podman", "podman-5"].flatMap((name) =>
+    [1, 2].map((shard) => ({
+      name: `${name}-${shard}`,
+      about: `sandboxes on ${name === "podman" ? "the installed Podman" : "Podman 5"}, half of the tests`,
+      command: [`.ci/${name}`, ...(name === "podman" ? ["podman", ".ci/podman"] : []), `--shard=${shard}/2`],
+      after: shard === 1 ? [...OF_ENGINES, `.ci/${name}`] : [],
+      inCheck:
+        name === "podman" ? [".ci/podman", "podman", ".ci/podman", "test/docker/podman.test.ts"] : null,
+    })),
+  ),
   {
     name: "cgroup-v2",
     about: "an emulated machine with control groups of version 2",
