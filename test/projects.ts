@@ -10,17 +10,20 @@ export const deep = [
 
 /**
  * What takes long, and finds faults that the others do not find, after changes of few files: other people's programs and protocols,
- * sandboxes that are killed or disturbed, random changes, whole batches and conversations.
+ * sandboxes that are killed or disturbed, random changes, whole batches and conversations, and features with files of their own.
  */
 export const slow = [
+  "test/e2e/{canaries,doctor,egress-log,egress-questions,egress-settings,image-input,loaded-code,masked-secrets,narrow-terminal}.test.ts",
+  "test/e2e/{port-control,run-chat,setup-of-programs}.test.ts",
   "test/e2e/{acp,batch*,bisect,codex-*,conversation-changes,exec-server,full-disk,git-*,kept-changes,killed-*,login,mcp-*,nearly-full-disk,package,queue*,serve*}.test.ts",
   "test/e2e/{agents,approvals,context,conversation,doctor-attack,lease,overlay,session-steps,sessions,settings,unread-output,view-*,wrap-*}.test.ts",
   "test/docker/{exec-server,mcp,queue,runs,serve}/**/*.test.ts",
-  "test/docker/{approvals-table,base-image,engine,image-metadata,image-prune,known-safe-commands,looking-tools,podman,toolbox-volume}.test.ts",
-  "test/docker/sandbox/egress/{real-clients,trust-stores}.test.ts",
+  "test/docker/{approvals-table,base-image,engine,image-metadata,image-prune,known-safe-commands,looking-tools,podman,sweep,toolbox-volume}.test.ts",
+  "test/docker/sandbox/egress/{aws-secrets,real-clients,trust-stores}.test.ts",
+  "test/docker/sandbox/{branch/branch,config-directories,host-git,pool/pool}.test.ts",
   "test/docker/sandbox/{bridge,kill,killed-session,lease,memory-left,receipt,reconnect,removal,runner-abuse,scheduling,silence,trouble}.test.ts",
-  "test/docker/sandbox/overlay/{fork,fork-changes,killed,random-*}.test.ts",
-  "test/docker/sandbox/tree/{changes,commit-killed,copy}.test.ts",
+  "test/docker/sandbox/overlay/{fork,fork-changes,killed,lifetime,point-trouble,random-*,shared-tree}.test.ts",
+  "test/docker/sandbox/tree/{changes,commit,commit-killed,copy}.test.ts",
   "test/isolation/**/*.test.ts",
 ];
 
