@@ -115,7 +115,7 @@ export type {
   Receipt,
 } from "./sandbox/receipt/receipt.js";
 export { Sandbox } from "./sandbox/sandbox.js";
-export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox/sandbox-options.js";
+export type { GitAccess, SandboxLimits, SandboxOptions, WorkspaceKind } from "./sandbox/sandbox-options.js";
 export type {
   DirectoryEntry,
   ExecOptions,

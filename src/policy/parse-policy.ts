@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import { BrigError } from "../errors.js";
+import { policyProblems } from "./file/policy-problems.js";
 import { type Policy, policySchema } from "./policy.js";
 import { policyDirectory } from "./policy-directory.js";
-import { policyProblems } from "./policy-problems.js";
 import { refusedPolicyFile } from "./refused-policy-file.js";
 
 /** Parses the text of a policy. `file` is only used in messages. */

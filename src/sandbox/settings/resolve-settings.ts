@@ -24,6 +24,7 @@ export interface UnresolvedSettings
       | "git"
       | "image"
       | "runtime"
+      | "limits"
       | "addDirs"
       | "writableRoots"
       | "leaseSeconds"
@@ -70,6 +71,7 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
         : undefined,
     image: source.image ?? DEFAULT_IMAGE,
     runtime: source.runtime,
+    limits: source.limits,
     addDirs: source.addDirs ?? [],
     writableRoots: source.writableRoots ?? [],
     env: source.env ?? {},

@@ -4,6 +4,7 @@ import type { NetworkScope } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import type { SessionBranch } from "../branch/session-branch.js";
 import type { SharedTree } from "../overlay/shared-tree.js";
+import type { SandboxLimits } from "../sandbox-options.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
 import type { HostMount } from "../volumes/host-mount.js";
 
@@ -36,6 +37,8 @@ export interface SandboxSettings {
   image: string;
   /** OCI runtime; undefined for the engine's default. */
   runtime?: string | undefined;
+  /** In place of the policy's, also where another policy takes its place. Default: the policy's. */
+  limits?: SandboxLimits | undefined;
   /** `--add-dir`: refused where the policy takes no further writable directories. */
   addDirs: readonly string[];
   /** `writable_roots` of the configuration: left aside where the policy takes none. */

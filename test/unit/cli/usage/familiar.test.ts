@@ -29,7 +29,8 @@ function has(command: Command, flag: string): boolean {
 
 describe("somebody who knows Docker or Codex", () => {
   it.each([
-    [["exec", "-e", "A=1", "--", "true"], "--env NAME=VALUE; see: brig exec --help"],
+    [["exec", "-m", "512m", "--", "true"], "--memory 512m; see: brig exec --help"],
+    [["exec", "--pids-limit", "9", "--", "true"], "--pids NUMBER"],
     [["exec", "--image", "debian", "--", "true"], "--container-image IMAGE"],
     [["shell", "--rm"], "leave it out"],
     [["run", "--yolo", "x"], "--sandbox danger-full-access"],

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { suggest } from "../lib/suggest.js";
-import { policySchema } from "./policy.js";
+import { suggest } from "../../lib/suggest.js";
+import { policySchema } from "../policy.js";
 
 type Issue = z.core.$ZodIssue;
 
