@@ -96,6 +96,11 @@ export const commands: CommandEntry[] = [
     load: async () => (await import("./commands/config.js")).defineConfig,
   },
   {
+    name: "policy",
+    summary: "print a mode as a policy file, or check such a file",
+    load: async () => (await import("./policy/policy-command.js")).definePolicy,
+  },
+  {
     name: "sessions",
     summary: "list, show, fork, export or delete sessions",
     load: async () => (await import("./commands/sessions.js")).defineSessions,

@@ -32,13 +32,14 @@ export function parseEnvFile(text: string, { file, variables }: EnvFile): Record
   for (const [at, written] of text.split("\n").entries()) {
     const line = written.replace(/\r$/, "").trimStart();
     if (line === "" || line.startsWith("#")) continue;
-    const [, name = "", value] = /^([^=]*)(?:=([^]*))?$/.exec(line) ?? [];
+    const assignsAt = line.indexOf("=");
+    const name = assignsAt === -1 ? line : line.slice(0, assignsAt);
     const where = `${file}:${at + 1}`;
     if (name === "") throw refused(where, "has no name before the =");
     if (/\s/.test(name)) throw refused(where, "has a blank in the name of the variable");
     if (line.includes("\0")) throw refused(where, "contains a NUL");
-    const own = value ?? (Object.hasOwn(variables, name) ? variables[name] : undefined);
-    if (own !== undefined) found.set(name, own);
+    if (assignsAt !== -1) found.set(name, line.slice(assignsAt + 1));
+    else if (Object.hasOwn(variables, name)) found.set(name, variables[name] ?? "");
   }
   return Object.fromEntries(found);
 }

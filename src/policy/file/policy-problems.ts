@@ -4,23 +4,39 @@ import { policySchema } from "../policy.js";
 
 type Issue = z.core.$ZodIssue;
 
-/** One line for each problem. */
-export function policyProblems(error: z.ZodError, document: unknown): string[] {
+/** What is wrong with a policy, in words for people. */
+export interface PolicyProblem {
+  /** Such as `limits.pids` or `tmpfs[0].sizeMb`; empty for the whole policy. */
+  field: string;
+  message: string;
+}
+
+export function policyProblems(error: z.ZodError, document: unknown): PolicyProblem[] {
   return error.issues.flatMap((issue) => problemsOf(issue, document));
 }
 
-function problemsOf(issue: Issue, document: unknown): string[] {
-  const path = fieldName(issue.path);
+function problemsOf(issue: Issue, document: unknown): PolicyProblem[] {
   if (issue.code === "unrecognized_keys")
-    return issue.keys.map((key) => unknownField(fieldName([...issue.path, key]), key));
-  if (issue.code === "invalid_type" && valueAt(document, issue.path) === undefined)
-    return [`${path} is missing`];
-  if (issue.code === "invalid_type") return [`${path} must be ${typeName(issue.expected)}`];
+    return issue.keys.map((key) => {
+      const field = fieldName([...issue.path, key]);
+      return { field, message: unknownField(field, key) };
+    });
+  const field = fieldName(issue.path);
+  return [{ field, message: messageOf(issue, { field, document }) }];
+}
+
+function messageOf(
+  issue: Exclude<Issue, { code: "unrecognized_keys" }>,
+  { field, document }: { field: string; document: unknown },
+): string {
+  const isWrongValue = issue.code === "invalid_type" || issue.code === "invalid_value";
+  if (isWrongValue && valueAt(document, issue.path) === undefined) return `${field} is missing`;
+  if (issue.code === "invalid_type") return `${field} must be ${typeName(issue.expected)}`;
   if (issue.code === "invalid_value")
-    return [`${path} must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`];
-  if (issue.code === "too_small") return [`${path} must be ${issue.minimum} or more`];
-  if (issue.code === "too_big") return [`${path} must be ${issue.maximum} or less`];
-  return [path === "" ? issue.message : `${path}: ${issue.message}`];
+    return `${field} must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`;
+  if (issue.code === "too_small") return `${field} must be ${issue.minimum} or more`;
+  if (issue.code === "too_big") return `${field} must be ${issue.maximum} or less`;
+  return field === "" ? issue.message : `${field}: ${issue.message}`;
 }
 
 function unknownField(name: string, key: string): string {
@@ -31,7 +47,7 @@ function unknownField(name: string, key: string): string {
 function fieldNames(): string[] {
   const { shape } = policySchema;
   const inTables = [shape.workspace, shape.limits, shape.overrides, shape.tmpfs.element];
-  return [...Object.keys(shape), ...inTables.flatMap((table) => Object.keys(table.shape))];
+  return ["extends", ...Object.keys(shape), ...inTables.flatMap((table) => Object.keys(table.shape))];
 }
 
 function fieldName(path: readonly PropertyKey[]): string {
