@@ -61,6 +61,11 @@ export const commands: CommandEntry[] = [
     passesExitCodeOn: true,
   },
   {
+    name: "ps",
+    summary: "list the sandboxes that are open",
+    load: async () => (await import("./ps/ps-command.js")).definePs,
+  },
+  {
     name: "port",
     summary: "list, open and close ports of sandboxes that are reachable from this machine",
     load: async () => (await import("./ports/port-command.js")).definePort,

@@ -160,6 +160,7 @@ async function createTree(
       endpoint: engine.endpoint,
       containerId: null,
       placeholders: [],
+      about: null,
     });
   } catch (cause) {
     warn(notRecorded(brigHome, cause));
