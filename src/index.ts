@@ -65,6 +65,7 @@ export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js
 export type { EgressSettings } from "./policy/egress/egress-schema.js";
 export type { SandboxMode } from "./policy/modes.js";
 export type { NetworkScope } from "./policy/network.js";
+export type { SandboxLimits } from "./policy/policy.js";
 export type { SandboxDenial } from "./policy/sandbox-denial.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
 export type { Summary } from "./report/summary/summary.js";
@@ -115,7 +116,7 @@ export type {
   Receipt,
 } from "./sandbox/receipt/receipt.js";
 export { Sandbox } from "./sandbox/sandbox.js";
-export type { GitAccess, SandboxLimits, SandboxOptions, WorkspaceKind } from "./sandbox/sandbox-options.js";
+export type { GitAccess, SandboxOptions, WorkspaceKind } from "./sandbox/sandbox-options.js";
 export type {
   DirectoryEntry,
   ExecOptions,

@@ -73,7 +73,8 @@ const limitsSchema = z.strictObject({
 
 /** Limits that whoever opens a sandbox may set in place of the policy's. */
 export const chosenLimitsSchema = limitsSchema.pick({ memoryMb: true, cpus: true, pids: true }).partial();
-export type ChosenLimits = z.infer<typeof chosenLimitsSchema>;
+/** Limits of a sandbox: `memoryMb` in MiB, at least 64; `cpus`, which may be a fraction; `pids`, processes and threads, at least 16. */
+export type SandboxLimits = z.infer<typeof chosenLimitsSchema>;
 
 const overridesSchema = z.strictObject({
   network: z.boolean().describe("Whether --network may open more than this policy does"),

@@ -3,7 +3,7 @@ import type { EgressAttempt } from "../egress/attempt.js";
 import type { BrigError } from "../errors.js";
 import type { EgressSettings } from "../policy/egress/egress-schema.js";
 import type { SandboxMode } from "../policy/modes.js";
-import type { ChosenLimits } from "../policy/policy.js";
+import type { SandboxLimits } from "../policy/policy.js";
 import type { Snapshot } from "./changes/workspace-change.js";
 
 /** How a sandbox sees a workspace. */
@@ -15,9 +15,6 @@ export const WORKSPACE_KINDS: readonly WorkspaceKind[] = ["bind", "overlay", "no
 export type GitAccess = "protected" | "branch";
 
 export const GIT_ACCESSES: readonly GitAccess[] = ["protected", "branch"];
-
-/** Limits of a sandbox: `memoryMb` in MiB, at least 64; `cpus`, which may be a fraction; `pids`, processes and threads, at least 16. */
-export type SandboxLimits = ChosenLimits;
 
 /** The options of `Sandbox.create`. All of them are optional. */
 export interface SandboxOptions {

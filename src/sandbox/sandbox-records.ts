@@ -71,10 +71,11 @@ const recordShape = strictObject({
   containerId: nullable(string),
   /** The inode is null until the directory is created. */
   placeholders: placeholdersShape,
-  /** Null for the tree of a copy-on-write workspace, which is no sandbox. Missing in records of earlier versions. */
+  /** Missing for the tree of a copy-on-write workspace, which is no sandbox, and in records of earlier versions. */
   about: nullish(aboutShape),
 });
-export type SandboxRecord = Shaped<typeof recordShape>;
+type RecordFields = Shaped<typeof recordShape>;
+export type SandboxRecord = Omit<RecordFields, "about"> & Partial<Pick<RecordFields, "about">>;
 
 const RECORD_MAX_BYTES = 4 * 1024 * 1024;
 

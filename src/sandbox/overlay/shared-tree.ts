@@ -160,7 +160,6 @@ async function createTree(
       endpoint: engine.endpoint,
       containerId: null,
       placeholders: [],
-      about: null,
     });
   } catch (cause) {
     warn(notRecorded(brigHome, cause));

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { BrigError } from "../../errors.js";
-import { chosenLimitsSchema } from "../../policy/policy.js";
-import type { SandboxLimits } from "../sandbox-options.js";
+import { chosenLimitsSchema, type SandboxLimits } from "../../policy/policy.js";
 
 const optionSchema = z.object({ limits: chosenLimitsSchema });
 

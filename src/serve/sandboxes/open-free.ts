@@ -2,14 +2,13 @@ import type { Environment } from "../../config/env.js";
 import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import type { SandboxMode } from "../../policy/modes.js";
-import type { LoadedPolicy, Policy } from "../../policy/policy.js";
+import type { LoadedPolicy, Policy, SandboxLimits } from "../../policy/policy.js";
 import type { TaskImages } from "../../runs/images/task-images.js";
 import { imageUser } from "../../runs/place/image-user.js";
 import { closeFirst, openSandbox } from "../../sandbox/open-sandbox.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import type { SandboxPool } from "../../sandbox/pool/pool-options.js";
 import { openedSandboxOf, type Sandbox, sandboxFrom } from "../../sandbox/sandbox.js";
-import type { SandboxLimits } from "../../sandbox/sandbox-options.js";
 import { resolveSettings } from "../../sandbox/settings/resolve-settings.js";
 import type { RemoteSandboxOptions } from "../wire/sandbox-schemas.js";
 import type { OpenedPlace } from "./opened-place.js";
@@ -22,9 +21,9 @@ export interface FreePlaces {
   image: string;
   mode: SandboxMode;
   /** In place of the mode's. */
-  limits: SandboxLimits | undefined;
-  /** Variables of every command. */
-  env: Readonly<Record<string, string>> | undefined;
+  limits?: SandboxLimits | undefined;
+  /** Variables of every command. Default: none. */
+  env?: Readonly<Record<string, string>> | undefined;
   allowsNetwork: boolean;
   /** Where images come from that the engine does not have; null if they are not fetched. */
   images: TaskImages | null;

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -8,6 +8,7 @@ import { loadPolicy } from "../../../src/policy/load-policy.js";
 import { SANDBOX_MODES } from "../../../src/policy/modes.js";
 import { parsePolicy } from "../../../src/policy/parse-policy.js";
 import type { Policy } from "../../../src/policy/policy.js";
+import { policyDirectory } from "../../../src/policy/policy-directory.js";
 
 const of = (toml: string) => parsePolicy(toml, "given.toml");
 const mode = async (name: string) => (await loadPolicy(name)).policy;
@@ -37,6 +38,12 @@ describe("a policy that extends a mode", () => {
       limits: { ...base.limits, cpus: 1 },
       overrides: { ...base.overrides, network: false },
     });
+  });
+
+  it("is the example of the documentation", async () => {
+    const text = await readFile(join(policyDirectory, "README.md"), "utf8");
+    const [, example = ""] = /```toml\n(extends[^`]*)```/.exec(text) ?? [];
+    expect(of(example).limits.memoryMb).toBe(1024);
   });
 
   it("adds protected names, and removes none", () => {
