@@ -27,7 +27,7 @@ interface EnvFile {
  * The format of `docker run --env-file`: `NAME=VALUE` on each line, where quotes and blanks belong to the value. A name alone passes on
  * the variable of this machine, if there is one. Lines that begin with # are comments.
  */
-export function parseEnvFile(text: string, { file, variables }: EnvFile): Record<string, string> {
+function parseEnvFile(text: string, { file, variables }: EnvFile): Record<string, string> {
   const found = new Map<string, string>();
   for (const [at, written] of text.split("\n").entries()) {
     const line = written.replace(/\r$/, "").trimStart();

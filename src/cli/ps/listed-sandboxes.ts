@@ -16,7 +16,7 @@ export interface ListedSandbox extends SandboxAbout {
 }
 
 /** Connects to the engine at this address. */
-export type ConnectTo = (endpoint: string) => Promise<Pick<Engine, "inspectContainer">>;
+type ConnectTo = (endpoint: string) => Promise<Pick<Engine, "inspectContainer">>;
 
 /** An engine that says nothing does not keep the list from being printed. */
 const ANSWER_MS = 5000;

@@ -2,11 +2,13 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { hostname } from "node:os";
 import { describe, expect, it } from "vitest";
-import { type ConnectTo, listSandboxes } from "../../../../src/cli/ps/listed-sandboxes.js";
+import { listSandboxes } from "../../../../src/cli/ps/listed-sandboxes.js";
 import type { ContainerState } from "../../../../src/docker/engine-types.js";
 import { type Owner, ownerOf, readHostProcesses } from "../../../../src/lib/owner.js";
 import { type SandboxRecord, writeRecord } from "../../../../src/sandbox/sandbox-records.js";
 import { temporaryFolder } from "../../../support/batch-runs.js";
+
+type ConnectTo = Parameters<typeof listSandboxes>[1];
 
 const id = (last: number) => `00000000-0000-4000-8000-00000000000${last}`;
 const about = {
