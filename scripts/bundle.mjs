@@ -53,7 +53,7 @@ const groups = [
   // What the flags of commands that open a sandbox need.
   {
     name: "options",
-    test: /\/src\/(?:policy\/modes|sandbox\/process\/timeouts|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|output\/call-cause|cli\/(?:display\/receipt-text|egress\/secret-option|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
+    test: /\/src\/(?:policy\/(?:limit-bounds|modes)|sandbox\/process\/timeouts|lib\/(?:bytes|suggest|terminal\/(?:display-width|progress|terminal-guard)|time\/durations)|output\/call-cause|cli\/(?:container\/(?:limit|variable)-options|display\/receipt-text|egress\/secret-option|piped-session|ports\/(?:offer-ports|published-ports|sandbox-ports)|terminal-session|setup\/(?:open-sandbox|option-values|sandbox-flags)|streams))\.ts$/,
     priority: 7,
   },
   // Loaded next, so that the engine can answer while the rest is being loaded.
@@ -65,13 +65,13 @@ const groups = [
   // What a sandbox needs, without what a model needs, because loading it delays `brig exec`.
   {
     name: "sandbox",
-    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust)|connect-and-prove|diagnose-runtimes|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|egress\/|parse-policy|policy\.ts|policy-problems|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
+    test: /\/src\/(?:sandbox\/(?!attack\/|beside\/|channel\/|network\/|egress\/(?:sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust)|connect-and-prove|diagnose-runtimes|settings\/checked-limits|files\/|process\/|proof\/(?:kernel-report|mountinfo|proof)|receipt\/|sandbox\.ts|sweep)|policy\/(?!approval-|command-safety\/|egress\/|file\/|parse-policy|policy\.ts|sandbox-denial|session-authority|strictness)|lib\/(?!file-lock)|images\/(?:build-context|compiled-tags|definition|lock|npm-packages|require-toolbox|toolbox-volume)\.ts)/,
     priority: 4,
   },
   // What a sandbox needs while its container is starting.
   {
     name: "running",
-    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|sweep|network\/|egress\/(?:sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))/,
+    test: /\/src\/sandbox\/(?!attack\/|beside\/|diagnose-runtimes|settings\/checked-limits|sweep|network\/|egress\/(?:sandbox-egress|denial-notes|hold-aws-keys|plant-canary|policy-egress|read-egress|read-source|trust))/,
     priority: 3,
   },
   // Only what has an allow-list or publishes ports needs this.

@@ -65,6 +65,7 @@ export type { ApprovalPolicy, GranularPolicy } from "./policy/approval-policy.js
 export type { EgressSettings } from "./policy/egress/egress-schema.js";
 export type { SandboxMode } from "./policy/modes.js";
 export type { NetworkScope } from "./policy/network.js";
+export type { SandboxLimits } from "./policy/policy.js";
 export type { SandboxDenial } from "./policy/sandbox-denial.js";
 export type { SessionAuthority } from "./policy/session-authority.js";
 export type { Summary } from "./report/summary/summary.js";

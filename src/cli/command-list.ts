@@ -61,6 +61,11 @@ export const commands: CommandEntry[] = [
     passesExitCodeOn: true,
   },
   {
+    name: "ps",
+    summary: "list the sandboxes that are open",
+    load: async () => (await import("./ps/ps-command.js")).definePs,
+  },
+  {
     name: "port",
     summary: "list, open and close ports of sandboxes that are reachable from this machine",
     load: async () => (await import("./ports/port-command.js")).definePort,
@@ -94,6 +99,11 @@ export const commands: CommandEntry[] = [
     name: "config",
     summary: "print the configuration and where each value comes from",
     load: async () => (await import("./commands/config.js")).defineConfig,
+  },
+  {
+    name: "policy",
+    summary: "print a mode as a policy file, or check such a file",
+    load: async () => (await import("./policy/policy-command.js")).definePolicy,
   },
   {
     name: "sessions",

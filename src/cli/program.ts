@@ -98,10 +98,18 @@ function defineProgram({
     .description(description)
     .version(readVersion(), "-V, --version")
     .hook("preAction", () => checkHome(context.environment))
+    .hook("preAction", async (_, command) => await withEnvFiles(command, context))
     .enablePositionalOptions();
   for (const { name, summary } of commands)
     withoutProcess(program.command(name), context).description(summary);
   return program;
+}
+
+/** Loaded only where there are such files. */
+async function withEnvFiles(command: Command, context: CliContext): Promise<void> {
+  if (command.opts().envFile === undefined) return;
+  const { readEnvFiles } = await import("./container/variable-options.js");
+  await readEnvFiles(command, context);
 }
 
 /** Makes commander write help to our stdout and throw its errors, instead of ending the process. */

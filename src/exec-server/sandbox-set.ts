@@ -21,7 +21,7 @@ export interface ServedSandbox {
 
 /** What all sandboxes of a server have in common. */
 export interface CommonOptions
-  extends Pick<UnresolvedSettings, "image" | "runtime" | "environment">,
+  extends Pick<UnresolvedSettings, "image" | "runtime" | "limits" | "env" | "environment">,
     Pick<StartOptions, "engine" | "onWarning" | "toolboxVolume"> {
   /** Called with what a sandbox has left on the host when it ends. */
   onReceipt?: ((receipt: Receipt) => void) | undefined;

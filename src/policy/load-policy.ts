@@ -14,8 +14,14 @@ const POLICY_MAX_BYTES = 1024 * 1024;
  * `policy.invalid` for anything wrong; there is no default to fall back to.
  */
 export async function loadPolicy(nameOrFile: string): Promise<LoadedPolicy> {
+  const { toml, file } = await readPolicyText(nameOrFile);
+  return { name: nameOrFile, file, policy: await policyOf(toml, file) };
+}
+
+/** The text of a mode's file, or of another one. Error: `policy.invalid`. */
+export async function readPolicyText(nameOrFile: string): Promise<{ toml: string; file: string }> {
   const file = policyFile(nameOrFile);
-  return { name: nameOrFile, file, policy: await policyOf(await readPolicyFile(file), file) };
+  return { toml: await readPolicyFile(file), file };
 }
 
 /**
@@ -38,7 +44,8 @@ function policyFile(nameOrFile: string): string {
   });
 }
 
-async function readPolicyFile(file: string): Promise<string> {
+/** Error: `policy.invalid`. */
+export async function readPolicyFile(file: string): Promise<string> {
   const read = await readTextFile(file, POLICY_MAX_BYTES);
   if (read.kind === "text") return read.text;
   if (read.kind === "missing") throw refusedPolicyFile(file, "does not exist");

@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import { z } from "zod";
 import { egressSchema } from "./egress/egress-schema.js";
+import { LIMIT_BOUNDS } from "./limit-bounds.js";
 import { parseNetwork } from "./network.js";
 
 const access = z.enum(["ro", "rw"]);
@@ -54,14 +55,26 @@ const tmpfsSchema = z.strictObject({
 const limitsSchema = z.strictObject({
   memoryMb: z
     .int()
-    .min(64)
+    .min(LIMIT_BOUNDS.memoryMb.min)
     .describe("Memory of all processes together, in MiB, with no swap; the kernel kills above it"),
-  cpus: z.number().min(0.01).describe("CPU cores that may be used, at most those of the machine"),
-  pids: z.int().min(16).describe("Processes and threads that may exist at once"),
+  cpus: z
+    .number()
+    .min(LIMIT_BOUNDS.cpus.min)
+    .describe("CPU cores that may be used, at most those of the machine"),
+  pids: z
+    .int()
+    .min(LIMIT_BOUNDS.pids.min)
+    .max(LIMIT_BOUNDS.pids.max)
+    .describe("Processes and threads that may exist at once"),
   openFiles: z.int().min(64).describe("Open files of each process"),
   shmMb: z.int().min(1).describe("Size of /dev/shm in MiB; counts as memory"),
   coreMb: z.int().min(0).describe("Largest core dump in MiB; 0 for none"),
 });
+
+/** Limits that whoever opens a sandbox may set in place of the policy's. */
+export const chosenLimitsSchema = limitsSchema.pick({ memoryMb: true, cpus: true, pids: true }).partial();
+/** Limits of a sandbox: `memoryMb` in MiB, at least 64; `cpus`, which may be a fraction; `pids`, processes and threads, at least 16. */
+export type SandboxLimits = z.infer<typeof chosenLimitsSchema>;
 
 const overridesSchema = z.strictObject({
   network: z.boolean().describe("Whether --network may open more than this policy does"),

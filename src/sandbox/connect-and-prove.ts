@@ -4,6 +4,7 @@ import type { InspectionOptions } from "../egress/inspection.js";
 import type { EgressOptions } from "../egress/open-egress.js";
 import { BrigError, isBrigError } from "../errors.js";
 import { step } from "../lib/steps.js";
+import type { NetworkScope } from "../policy/network.js";
 import { openBridge } from "./channel/bridge-exec.js";
 import { RunnerLink } from "./channel/runner-link.js";
 import type { SandboxContainer } from "./container.js";
@@ -65,6 +66,8 @@ export async function connectAndProve(
 interface OpenEgressOptions
   extends Pick<SandboxOptions, "onEgress" | "signal">,
     Pick<EgressOptions, "resolve" | "upstream"> {
+  /** Called when another list of hosts comes into force for commands. */
+  onNetwork?: ((network: NetworkScope) => void) | undefined;
   inspection?: InspectionOptions | null | undefined;
 }
 
@@ -72,14 +75,14 @@ interface OpenEgressOptions
 export async function openEgressOf(
   link: RunnerLink,
   plan: SandboxPlan,
-  { onEgress, signal, resolve, upstream, inspection }: OpenEgressOptions,
+  { onEgress, onNetwork, signal, resolve, upstream, inspection }: OpenEgressOptions,
 ): Promise<SandboxEgress | null> {
   const { egress } = plan;
   if (egress === null) return null;
   const { SandboxEgress } = await import("./egress/sandbox-egress.js");
   try {
     const opened = await SandboxEgress.open(link, {
-      ...{ hosts: egress.hosts, onEgress, signal, resolve, upstream, inspection, plan },
+      ...{ hosts: egress.hosts, onEgress, onNetwork, signal, resolve, upstream, inspection, plan },
     });
     step("the allow-list is in force");
     return opened;

@@ -4,6 +4,7 @@ import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
+import { describeNetwork, type NetworkScope } from "../policy/network.js";
 import {
   type Placeholders,
   type PlaceholderUse,
@@ -19,6 +20,7 @@ import {
   notRecorded,
   recordedNow,
   removeRecord,
+  type SandboxAbout,
   type SandboxRecord,
   writeRecord,
 } from "./sandbox-records.js";
@@ -32,7 +34,7 @@ interface ContainerOptions {
    * Where and for which process to record the sandbox, so that `brig gc` can remove it after a crash. Null
    * for a container of a workspace's tree, which has a record of its own.
    */
-  recordFor: { brigHome: string; owner: Owner } | null;
+  recordFor: { brigHome: string; owner: Owner; about: SandboxAbout } | null;
   /** Default: a name that contains the session's id. */
   name?: string | undefined;
 }
@@ -53,6 +55,7 @@ export class SandboxContainer {
   readonly #warn: Warn;
   readonly #recordFor: ContainerOptions["recordFor"];
   readonly #name: string;
+  #network: string | undefined;
   #placeholders: Placeholders | undefined;
   #id: string | undefined;
   #attached: EngineStream | undefined;
@@ -152,11 +155,19 @@ export class SandboxContainer {
     }
   }
 
+  /** Has the record say that the sandbox reaches something else from now on. */
+  readonly noteNetwork = (network: NetworkScope): void => {
+    this.#network = describeNetwork(network);
+    if (!this.#isDiscarded) this.#record(this.#placeholders?.made ?? []);
+  };
+
   /** Only warns of a failure: the record is needed only if this process is killed. */
   #record(placeholders: SandboxRecord["placeholders"]): void {
     if (this.#recordFor === null) return;
-    const { brigHome, owner } = this.#recordFor;
-    const record = { sessionId: this.#plan.sessionId, owner, endpoint: this.#engine.endpoint, placeholders };
+    const { brigHome, owner, about: opened } = this.#recordFor;
+    const about = { ...opened, network: this.#network ?? opened.network };
+    const { endpoint } = this.#engine;
+    const record = { sessionId: this.#plan.sessionId, owner, endpoint, placeholders, about };
     try {
       writeRecord(brigHome, { ...record, containerId: this.#id ?? null });
     } catch (cause) {

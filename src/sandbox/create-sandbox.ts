@@ -20,10 +20,11 @@ export interface Surroundings {
 
 /** Opens a sandbox. Only here does the library read the process's environment and current directory. */
 export async function createSandbox(
-  options: SandboxOptions,
+  given: SandboxOptions,
   surroundings: Surroundings = {},
 ): Promise<OpenedSandbox> {
-  options.signal?.throwIfAborted();
+  given.signal?.throwIfAborted();
+  const options = await withCheckedLimits(given);
   const { toolboxVolume, resolve, environment = readEnvironment() } = surroundings;
   const connecting =
     options.engine === undefined ? connectEngine({ env: environment }) : engineOf(options.engine);
@@ -39,6 +40,13 @@ export async function createSandbox(
   const hasWorkspace = options.workspaceKind !== "none";
   const workspace = hasWorkspace ? (options.workspace ?? currentDirectory(process)) : null;
   return await openSandbox(resolveSettings({ ...options, workspace, environment }), start);
+}
+
+/** The schema is loaded only where there are limits. Error: `usage.invalid`. */
+async function withCheckedLimits(options: SandboxOptions): Promise<SandboxOptions> {
+  if (options.limits === undefined) return options;
+  const { checkedLimits } = await import("./settings/checked-limits.js");
+  return { ...options, limits: checkedLimits(options.limits) };
 }
 
 async function openFrom(

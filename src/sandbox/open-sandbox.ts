@@ -28,8 +28,8 @@ import { planSandbox } from "./plan/plan-sandbox.js";
 import type { Proof } from "./proof/proof.js";
 import { cannotLoadRunner, onRightKernel, WrongKernel } from "./proof/right-kernel.js";
 import type { SandboxOptions } from "./sandbox-options.js";
-import { reclaimPlaceholders } from "./sandbox-records.js";
-import { hostDirectories } from "./settings/resolve-settings.js";
+import { reclaimPlaceholders, type SandboxAbout } from "./sandbox-records.js";
+import { aboutSandbox, hostDirectories } from "./settings/resolve-settings.js";
 import type { SandboxSettings } from "./settings/sandbox-settings.js";
 import { queueStart } from "./start-queue.js";
 import { type Warn, warner } from "./warnings.js";
@@ -150,7 +150,7 @@ async function startOn(
     upstream,
     toolbox,
     imageId: image.id,
-    recordFor: { brigHome, owner },
+    recordFor: { brigHome, owner, about: aboutSandbox(settings, plan) },
   };
   return await withTree(plan, start, (tree) =>
     onRightKernel(plan.kernel, (kernel) => startProved({ ...plan, kernel }, { ...start, tree })),
@@ -188,7 +188,7 @@ interface ProvedStart extends Start {
   upstream: UpstreamProxy | null;
   toolbox: Toolbox;
   imageId: string;
-  recordFor: { brigHome: string; owner: Owner };
+  recordFor: { brigHome: string; owner: Owner; about: SandboxAbout };
   tree: OverlayTree | null;
 }
 
@@ -227,7 +227,8 @@ async function startProved(
       await tree?.ready();
       tree?.requireSame(plan, report);
       step("the workspace's tree is ready");
-      const egress = await openEgressOf(running.link, plan, { ...options, upstream, inspection });
+      const watched = { ...options, onNetwork: container.noteNetwork };
+      const egress = await openEgressOf(running.link, plan, { ...watched, upstream, inspection });
       const release: OpenedSandbox["release"] = async (how) => {
         // If the container is gone, so are its listeners; it has to be removed all the same.
         await egress?.close().catch(warn);

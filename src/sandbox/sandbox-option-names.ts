@@ -29,6 +29,7 @@ export const sandboxOptionNames: OptionNames<SandboxOptions> = {
   protectsLike: true,
   image: true,
   runtime: true,
+  limits: true,
   network: true,
   egressProxy: true,
   egress: true,
@@ -52,6 +53,10 @@ export const sandboxOptionsMeant = {
   sandboxMode: "mode",
   cwd: "workspace",
   policy: "policyFile",
+  memoryMb: "limits",
+  memory: "limits",
+  cpus: "limits",
+  pids: "limits",
 };
 
 export const execOptionNames: OptionNames<ExecOptions> = {

@@ -3,6 +3,7 @@ import type { EgressAttempt } from "../egress/attempt.js";
 import type { BrigError } from "../errors.js";
 import type { EgressSettings } from "../policy/egress/egress-schema.js";
 import type { SandboxMode } from "../policy/modes.js";
+import type { SandboxLimits } from "../policy/policy.js";
 import type { Snapshot } from "./changes/workspace-change.js";
 
 /** How a sandbox sees a workspace. */
@@ -49,6 +50,11 @@ export interface SandboxOptions {
   image?: string | undefined;
   /** OCI runtime, for example "runsc". Default: the engine's own. */
   runtime?: string | undefined;
+  /**
+   * Memory, cores and processes in place of the policy's. Directories in memory shrink with a smaller `memoryMb`, since
+   * what is in them counts as memory.
+   */
+  limits?: SandboxLimits | undefined;
   /**
    * "none", "full", "allowlist:HOST,…" or "learn", see docs/network.md: replaces the network setting of the policy, if the
    * policy permits it.

@@ -20,6 +20,8 @@ import { makeDirectorySync } from "../lib/files/make-directory.js";
 import {
   array,
   nullable,
+  nullish,
+  object,
   positiveInteger,
   readOrNull,
   type Shape,
@@ -39,6 +41,19 @@ const placeholdersShape: Shape<readonly { path: string; ino: string | null }[]> 
   strictObject({ path: stringLike(/^\//), ino: nullable(string) }),
 );
 
+/** What `brig ps` says of a sandbox. */
+const aboutShape = object({
+  /** A mode, or the path of a policy file. */
+  mode: string,
+  /** As `--network` takes it. */
+  network: string,
+  image: string,
+  workspace: nullable(string),
+  /** In ISO 8601. */
+  createdAt: string,
+});
+export type SandboxAbout = Shaped<typeof aboutShape>;
+
 /**
  * A sandbox as recorded in BRIG_HOME until it is closed. Container labels would not do, since an image can
  * set them, nor files in the workspace, since an agent can write them.
@@ -56,8 +71,11 @@ const recordShape = strictObject({
   containerId: nullable(string),
   /** The inode is null until the directory is created. */
   placeholders: placeholdersShape,
+  /** Missing for the tree of a copy-on-write workspace, which is no sandbox, and in records of earlier versions. */
+  about: nullish(aboutShape),
 });
-export type SandboxRecord = Shaped<typeof recordShape>;
+type RecordFields = Shaped<typeof recordShape>;
+export type SandboxRecord = Omit<RecordFields, "about"> & Partial<Pick<RecordFields, "about">>;
 
 const RECORD_MAX_BYTES = 4 * 1024 * 1024;
 

@@ -1,6 +1,8 @@
 import { type Command, Option } from "commander";
 import { SANDBOX_MODES } from "../../policy/modes.js";
 import { readVersion } from "../../version.js";
+import { addLimitOptions } from "../container/limit-options.js";
+import { addVariableOptions } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";
 import { clientInput } from "../services/client-input.js";
 import { type AgentFlags, addModelOptions } from "../setup/agent-flags.js";
@@ -12,7 +14,7 @@ interface AcpFlags extends AgentFlags {
 }
 
 export function defineAcp(command: Command, context: CliContext): void {
-  addModelOptions(addConfigOptions(command), "on-request")
+  addVariableOptions(addLimitOptions(addModelOptions(addConfigOptions(command), "on-request")))
     .option("-s, --sandbox <mode>", `what a sandbox may do at first: ${SANDBOX_MODES.join(", ")}`)
     .option("--container-image <image>", "the containers' image (default: brig/base)")
     .option("--runtime <name>", "the OCI runtime, for example runsc")

@@ -1,10 +1,11 @@
 import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { SANDBOX_MODES } from "../../policy/modes.js";
+import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
 import { collect } from "../setup/option-values.js";
 
 /** The flags of `brig doctor` that only mean something with `--attack`. */
-export interface AttackFlags {
+export interface AttackFlags extends LimitFlags {
   attack?: boolean;
   sandbox?: string[];
   policy?: string;
@@ -17,8 +18,7 @@ export interface AttackFlags {
 }
 
 export function addAttackOptions(command: Command): Command {
-  return command
-    .optionsGroup("Attempts against a sandbox:")
+  return addLimitOptions(command.optionsGroup("Attempts against a sandbox:"))
     .option("--attack", "attempt what a sandbox refuses, in one of yours, and say what held")
     .addOption(
       new Option(
@@ -48,8 +48,10 @@ Exit status with --attack: 0 if everything held or is allowed by the policy, 1 i
 export function refuseWithoutAttack(flags: AttackFlags): void {
   const names = { sandbox: "--sandbox", policy: "--policy", network: "--network" } as const;
   const others = { containerImage: "--container-image", runtime: "--runtime", html: "--html" } as const;
-  const given: string[] = Object.entries({ ...names, ...others })
-    .filter(([key]) => flags[key as keyof typeof names | keyof typeof others] !== undefined)
+  const limits = { memory: "--memory", cpus: "--cpus", pids: "--pids" } as const;
+  const all = { ...names, ...others, ...limits };
+  const given: string[] = Object.entries(all)
+    .filter(([key]) => flags[key as keyof typeof all] !== undefined)
     .map(([, flag]) => flag);
   if (!flags.control) given.push("--no-control");
   if (given.length === 0) return;

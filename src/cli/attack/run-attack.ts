@@ -61,7 +61,7 @@ export async function runAttack(
 }
 
 async function settingsOf(flags: AttackFlags, context: CliContext): Promise<SandboxSettings[]> {
-  const { sandbox: modes = [], containerImage, runtime, network, policy } = flags;
+  const { sandbox: modes = [], containerImage, runtime, network, policy, memory, cpus, pids } = flags;
   const choices = modes.length === 0 ? [undefined] : [...new Set(modes)];
   return await Promise.all(
     choices.map(async (sandbox) => {
@@ -71,6 +71,7 @@ async function settingsOf(flags: AttackFlags, context: CliContext): Promise<Sand
         ...(network !== undefined && { network }),
         ...(containerImage !== undefined && { containerImage }),
         ...(runtime !== undefined && { runtime }),
+        ...{ memory, cpus, pids },
       };
       return await resolveSettings(flaggedSettings(one, context));
     }),

@@ -2,13 +2,15 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import type { Receipt } from "../../sandbox/receipt/receipt.js";
+import { addLimitOptions, flaggedLimits, type LimitFlags } from "../container/limit-options.js";
+import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { receiptText } from "../display/receipt-text.js";
 import { fitted, write } from "../render.js";
 import { clientInput } from "../services/client-input.js";
 
-interface ExecServerFlags {
+interface ExecServerFlags extends LimitFlags, VariableFlags {
   listen: Listen;
   wsTokenFile?: string;
   containerImage?: string;
@@ -18,7 +20,7 @@ interface ExecServerFlags {
 type Listen = { kind: "stdio" } | { kind: "ws"; port: number };
 
 export function defineExecServer(command: Command, context: CliContext): void {
-  command
+  addVariableOptions(addLimitOptions(command))
     .addOption(
       new Option("--listen <where>", "stdio, or ws://127.0.0.1:PORT")
         .argParser(listenArgument)
@@ -54,6 +56,8 @@ async function serve(flags: ExecServerFlags, context: CliContext): Promise<void>
     environment,
     image: flags.containerImage,
     runtime: flags.runtime,
+    limits: flaggedLimits(flags),
+    env: flags.env,
     onReceipt: (receipt: Receipt) => void context.stderr.write(receiptText(receipt)),
     onWarning: (warning: BrigError) => {
       context.stderr.write(fitted(context.stderr, describeError(warning, { showsCauses: false })));

@@ -3,6 +3,8 @@ import type { McpServerConfig } from "../../config/config-schema.js";
 import { loadConfig } from "../../config/settings/load-config.js";
 import { BrigError } from "../../errors.js";
 import { suggest } from "../../lib/suggest.js";
+import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
+import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";
 import { write, writeJson, writeTable } from "../render.js";
 import type { AgentFlags } from "../setup/agent-flags.js";
@@ -10,7 +12,8 @@ import { addConfigOptions, configChoice } from "../setup/config-choice.js";
 import type { CheckedServer } from "./check-servers.js";
 import { describedServer, detailRows, listRow } from "./server-text.js";
 
-interface McpFlags extends Pick<AgentFlags, "profile" | "config" | "cd" | "sandbox"> {
+interface McpFlags
+  extends Pick<AgentFlags, "profile" | "config" | "cd" | "sandbox" | keyof LimitFlags | keyof VariableFlags> {
   json?: boolean;
   check?: boolean;
 }
@@ -38,7 +41,7 @@ export function defineMcp(command: Command, context: CliContext): void {
 }
 
 function withOptions(command: Command): Command {
-  return addConfigOptions(command)
+  return addVariableOptions(addLimitOptions(addConfigOptions(command)))
     .option("-C, --cd <dir>", "the workspace (default: the current directory)")
     .option("-s, --sandbox <mode>", "with --check, how servers see the workspace")
     .option("--check", "start the servers, and list their tools")

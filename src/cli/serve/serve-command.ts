@@ -24,6 +24,7 @@ import type { Task } from "../../tasks/task.js";
 import { readVersion } from "../../version.js";
 import { chosenAgent } from "../batch/chosen-agent.js";
 import { openBatchImages } from "../batch/images/batch-images.js";
+import { flaggedLimits } from "../container/limit-options.js";
 import type { CliContext, Interruption } from "../context.js";
 import { describeError } from "../display/error-text.js";
 import { say, write, writeJson } from "../render.js";
@@ -105,17 +106,28 @@ async function serviceOptions(
   { context, onWarning }: { context: CliContext; onWarning: (error: unknown) => void },
 ): Promise<{ options: ServiceOptions } & AsyncDisposable> {
   const { environment } = context;
-  const { runtime, sandbox: mode, containerImage: image = DEFAULT_IMAGE } = flags;
+  const { runtime, sandbox: mode, containerImage: image = DEFAULT_IMAGE, env } = flags;
+  const limits = flaggedLimits(flags);
   const engine = await connectEngine({ env: environment });
   const images = openBatchImages({}, { engine, config, context });
   const pool =
     flags.warm === 0
       ? null
-      : createPool({ size: flags.warm, mode, image, runtime, network: "none", engine, onWarning });
+      : createPool({
+          size: flags.warm,
+          mode,
+          image,
+          runtime,
+          limits,
+          env,
+          network: "none",
+          engine,
+          onWarning,
+        });
   return {
     options: {
       places: {
-        ...{ engine, environment, runtime, image, mode, pool },
+        ...{ engine, environment, runtime, image, mode, limits, env, pool },
         allowsNetwork: flags.allowNetwork === true,
         images: flags.pull === true ? images : null,
       },

@@ -1,9 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isSandboxMode, SANDBOX_MODES, type SandboxMode } from "../../policy/modes.js";
+import { addLimitOptions, type LimitFlags } from "../container/limit-options.js";
+import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import { addConfigOptions, type ConfigFlags } from "../setup/config-choice.js";
 import { collect, durationArgument } from "../setup/option-values.js";
 
-export interface ServeFlags extends ConfigFlags {
+export interface ServeFlags extends ConfigFlags, LimitFlags, VariableFlags {
   listen: number;
   tokenFile?: string[];
   sandbox: SandboxMode;
@@ -32,7 +34,7 @@ export function addServeOptions(command: Command): Command {
     new Option(flags, text).argParser(parse);
   const upTo = (max: number, min = 1) => wholeNumber({ min, max });
   const duration = durationArgument({ atMostMs: LONGEST_LIFE_MS });
-  return addConfigOptions(command)
+  return addVariableOptions(addLimitOptions(addConfigOptions(command)))
     .addOption(
       option("--listen <address>", "127.0.0.1:PORT; port 0 is any that is free", listenArgument).default(
         DEFAULT_PORT,

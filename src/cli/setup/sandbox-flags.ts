@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { BrigError } from "../../errors.js";
 import { isSandboxMode, SANDBOX_MODES } from "../../policy/modes.js";
 import {
@@ -9,12 +9,14 @@ import {
   type WorkspaceKind,
 } from "../../sandbox/sandbox-options.js";
 import type { UnresolvedSettings } from "../../sandbox/settings/resolve-settings.js";
+import { addLimitOptions, flaggedLimits, type LimitFlags } from "../container/limit-options.js";
+import { addVariableOptions, type VariableFlags } from "../container/variable-options.js";
 import type { CliContext } from "../context.js";
 import type { GivenSecret } from "../egress/secret-option.js";
 import { collect } from "./option-values.js";
 
 /** The flags of every command that opens a sandbox. */
-export interface SandboxFlags {
+export interface SandboxFlags extends LimitFlags, VariableFlags {
   sandbox?: string;
   cd?: string;
   containerImage?: string;
@@ -25,7 +27,6 @@ export interface SandboxFlags {
   git?: string;
   addDir?: string[];
   keep?: boolean;
-  env?: Record<string, string>;
   secret?: GivenSecret[];
   setup?: string;
   setupNetwork?: string;
@@ -53,17 +54,13 @@ export function addSandboxOptions(command: Command): Command {
 
 /** The flags that do not concern the workspace. */
 export function addContainerOptions(command: Command): Command {
-  return command
+  command
     .option("-s, --sandbox <mode>", `what the sandbox may do: ${SANDBOX_MODES.join(", ")}`)
     .option("--policy <file>", "a policy file instead of a mode")
     .option("--network <setting>", "none, full, allowlist:HOST,… or learn, if the policy permits it")
     .option("--container-image <image>", "the container's image (default: brig/base)")
-    .option("--runtime <name>", "the OCI runtime, for example runsc")
-    .addOption(
-      new Option("--env <name=value>", "set an environment variable for commands; may be repeated").argParser(
-        collectVariable,
-      ),
-    );
+    .option("--runtime <name>", "the OCI runtime, for example runsc");
+  return addVariableOptions(addLimitOptions(command));
 }
 
 export function setupOption(): Option {
@@ -96,6 +93,7 @@ export function flaggedSettings(flags: SandboxFlags, { cwd, environment }: CliCo
     git: gitAccess(flags.git),
     image: flags.containerImage,
     runtime: flags.runtime,
+    limits: flaggedLimits(flags),
     network: flags.network,
     setup: flaggedSetup(flags),
     addDirs: flags.addDir?.map((dir) => resolve(cwd, dir)),
@@ -149,10 +147,4 @@ function gitAccess(access: string | undefined): GitAccess | undefined {
     code: "usage.invalid",
     hint: `use --git ${GIT_ACCESSES.join(" or ")}`,
   });
-}
-
-function collectVariable(assignment: string, earlier: Record<string, string> = {}): Record<string, string> {
-  const at = assignment.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");
-  return { ...earlier, [assignment.slice(0, at)]: assignment.slice(at + 1) };
 }

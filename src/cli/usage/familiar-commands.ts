@@ -1,6 +1,5 @@
 /** Commands of Docker and Codex that brig calls otherwise, and what to say to somebody who tries them. */
 export const familiarCommands: Readonly<Record<string, string>> = {
-  ps: "to list sessions: brig sessions; containers that were left behind: brig gc --dry-run",
   rm: "to delete a session: brig sessions delete ID; to remove containers that were left behind: brig gc",
   prune: "to remove what was left behind: brig gc; images: brig image prune",
   logs: "to see what was done in a session: brig sessions show ID",

@@ -14,7 +14,6 @@ const meanings: readonly (Familiar & { flags: readonly string[] })[] = [
     needs: "--keep",
     says: "leave it out: without --keep a sandbox is removed when it is no longer needed",
   },
-  { flags: ["-e"], needs: "--env", says: "to set a variable: --env NAME=VALUE" },
   { flags: ["-w", "--workdir"], needs: "--cd", says: "for another directory: -C DIR" },
   {
     flags: ["-v", "--volume", "--mount"],
@@ -44,9 +43,19 @@ const meanings: readonly (Familiar & { flags: readonly string[] })[] = [
     says: "whom the commands run as is in a policy file: --policy FILE",
   },
   {
-    flags: ["-m", "--memory", "--cpus", "--pids-limit"],
+    flags: ["-m"],
+    needs: "--memory",
+    says: "to limit the memory: --memory 512m",
+  },
+  {
+    flags: ["--pids-limit"],
+    needs: "--pids",
+    says: "to limit processes and threads: --pids NUMBER",
+  },
+  {
+    flags: ["--memory-swap", "--shm-size", "--tmpfs", "--ulimit"],
     needs: "--policy",
-    says: "limits are in a policy file: --policy FILE",
+    says: "there is no swap; directories in memory and open files are in a policy file: --policy FILE",
   },
   {
     flags: ["--full-auto"],

@@ -14,6 +14,8 @@ import { DenialNotes } from "./denial-notes.js";
 
 interface SandboxEgressOptions extends Pick<EgressOptions, "hosts" | "resolve" | "upstream"> {
   onEgress?: EgressListener | undefined;
+  /** Called when another list of hosts comes into force for commands. */
+  onNetwork?: ((network: NetworkScope) => void) | undefined;
   /** Rules for requests, and secrets. Default: none. */
   inspection?: InspectionOptions | null | undefined;
   /** What the image and the mounts are like. */
@@ -43,6 +45,7 @@ export class SandboxEgress {
   readonly #calls: Map<number, string>;
   readonly #listeners: Set<EgressListener>;
   readonly #sent: EgressParts["sent"];
+  readonly #onNetwork: EgressParts["onNetwork"];
   /** Of commands: what makes programs trust brig's certificates, and the placeholders of secrets. */
   readonly environment: EgressEnvironment;
 
@@ -52,13 +55,14 @@ export class SandboxEgress {
     this.#calls = parts.calls;
     this.#listeners = parts.listeners;
     this.#sent = parts.sent;
+    this.#onNetwork = parts.onNetwork;
     this.environment = parts.environment;
   }
 
   /** Before the first command starts, so that nobody else can be at the proxy's address. Errors: `sandbox.*`. */
   static async open(
     link: RunnerLink,
-    { onEgress, inspection: rules, plan, signal, ...options }: SandboxEgressOptions,
+    { onEgress, onNetwork, inspection: rules, plan, signal, ...options }: SandboxEgressOptions,
   ): Promise<SandboxEgress> {
     const notes = new DenialNotes();
     const calls = new Map<number, string>();
@@ -83,7 +87,7 @@ export class SandboxEgress {
     const placeholders = rules?.secrets.map(({ name, placeholder }) => [name, placeholder]) ?? [];
     const others = [...(rules?.awsSecrets ?? []), ...canaries].map(({ variables }) => variables);
     return new SandboxEgress({
-      ...{ egress, notes, calls, listeners, sent },
+      ...{ egress, notes, calls, listeners, sent, onNetwork },
       environment: {
         trust,
         placeholders: Object.assign(Object.fromEntries(placeholders), ...others),
@@ -131,6 +135,7 @@ export class SandboxEgress {
         hint: "allow @public, or create another sandbox",
       });
     this.#egress.setHosts(network.kind === "none" ? [] : network.hosts, phase);
+    if (phase === "run") this.#onNetwork?.(network);
   }
 
   async close(): Promise<void> {
@@ -143,7 +148,7 @@ interface EgressEnvironment {
   placeholders: Readonly<Record<string, string>>;
 }
 
-interface EgressParts {
+interface EgressParts extends Pick<SandboxEgressOptions, "onNetwork"> {
   environment: EgressEnvironment;
   egress: Egress;
   notes: DenialNotes;

@@ -1,6 +1,6 @@
 import type { EngineInfo } from "../../docker/engine-types.js";
 import { isRootless } from "../../docker/rootless.js";
-import type { Policy } from "../../policy/policy.js";
+import type { Policy, SandboxLimits } from "../../policy/policy.js";
 import type { PlannedLimits } from "./plan.js";
 
 const MIB = 1024 * 1024;
@@ -12,34 +12,50 @@ const USUAL_PAGE_BYTES = 4096;
 const INODE_BYTES = 1024;
 /** The share of the memory limit that empty files may take. */
 const INODE_SHARE = 1 / 8;
+/** What a policy may ask for at least. */
+const LEAST_INODES = 16;
 /** /dev/shm may contain one file per this many bytes of its size. */
 const SHM_BYTES_PER_INODE = 16 * 1024;
 
+interface LimitsRequest {
+  engine: EngineInfo;
+  /** In place of the policy's. */
+  limits?: SandboxLimits | undefined;
+}
+
 /**
- * Reduces the policy's limits to what the machine has. Memory-backed file systems shrink with the memory
- * limit: even full, they must leave half of it to processes, or no command could run.
+ * Reduces the limits to what the machine has. Memory-backed file systems shrink with the memory limit: even
+ * full, they must leave half of it to processes, or no command could run. With more memory than the policy
+ * has, they stay as it says.
  */
-export function resolveLimits({ limits, tmpfs }: Policy, engine: EngineInfo): MemoryPlan {
-  const memoryBytes = Math.floor(atMost(limits.memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
+export function resolveLimits(
+  { limits, tmpfs }: Policy,
+  { engine, limits: chosen = {} }: LimitsRequest,
+): MemoryPlan {
+  const { memoryMb = limits.memoryMb, cpus = limits.cpus, pids = limits.pids } = chosen;
+  const memoryBytes = Math.floor(atMost(memoryMb * MIB, engine.memoryBytes) / PAGE_BYTES) * PAGE_BYTES;
+  const scale = Math.min(memoryBytes / MIB / limits.memoryMb, 1);
+  // As the size of a tmpfs, or as its number of files, 0 means "unlimited".
   const inMemory = (sizeMb: number) =>
-    Math.floor((sizeMb * memoryBytes) / limits.memoryMb / PAGE_BYTES) * PAGE_BYTES;
+    Math.max(1, Math.floor((sizeMb * MIB * scale) / PAGE_BYTES)) * PAGE_BYTES;
   const shmBytes = inMemory(limits.shmMb);
   const shmInodes = Math.max(64, Math.floor(shmBytes / SHM_BYTES_PER_INODE));
   const inodes = tmpfs.reduce((sum, { maxInodes }) => sum + maxInodes, shmInodes);
   const share = Math.min(1, (memoryBytes * INODE_SHARE) / INODE_BYTES / inodes);
+  const inodesOf = (wanted: number) => Math.max(LEAST_INODES, Math.floor(wanted * share));
   return {
     limits: {
       memoryBytes,
-      nanoCpus: Math.round(atMost(limits.cpus, engine.cpus) * 1e9),
-      pids: limits.pids,
+      nanoCpus: Math.round(atMost(cpus, engine.cpus) * 1e9),
+      pids,
       openFiles: limits.openFiles,
       shmBytes,
-      shmInodes: Math.floor(shmInodes * share),
+      shmInodes: inodesOf(shmInodes),
       ipc: isRootless(engine) ? {} : ipcLimits(shmBytes),
       coreBytes: limits.coreMb * MIB,
     },
     inMemory,
-    inodes: (maxInodes) => Math.floor(maxInodes * share),
+    inodes: inodesOf,
   };
 }
 

@@ -61,7 +61,7 @@ export async function planSandbox(request: SandboxRequest): Promise<SandboxPlan>
   });
   await refuseWritableSubmounts(protection.mounts, request);
   const home = resolveHome(policy.home, roots);
-  const memory = resolveLimits(policy, request.engine);
+  const memory = resolveLimits(policy, request);
   const containerEnvironment = { HOME: home, LANG: "C.UTF-8", PATH: DEFAULT_PATH };
   const directory = roots.find((root) => root.kind === "workspace")?.directory ?? null;
   const workspace = directory?.path ?? null;

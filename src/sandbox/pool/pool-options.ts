@@ -9,6 +9,7 @@ export interface PoolOptions
     | "policyFile"
     | "image"
     | "runtime"
+    | "limits"
     | "network"
     | "leaseSeconds"
     | "env"

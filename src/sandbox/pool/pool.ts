@@ -22,6 +22,7 @@ const poolOptionNames: OptionNames<PoolOptions> = {
   policyFile: true,
   image: true,
   runtime: true,
+  limits: true,
   network: true,
   leaseSeconds: true,
   env: true,

@@ -2,14 +2,18 @@ import type { Environment } from "../../config/env.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
 import { BrigError } from "../../errors.js";
 import type { EgressSettings } from "../../policy/egress/egress-schema.js";
+import { describeNetwork } from "../../policy/network.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
 import { SessionBranch } from "../branch/session-branch.js";
 import { userGitConfig } from "../git/user-config.js";
+import { LABELS } from "../labels.js";
 import { SharedTree } from "../overlay/shared-tree.js";
 import { DEFAULT_IMAGE } from "../plan/missing-image.js";
+import type { SandboxPlan } from "../plan/plan.js";
 import { checkRoots } from "../plan/plan-sandbox.js";
 import type { HostDirectories } from "../plan/workspace.js";
 import { GIT_ACCESSES, type SandboxOptions, WORKSPACE_KINDS } from "../sandbox-options.js";
+import type { SandboxAbout } from "../sandbox-records.js";
 import { hasAllowList } from "../setup/has-allow-list.js";
 import type { SetupChoice } from "../setup/resolve-setup.js";
 import { loadChosenPolicy, loadFullAccess, type PolicyChoice } from "./chosen-policy.js";
@@ -24,6 +28,7 @@ export interface UnresolvedSettings
       | "git"
       | "image"
       | "runtime"
+      | "limits"
       | "addDirs"
       | "writableRoots"
       | "leaseSeconds"
@@ -70,6 +75,7 @@ export async function resolveSettings(source: UnresolvedSettings): Promise<Sandb
         : undefined,
     image: source.image ?? DEFAULT_IMAGE,
     runtime: source.runtime,
+    limits: source.limits,
     addDirs: source.addDirs ?? [],
     writableRoots: source.writableRoots ?? [],
     env: source.env ?? {},
@@ -149,6 +155,15 @@ export function holdTree({ overlay }: SandboxSettings): (() => Promise<void>) | 
 export function hostDirectories({ home, brigHome, codexHome, variables }: Environment): HostDirectories {
   const gitConfig = userGitConfig(variables, home);
   return { homeDirectory: home, gitConfig, configDirectories: [brigHome, codexHome] };
+}
+
+/** What `brig ps` says of a sandbox with these settings. */
+export function aboutSandbox(
+  { policy: { name, policy }, image }: SandboxSettings,
+  { workspace, labels }: Pick<SandboxPlan, "workspace" | "labels">,
+): SandboxAbout {
+  const createdAt = labels[LABELS.created] ?? "";
+  return { mode: name, network: describeNetwork(policy.network), image, workspace, createdAt };
 }
 
 /** Error: `usage.invalid` for an unknown kind, which only a caller without types can pass. */

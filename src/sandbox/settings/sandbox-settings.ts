@@ -1,7 +1,7 @@
 import type { Environment } from "../../config/env.js";
 import type { InspectionOptions } from "../../egress/inspection.js";
 import type { NetworkScope } from "../../policy/network.js";
-import type { LoadedPolicy } from "../../policy/policy.js";
+import type { LoadedPolicy, SandboxLimits } from "../../policy/policy.js";
 import type { SessionBranch } from "../branch/session-branch.js";
 import type { SharedTree } from "../overlay/shared-tree.js";
 import type { VolumeMount } from "../volumes/cache-volume.js";
@@ -36,6 +36,8 @@ export interface SandboxSettings {
   image: string;
   /** OCI runtime; undefined for the engine's default. */
   runtime?: string | undefined;
+  /** In place of the policy's, also where another policy takes its place. Default: the policy's. */
+  limits?: SandboxLimits | undefined;
   /** `--add-dir`: refused where the policy takes no further writable directories. */
   addDirs: readonly string[];
   /** `writable_roots` of the configuration: left aside where the policy takes none. */

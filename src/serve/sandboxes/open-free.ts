@@ -2,7 +2,7 @@ import type { Environment } from "../../config/env.js";
 import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError } from "../../errors.js";
 import type { SandboxMode } from "../../policy/modes.js";
-import type { LoadedPolicy, Policy } from "../../policy/policy.js";
+import type { LoadedPolicy, Policy, SandboxLimits } from "../../policy/policy.js";
 import type { TaskImages } from "../../runs/images/task-images.js";
 import { imageUser } from "../../runs/place/image-user.js";
 import { closeFirst, openSandbox } from "../../sandbox/open-sandbox.js";
@@ -20,6 +20,10 @@ export interface FreePlaces {
   runtime: string | undefined;
   image: string;
   mode: SandboxMode;
+  /** In place of the mode's. */
+  limits?: SandboxLimits | undefined;
+  /** Variables of every command. Default: none. */
+  env?: Readonly<Record<string, string>> | undefined;
   allowsNetwork: boolean;
   /** Where images come from that the engine does not have; null if they are not fetched. */
   images: TaskImages | null;
@@ -55,11 +59,13 @@ export async function openFree(
     network,
     image: imageName,
     runtime: places.runtime,
+    limits: { ...places.limits, ...request.limits },
+    env: places.env,
     workspace: null,
     workspaceKind: "none",
     environment: places.environment,
   });
-  const policy = await limitedPolicy(settings.policy, { request, image, engine });
+  const policy = await policyOf(settings.policy, { user: request.user, image, engine });
   const sandbox = sandboxFrom(await openSandbox({ ...settings, policy }, { engine, signal }));
   return await placeIn(sandbox, { request, image, imageName, mode, signal });
 }
@@ -138,32 +144,13 @@ async function imageOf(
   return fetched;
 }
 
-async function limitedPolicy(
-  base: LoadedPolicy,
-  { request, image, engine }: { request: RemoteSandboxOptions; image: ImageSummary; engine: Engine },
+async function policyOf(
+  loaded: LoadedPolicy,
+  { user, image, engine }: { user: string | undefined; image: ImageSummary; engine: Engine },
 ): Promise<LoadedPolicy> {
-  const { limits = {}, user } = request;
-  const { policy } = base;
-  const memoryMb = limits.memoryMb ?? policy.limits.memoryMb;
-  const fixedMb = policy.tmpfs.reduce((sum, { sizeMb }) => sum + sizeMb, 0);
-  const shmMb = Math.max(1, Math.min(policy.limits.shmMb, Math.floor(memoryMb / 4)));
-  if (2 * (fixedMb + shmMb) > memoryMb)
-    throw new BrigError(`the mode ${base.name} needs more than ${memoryMb} MiB of memory`, {
-      code: "policy.invalid",
-      hint: `its memory-backed directories alone may take ${fixedMb} MiB: give at least ${2 * (fixedMb + policy.limits.shmMb)} MiB, or use the mode danger-full-access`,
-    });
-  const changed: Policy = {
-    ...policy,
-    ...(user !== undefined && (await userOf(user, { policy, image, engine }))),
-    limits: {
-      ...policy.limits,
-      memoryMb,
-      shmMb,
-      cpus: limits.cpus ?? policy.limits.cpus,
-      pids: limits.pids ?? policy.limits.pids,
-    },
-  };
-  return { ...base, policy: changed };
+  if (user === undefined) return loaded;
+  const { policy } = loaded;
+  return { ...loaded, policy: { ...policy, ...(await userOf(user, { policy, image, engine })) } };
 }
 
 async function userOf(

@@ -33,3 +33,23 @@ it("an engine that fails before anybody needs it ends no program", async () => {
   await expect(createSandbox({ engine, at: 1 })).rejects.toMatchObject({ code: "usage.invalid" });
   await new Promise((resolve) => setImmediate(resolve));
 });
+
+it.each([
+  [{ memoryMb: 5 }, "limits.memoryMb"],
+  [{ memoryMb: 512.5 }, "limits.memoryMb"],
+  [{ memoryMb: "512m" }, "limits.memoryMb"],
+  [{ cpus: 0 }, "limits.cpus"],
+  [{ cpus: Number.NaN }, "limits.cpus"],
+  [{ pids: -1 }, "limits.pids"],
+  [{ pids: 1e9 }, "limits.pids"],
+  [{ memory: 512 }, "memory"],
+  [null, "limits"],
+])(
+  "limits that are wrong are refused by name before an engine that never answers: %j",
+  async (limits, name) => {
+    await expect(createSandbox({ limits: limits as object, engine: neverAnswers })).rejects.toMatchObject({
+      code: "usage.invalid",
+      message: expect.stringContaining(name),
+    });
+  },
+);

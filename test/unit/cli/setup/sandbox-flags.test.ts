@@ -36,7 +36,7 @@ describe("flaggedSettings", () => {
   it("passes the other flags on", () => {
     const flags = parse(
       ...["-s", "read-only", "--container-image", "i", "--runtime", "runsc", "--network", "none", "--keep"],
-      ...["--env", "A=1", "--env", "B=", "--env", "C=x=y"],
+      ...["--env", "A=1", "-e", "B=", "--env", "C=x=y", "--memory", "1.5g", "--cpus", ".5", "--pids", "99"],
     );
     expect(flaggedSettings(flags, testContext())).toMatchObject({
       mode: "read-only",
@@ -45,6 +45,7 @@ describe("flaggedSettings", () => {
       network: "none",
       keep: true,
       env: { A: "1", B: "", C: "x=y" },
+      limits: { memoryMb: 1536, cpus: 0.5, pids: 99 },
     });
   });
 

@@ -1,0 +1,55 @@
+import { resolve } from "node:path";
+import { visibleLine } from "../../lib/terminal/visible-line.js";
+import { readPolicyFile } from "../../policy/load-policy.js";
+import { type PolicyReading, readPolicy } from "../../policy/parse-policy.js";
+import type { CliContext } from "../context.js";
+import { say, writeJson } from "../render.js";
+import { lineOfField } from "./line-of-field.js";
+
+const INVALID = 2;
+
+interface PolicyFault {
+  /** From 1; null for what is nowhere in the file. */
+  line: number | null;
+  /** Null for what is wrong with a field, not with the TOML. */
+  column: number | null;
+  field: string | null;
+  message: string;
+}
+
+/** Says what is wrong with a policy file. Error: `policy.invalid` for one that cannot be read at all. */
+export async function checkPolicy(
+  given: string,
+  { json = false }: { json?: boolean },
+  context: CliContext,
+): Promise<void> {
+  const { stdout, cwd } = context;
+  const file = resolve(cwd, given);
+  const toml = await readPolicyFile(file);
+  const reading = readPolicy(toml);
+  const errors = faultsOf(reading, toml);
+  const base = reading.kind === "valid" ? reading.base : null;
+  if (errors.length > 0) context.setExitStatus(INVALID);
+  if (json) return await writeJson(stdout, { file, valid: errors.length === 0, extends: base, errors });
+  if (errors.length === 0)
+    return await say(
+      stdout,
+      `${visibleLine(given)} is valid${base === null ? "" : `, and extends ${base}`}\n`,
+    );
+  for (const { line, column, message } of errors) {
+    const place = [given, line, column].filter((part) => part !== null).join(":");
+    await say(stdout, `${visibleLine(`${place}: ${message}`)}\n`);
+  }
+}
+
+function faultsOf(reading: PolicyReading, toml: string): PolicyFault[] {
+  if (reading.kind === "valid") return [];
+  if (reading.kind === "not-toml") {
+    const { line, column, reason } = reading;
+    return [{ line, column, field: null, message: `not TOML: ${reason}` }];
+  }
+  return reading.problems.map(({ field, message }) => ({
+    ...{ line: lineOfField(field, toml), column: null },
+    ...{ field: field === "" ? null : field, message },
+  }));
+}

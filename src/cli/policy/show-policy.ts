@@ -1,0 +1,17 @@
+import { resolve } from "node:path";
+import { stringify } from "smol-toml";
+import { readPolicyText } from "../../policy/load-policy.js";
+import { parsePolicy, readPolicy } from "../../policy/parse-policy.js";
+import type { CliContext } from "../context.js";
+import { write } from "../render.js";
+
+/** Prints a policy with nothing left out. Error: `policy.invalid`. */
+export async function showPolicy(policy: string, { stdout, cwd }: CliContext): Promise<void> {
+  const isFile = policy.includes("/") || policy.endsWith(".toml");
+  const { toml, file } = await readPolicyText(isFile ? resolve(cwd, policy) : policy);
+  const reading = readPolicy(toml);
+  // Throws what is wrong with it.
+  if (reading.kind !== "valid") parsePolicy(toml, file);
+  else if (reading.base === null) await write(stdout, toml);
+  else await write(stdout, stringify(reading.document));
+}

@@ -1,0 +1,68 @@
+import { hostname } from "node:os";
+import type { Engine } from "../../docker/engine-types.js";
+import { ownerState, readHostProcesses } from "../../lib/owner.js";
+import { inTime } from "../../sandbox/removal.js";
+import { readRecords, type SandboxAbout, type SandboxRecord } from "../../sandbox/sandbox-records.js";
+
+/** A sandbox of this `$BRIG_HOME`. */
+export interface ListedSandbox extends SandboxAbout {
+  /** Null for one without a name. */
+  name: string | null;
+  id: string;
+  /** "stopped": its processes have ended, and its container is still there. */
+  state: "running" | "stopped";
+  /** Whether the engine has said so. Otherwise only the process that opened it is known to live. */
+  confirmed: boolean;
+}
+
+/** Connects to the engine at this address. */
+type ConnectTo = (endpoint: string) => Promise<Pick<Engine, "inspectContainer">>;
+
+/** An engine that says nothing does not keep the list from being printed. */
+const ANSWER_MS = 5000;
+
+/** The oldest sandbox comes first. */
+export async function listSandboxes(brigHome: string, connectTo: ConnectTo): Promise<ListedSandbox[]> {
+  const processes = await readHostProcesses(hostname());
+  const engines = new Map<string, ReturnType<ConnectTo>>();
+  const listed = (await readRecords(brigHome)).map(async (record) => {
+    const { about, containerId, endpoint } = record;
+    if (!about || containerId === null) return [];
+    const owner = await ownerState(record.owner, processes);
+    // The engine of another machine has the same address there, and cannot be asked from here.
+    const engine = owner === "elsewhere" ? null : (engines.get(endpoint) ?? connectTo(endpoint));
+    if (engine !== null) engines.set(endpoint, engine);
+    const answer = await stateOf(containerId, engine);
+    if (answer === "missing") return [];
+    const state = answer ?? (owner === "gone" ? "stopped" : "running");
+    return [asListed(record, { about, state, confirmed: answer !== null })];
+  });
+  const found = (await Promise.all(listed)).flat();
+  return found.toSorted((one, other) => (one.createdAt < other.createdAt ? -1 : 1));
+}
+
+/** Null if the engine does not say. */
+async function stateOf(
+  id: string,
+  engine: ReturnType<ConnectTo> | null,
+): Promise<ListedSandbox["state"] | "missing" | null> {
+  if (engine === null) return null;
+  try {
+    const found = await inTime(
+      async (signal) => await (await engine).inspectContainer(id, { signal }),
+      ANSWER_MS,
+    );
+    if (found === null) return "missing";
+    return found.running ? "running" : "stopped";
+  } catch {
+    return null;
+  }
+}
+
+function asListed(
+  { sessionId: id }: SandboxRecord,
+  { about, state, confirmed }: Pick<ListedSandbox, "state" | "confirmed"> & { about: SandboxAbout },
+): ListedSandbox {
+  const { mode, network, image, workspace, createdAt } = about;
+  return { name: null, id, state, mode, network, image, workspace, createdAt, confirmed };
+}

@@ -1,0 +1,59 @@
+import type { Command } from "commander";
+import type { CliContext } from "../context.js";
+import { openControlRecords } from "../ports/control/control-records.js";
+import { say, writeJson, writeTable } from "../render.js";
+import { type ListedSandbox, listSandboxes } from "./listed-sandboxes.js";
+
+interface PsFlags {
+  all?: boolean;
+  json?: boolean;
+}
+
+export function definePs(command: Command, context: CliContext): void {
+  command
+    .option("-a, --all", "list sandboxes, too, whose processes have ended but whose containers are there")
+    .option("--json", "print JSON")
+    .addHelpText("after", help)
+    .action(async (flags: PsFlags) => await listOpen(flags, context));
+}
+
+const help = `
+It lists the sandboxes that were opened with this $BRIG_HOME, by a running brig or by a program that uses the library, and those that
+--keep has left running. brig port makes a port of one reachable.`;
+
+async function listOpen({ all = false, json }: PsFlags, context: CliContext): Promise<void> {
+  const { stdout, stderr, environment } = context;
+  const { connectEngine } = await import("../../docker/connect.js");
+  const every = await listSandboxes(environment.brigHome, (endpoint) =>
+    connectEngine({ env: environment, endpoint }),
+  );
+  const listed = every.filter(({ state }) => all || state === "running");
+  if (listed.some(({ confirmed }) => !confirmed))
+    await say(stderr, "brig: the engine does not say of every sandbox whether it still runs\n");
+  if (json === true) return await writeJson(stdout, listed);
+  if (listed.length === 0) return await say(stderr, "no sandbox is running\n");
+  const commands = await commandsIn(environment.brigHome);
+  await writeTable(stdout, [header, ...listed.map((one) => row(one, commands))]);
+}
+
+const header = ["SANDBOX", "STATE", "MODE", "NETWORK", "IMAGE", "CREATED", "WORKSPACE", "COMMAND"];
+
+function row(
+  { id, state, confirmed, mode, network, image, createdAt, workspace }: ListedSandbox,
+  commands: ReadonlyMap<string, string>,
+): string[] {
+  return [
+    ...[id.slice(0, 8), confirmed ? state : `${state}?`, mode, network, image],
+    ...[createdAt.slice(0, 16).replace("T", " "), workspace ?? "", commands.get(id) ?? ""],
+  ];
+}
+
+/** What runs in the sandboxes whose owners answer requests for ports. */
+async function commandsIn(brigHome: string): Promise<ReadonlyMap<string, string>> {
+  try {
+    const { records } = await openControlRecords(brigHome);
+    return new Map((await records.list()).map(({ sandbox, command }) => [sandbox, command]));
+  } catch {
+    return new Map();
+  }
+}
