@@ -106,14 +106,9 @@ function answeringInTime(engine: SweptEngine): SweptEngine {
 
 async function judgeContainer(container: ContainerSummary, options: SweepOptions): Promise<SweepVerdict> {
   const verdict = await judgeLabels(container, options);
-  const isOurs = hasOnlyImageFiles(container) || isRecorded(container, options);
-  return REMOVABLE.includes(verdict) && !isOurs ? "unrecorded" : verdict;
+  return REMOVABLE.includes(verdict) && !isRecorded(container, options) ? "unrecorded" : verdict;
 }
 
-/**
- * Nothing has run in it, so it has nothing that anybody could miss, and it needs no record. That its owner has ended says that it was made
- * on this machine, of which the labels of an image cannot know.
- */
 function hasOnlyImageFiles({ state, labels }: ContainerSummary): boolean {
   return state === "created" && labels[LABELS.imageFiles] !== undefined;
 }

@@ -5,6 +5,7 @@ import type { SandboxMode } from "../../policy/modes.js";
 import type { LoadedPolicy, Policy } from "../../policy/policy.js";
 import type { TaskImages } from "../../runs/images/task-images.js";
 import { imageUser } from "../../runs/place/image-user.js";
+import type { RecordedPlace } from "../../runs/place/never-started.js";
 import { closeFirst, openSandbox } from "../../sandbox/open-sandbox.js";
 import { missingImage } from "../../sandbox/plan/missing-image.js";
 import type { SandboxPool } from "../../sandbox/pool/pool-options.js";
@@ -59,7 +60,8 @@ export async function openFree(
     workspaceKind: "none",
     environment: places.environment,
   });
-  const policy = await limitedPolicy(settings.policy, { request, image, engine });
+  const place = { engine, brigHome: places.environment.brigHome };
+  const policy = await limitedPolicy(settings.policy, { request, image, place });
   const sandbox = sandboxFrom(await openSandbox({ ...settings, policy }, { engine, signal }));
   return await placeIn(sandbox, { request, image, imageName, mode, signal });
 }
@@ -140,7 +142,7 @@ async function imageOf(
 
 async function limitedPolicy(
   base: LoadedPolicy,
-  { request, image, engine }: { request: RemoteSandboxOptions; image: ImageSummary; engine: Engine },
+  { request, image, place }: { request: RemoteSandboxOptions; image: ImageSummary; place: RecordedPlace },
 ): Promise<LoadedPolicy> {
   const { limits = {}, user } = request;
   const { policy } = base;
@@ -154,7 +156,7 @@ async function limitedPolicy(
     });
   const changed: Policy = {
     ...policy,
-    ...(user !== undefined && (await userOf(user, { policy, image, engine }))),
+    ...(user !== undefined && (await userOf(user, { policy, image, place }))),
     limits: {
       ...policy.limits,
       memoryMb,
@@ -168,9 +170,9 @@ async function limitedPolicy(
 
 async function userOf(
   name: string,
-  { policy, image, engine }: { policy: Policy; image: ImageSummary; engine: Engine },
+  { policy, image, place }: { policy: Policy; image: ImageSummary; place: RecordedPlace },
 ): Promise<Pick<Policy, "user" | "home">> {
-  const { uid, gid, home } = await imageUser(engine, { image, user: name });
+  const { uid, gid, home } = await imageUser(place, { image, user: name });
   // Where nothing else can be written, the home directory stays where the policy has it.
   return { user: `${uid}:${gid}`, home: policy.rootfs === "rw" ? home : policy.home };
 }
