@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
 import type { Resolve } from "../egress/dial.js";
 import type { UpstreamProxy } from "../egress/upstream/read-upstream.js";
+import { homeLabels } from "../images/home-label.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
@@ -131,7 +132,9 @@ async function startOn(
   options.onProgress?.("looking at the image and the workspace");
   const looking = Promise.all([
     options.inspectedImage ?? requireImage(engine, settings.image),
-    options.toolboxVolume === undefined ? requireToolbox(engine) : toolboxIn(engine, options.toolboxVolume),
+    options.toolboxVolume === undefined
+      ? requireToolbox(engine, homeLabels(brigHome))
+      : toolboxIn(engine, options.toolboxVolume),
   ]);
   looking.catch(() => undefined);
   // Before the plan is made, since it takes over the placeholders that a killed session left in the same

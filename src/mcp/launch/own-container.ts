@@ -1,3 +1,4 @@
+import { homeLabels } from "../../images/home-label.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
@@ -75,7 +76,11 @@ async function open(
   const image = place.image ?? settings.image;
   const volume = cacheVolumeName([settings.workspace ?? "", name]);
   if ((await engine.inspectImage(image)) !== null)
-    await ensureCacheVolume(engine, volume, { image, label: `MCP server ${name}` });
+    await ensureCacheVolume(engine, volume, {
+      image,
+      label: `MCP server ${name}`,
+      moreLabels: homeLabels(settings.environment.brigHome),
+    });
   const policy = await policyFor(settings.policy, place);
   const volumes = [{ volume, path: CACHE_PATH }];
   const own = { ...settings, policy, image, env: {}, volumes, keep: false };

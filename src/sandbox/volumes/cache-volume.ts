@@ -25,7 +25,7 @@ export function cacheVolumeName(names: readonly string[]): string {
 export async function ensureCacheVolume(
   engine: Engine,
   volume: string,
-  { image, label }: { image: string; label: string },
+  { image, label, moreLabels = {} }: { image: string; label: string; moreLabels?: Record<string, string> },
 ): Promise<void> {
   const found = await engine.inspectVolume(volume);
   if (found !== null && Object.hasOwn(found.labels, cacheLabel)) return;
@@ -41,7 +41,7 @@ export async function ensureCacheVolume(
       Source: volume,
       Target: "/tmp",
       ReadOnly: false,
-      VolumeOptions: { Labels: { [cacheLabel]: label } },
+      VolumeOptions: { Labels: { ...moreLabels, [cacheLabel]: label } },
     },
   });
   try {
