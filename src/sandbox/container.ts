@@ -4,6 +4,7 @@ import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
+import { pause } from "../lib/time/pause.js";
 import {
   type Placeholders,
   type PlaceholderUse,
@@ -11,7 +12,7 @@ import {
   preparePlaceholders,
 } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
-import { endedContainer } from "./process/ended-container.js";
+import { endedContainer, wasRestarted, wasStopped } from "./process/ended-container.js";
 import { requireAsRequested } from "./proof/compare-created.js";
 import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";
 import {
@@ -45,6 +46,18 @@ interface StartOptions {
   whileStarting?: (() => Promise<unknown>) | undefined;
 }
 
+/** What was noticed of a container before the engine is asked about it. */
+export interface Symptoms {
+  /** Nobody was connected for the length of the lease. */
+  leaseIsOver: boolean;
+  /** Something answered in it, but not as the runner that was started there. */
+  wasRefused: boolean;
+}
+
+/** How often, and after how long each time, one that was stopped is looked at again: perhaps it is being restarted. */
+const RESTART_TRIES = 4;
+const RESTART_WAIT_MS = 200;
+
 /** The container of one session, and the placeholders created for it. */
 export class SandboxContainer {
   readonly #engine: Engine;
@@ -57,6 +70,9 @@ export class SandboxContainer {
   #id: string | undefined;
   #attached: EngineStream | undefined;
   #isDiscarded = false;
+  /** How many times it was started from here. */
+  #starts = 0;
+  #hasToldOfPause = false;
   /** The engine may have created it, but has not said so, or it could not be removed. */
   #mayExist = false;
 
@@ -89,6 +105,7 @@ export class SandboxContainer {
     const [created] = await beforeAbort(answers, signal);
     requireAsRequested(body, imageId, created);
     step("the container is as requested");
+    this.#starts++;
     const starting = this.#engine.startContainer(this.#id);
     whileStarting?.().catch(() => undefined);
     await beforeAbort(starting, signal);
@@ -109,6 +126,7 @@ export class SandboxContainer {
   async startAgain(): Promise<void> {
     this.#attached?.stream.destroy();
     await this.#attach(this.id);
+    this.#starts++;
     await this.#engine.startContainer(this.id);
   }
 
@@ -256,11 +274,31 @@ export class SandboxContainer {
     }
   }
 
-  /** Asks the engine whether the container runs. Resolves to the reason if it does not. */
-  async diagnose(leaseIsOver: boolean): Promise<"runs" | "paused" | BrigError> {
-    const state = await this.#engine.inspectContainer(this.id);
-    if (state?.running) return state.paused ? "paused" : "runs";
-    const events = await this.#engine.containerEvents(this.id).catch(() => null);
-    return endedContainer({ state, events, leaseIsOver });
+  /** Asks the engine whether the container runs as it was started here. Resolves to the reason if it does not. */
+  async diagnose({ leaseIsOver, wasRefused }: Symptoms): Promise<"runs" | "paused" | BrigError> {
+    for (let asked = 1; ; asked++) {
+      const state = await this.#engine.inspectContainer(this.id);
+      if (state?.paused) return this.#paused();
+      if (state?.running && !wasRefused) return "runs";
+      const events = await this.#engine.containerEvents(this.id).catch(() => null);
+      if (state?.running && !wasRestarted(events, this.#starts)) return "runs";
+      // Who restarts a container stops it first.
+      const mayStartAgain = state !== null && !state.running && wasStopped(events);
+      if (!mayStartAgain || asked === RESTART_TRIES)
+        return endedContainer({ state, events, starts: this.#starts, leaseIsOver });
+      await pause(RESTART_WAIT_MS);
+    }
+  }
+
+  #paused(): "paused" {
+    if (!this.#hasToldOfPause)
+      this.#warn(
+        new BrigError("somebody has paused the sandbox's container, so what runs in it waits", {
+          code: "engine.failed",
+          hint: `it goes on after: docker unpause ${this.id.slice(0, 12)}`,
+        }),
+      );
+    this.#hasToldOfPause = true;
+    return "paused";
   }
 }

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
 import type { Resolve } from "../egress/dial.js";
 import type { UpstreamProxy } from "../egress/upstream/read-upstream.js";
+import type { BrigError } from "../errors.js";
 import { homeLabels } from "../images/home-label.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
@@ -14,7 +15,7 @@ import { readVersion } from "../version.js";
 import type { SessionBranch } from "./branch/session-branch.js";
 import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
-import { SandboxContainer } from "./container.js";
+import { SandboxContainer, type Symptoms } from "./container.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { upstreamOf } from "./egress/upstream-of.js";
 import { sessionLabels } from "./labels.js";
@@ -61,6 +62,8 @@ export interface OpenedSandbox {
    * again.
    */
   release(how: { isEnding: boolean }): Promise<void>;
+  /** Asks the engine how the container is; see `SandboxContainer.diagnose`. */
+  diagnose(symptoms: Symptoms): Promise<"runs" | "paused" | BrigError>;
   /**
    * Starts the container again after everything in it has ended, and proves the policy again. Only for a
    * sandbox that outlives its processes. What was opened first must not be used any more.
@@ -243,6 +246,7 @@ async function startProved(
       return {
         ...{ plan, engine, containerId: container.id, ...running, egress, settings, options },
         ...{ release, restart, warn },
+        diagnose: (symptoms) => container.diagnose(symptoms),
         tree: plan.overlay?.path === plan.workspace ? tree : null,
         branch: writesRepository(settings) ? settings.branch : null,
         isKept: keep,

@@ -12,8 +12,11 @@ export interface LinkOptions {
   /** A stream attached before the container's start; `dial` replaces it if it breaks. Default: none. */
   first?: EngineStream | undefined;
   dial(): Promise<EngineStream>;
-  /** Asks the engine: the container runs, is paused, or has ended for the returned reason. */
-  diagnose(brokenForMs: number): Promise<"runs" | "paused" | BrigError>;
+  /**
+   * Asks the engine: the container runs, is paused, or has ended for the returned reason. `wasRefused`: what answered there last did
+   * not go on with the stream.
+   */
+  diagnose(brokenForMs: number, how: { wasRefused: boolean }): Promise<"runs" | "paused" | BrigError>;
   reconnectForMs: number;
   /** Called with output of a process that outlived the call on this channel. */
   onLate(channel: number, data: Buffer): void;
@@ -37,6 +40,8 @@ export class RunnerLink {
   #stream: RunnerStream | undefined;
   #silenceTimer: NodeJS.Timeout | undefined;
   #silentTurns = 0;
+  /** Whether the last attempt to go on with the stream has failed. */
+  #wasRefused = false;
   #gone: BrigError | undefined;
   #retired: { error: BrigError; upTo: number } | undefined;
   #onGone: ((error: BrigError) => void) | undefined;
@@ -198,11 +203,22 @@ export class RunnerLink {
   async #reconnect(reason: Error): Promise<void> {
     const failure = await reopenStream(reason, {
       tryForMs: this.#options.reconnectForMs,
-      connect: () => this.#connect(),
-      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs),
+      connect: async () => {
+        this.#wasRefused = true;
+        await this.#connect();
+        this.#wasRefused = false;
+      },
+      diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs, { wasRefused: this.#wasRefused }),
       isGivenUp: () => this.#gone !== undefined,
     });
-    if (failure !== null) this.close(failure);
+    if (failure !== null) this.close(await this.#restartBefore(failure));
+  }
+
+  /** The runner of a container that was started again is another one, which is not to blame. */
+  async #restartBefore(failure: BrigError): Promise<BrigError> {
+    if (failure.code !== "protocol.invalid" || !this.#wasRefused) return failure;
+    const found = await this.#options.diagnose(0, { wasRefused: true }).catch(() => null);
+    return isBrigError(found) && found.reason === "restarted" ? found : failure;
   }
 
   /**
@@ -218,7 +234,7 @@ export class RunnerLink {
     this.#silentTurns++;
     if (this.#silentTurns === 2) this.send(FrameType.ping, 0, Buffer.from("silence"));
     if (this.#silentTurns < 3) return;
-    const found = await this.#options.diagnose(0).catch(() => null);
+    const found = await this.#options.diagnose(0, { wasRefused: false }).catch(() => null);
     const isStillSilent = this.#silentTurns > 0 && this.#stream === stream;
     if (!isStillSilent || found === null || found === "paused") return;
     // If the machine is only slow, nothing is lost: the runner sends again what has not arrived.

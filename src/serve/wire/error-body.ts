@@ -14,10 +14,7 @@ export const errorBodySchema = z
       message: z.string().describe("For people"),
       hint: z.string().optional().describe("What to do about it"),
       errno: z.string().optional().describe("The system call's error, such as EACCES"),
-      reason: z
-        .enum(["oom", "killed", "engine", "lease", "closed"])
-        .optional()
-        .describe("With sandbox.gone: why the sandbox has ended"),
+      reason: z.enum(GONE_REASONS).optional().describe("With sandbox.gone: why the sandbox has ended"),
       disk: fullDiskSchema.optional().describe("If a disk was full"),
     }),
   })
