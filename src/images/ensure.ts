@@ -5,8 +5,8 @@ import { completeFiles } from "./build-context.js";
 import type { ImageName } from "./definition.js";
 import { findImages, type WantedImage } from "./find-image.js";
 import { withLock } from "./lock.js";
+import { finishedLabels, unfinishedInstruction } from "./marks/unfinished.js";
 import { provideParent } from "./parent/parent.js";
-import { finishedLabels, unfinishedInstruction } from "./unfinished.js";
 
 /** The label of every image that brig builds; its value is the image's short name. */
 export const imageLabel = "brig.image";

@@ -1,6 +1,7 @@
 import type { Engine, VolumeSummary } from "../docker/engine-types.js";
 import { BrigError } from "../errors.js";
 import { withLock } from "./lock.js";
+import { homeLabels } from "./marks/home-label.js";
 import { volumeContainer } from "./volume-container.js";
 
 /** Where the toolbox is mounted in sandboxes. */
@@ -19,13 +20,14 @@ export const toolboxLabel = "brig.toolbox";
 export async function ensureToolboxVolume(
   engine: Engine,
   toolboxTag: string,
-  moreLabels: Readonly<Record<string, string>> = {},
+  brigHome?: string,
 ): Promise<string> {
   const volume = volumeOf(toolboxTag);
+  const ofHome = brigHome === undefined ? {} : homeLabels(brigHome);
   if ((await findToolbox(engine, toolboxTag)) === null) {
     await withLock(volume.name, async () => {
       if ((await findToolbox(engine, toolboxTag)) === null)
-        await fill(engine, volume, { ...moreLabels, [toolboxLabel]: volume.hash });
+        await fill(engine, volume, { ...ofHome, [toolboxLabel]: volume.hash });
     });
   }
   return volume.name;

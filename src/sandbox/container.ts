@@ -4,7 +4,6 @@ import { BrigError } from "../errors.js";
 import type { Owner } from "../lib/owner.js";
 import { step } from "../lib/steps.js";
 import { beforeAbort } from "../lib/time/before-abort.js";
-import { pause } from "../lib/time/pause.js";
 import {
   type Placeholders,
   type PlaceholderUse,
@@ -12,7 +11,7 @@ import {
   preparePlaceholders,
 } from "./plan/placeholders.js";
 import type { SandboxPlan } from "./plan/plan.js";
-import { endedContainer, wasRestarted, wasStopped } from "./process/ended-container.js";
+import { diagnoseContainer, type Symptoms } from "./process/container-diagnosis.js";
 import { requireAsRequested } from "./proof/compare-created.js";
 import { removeAndConfirm, removeUnanswered, waitForContainer, withRetries } from "./removal.js";
 import {
@@ -45,18 +44,6 @@ interface StartOptions {
   /** Work to do while the engine starts the container. The caller awaits it later, and sees its failure. */
   whileStarting?: (() => Promise<unknown>) | undefined;
 }
-
-/** What was noticed of a container before the engine is asked about it. */
-export interface Symptoms {
-  /** Nobody was connected for the length of the lease. */
-  leaseIsOver: boolean;
-  /** Something answered in it, but not as the runner that was started there. */
-  wasRefused: boolean;
-}
-
-/** How often, and after how long each time, one that was stopped is looked at again: perhaps it is being restarted. */
-const RESTART_TRIES = 4;
-const RESTART_WAIT_MS = 200;
 
 /** The container of one session, and the placeholders created for it. */
 export class SandboxContainer {
@@ -275,30 +262,17 @@ export class SandboxContainer {
   }
 
   /** Asks the engine whether the container runs as it was started here. Resolves to the reason if it does not. */
-  async diagnose({ leaseIsOver, wasRefused }: Symptoms): Promise<"runs" | "paused" | BrigError> {
-    for (let asked = 1; ; asked++) {
-      const state = await this.#engine.inspectContainer(this.id);
-      if (state?.paused) return this.#paused();
-      if (state?.running && !wasRefused) return "runs";
-      const events = await this.#engine.containerEvents(this.id).catch(() => null);
-      if (state?.running && !wasRestarted(events, this.#starts)) return "runs";
-      // Who restarts a container stops it first.
-      const mayStartAgain = state !== null && !state.running && wasStopped(events);
-      if (!mayStartAgain || asked === RESTART_TRIES)
-        return endedContainer({ state, events, starts: this.#starts, leaseIsOver });
-      await pause(RESTART_WAIT_MS);
-    }
+  async diagnose(symptoms: Symptoms): Promise<"runs" | "paused" | BrigError> {
+    const found = await diagnoseContainer(this.#engine, { id: this.id, starts: this.#starts }, symptoms);
+    if (found === "paused") this.#tellOfPause();
+    return found;
   }
 
-  #paused(): "paused" {
-    if (!this.#hasToldOfPause)
-      this.#warn(
-        new BrigError("somebody has paused the sandbox's container, so what runs in it waits", {
-          code: "engine.failed",
-          hint: `it goes on after: docker unpause ${this.id.slice(0, 12)}`,
-        }),
-      );
+  #tellOfPause(): void {
+    if (this.#hasToldOfPause) return;
     this.#hasToldOfPause = true;
-    return "paused";
+    const hint = `it goes on after: docker unpause ${this.id.slice(0, 12)}`;
+    const message = "somebody has paused the sandbox's container, so what runs in it waits";
+    this.#warn(new BrigError(message, { code: "engine.failed", hint }));
   }
 }

@@ -3,8 +3,6 @@ import { hostname } from "node:os";
 import type { Engine, ImageSummary } from "../docker/engine-types.js";
 import type { Resolve } from "../egress/dial.js";
 import type { UpstreamProxy } from "../egress/upstream/read-upstream.js";
-import type { BrigError } from "../errors.js";
-import { homeLabels } from "../images/home-label.js";
 import { prepareToolbox, requireToolbox } from "../images/require-toolbox.js";
 import { type Toolbox, toolboxIn } from "../images/toolbox-volume.js";
 import { type HostProcesses, type Owner, ownerOf, readHostProcesses } from "../lib/owner.js";
@@ -15,7 +13,7 @@ import { readVersion } from "../version.js";
 import type { SessionBranch } from "./branch/session-branch.js";
 import { TOKEN_BYTES } from "./channel/protocol.js";
 import type { RunnerLink } from "./channel/runner-link.js";
-import { SandboxContainer, type Symptoms } from "./container.js";
+import { SandboxContainer } from "./container.js";
 import type { SandboxEgress } from "./egress/sandbox-egress.js";
 import { upstreamOf } from "./egress/upstream-of.js";
 import { sessionLabels } from "./labels.js";
@@ -63,7 +61,7 @@ export interface OpenedSandbox {
    */
   release(how: { isEnding: boolean }): Promise<void>;
   /** Asks the engine how the container is; see `SandboxContainer.diagnose`. */
-  diagnose(symptoms: Symptoms): Promise<"runs" | "paused" | BrigError>;
+  diagnose: SandboxContainer["diagnose"];
   /**
    * Starts the container again after everything in it has ended, and proves the policy again. Only for a
    * sandbox that outlives its processes. What was opened first must not be used any more.
@@ -130,14 +128,12 @@ async function startOn(
   engine: Engine,
   { settings, options, processes }: Start & { processes: HostProcesses },
 ): Promise<OpenedSandbox> {
-  const { brigHome } = settings.environment;
+  const [{ brigHome }, { toolboxVolume }] = [settings.environment, options];
   const upstream = await upstreamOf(settings, options);
   options.onProgress?.("looking at the image and the workspace");
   const looking = Promise.all([
     options.inspectedImage ?? requireImage(engine, settings.image),
-    options.toolboxVolume === undefined
-      ? requireToolbox(engine, homeLabels(brigHome))
-      : toolboxIn(engine, options.toolboxVolume),
+    toolboxVolume === undefined ? requireToolbox(engine, brigHome) : toolboxIn(engine, toolboxVolume),
   ]);
   looking.catch(() => undefined);
   // Before the plan is made, since it takes over the placeholders that a killed session left in the same
@@ -245,8 +241,7 @@ async function startProved(
       };
       return {
         ...{ plan, engine, containerId: container.id, ...running, egress, settings, options },
-        ...{ release, restart, warn },
-        diagnose: (symptoms) => container.diagnose(symptoms),
+        ...{ release, restart, warn, diagnose: (symptoms) => container.diagnose(symptoms) },
         tree: plan.overlay?.path === plan.workspace ? tree : null,
         branch: writesRepository(settings) ? settings.branch : null,
         isKept: keep,

@@ -3,7 +3,6 @@ import { connectEngine } from "../../docker/connect.js";
 import { BrigError } from "../../errors.js";
 import { type ImageName, imageDefinitions } from "../../images/definition.js";
 import { ensureImages } from "../../images/ensure.js";
-import { homeLabels } from "../../images/home-label.js";
 import { ensureToolboxVolume } from "../../images/toolbox-volume.js";
 import { createProgress } from "../../lib/terminal/progress.js";
 import type { CliContext } from "../context.js";
@@ -79,8 +78,7 @@ async function buildImages(names: ImageName[], context: CliContext): Promise<voi
       mayInstall: !environment.forbidsInstall,
       brigHome: environment.brigHome,
     });
-    if (tags.toolbox !== undefined)
-      await ensureToolboxVolume(engine, tags.toolbox, homeLabels(environment.brigHome));
+    if (tags.toolbox !== undefined) await ensureToolboxVolume(engine, tags.toolbox, environment.brigHome);
     progress.close();
     await write(stdout, names.map((name) => `${tags[name]}\n`).join(""));
   } finally {

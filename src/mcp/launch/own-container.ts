@@ -1,4 +1,3 @@
-import { homeLabels } from "../../images/home-label.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import { loadPolicy } from "../../policy/load-policy.js";
 import type { LoadedPolicy } from "../../policy/policy.js";
@@ -79,7 +78,7 @@ async function open(
     await ensureCacheVolume(engine, volume, {
       image,
       label: `MCP server ${name}`,
-      moreLabels: homeLabels(settings.environment.brigHome),
+      brigHome: settings.environment.brigHome,
     });
   const policy = await policyFor(settings.policy, place);
   const volumes = [{ volume, path: CACHE_PATH }];

@@ -58,8 +58,7 @@ export async function writeChanges(stopped: StoppedContainer, request: ChangesRe
   return true;
 }
 
-interface Sources extends Pick<ChangesRequest, "cwd" | "copied" | "signal"> {
-  engine: Engine;
+interface Sources extends Pick<ChangesRequest, "cwd" | "copied" | "signal">, Pick<RecordedPlace, "engine"> {
   stoppedId: string;
   image: ImageFiles;
 }

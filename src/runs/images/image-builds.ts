@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Engine, ImageSummary } from "../../docker/engine-types.js";
 import { BrigError, isBrigError } from "../../errors.js";
 import { withLock } from "../../images/lock.js";
-import { finishedLabels, unfinishedInstruction } from "../../images/unfinished.js";
+import { finishedLabels, unfinishedInstruction } from "../../images/marks/unfinished.js";
 import { Gate } from "../../lib/time/gate.js";
 import { SharedWork } from "../../lib/time/shared-work.js";
 import { TimeLimit } from "../../lib/time/time-limit.js";

@@ -1,6 +1,6 @@
 import type { Engine } from "../../docker/engine-types.js";
 import { isBrigError } from "../../errors.js";
-import { removeUnfinished } from "../../images/unfinished.js";
+import { removeUnfinished } from "../../images/marks/unfinished.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { beforeAbort } from "../../lib/time/before-abort.js";
 import type { TaskImage } from "../../tasks/task.js";

@@ -12,10 +12,7 @@ export interface LinkOptions {
   /** A stream attached before the container's start; `dial` replaces it if it breaks. Default: none. */
   first?: EngineStream | undefined;
   dial(): Promise<EngineStream>;
-  /**
-   * Asks the engine: the container runs, is paused, or has ended for the returned reason. `wasRefused`: what answered there last did
-   * not go on with the stream.
-   */
+  /** Asks the engine: the container runs, is paused, or has ended for the returned reason. */
   diagnose(brokenForMs: number, how: { wasRefused: boolean }): Promise<"runs" | "paused" | BrigError>;
   reconnectForMs: number;
   /** Called with output of a process that outlived the call on this channel. */
@@ -40,7 +37,6 @@ export class RunnerLink {
   #stream: RunnerStream | undefined;
   #silenceTimer: NodeJS.Timeout | undefined;
   #silentTurns = 0;
-  /** Whether the last attempt to go on with the stream has failed. */
   #wasRefused = false;
   #gone: BrigError | undefined;
   #retired: { error: BrigError; upTo: number } | undefined;
@@ -211,14 +207,10 @@ export class RunnerLink {
       diagnose: (brokenForMs) => this.#options.diagnose(brokenForMs, { wasRefused: this.#wasRefused }),
       isGivenUp: () => this.#gone !== undefined,
     });
-    if (failure !== null) this.close(await this.#restartBefore(failure));
-  }
-
-  /** The runner of a container that was started again is another one, which is not to blame. */
-  async #restartBefore(failure: BrigError): Promise<BrigError> {
-    if (failure.code !== "protocol.invalid" || !this.#wasRefused) return failure;
-    const found = await this.#options.diagnose(0, { wasRefused: true }).catch(() => null);
-    return isBrigError(found) && found.reason === "restarted" ? found : failure;
+    // The runner of a container that was started again is another one, which is not to blame.
+    const isOther = failure?.code === "protocol.invalid" && this.#wasRefused;
+    const found = isOther ? await this.#options.diagnose(0, { wasRefused: true }).catch(() => null) : null;
+    if (failure !== null) this.close(isBrigError(found) && found.reason === "restarted" ? found : failure);
   }
 
   /**

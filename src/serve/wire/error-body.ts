@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GONE_REASONS } from "../../errors.js";
 
 export const fullDiskSchema = z.object({
   owner: z.enum(["engine", "brig"]).describe("The container engine's disk, or that with brig's own files"),

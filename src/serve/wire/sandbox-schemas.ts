@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GONE_REASONS } from "../../errors.js";
 import { SANDBOX_MODES } from "../../policy/modes.js";
 import { MAX_TIMEOUT_MS } from "../../sandbox/process/timeouts.js";
 import { FILE_TYPES } from "../../sandbox/sandbox-types.js";

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { BuildOptions } from "../../../../src/docker/build-options.js";
 import type { Engine, ImageSummary } from "../../../../src/docker/engine-types.js";
 import { BrigError } from "../../../../src/errors.js";
-import { homeId } from "../../../../src/images/home-label.js";
+import { homeId } from "../../../../src/images/marks/home-label.js";
 import type { BuiltImage } from "../../../../src/runs/images/build-plan.js";
 import { openTaskImages } from "../../../../src/runs/images/open-task-images.js";
 
@@ -31,9 +31,9 @@ function builder(build: (options: BuildOptions, context: Buffer) => Promise<void
   } as Partial<Engine> as Engine;
 }
 
-async function image(name: string): Promise<BuiltImage> {
+async function image(name: string, timeoutSec = 0.01): Promise<BuiltImage> {
   await writeFile(join(directory, name), `FROM scratch\nLABEL chance=${directory}/${name}\n`);
-  return { kind: "build", context: directory, dockerfile: name, buildArgs: {}, timeoutSec: 0.01 };
+  return { kind: "build", context: directory, dockerfile: name, buildArgs: {}, timeoutSec };
 }
 
 const untilAborted = (signal: AbortSignal | undefined) =>
@@ -86,7 +86,7 @@ describe("a build", () => {
       sent.push(context.toString("latin1"));
       expect(labels).toMatchObject({ "brig.unfinished-task-image": "" });
     });
-    const one = await image("Dockerfile");
+    const one = await image("Dockerfile", 60);
     const bare = await openTaskImages({ engine }).ready(one);
     const marked = openTaskImages({ engine, brigHome: "/home/one" });
     await writeFile(join(directory, "more"), "another image");
@@ -105,7 +105,7 @@ describe("a build", () => {
       });
     });
     await expect(
-      openTaskImages({ engine, brigHome: "/h" }).ready(await image("Dockerfile")),
+      openTaskImages({ engine, brigHome: "/h" }).ready(await image("Dockerfile", 60)),
     ).rejects.toMatchObject({ message: expect.stringContaining("parse error line 2:") });
   });
 });
@@ -146,7 +146,7 @@ describe("what builds have left", () => {
   it("stays after a run in which a build has failed, so that the next one goes on from there", async () => {
     const { engine, removed } = left();
     const images = openTaskImages({ engine, brigHome: "/home/one" });
-    await expect(images.ready(await image("Dockerfile"))).rejects.toThrow();
+    await expect(images.ready(await image("Dockerfile", 60))).rejects.toThrow();
     await images.removeLeft();
     expect(removed).toEqual([]);
   });

@@ -1,5 +1,5 @@
-import type { Engine } from "../docker/engine-types.js";
-import { isBrigError } from "../errors.js";
+import type { Engine } from "../../docker/engine-types.js";
+import { isBrigError } from "../../errors.js";
 import { homeId } from "./home-label.js";
 
 /**
