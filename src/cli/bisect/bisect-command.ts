@@ -63,8 +63,7 @@ function target(
   { last }: BisectFlags,
 ): Target {
   const words = last === true && session !== undefined ? [session, ...argv] : argv;
-  if (last !== true && session === undefined)
-    throw noSession();
+  if (last !== true && session === undefined) throw noSession();
   if (words[0] === undefined || words[0] === "")
     throw usage("no command given", "for example: brig bisect --last -- npm test");
   return { session: last === true ? null : (session ?? null), argv: words };

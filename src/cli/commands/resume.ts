@@ -7,8 +7,8 @@ import { continueSessionFile } from "../../session/write/session-file.js";
 import type { CliContext } from "../context.js";
 import { startConversation } from "../conversation/start-conversation.js";
 import { say } from "../render.js";
-import { earlierSession } from "../setup/earlier-session.js";
 import { lastSession, noSession, refuseBoth } from "../sessions/chosen-session.js";
+import { earlierSession } from "../setup/earlier-session.js";
 import { addRunOptions, type RunFlags, runCommand, wantsConversation } from "./run.js";
 import { fork, parseStep } from "./sessions.js";
 
@@ -51,8 +51,7 @@ export function resumeTarget(
   { session, prompt }: { session: string | undefined; prompt: string | undefined },
   { last }: ResumeFlags,
 ): ResumeTarget {
-  if (last !== true && session === undefined)
-    throw noSession();
+  if (last !== true && session === undefined) throw noSession();
   if (last !== true) return { id: session ?? null, prompt };
   refuseBoth(prompt !== undefined, { last });
   return { id: null, prompt: session };

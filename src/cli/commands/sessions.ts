@@ -9,11 +9,7 @@ import { jsonText } from "../../lib/json/json-text.js";
 import { readHostProcesses } from "../../lib/owner.js";
 import { atifDocument } from "../../session/export/session-atif.js";
 import { type ForkedSession, forkSession } from "../../session/fork/session-fork.js";
-import {
-  findSessionFiles,
-  type SessionSummary,
-  summariseAll,
-} from "../../session/read/session-index.js";
+import { findSessionFiles, type SessionSummary, summariseAll } from "../../session/read/session-index.js";
 import { readSessionLines } from "../../session/read/session-lines.js";
 import { type SessionStep, stepsOf } from "../../session/read/session-steps.js";
 import { readVersion } from "../../version.js";

@@ -17,11 +17,7 @@ interface EgressFlags extends SessionChoice {
   json?: boolean;
 }
 
-export function defineEgress(
-  command: Command,
-  context: CliContext,
-  fileOf: FileOfSession,
-): void {
+export function defineEgress(command: Command, context: CliContext, fileOf: FileOfSession): void {
   addSessionArgument(command)
     .description("list what programs of a session with an allow-list tried to reach")
     .option("--denied", "only what was refused")

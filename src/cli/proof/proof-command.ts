@@ -7,11 +7,7 @@ import { say, write } from "../render.js";
 import { addSessionArgument, type FileOfSession, type SessionChoice } from "../sessions/chosen-session.js";
 import { proofText } from "./proof-text.js";
 
-export function defineProof(
-  command: Command,
-  context: CliContext,
-  fileOf: FileOfSession,
-): void {
+export function defineProof(command: Command, context: CliContext, fileOf: FileOfSession): void {
   addSessionArgument(command)
     .description("print what the kernel confirmed of a session's policy before its first command")
     .option("--json", "print one JSON object per line, for each sandbox of the session one")

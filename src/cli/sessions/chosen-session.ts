@@ -16,7 +16,9 @@ export type FileOfSession = (given: string | undefined, choice: SessionChoice) =
 
 /** The argument of a command that works on one session, and what may stand for it. */
 export function addSessionArgument(command: Command): Command {
-  return addLastOption(command.argument("[session]", "an id, the start of one, or a file; left out with --last"));
+  return addLastOption(
+    command.argument("[session]", "an id, the start of one, or a file; left out with --last"),
+  );
 }
 
 export function addLastOption(command: Command): Command {

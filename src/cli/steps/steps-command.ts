@@ -11,11 +11,7 @@ import { addSessionArgument, type FileOfSession, type SessionChoice } from "../s
 
 const CALL_CHARS = 60;
 
-export function defineSteps(
-  command: Command,
-  context: CliContext,
-  fileOf: FileOfSession,
-): void {
+export function defineSteps(command: Command, context: CliContext, fileOf: FileOfSession): void {
   addSessionArgument(command)
     .description("list the calls that changed a copy-on-write workspace, and what each changed")
     .option("--json", "print the calls, one JSON object per line")
