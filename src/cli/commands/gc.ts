@@ -3,9 +3,11 @@ import { type Command, InvalidArgumentError } from "commander";
 import { connectEngine } from "../../docker/connect.js";
 import type { Engine } from "../../docker/engine-types.js";
 import { memoryLabel } from "../../docker/podman/memory-volumes.js";
-import { findImage } from "../../images/find-image.js";
+import { type ImageName, imageDefinitions } from "../../images/definition.js";
+import { findImage, findImages } from "../../images/find-image.js";
+import { isLocked } from "../../images/lock.js";
 import { homeId, homeLabel } from "../../images/marks/home-label.js";
-import { removeUnfinished, unfinishedImages } from "../../images/marks/unfinished.js";
+import { removeUnfinished, type UnfinishedLabel, unfinishedImages } from "../../images/marks/unfinished.js";
 import { toolboxLabel } from "../../images/toolbox-volume.js";
 import { readCurrentProcess } from "../../lib/file-lock.js";
 import { readHostProcesses } from "../../lib/owner.js";
@@ -141,11 +143,14 @@ async function unfinishedOf(
   { brigHome, dryRun }: { brigHome: string; dryRun: boolean },
 ): Promise<string[]> {
   const { processes } = await readCurrentProcess();
-  const ofTasks = (await isHeld(buildsHold, processes)) ? [] : (["brig.unfinished-task-image"] as const);
+  const own = await findImages(engine, Object.keys(imageDefinitions) as ImageName[]);
+  const areBuilt = await Promise.all(own.map(({ context }) => isLocked(context.tag, processes)));
+  const labels: UnfinishedLabel[] = [];
+  if (!(await isHeld(buildsHold, processes))) labels.push("brig.unfinished-task-image");
+  if (!areBuilt.includes(true)) labels.push("brig.unfinished-image");
   const act = dryRun ? unfinishedImages : removeUnfinished;
   const found: string[] = [];
-  for (const label of [...ofTasks, "brig.unfinished-image"] as const)
-    found.push(...(await act(engine, label, brigHome)));
+  for (const label of labels) found.push(...(await act(engine, label, brigHome)));
   return found;
 }
 
